@@ -93,6 +93,10 @@ class Promise:
 
 OVER = "it was asked batch by batch, so that it is ranked by its estimated score on all tasks alone"
 GOING_ON = "it is asked batch by batch, and not all of its tasks have arrived"
+OVERDUE = (
+    "it was asked for its remaining tasks, as it stood on the podium by an estimate, and they have not all "
+    "arrived in time"
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,8 @@ class Staged:
         est, its interval, and c·se.
     degrees : int or None
         ν, of the interval.
+    recalled : bool
+        Whether it was asked for the rest, as it came to stand on the podium.
     """
 
     study: tuple[int, int]
@@ -124,6 +130,7 @@ class Staged:
     upper: float | None = None
     se: float | None = None
     degrees: int | None = None
+    recalled: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,8 @@ class Given:
         By agent that was stopped, and drawn or asked for the rest: est and c·se of that moment.
     staged : mapping of str to Staged
         Agents that were asked for tasks chosen for them, by name.
+    podium : int or None
+        P, where staged assignment is in force and those on the podium are recalled.
     draws : KeptDraws
         Of earlier answers; they change no number and spare most of the work after one new agent.
     fits : KeptFits
@@ -187,5 +196,6 @@ class Given:
     sampled: Mapping[str, float] = field(default_factory=dict)
     published: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     staged: Mapping[str, Staged] = field(default_factory=dict)
+    podium: int | None = None
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)
     fits: KeptFits = field(default_factory=KeptFits, compare=False, repr=False)

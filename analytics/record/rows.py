@@ -38,6 +38,8 @@ class About:
     stopped : bool
         It was asked batch by batch, and the rule would ask for no more; one that was drawn to run the rest
         counts so until it delivers some.
+    recalled : bool
+        It was stopped, came to stand on the podium, and was asked for the rest, which has not arrived.
     approved : bool
         An operator looked at what it delivered and lets it count.
     run_again : bool
@@ -66,6 +68,7 @@ class About:
     withheld: str = ""
     chosen_for: str = ""
     stopped: bool = False
+    recalled: bool = False
     approved: bool = False
     run_again: bool = False
     beside_withheld: bool = False

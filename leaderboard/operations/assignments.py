@@ -202,13 +202,13 @@ def _wanted(agent: Agent, policy: Policy) -> _Wanted:
     if benchmark.full_runs_only_at:
         reason = f"an operator asked for full runs: {benchmark.full_runs_only_reason}"
         return _Wanted(everything, None, None, reason)
+    if named := request_naming(agent):
+        return _Wanted(everything, None, named, f"a {named.kind} request names this agent: {named.reason}")
     if policy.assignment == Assigning.FULL:
         return _Wanted(everything, None, None, "the policy asks every agent for all tasks")
     is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(benchmark)
     if subset is None or not (of_subset or is_staged):
         return _Wanted(everything, None, None, _no_subset(benchmark))
-    if named := request_naming(agent):
-        return _Wanted(everything, None, named, f"a {named.kind} request names this agent: {named.reason}")
     if request := open_request(benchmark, RerunKind.DRIFT):
         return _Wanted(everything, None, request, f"a drift request is open: {request.reason}")
     if of_subset is None:

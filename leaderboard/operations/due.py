@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.operations.models import Delivery, DeliveryStatus
+from leaderboard.operations.models import Delivery, DeliveryStatus, RerunKind, RerunStatus
 from leaderboard.operations.publishing import may_publish_at
 from leaderboard.operations.runs import Due
 from leaderboard.studies.models import Study, TaskSubset, ValidationStudy, VarianceStudy
@@ -25,14 +25,18 @@ QUIET, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)  # it waits for a
 
 
 def reconcile(as_of: datetime) -> Iterator[Due]:
-    """Benchmarks without a board of their present key, unless the last is younger than `publish_every`."""
+    """Benchmarks without a board of their present key, or with a recall whose deadline has passed, unless the
+    last board is younger than `publish_every`.
+    """
     from leaderboard.boards.services import board_with_key
     from leaderboard.operations.phase import known_reruns
     from leaderboard.studies.given import standing
 
     for benchmark in _with_outcomes():
         known = standing(benchmark, known_reruns(benchmark, active_subset(benchmark)))
-        if board_with_key(known) is None and may_publish_at(benchmark) <= as_of:
+        recalls = benchmark.rerun_requests.filter(kind=RerunKind.RECALL, status=RerunStatus.OPEN)
+        is_over = benchmark.frozen_at is None and recalls.filter(deadline__lte=as_of).exists()
+        if (is_over or board_with_key(known) is None) and may_publish_at(benchmark) <= as_of:
             key = {
                 "data": known.data_version,
                 "rules": known.rules_sha256[:12],

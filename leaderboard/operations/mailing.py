@@ -14,10 +14,15 @@ from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import Alert, Event, EventKind
 from leaderboard.operations.queries import accounts_behind
-from leaderboard.studies.answers import AtTarget, as_text
+from leaderboard.studies.answers import AtTarget, as_text, words
 from leaderboard.submissions.models import Submission
 
-PERSONAL = (EventKind.SUBMISSION_ACCEPTED, EventKind.SUBMISSION_REFUSED, EventKind.BOARD_PUBLISHED)
+PERSONAL = (
+    EventKind.SUBMISSION_ACCEPTED,
+    EventKind.SUBMISSION_REFUSED,
+    EventKind.BOARD_PUBLISHED,
+    EventKind.RERUN_REQUESTED,
+)
 LOCAL = "http://localhost:8000"
 
 
@@ -46,7 +51,8 @@ def body(event: Event, email: str, told: dict[str, object]) -> str:
         return as_text(told | _accounts_behind(event))
     if event.kind not in PERSONAL:
         return as_text(told)
-    lines = list(_of_board(event, email) if event.kind == EventKind.BOARD_PUBLISHED else _of_status(event))
+    of = {EventKind.BOARD_PUBLISHED: _of_board, EventKind.RERUN_REQUESTED: _of_recall}
+    lines = list(of.get(EventKind(event.kind), _of_status)(event, email))
     where = settings.SITE_URL or LOCAL
     page = [f"{where}{event.payload['path']}"] if event.payload.get("path") else []
     end = f"You are told because you wished for it; {where}/account ends that."
@@ -60,7 +66,17 @@ def _accounts_behind(event: Event) -> dict[str, str]:
     return {"accounts behind it": behind} if behind else {}
 
 
-def _of_status(event: Event) -> Iterable[str]:
+def _of_recall(event: Event, email: str) -> Iterable[str]:
+    for one in event.payload["agents"]:
+        rest, day = words.counted(len(one["tasks"]), "task"), event.payload["deadline"][:10]
+        yield (
+            f"{one['agent']} stands on the podium of {event.benchmark} by an estimate, and is asked for its "
+            f"remaining {rest} until {day}: ask for an assignment. Until they have arrived it is not called "
+            "the best, and after that day it has no rank without them."
+        )
+
+
+def _of_status(event: Event, email: str) -> Iterable[str]:
     agents = ", ".join(event.payload["agents"])
     if event.kind == EventKind.SUBMISSION_ACCEPTED:
         yield f"Outcomes of {agents} count from now on; the next board shows them."

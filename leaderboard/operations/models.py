@@ -18,6 +18,7 @@ from leaderboard.submissions.models import Submission
 class RerunKind(models.TextChoices):
     VALIDATION = "validation"
     DRIFT = "drift"
+    RECALL = "recall"
 
 
 class RerunStatus(models.TextChoices):
@@ -32,7 +33,9 @@ class RerunRequest(models.Model):
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="rerun_requests")
     kind = models.CharField(max_length=16, choices=RerunKind)
-    subset = models.ForeignKey(TaskSubset, models.PROTECT, related_name="rerun_requests")
+    subset = models.ForeignKey(
+        TaskSubset, models.PROTECT, null=True, related_name="rerun_requests", help_text="Empty: a recall."
+    )
     status = models.CharField(max_length=16, choices=RerunStatus, default=RerunStatus.OPEN)
     reason = models.TextField(help_text="What it was opened for, in words.")
     n_tasks = models.PositiveIntegerField(help_text="Active tasks when it was opened.")
@@ -47,7 +50,14 @@ class RerunRequest(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["benchmark", "kind"], condition=Q(status="open"), name="rerunrequest_one_open"
+                fields=["benchmark", "kind"],
+                condition=Q(status="open") & ~Q(kind="recall"),
+                name="rerunrequest_one_open",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="recall", subset__isnull=True)
+                | (~Q(kind="recall") & Q(subset__isnull=False)),
+                name="rerunrequest_recall_has_no_subset",
             ),
             models.CheckConstraint(
                 condition=Q(kind__in=RerunKind.values, status__in=RerunStatus.values),

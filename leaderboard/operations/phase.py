@@ -9,15 +9,25 @@ from leaderboard.studies.requests import Reruns
 
 def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
     """What a board has to know of rerun requests on the subset in use."""
+    recalled, overdue = (_awaited(benchmark, status) for status in (RerunStatus.OPEN, RerunStatus.EXPIRED))
     if subset is None:
-        return Reruns()
+        return Reruns(recalled=recalled, overdue=overdue)
     drawn = RerunAgent.objects.filter(request__subset=subset, sampled=True).order_by("request_id")
     request = open_request(benchmark, RerunKind.DRIFT)
     return Reruns(
         revalidating=_revalidating(request) if request else "",
         not_revalidated="" if request else _not_revalidated(benchmark, subset),
         sampled=dict(drawn.values_list("agent_id", "inclusion")),
+        recalled=recalled,
+        overdue=overdue,
     )
+
+
+def _awaited(benchmark: Benchmark, status: RerunStatus) -> tuple[int, ...]:
+    """Ids of the agents whose recall has this status, and whose runs have not arrived."""
+    recalls = {"request__kind": RerunKind.RECALL, "request__status": status, "arrived_at": None}
+    asked = RerunAgent.objects.filter(request__benchmark=benchmark, **recalls)
+    return tuple(asked.order_by("agent_id").values_list("agent_id", flat=True))
 
 
 def _revalidating(request: RerunRequest) -> str:

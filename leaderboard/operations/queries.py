@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.models import RerunAgent, RerunKind, RerunRequest, RerunStatus
@@ -34,7 +34,9 @@ def accounts_behind(subset: TaskSubset, monitor: Mapping[str, Any]) -> str:
 
 
 def request_naming(agent: Agent) -> RerunRequest | None:
-    """The open request that waits for this agent."""
-    waiting = RerunAgent.objects.filter(agent=agent, arrived_at=None, request__status=RerunStatus.OPEN)
+    """The open request that waits for this agent, or the recall whose deadline it let pass."""
+    overdue = Q(request__kind=RerunKind.RECALL, request__status=RerunStatus.EXPIRED)
+    awaited = RerunAgent.objects.filter(agent=agent, arrived_at=None)
+    waiting = awaited.filter(Q(request__status=RerunStatus.OPEN) | overdue)
     first = waiting.select_related("request").order_by("request_id").first()
     return first.request if first else None

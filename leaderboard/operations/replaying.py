@@ -206,8 +206,9 @@ class _Fed:
             self._submit(name, day)
             if self.is_staged:
                 self._publish(day)
-        if not self.is_staged:
-            self._publish(day)
+                while self._answer(day):  # who is recalled runs the rest at once
+                    self._publish(day)
+        self._publish(day)
         self._watch(day)
         if self.drawn_at is None or day - self.drawn_at >= WEEK:
             self.drawn_at = day

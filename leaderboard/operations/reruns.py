@@ -1,8 +1,8 @@
 """Rerun requests: who is asked for a full run, until when, and what became of it.
 
 A request of the kind *drift* is opened by an alert and turns assignments to full; one of the kind
-*validation* changes nothing for others. Both close by themselves: when the runs have arrived, or on their
-deadline.
+*validation* changes nothing for others; a *recall* asks one agent that came to stand on the podium by an
+estimate. All close by themselves: when the runs have arrived, or on their deadline.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,18 +10,19 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Entry
 from leaderboard.boards.queries import NoBoardYet, latest_board
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Assigning, Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import emit, wake
+from leaderboard.operations.mailing import wished_by_owners
 from leaderboard.operations.models import (
     Alert,
     EventKind,
@@ -32,6 +33,8 @@ from leaderboard.operations.models import (
     RerunStatus,
 )
 from leaderboard.operations.queries import open_request
+from leaderboard.studies.answers import Standings
+from leaderboard.studies.given import Decided
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
@@ -40,10 +43,15 @@ from leaderboard.studies.reruns import (
     drawn_for_validation,
     drawn_on_alert,
     n_newcomers,
+    owing,
     ran_all,
+    recalled_by,
 )
+from leaderboard.studies.services import Hold, free
 
 N_VALIDATION = 2  # a week at most
+ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all tasks"
+_BY_HAND = Q(request__status=RerunStatus.CANCELLED, request__closed_at__lt=F("request__deadline"))
 ONE_IN = 5  # newcomers is drawn: what a subset spares must not go into proving it
 
 
@@ -88,7 +96,16 @@ def open_drift_request(
         if request is None:
             number = _number(subset, RerunKind.DRIFT)
             asked = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
-            request = _ask(subset, RerunKind.DRIFT, asked, reason=reason, by=by, as_of=as_of, alerts=behind)
+            request = _ask(
+                locked,
+                RerunKind.DRIFT,
+                asked,
+                subset=subset,
+                reason=reason,
+                by=by,
+                as_of=as_of,
+                alerts=behind,
+            )
         Alert.objects.filter(pk__in=[alert.pk for alert in behind]).update(request=request)
         bump_shown_version(benchmark=locked)
     return request
@@ -116,9 +133,43 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         if not asked:
             return f"nobody drawn: {NobodyToAsk()}"
         reason = "full runs of agents drawn at random show whether the subset still ranks like the whole"
-        request = _ask(subset, RerunKind.VALIDATION, asked, reason=reason, by=None, as_of=as_of)
+        request = _ask(locked, RerunKind.VALIDATION, asked, subset=subset, reason=reason, as_of=as_of)
         bump_shown_version(benchmark=locked)
     return f"request {request.pk} asks {', '.join(one.agent.name for one in asked)} for full runs"
+
+
+def open_recalls(
+    *, now: Snapshot, known: Decided, standings: Standings, as_of: datetime, hold: Hold = free
+) -> bool:
+    """Ask who stands on the podium of a board that is to be published by an estimate for the rest.
+
+    Returns whether somebody was asked that the board does not know of: it is to be made anew. Nobody is
+    asked for what older data say, nor again where an operator cancelled that.
+    """
+    owed = [] if known.podium is None else recalled_by(now, standings, known.podium)
+    owed = [one for one in owed if one.agent.pk not in known.reruns.recalled]
+    if not owed:
+        return False
+    with transaction.atomic():
+        hold()
+        locked = _locked(now.benchmark)
+        if locked.boards.filter(data_version__gt=now.data_version).exists():
+            return False
+        asked = RerunAgent.objects.filter(request__benchmark=locked, request__kind=RerunKind.RECALL)
+        excused = _ids(asked.filter(_BY_HAND))
+        owed = [one for one in owed if one.agent.pk not in excused]
+        waiting = _ids(asked.filter(request__status=RerunStatus.OPEN))
+        for one in owed:
+            if one.agent.pk not in waiting:
+                _ask(locked, RerunKind.RECALL, [one], reason=ON_THE_PODIUM, as_of=as_of)
+        if owed:
+            bump_shown_version(benchmark=locked)
+            wake()
+    return bool(owed)
+
+
+def _ids(asked: QuerySet[RerunAgent]) -> set[int]:
+    return set(asked.values_list("agent_id", flat=True))
 
 
 def _to_ask(benchmark: Benchmark) -> tuple[TaskSubset, Snapshot]:
@@ -161,18 +212,18 @@ def _at_the_top(benchmark: Benchmark) -> Collection[str]:
 
 
 def _ask(
-    subset: TaskSubset,
+    benchmark: Benchmark,
     kind: RerunKind,
     asked: Sequence[Asked],
     *,
     reason: str,
-    by: User | None,
     as_of: datetime,
+    subset: TaskSubset | None = None,
+    by: User | None = None,
     alerts: Sequence[Alert] = (),
 ) -> RerunRequest:
     if not asked:
         raise NobodyToAsk
-    benchmark = subset.benchmark
     costs = _costs(benchmark)
     known = [cost for one in asked if (cost := costs.get(one.agent.pk)) is not None]
     request = RerunRequest.objects.create(
@@ -215,7 +266,7 @@ def _tell(
     alerts: Sequence[Alert],
     as_of: datetime,
 ) -> None:
-    names = dict(request.benchmark.tasks.values_list("id", "name"))
+    tasks = dict(request.benchmark.tasks.values_list("id", "name"))
     payload: dict[str, Any] = {
         "request": request.pk,
         "kind": request.kind,
@@ -231,7 +282,7 @@ def _tell(
                 "sampled": one.sampled,
                 "inclusion": one.inclusion,
                 "cost_usd": costs.get(one.agent.pk),
-                "tasks": sorted(names[pk] for pk in one.lacking),
+                "tasks": sorted(tasks[pk] for pk in one.lacking),
             }
             for one in asked
         ],
@@ -239,8 +290,14 @@ def _tell(
         "link": health_of(request.benchmark),
     }
     about = f"request {request.pk}"
+    is_recall, names = request.kind == RerunKind.RECALL, [one.agent.name for one in asked]
     emit(
-        benchmark=request.benchmark, kind=EventKind.RERUN_REQUESTED, about=about, payload=payload, as_of=as_of
+        benchmark=request.benchmark,
+        kind=EventKind.RERUN_REQUESTED,
+        about=about,
+        payload=payload,
+        as_of=as_of,
+        emails=wished_by_owners(request.benchmark, names) if is_recall else (),
     )
 
 
@@ -283,18 +340,46 @@ def settle_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
     return "; ".join(done)
 
 
+def settle_recalls(*, now: Snapshot, as_of: datetime, hold: Hold = free) -> bool:
+    """Do the same for recalls alone, by these data; return whether one is closed."""
+    recalls = now.benchmark.rerun_requests.filter(status=RerunStatus.OPEN, kind=RerunKind.RECALL)
+    if not recalls.exists():
+        return False
+    arrived = ran_all(now)
+    with transaction.atomic():
+        hold()
+        locked = _locked(now.benchmark)
+        done = [told for one in recalls.order_by("id") if (told := _settle(one, None, arrived, as_of))]
+        if done:
+            bump_shown_version(benchmark=locked)
+    return bool(done)
+
+
 def _settle(request: RerunRequest, subset: TaskSubset | None, arrived: set[int], as_of: datetime) -> str:
     n_new = request.agents.filter(agent_id__in=arrived, arrived_at=None).update(arrived_at=as_of)
     absent = request.agents.filter(arrived_at=None).count()
     if not absent:
         return _close(request, RerunStatus.FULFILLED, "all runs have arrived", as_of)
-    if subset is None or request.subset_id != subset.pk:
+    if request.subset_id and (subset is None or request.subset_id != subset.pk):
         return _close(request, RerunStatus.CANCELLED, "its subset is in use no more", as_of)
     if request.deadline <= as_of:
+        if request.kind == RerunKind.RECALL and request.benchmark.frozen_at:
+            return ""  # it cannot deliver
+        if request.kind == RerunKind.RECALL and not _still_owes(request):
+            return _close(request, RerunStatus.CANCELLED, "it stands on the podium no more", as_of)
         told = _close(request, RerunStatus.EXPIRED, f"{absent} runs have not arrived in time", as_of)
         _tell_expired(request, absent, as_of)
         return told
     return f"request {request.pk}: {n_new} runs have arrived, {absent} are awaited" if n_new else ""
+
+
+def _still_owes(recall: RerunRequest) -> bool:
+    """Whether the agent stands on the podium of the latest board, if tasks are still assigned so."""
+    policy, board = policy_in_force(recall.benchmark), recall.benchmark.boards.order_by("-number").first()
+    if board is None or policy.assignment != Assigning.STAGED:
+        return False
+    owed = owing(standings_of(board), policy.podium)
+    return recall.agents.filter(agent__name__in=[line.agent for line in owed]).exists()
 
 
 def _close(

@@ -17,6 +17,7 @@ from leaderboard.operations.people import issue_token as issue_token
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.operations.rejudging import judge_held, judge_new
+from leaderboard.operations.reruns import open_recalls, settle_recalls
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.operations.staging import decisions_of
 from leaderboard.studies.calibrations import settle_calibration
@@ -68,10 +69,11 @@ def recompute(
 
     Subset and calibration follow from the order of deliveries, and each step is stored under a key that
     names what it came from: a process may die between any two and the next one goes on, and two at once do
-    the same work twice but cannot disagree. Where an agent got another name meanwhile it begins anew, from
-    names that are read again. Returns the board with the present key and whether it is new. `paced`, as the
-    clock does it, returns the latest board while that is younger than the policy's `publish_every`. `hold` is
-    called in the transaction that stores the board.
+    the same work twice but cannot disagree. No board is published before whoever has to run the rest, as it
+    stands on the podium, is asked for it and marked. Where an agent got another name meanwhile it begins
+    anew, from names that are read again. Returns the board with the present key and whether it is new.
+    `paced`, as the clock does it, returns the latest board while that is younger than the policy's
+    `publish_every`. `hold` is called in the transaction that stores the board.
     """
     if paced and as_of < may_publish_at(benchmark):
         return latest_board(benchmark), False
@@ -79,9 +81,13 @@ def recompute(
         now, known = _present(benchmark, as_of)
         if judge_new(benchmark=benchmark, as_of=as_of) or judge_held(benchmark=benchmark, as_of=as_of):
             continue
+        if settle_recalls(now=now, as_of=as_of, hold=hold):
+            continue
         if board := board_with_key(known):
             return board, False
         standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
+        if open_recalls(now=now, known=known, standings=standings, as_of=as_of, hold=hold):
+            continue
         with suppress(CalledOtherwise), transaction.atomic():
             hold()
             board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)

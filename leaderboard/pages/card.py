@@ -18,7 +18,7 @@ from leaderboard.plots.raster import Canvas
 from leaderboard.plots.scales import Scale
 
 WIDTH, HEIGHT = 1200, 630  # what most sites ask for
-MOST = 10
+MOST, RECALLED = 10, "recalled"
 BESIDE, ABOVE = 80, 65
 THICK, THIN, EDGE = 26, 10, 3
 
@@ -51,7 +51,8 @@ def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
     told = board.content["targets"][board.target]
     fields = [F(f"at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
     levels = [*Trust.values][[*Trust.values].index(head_of(board).headline_from) :]
-    entries = board.entries.filter(rank__isnull=False, trust__in=levels).order_by("position")
+    ranked = board.entries.filter(rank__isnull=False, trust__in=levels)
+    entries = ranked.exclude(marks__contains=[RECALLED]).order_by("position")
     rows = entries.values_list("name", "trust", *fields)[:MOST]
     found = [
         Ranked(lower or rank, rank, upper or rank, name in told["may_be_first"], trust == Trust.VERIFIED)

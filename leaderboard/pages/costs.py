@@ -6,7 +6,7 @@ from datetime import date
 from leaderboard.pages.lines import Line
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.pareto import Axis, Point, cost_axis, day_axis, pareto
-from leaderboard.studies.answers import HEADING, Standings, heads, table, words
+from leaderboard.studies.answers import Standings, heads, table, words
 
 TIES = {"lead": "the reference", "tied": "tied with it", "worse": "not tied with it", "muted": "not known"}
 KINDS: dict[str, tuple[str, Callable[[Sequence[Point]], Axis]]] = {
@@ -35,7 +35,7 @@ def score_chart(
     ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
     known = words.whole_costs(standings)
     heading = {line.entry.agent for line in ranked if heads(standings, line.entry)}
-    of = "agents" if len(heading) == len(ranked) else HEADING[standings.headline_from]
+    of = "agents" if len(heading) == len(ranked) else words.heading(standings)
     tasks = words.tasks_of(standings, target)
     priced = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
     if priced:

@@ -26,7 +26,7 @@ from selection.standings.lines import (
     TargetLine,
     Verdict,
 )
-from selection.standings.terms import HEADING, heads
+from selection.standings.terms import heads
 from selection.standings.verdict import advice_text, random_text, verdict, why_text
 
 AVERAGED = {
@@ -48,7 +48,6 @@ def averaged_over(result: Mapping[str, Any]) -> str:
 
 
 __all__ = [
-    "HEADING",
     "AtTarget",
     "Changes",
     "Conditions",

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from analytics.differences.kept_draws import KeptDraws
 from analytics.tee.benchmark import facets_of
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import Calibration, StagedStudy, TaskSubset, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
@@ -16,7 +16,7 @@ from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.studies.staged_steps import degrees_of
 from selection.full_scores.kept import KeptFits
-from selection.given import FittedOn, Given, Staged, SubsetVersion, Variances
+from selection.given import OVERDUE, FittedOn, Given, Staged, SubsetVersion, Variances
 
 DRAWS, FITS = KeptDraws(), KeptFits()  # of the answers that this process gave
 
@@ -51,6 +51,8 @@ class Decided:
             revalidating=self.reruns.revalidating,
             not_revalidated=self.reruns.not_revalidated,
             sampled=self.sampled,
+            recalled=self.reruns.recalled,
+            overdue=self.reruns.overdue,
         )
 
     def given(self) -> Given:
@@ -67,7 +69,13 @@ class Decided:
             not_revalidated=self.reruns.not_revalidated,
             sampled=self.sampled,
             staged=self.staged,
+            podium=self.podium,
         )
+
+    @property
+    def podium(self) -> int | None:
+        """The places that are run in full; None where tasks are not assigned so."""
+        return self.policy.podium if self.policy.assignment == Assigning.STAGED else None
 
 
 def decided(
@@ -82,7 +90,7 @@ def decided(
     return replace(
         _standing(now.benchmark, now.policy, subset, reruns),
         calibration=calibration,
-        staged=_restated(now),
+        staged=_recalled(now, _restated(now), reruns),
         sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
     )
 
@@ -99,6 +107,17 @@ def _restated(now: Snapshot) -> Mapping[str, Staged]:
     return {
         name: _by(study, one, estimates[name]) if one.se is not None and name in estimates else one
         for name, one in now.staged.items()
+    }
+
+
+def _recalled(now: Snapshot, staged: Mapping[str, Staged], reruns: Reruns) -> Mapping[str, Staged]:
+    """Mark those whose remaining tasks are awaited, and rank none whose did not come in time."""
+    ids = {agent.name: agent.pk for agent in now.agents if agent.name in staged}
+    return {
+        name: Staged(study=one.study, n=one.n, reason=OVERDUE)
+        if ids[name] in reruns.overdue
+        else replace(one, recalled=ids[name] in reruns.recalled)
+        for name, one in staged.items()
     }
 
 

@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 class Reruns:
     """What is known of rerun requests: an open drift request and one that ran out, each in words, and the
     agents drawn at random since the subset in use was fixed, by id, with the probability of being drawn.
+
+    `recalled` are the ids of agents whose remaining tasks are awaited, `overdue` of those whose did not come
+    in time.
     """
 
     revalidating: str = ""
     not_revalidated: str = ""
     sampled: Mapping[int, float] = field(default_factory=dict)
+    recalled: tuple[int, ...] = ()
+    overdue: tuple[int, ...] = ()
 
 
 NO_RERUNS = Reruns()

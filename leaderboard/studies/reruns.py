@@ -8,6 +8,7 @@ import numpy as np
 from analytics.drift import Rerun, rerun_set
 from analytics.resampling import generator
 from leaderboard.catalog.models import Agent
+from leaderboard.studies.answers import AtTarget, Line, Standings, words
 from leaderboard.studies.given import versions
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
@@ -31,6 +32,32 @@ class Asked:
 def ran_all(now: Snapshot) -> set[int]:
     """Ids of the agents that have run everything, whether anything is learnt from them or not."""
     return {agent.pk for agent, is_there in zip(now.agents, now.record.ran_all, strict=True) if is_there}
+
+
+def recalled_by(now: Snapshot, board: Standings, podium: int) -> list[Asked]:
+    """Whom a board has on the podium by an estimate, and who has to run the rest."""
+    place = {agent.name: i for i, agent in enumerate(now.agents)}
+    return [
+        Asked(
+            agent=now.agents[place[line.agent]],
+            sampled=False,
+            inclusion=1.0,
+            why=_why(line.at["full"]),
+            lacking=_lacking(now, place[line.agent]),
+        )
+        for line in owing(board, podium)
+    ]
+
+
+def _why(told: AtTarget) -> str:
+    return f"rank {told.rank} by an estimate of {words.percent(told.score or 0.0)}%"
+
+
+def owing(board: Standings, podium: int) -> tuple[Line, ...]:
+    """See `selection.standings.podium.owing`."""
+    from selection.standings import podium as places
+
+    return places.owing(board, podium)
 
 
 def drawn_on_alert(now: Snapshot, *, tied: Collection[str], number: int) -> list[Asked]:
@@ -103,7 +130,11 @@ def _asked(now: Snapshot, chosen: list[Rerun]) -> list[Asked]:
             sampled=one.sampled,
             inclusion=one.inclusion,
             why=one.why,
-            lacking=[now.task_ids[j] for j in np.flatnonzero(now.record.n_places[one.agent] == 0).tolist()],
+            lacking=_lacking(now, one.agent),
         )
         for one in chosen
     ]
+
+
+def _lacking(now: Snapshot, i: int) -> list[int]:
+    return [now.task_ids[j] for j in np.flatnonzero(now.record.n_places[i] == 0).tolist()]

@@ -27,10 +27,8 @@ import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.bands import tasks_in_band
-from selection.folds import CompleteAgents
-from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, components
-from selection.staged.model import Model, completed, estimates, fit
-from selection.staged.walks import Fit, Scale, Staging
+from selection.staged.model import Model, completed, estimate, fit
+from selection.staged.walks import Fit, Scale, Staging, recalled
 
 FIRST = 0.2
 N_RESIDUALS, PSEUDO_RESIDUALS = 19, 4
@@ -138,6 +136,16 @@ class Teaching:
             n_teaching=len(self.outcomes),
             n_replayable=sum(1 for one in self.full_runs if one.stopped or one.first is None),
         )
+
+    @cached_property
+    def recalled(self) -> IndexArray:
+        """Rows of those that were stopped and have to run the rest; see `selection.staged.walks.recalled`."""
+        errors = np.full(len(self.outcomes), np.nan)
+        on_podium = np.round(self.estimates, DECIMALS) >= self.fit.podium
+        for row in np.flatnonzero(np.isnan(self.scores) & on_podium).tolist():
+            found = estimate(self.model, self.outcomes[row], float(self.model.means[row]))
+            errors[row] = self.scale.c * found.se
+        return recalled(self.estimates, errors, self.staging)
 
     @cached_property
     def scale(self) -> Scale:

@@ -12,6 +12,8 @@ From five teaching agents on (`staged_from`) a newcomer is asked in batches.
 3. *Next batch*: max(3, round(.15 m)) of the others with the largest P(1 − P), a tenth of them drawn.
 4. *Drawn*: an agent that the rule would stop runs the rest all the same with probability q, after its
    estimate was kept, so that estimates can be judged: q = .25 until 30 full runs can be replayed, then .10.
+5. *Recalled*: an agent that was stopped, and stands among the first P by a later fit or since others left,
+   runs the rest unless se < .01 and est + z·se < b₁.
 
 est ± t_ν·c·se is the 95% interval. A walk is judged by the fit that it began with, here as in the service.
 
@@ -363,6 +365,29 @@ def decide(fit: Fit, found: Estimate, n_left: int) -> Decision:
     else:
         goes_on, reason = True, f"it may reach place {staging.podium}, which has {podium:.1%}"
     return Decision(goes_on, reason, found.score, se)
+
+
+def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexArray:
+    """Say who stands on the podium by an estimate and has to run the rest.
+
+    Parameters
+    ----------
+    scores : float array, shape (n,)
+        Of all that are ranked, measured or estimated.
+    errors : float array, shape (n,)
+        c·se of those that were estimated; NaN for the others.
+    staging : Staging
+
+    Returns
+    -------
+    int array
+        Ascending.
+    """
+    shown = np.round(scores, DECIMALS)
+    place = 1 + shown.size - np.searchsorted(np.sort(shown), shown, side="right")
+    most, se = np.round(scores + staging.reach * errors, DECIMALS), np.round(errors, DECIMALS)
+    beaten = (se < staging.precise) & (most < shown.max(initial=0.0))
+    return np.flatnonzero(~np.isnan(errors) & (place <= staging.podium) & ~beaten)
 
 
 def is_drawn(seed: int, agent: str, share: float) -> bool:

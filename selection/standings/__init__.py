@@ -16,6 +16,7 @@ module             holds
 ``targets``        scores, errors, ranks and ties for one target
 ``versions``       versions of one agent that differ by noise alone, as one line
 ``pairs``          two agents and how they differ, on request
+``podium``         whether the first places ran all tasks
 ``phase``          the phase of the benchmark
 ``savings``        what the subset spares
 ``verdict``        whether the subset ranks like the whole, and which strategy does better

@@ -151,6 +151,7 @@ def _marks(
     marks = {
         "estimated": how == "estimated" and not about.chosen_for,
         "chosen tasks": bool(about.chosen_for),
+        "recalled": about.recalled,
         "completed": how == "completed" or on_subset.how == "completed",
         "new scaffold": at["full"].source.endswith(NOT_CALIBRATED),
         "incomplete": how == "incomplete" and not _elsewhere(record, i)[0],

@@ -37,6 +37,7 @@ from selection.standings.placing import (
     rated_tasks,
     scores_of,
 )
+from selection.standings.podium import podium_text
 from selection.standings.savings import heading, savings
 from selection.standings.targets import Bench, Told, borrowed_by, has_repeats, nothing, unranked
 from selection.standings.trials import trials
@@ -119,7 +120,7 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
     with one_blas_thread():
         found = basis(record, rules, given)
         level = headline_from(record, rules)
-        heads = heading(record, level)
+        heads = heading(record, level) & ~np.array([one.recalled for one in found.record.about])
         bench = Bench(
             found.record,
             given.variances.facets,
@@ -266,6 +267,7 @@ def _standings(
             not_revalidated=given.not_revalidated,
             n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
             trial_noise=rules.trial_noise,
+            podium=podium_text(board, given.podium) if given.podium else "",
         ),
     )
 

@@ -44,7 +44,7 @@ def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
         about=tuple(
             one
             if ran_all or (of := staged.get(one.name)) is None
-            else replace(one, chosen_for=of.reason, stopped=of.se is not None)
+            else replace(one, chosen_for=of.reason, stopped=of.se is not None, recalled=of.recalled)
             for one, ran_all in zip(record.about, record.ran_all.tolist(), strict=True)
         ),
     )

@@ -33,6 +33,8 @@ MARKS = {
     "estimated": "ran the tasks of the subset, not all: its score on all tasks is estimated from them",
     "chosen tasks": "was asked for tasks chosen for it, batch by batch: its score on all tasks is estimated "
     "from them, and on other task sets it has no rank",
+    "recalled": "stands on the podium by an estimate and was asked for its remaining tasks: until they have "
+    "arrived it is not called the best, and after the deadline it has no rank without them",
     "completed": "at most 5% of its outcomes were lost by the harness; what is missing is completed from the "
     "others, and the error of that is in its intervals",
     "new scaffold": "its scaffold is new, and too few others are known for an interval that allows for that",
@@ -204,8 +206,19 @@ def in_order(board: Standings, target: str = "") -> list[Line]:
 
 
 def heads(board: Standings, line: Line) -> bool:
-    """Whether an agent can be checked as far as headlines need."""
-    return at_least(line.trust, board.headline_from)
+    """Whether an agent can be checked as far as headlines need, and is not recalled."""
+    return at_least(line.trust, board.headline_from) and not is_recalled(line)
+
+
+def is_recalled(line: Line) -> bool:
+    """Whether it stands on the podium by an estimate, and its remaining tasks are awaited."""
+    return "recalled" in line.marks
+
+
+def heading(board: Standings) -> str:
+    """Name the agents that headlines are made from, where others are ranked too."""
+    named = HEADING.get(board.headline_from, "agents")
+    return f"{named} that are not recalled" if any(map(is_recalled, board.agents)) else named
 
 
 def tells_trust(board: Standings) -> bool:

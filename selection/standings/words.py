@@ -24,7 +24,6 @@ from selection.standings.lines import (
 )
 from selection.standings.terms import (
     BASIS,
-    HEADING,
     METHODS,
     NOT_HEADING,
     SHORT_UNMEASURED,
@@ -49,8 +48,10 @@ from selection.standings.terms import clause as clause
 from selection.standings.terms import cost_text as cost_text
 from selection.standings.terms import costs as costs
 from selection.standings.terms import first_names as first_names
+from selection.standings.terms import heading as heading
 from selection.standings.terms import heads as heads
 from selection.standings.terms import in_order as in_order
+from selection.standings.terms import is_recalled as is_recalled
 from selection.standings.terms import money as money
 from selection.standings.terms import more_versions as more_versions
 from selection.standings.terms import percent as percent
@@ -116,26 +117,37 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
 
 def _counted(board: Standings, named: Sequence[Line], ranked: Sequence[Line]) -> str:
     """Return 59 agents; 57 verified agents where others are ranked too."""
-    return f"{len(named):,} {'agents' if len(named) == len(ranked) else HEADING[board.headline_from]}"
+    return f"{len(named):,} {'agents' if len(named) == len(ranked) else heading(board)}"
 
 
 def _above(board: Standings, target: str, ranked: Sequence[Line]) -> str:
     """Say how many agents stand above those that headlines are made from; empty where none does."""
     rank = min(line.at[target].rank or 0 for line in ranked if heads(board, line))
-    n = sum((line.at[target].rank or 0) < rank for line in ranked)
-    if not n:
-        return ""
-    return f" {counted(n, 'agent')} above it {'is' if n == 1 else 'are'} {NOT_HEADING[board.headline_from]}."
+    above = [line for line in ranked if (line.at[target].rank or 0) < rank]
+    why = Counter(_why_not_named(board, line) for line in above)
+    return "".join(
+        f" {counted(n, 'agent')} above it {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
+    )
+
+
+def _why_not_named(board: Standings, line: Line) -> str:
+    """Why no headline is made from an agent."""
+    if at_least(line.trust, board.headline_from):
+        return "recalled to run the remaining tasks"
+    return NOT_HEADING[board.headline_from]
 
 
 def _none_heads(board: Standings, ranked: Sequence[Line]) -> tuple[str, str]:
     """Name nobody, where no ranked agent can be checked as far as headlines need."""
-    agents, are = counted(len(ranked), "ranked agent"), "is" if len(ranked) == 1 else "are"
-    return f"No {_one_of(board)} is ranked yet.", f"{agents} {are} {NOT_HEADING[board.headline_from]}."
+    why = Counter(_why_not_named(board, line) for line in ranked)
+    told = " ".join(
+        f"{counted(n, 'ranked agent')} {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
+    )
+    return f"No {_one_of(board)} is ranked yet.", told
 
 
 def _one_of(board: Standings) -> str:
-    return HEADING[board.headline_from].replace("agents", "agent")
+    return heading(board).replace("agents", "agent").replace("are not", "is not")
 
 
 def withdrawn_text(names: Sequence[str]) -> str:
@@ -486,6 +498,7 @@ def notices(
     not_revalidated: str = "",
     n_unheard: int = 0,
     trial_noise: str = "",
+    podium: str = "",
 ) -> tuple[str, ...]:
     """Return what the reader must know before the ranks, a sentence each.
 
@@ -506,6 +519,8 @@ def notices(
         Full runs of accounts that have two others; see `analytics.record.voices`.
     trial_noise : str
         That of the rules.
+    podium : str
+        Whether those on it ran all tasks; see `selection.standings.podium`.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
@@ -515,6 +530,7 @@ def notices(
         for told in (
             universe,
             not_revalidated,
+            podium,
             target_text(board),
             trial_noise_text(board.trial_noise, trial_noise),
             unheard_text(board, n_unheard),

@@ -41,7 +41,9 @@ class RerunRow(Form):
     id = IntegerField()
     kind = CharField()
     status = CharField()
-    subset = IntegerField(source="subset.number")
+    subset = IntegerField(
+        source="subset.number", default=None, allow_null=True, help_text="Null: a recall is of no subset."
+    )
     reason = CharField()
     n_tasks = IntegerField()
     agents = AskedAgent(many=True, source="agents.all")

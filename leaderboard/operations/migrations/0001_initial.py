@@ -160,7 +160,7 @@ class Migration(migrations.Migration):
             name='RerunRequest',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('validation', 'Validation'), ('drift', 'Drift')], max_length=16)),
+                ('kind', models.CharField(choices=[('validation', 'Validation'), ('drift', 'Drift'), ('recall', 'Recall')], max_length=16)),
                 ('status', models.CharField(choices=[('open', 'Open'), ('fulfilled', 'Fulfilled'), ('expired', 'Expired'), ('cancelled', 'Cancelled')], default='open', max_length=16)),
                 ('reason', models.TextField(help_text='What it was opened for, in words.')),
                 ('n_tasks', models.PositiveIntegerField(help_text='Active tasks when it was opened.')),
@@ -172,10 +172,10 @@ class Migration(migrations.Migration):
                 ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rerun_requests', to='catalog.benchmark')),
                 ('closed_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('opened_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('subset', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rerun_requests', to='studies.tasksubset')),
+                ('subset', models.ForeignKey(help_text='Empty: a recall.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='rerun_requests', to='studies.tasksubset')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open')), fields=('benchmark', 'kind'), name='rerunrequest_one_open'), models.CheckConstraint(condition=models.Q(('kind__in', ['validation', 'drift']), ('status__in', ['open', 'fulfilled', 'expired', 'cancelled'])), name='rerunrequest_choices_known'), models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('status', 'open')), models.Q(models.Q(('status', 'open'), _negated=True), ('closed_at__isnull', False)), _connector='OR'), name='rerunrequest_closed_when_not_open'), models.CheckConstraint(condition=models.Q(('deadline__gt', models.F('opened_at'))), name='rerunrequest_deadline_later')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'open'), models.Q(('kind', 'recall'), _negated=True)), fields=('benchmark', 'kind'), name='rerunrequest_one_open'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'recall'), ('subset__isnull', True)), models.Q(models.Q(('kind', 'recall'), _negated=True), ('subset__isnull', False)), _connector='OR'), name='rerunrequest_recall_has_no_subset'), models.CheckConstraint(condition=models.Q(('kind__in', ['validation', 'drift', 'recall']), ('status__in', ['open', 'fulfilled', 'expired', 'cancelled'])), name='rerunrequest_choices_known'), models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', True), ('status', 'open')), models.Q(models.Q(('status', 'open'), _negated=True), ('closed_at__isnull', False)), _connector='OR'), name='rerunrequest_closed_when_not_open'), models.CheckConstraint(condition=models.Q(('deadline__gt', models.F('opened_at'))), name='rerunrequest_deadline_later')],
             },
         ),
         migrations.CreateModel(
