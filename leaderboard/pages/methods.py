@@ -77,16 +77,14 @@ SCORES = Part(
         Method(
             "estimated",
             "Estimated score, ~",
-            f"{SAID['~']} Of an agent that ran the subset S, k of m tasks, what it knows is kept and the "
-            "rest is predicted.",
+            f"{SAID['~']} What the agent ran is kept, and the rest is what a model of all agents and tasks "
+            "expects of it.",
             (
-                "completion: ŷ = (Σ_{j∈S} X_aj + (m − k)·½(p̂ + ẑ)) / m",
-                "p̂ = mean over the tasks outside S of σ(θ̂ − b̂_j), the Rasch model on complete agents",
-                "ẑ = the mean outside S by Ridge regression on the outcomes on S",
-                "ridge: ŷ = b₀ + x·β",
-                "line: ŷ = ȳ + c·(r − r̄)",
+                "score = (Σ over the tasks it ran of X_aj + Σ over the others of P_aj) / m",
+                "P_aj = σ(θ_a − b_j), the Rasch model of everything that was run; θ_a begins at the mean of "
+                "the ten agents before it",
             ),
-            "this project’s own, on Rasch (1960) and Hoerl & Kennard (1970); selection/full_scores",
+            "on Rasch (1960); selection/staged/model.py",
         ),
         Method(
             "standard-error",

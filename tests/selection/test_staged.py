@@ -20,6 +20,7 @@ from selection.staged import walks
 from selection.staged.histories import walked
 from selection.staged.model import Estimate, before_each, completed, estimate, fit
 from selection.staged.replay import Figure, Replay, ReplayRefused, best, clear, replay, right
+from selection.staged.study import Rule, Walked, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Fit, Stage, StagedRefused, Staging, decide, next_batch, step
@@ -494,7 +495,7 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
         record = record_of(
             outcomes[rows], names=[agents.names[k] for k in rows], dates=[agents.dates[k] for k in rows]
         )
-        return replayed(record, Staging(), of)
+        return replayed(record, Rule(Staging()), of)
 
     others = sorted([*range(5), *drawn])
     everyone = sorted([*others, *chosen])
