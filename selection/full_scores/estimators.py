@@ -7,7 +7,7 @@ __all__ = ["ESTIMATORS", "EstimatorName", "FullScoreRefused", "checked_name"]
 
 
 class FullScoreRefused(SelectionError):
-    """A full score cannot be estimated so: name_unknown, cells_missing."""
+    """A full score cannot be estimated so: name_unknown, no_fit, cells_missing."""
 
 
 def checked_name(estimator: str) -> EstimatorName:

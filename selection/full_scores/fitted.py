@@ -104,9 +104,12 @@ def fit(estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores
     Raises
     ------
     FullScoreRefused
-        There is no such estimator (name_unknown).
+        There is no such estimator (name_unknown); `completion` has no fit of its own to a subset (no_fit).
     """
-    return FullScores(checked_name(estimator), agents, np.asarray(tasks, dtype=np.intp))
+    name = checked_name(estimator)
+    if name == "completion":
+        raise FullScoreRefused("completion is fitted to all tasks, not to a subset", code="no_fit")
+    return FullScores(name, agents, np.asarray(tasks, dtype=np.intp))
 
 
 def refuse_unpredictable(outcomes: FloatArray) -> None:

@@ -34,19 +34,10 @@ def full_score(estimator, outcomes, scores, tasks, row):
     if estimator == "line":
         line = LinearRegression().fit(x.mean(axis=1)[:, None], scores)
         return line.predict([[new.mean()]])[0]
-    others = np.setdiff1d(np.arange(m), tasks)
-    rest = (m * scores - x.sum(axis=1)) / others.size
-    by_ridge = Ridge(alpha=1.0).fit(x, rest).predict(new[None, :])[0]
-    b = difficulties(outcomes)
-    known, of_known = row[seen], b[tasks][seen]
-
-    def loss(theta):
-        p = expit(theta - of_known)
-        return -np.sum(known * np.log(p) + (1 - known) * np.log1p(-p)) + float(theta[0] ** 2) / 18
-
-    theta = minimize(loss, [0.0], method="BFGS", options={"gtol": 1e-10}).x[0]
-    by_rasch = np.mean(expit(theta - b[others]))
-    return (new.sum() + others.size * (by_rasch + by_ridge) / 2) / m
+    known = np.full(outcomes.shape[1], NAN)
+    known[tasks] = row
+    model = joint_model(outcomes, n_before is not None)
+    return by_model(model, known, mean_before(model, n_before))[0]
 
 
 def difficulties(outcomes):
@@ -54,6 +45,9 @@ def difficulties(outcomes):
     n, m = outcomes.shape
     seen = ~np.isnan(outcomes)
     x = np.where(seen, outcomes, 0.0)
+    graded = ((x > 0) & (x < 1)).any()
+    before = ten_before(n, in_time)
+    z, spread, dispersion = np.zeros(n + m), 1.0, 1.0
 
     def loss(z):
         p = expit(z[:n, None] - z[n:])
@@ -63,8 +57,68 @@ def difficulties(outcomes):
         beyond = seen * (x - expit(z[:n, None] - z[n:]))
         return np.concatenate([-beyond.sum(axis=1), beyond.sum(axis=0)]) + z / 9
 
-    b = minimize(loss, np.zeros(n + m), jac=slope, method="BFGS", options={"gtol": 1e-9}).x[n:]
-    return b - b.mean()
+    def slopes(z):
+        w = variances(z)
+        of_agents = -np.diag(w.sum(axis=1)) - (np.eye(n) - before) * dispersion / spread
+        return np.block([[of_agents, w], [-w.T, np.diag(w.sum(axis=0) + 1 / 4)]])
+
+    def variances(z):
+        p = expit(z[:n, None] - z[None, n:])
+        return seen * p * (1 - p)
+
+    for _ in range(200):
+        z = optimize.root(equations, z, jac=slopes, options={"xtol": 1e-13}).x
+        assert np.abs(equations(z)).max() < 1e-8
+        w, old = variances(z), (spread, dispersion)
+        squares = (z[:n] - before @ z[:n]) ** 2 + dispersion / (w.sum(axis=1) + dispersion / spread)
+        spread = max((squares.sum() + 5) / (n + 5), 0.3**2)
+        dispersion = min((beyond(z) ** 2).sum() / w.sum(), 1.2) if graded else 1.0
+        if np.abs(np.subtract(old, (spread, dispersion))).max() < 1e-12:
+            return z[:n], z[n:], spread, dispersion, dispersion / (w.sum(axis=0) + dispersion / 4)
+    raise AssertionError("the spread and the dispersion have not settled")
+
+
+def ten_before(n, in_time):
+    """Weights of abilities in each μ; of the first one it is its own, and without an order all of them."""
+    if not in_time:
+        return np.full((n, n), 1 / n)
+    before = np.zeros((n, n))
+    for i in range(n):
+        before[i, max(0, i - 10) : max(i, 1)] = 1 / min(max(i, 1), 10)
+    return before
+
+
+def mean_before(model, n_before):
+    """μ of an agent that is not among those of the model; with nobody before it, of all of them."""
+    return np.mean(model[0][max(n_before - 10, 0) : n_before] if n_before else model[0])
+
+
+def left_out_errors(outcomes, tasks, groups, in_time):
+    """(y − est)/se of full runs cut down to the tasks, each by the model of the other groups."""
+    everybody, groups = joint_model(outcomes, in_time), np.array(groups)
+    means, errors = ten_before(len(outcomes), in_time) @ everybody[0], []
+    for i, row in enumerate(outcomes):
+        known = np.full(row.size, NAN)
+        known[tasks] = row[tasks]
+        score, se = by_model(joint_model(outcomes[groups != groups[i]], in_time), known, means[i])
+        errors.append((row.mean() - score) / se)
+    return np.array(errors)
+
+
+def by_model(model, row, mu):
+    """The score of a row, NaN where not run, and its standard error, c = 1."""
+    _, b, spread, dispersion, of_tasks = model
+    seen = ~np.isnan(row)
+
+    def slope(level):
+        return np.sum(row[seen] - expit(level - b[seen])) - dispersion * (level - mu) / spread
+
+    level = optimize.brentq(slope, -60, 60, xtol=1e-14, rtol=1e-14)
+    p = expit(level - b)
+    w = p * (1 - p)
+    of_level = w[~seen].sum() ** 2 * dispersion / (w[seen].sum() + dispersion / spread)
+    variance = dispersion * w[~seen].sum() + of_level + np.sum(w[~seen] ** 2 * of_tasks[~seen])
+    return np.where(seen, row, p).mean(), np.sqrt(variance) / row.size
 
 
 # ------------------------------------------------------------------------------------------------- subsets
@@ -232,24 +286,15 @@ def ridges(x, y, train, tasks):
     return whole, *model.predict(whole).T
 
 
-def completion(x, i, train, tasks, known, by_ridge):
-    """The mean of two predictions of the rest, one by Rasch, one by Ridge, beside what is known."""
-    m, k, outside = x.shape[1], len(tasks), np.setdiff1d(np.arange(x.shape[1]), tasks)
-    if not len(outside):
-        return known / m
-    rated = np.flatnonzero(~np.isnan(x[train]).all(axis=0))
-    kept = np.ascontiguousarray(x[np.ix_(train, rated)])
-    b = np.full(m, np.nan)
-    b[rated] = rasch(kept.tobytes(), *kept.shape)[1]
-    seen = tasks[~np.isnan(x[i, tasks])]
-
-    def slope(theta):
-        return np.sum(x[i, seen] - expit(theta - b[seen])) - theta / 9
-
-    theta = optimize.brentq(slope, -40, 40, xtol=1e-14, rtol=1e-14)
-    passing = expit(theta - b[outside])
-    by_rasch = by_ridge if np.isnan(passing).all() else np.nanmean(passing)
-    return (known + (m - k) * (by_rasch + by_ridge) / 2) / m
+def completion(x, i, train, tasks, dates):
+    """By the model of the training agents; without all dates their order is not known."""
+    in_time = dates is not None and None not in dates
+    ordered = sorted(train, key=lambda j: (dates[j], j)) if in_time else train
+    n_before = sum((dates[j], j) < (dates[i], i) for j in train) if in_time else None
+    known = np.full(x.shape[1], NAN)
+    known[tasks] = x[i, tasks]
+    model = joint_model(x[ordered], in_time)
+    return by_model(model, known, mean_before(model, n_before))[0]
 
 
 def estimates(x, y, i, train, tasks, filled):

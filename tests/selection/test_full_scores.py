@@ -2,6 +2,7 @@
 
 import functools
 import math
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -14,14 +15,12 @@ from scipy.special import expit
 
 from analytics.command_line import flat_file
 from analytics.record import Record
-from selection import fold_predictions as of_ridge
-from selection import folds, full_scores
+from selection import full_scores
 from selection.folds import Fold
 from selection.full_scores import (
     ESTIMATORS,
     FullScoreRefused,
     completion,
-    estimator_of,
     fold_predictions,
     left_out,
 )
@@ -33,6 +32,7 @@ from selection.standings.choice import training
 from tests.selection import reference
 
 NAN = math.nan
+ON_A_SUBSET = ("ridge", "line")
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=20)
 # Two tasks that two of three agents pass: equal difficulties, 0 each. S is the first.
 THREE = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -55,29 +55,31 @@ def one_by_one(n):
 
 
 def test_three_agents_and_two_tasks_by_hand():
-    """On S x = 1, 0, 1; y = ½, ½, 1; outside S z = 0, 1, 1. A new agent passes S.
+    """On S x = 1, 0, 1; y = ½, ½, 1. A new agent passes S.
 
-    Σ(x − x̄)² = ⅔, x̄ = ȳ = z̄ = ⅔. Ridge: ⅔ + ⅓·(1/6)/(⅔ + 1) = .7. Line: ⅔ + ⅓·(1/6)/⅔ = .75.
-    Completion: ẑ = ⅔ + ⅓·(−⅓)/(⅔ + 1) = .6; 1 − σ(θ) = θ/9 and b = 0, so p̂ = 1 − θ/9.
+    Σ(x − x̄)² = ⅔, x̄ = ȳ = ⅔. Ridge: ⅔ + ⅓·(1/6)/(⅔ + 1) = .7. Line: ⅔ + ⅓·(1/6)/⅔ = .75.
     """
     agents, tasks, new = unnamed(THREE, THREE.mean(axis=1)), np.array([0]), np.array([[1.0]])
-    told = {name: full_scores.fit(name, agents, tasks).predict(new)[0] for name in ESTIMATORS}
+    told = {name: full_scores.fit(name, agents, tasks).predict(new)[0] for name in ON_A_SUBSET}
     assert told["ridge"] == pytest.approx(0.7)
     assert told["line"] == pytest.approx(0.75)
-    theta = brentq(lambda t: 1 - expit(t) - t / 9, 0, 9)
-    assert told["completion"] == pytest.approx((1 + (1 - theta / 9 + 0.6) / 2) / 2, abs=1e-9)
 
 
 def test_a_fold_of_three_by_hand():
-    """The third held out, x = 1, 0 and y = ½, ½: every estimator but completion has no slope to use."""
+    """The third held out, x = 1, 0 and y = ½, ½: neither Ridge nor the line has a slope to use.
+
+    Completion: the two agents and the two tasks are mirror images, so that θ = μ = 0 and b = ±β of one pass
+    and one failure each: σ(β) + σ(−β) = 1 whatever β, so that β = 0. All p = ½, each v = 1/(½ + 1/τ²), and
+    τ² = (2v + 5)/7. The new agent has 1 − σ(θ) = θ/τ² from its pass, and σ(θ) of the other task.
+    """
     folds = [Fold("c", np.array([2]), np.array([0, 1]))]
     scores, subsets = THREE.mean(axis=1), [np.array([0])]
-    for name in ("ridge", "line"):
+    for name in ON_A_SUBSET:
         assert fold_predictions(name, THREE, scores, folds, subsets)[0] == pytest.approx([0.5])
-    # z = 0, 1: ẑ = ½ + ½·(−½)/(½ + 1) = ⅓. One pass each: b = 0 again.
-    theta = brentq(lambda t: 1 - expit(t) - t / 9, 0, 9)
+    spread = brentq(lambda s: (2 / (0.5 + 1 / s) + 5) / 7 - s, 0.1, 9)
+    theta = brentq(lambda t: 1 - expit(t) - t / spread, 0, 9)
     told = fold_predictions("completion", THREE, scores, folds, subsets)[0]
-    assert told == pytest.approx([(1 + (1 - theta / 9 + 1 / 3) / 2) / 2], abs=1e-9)
+    assert told == pytest.approx([(1 + expit(theta)) / 2], abs=1e-9)
 
 
 def test_prequential_coverage_by_hand():
@@ -107,7 +109,8 @@ def test_what_an_agent_did_outside_the_subset_does_not_count(seed, name, share):
     changed[0, 1::2] = 0.0
     fold = [Fold("0", np.array([0]), np.arange(1, 9))]
     mine, theirs = (fold_predictions(name, x, scores, fold, [tasks])[0] for x in (outcomes, changed))
-    assert mine == pytest.approx(theirs, abs=1e-12)
+    # The fit of a fold begins at the fit to all agents, and ends where every start ends: to 1e-10 of a slope.
+    assert mine == pytest.approx(theirs, abs=1e-9 if name == "completion" else 1e-12)
 
 
 @REPEATABLE
@@ -127,13 +130,10 @@ def test_all_tasks_leave_nothing_to_complete():
     scores, everything = outcomes.mean(axis=1), np.arange(12)
     told = fold_predictions("completion", outcomes, scores, one_by_one(8), [everything] * 8)
     assert np.concatenate(told) == pytest.approx(scores)
-    fitted = full_scores.fit("completion", unnamed(outcomes, scores), everything)
-    assert fitted.predict(outcomes) == pytest.approx(scores)
-    assert fitted.predict_without(outcomes) == pytest.approx(np.tile(scores[:, None], 8))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.04])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", ON_A_SUBSET)
 def test_without_each_agent_is_the_estimator_fitted_without_it(name, share):
     outcomes = drawn(11, 12, 30, share)
     scores, tasks = np.nanmean(outcomes, axis=1), np.arange(0, 30, 2)
@@ -146,28 +146,15 @@ def test_without_each_agent_is_the_estimator_fitted_without_it(name, share):
         assert told[:, i] == pytest.approx(alone.predict(new), abs=1e-9)
 
 
-def test_a_fold_predicts_what_the_fit_to_its_training_agents_predicts():
+@pytest.mark.parametrize("name", ON_A_SUBSET)
+def test_a_fold_predicts_what_the_fit_to_its_training_agents_predicts(name):
     outcomes = drawn(7, 14, 25, 0.03)
     scores, tasks = np.nanmean(outcomes, axis=1), np.arange(12)
     fold = Fold("late", np.array([0, 1, 2]), np.arange(5, 14))
-    for name in ESTIMATORS:
-        told = fold_predictions(name, outcomes, scores, [fold], [tasks])[0]
-        agents = unnamed(outcomes[fold.training], scores[fold.training])
-        expected = full_scores.fit(name, agents, tasks).predict(outcomes[np.ix_(fold.held_out, tasks)])
-        assert told == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_shared_gram_matrix_changes_no_number(monkeypatch):
-    outcomes = drawn(5, 60, 80)
-    scores, rng = outcomes.mean(axis=1), np.random.default_rng(1)
-    folds = [*one_by_one(60), Fold("some", np.arange(6), np.arange(20, 60))]
-    subsets = [np.sort(rng.choice(80, 15, replace=False)) for _ in folds]
-    agents = unnamed(outcomes, scores)
-    assert left_out._shares_gram(agents, folds, left_out.members_of(subsets, 80)).all()
-    shared = left_out.predictions("completion", agents, folds, subsets)
-    monkeypatch.setattr(left_out, "_shares_gram", lambda *_: np.zeros(len(folds), bool))
-    alone = left_out.predictions("completion", agents, folds, subsets)
-    assert np.concatenate(shared) == pytest.approx(np.concatenate(alone), abs=1e-12)
+    told = fold_predictions(name, outcomes, scores, [fold], [tasks])[0]
+    agents = unnamed(outcomes[fold.training], scores[fold.training])
+    expected = full_scores.fit(name, agents, tasks).predict(outcomes[np.ix_(fold.held_out, tasks)])
+    assert told == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02])
@@ -181,41 +168,23 @@ def test_folds_near_one_base_change_no_number(share):
     rates = [np.nanmean(outcomes[fold.training], axis=0) for fold in each]
     subsets = [np.flatnonzero((one >= 0.3) & (one <= 0.7)) for one in rates]
     subsets[4] = np.arange(90)
-    agents = unnamed(outcomes, scores)
-    members = left_out.members_of(subsets, 90)
-    near = of_ridge.outside_near(agents, each, [fold.held_out for fold in each], members)
-    assert 4 not in near
-    assert bool(near) is (share == 0.0)
     assert len({subset.size for subset in subsets}) > 3
-    together = left_out.predictions("completion", agents, each, subsets)
-    alone = [
-        left_out.predictions("completion", agents, [fold], [subset])[0]
-        for fold, subset in zip(each, subsets, strict=True)
-    ]
-    assert np.concatenate(together) == pytest.approx(np.concatenate(alone), abs=1e-10)
-
-
-def test_fits_near_another_end_where_all_fits_end(monkeypatch):
-    outcomes = drawn(6, 30, 50)
-    trained = [fold.training for fold in one_by_one(30)]
-    far = completion.difficulties_of(unnamed(outcomes, outcomes.mean(axis=1)), trained)
-    monkeypatch.setattr(folds, "FEWEST_CELLS_NEAR", 0)
-    near = completion.difficulties_of(unnamed(outcomes, outcomes.mean(axis=1)), trained)
-    assert np.array(near) == pytest.approx(np.array(far), abs=1e-10)
-    turned = unnamed(outcomes.T, outcomes.mean(axis=0))
-    more = [fold.training for fold in one_by_one(50)]
-    near = completion.difficulties_of(turned, more)
-    monkeypatch.setattr(folds, "FEWEST_CELLS_NEAR", outcomes.size + 1)
-    far = completion.difficulties_of(unnamed(outcomes.T, outcomes.mean(axis=0)), more)
-    assert np.array(near) == pytest.approx(np.array(far), abs=1e-10)
+    for name in ESTIMATORS:
+        agents = unnamed(outcomes, scores)
+        together = left_out.predictions(name, agents, each, subsets)
+        alone = [
+            left_out.predictions(name, unnamed(outcomes, scores), [fold], [subset])[0]
+            for fold, subset in zip(each, subsets, strict=True)
+        ]
+        assert np.concatenate(together) == pytest.approx(np.concatenate(alone), abs=1e-10)
 
 
 def test_shared_fits_are_few_and_never_rest_on_an_agent_held_out(monkeypatch):
     monkeypatch.setattr(completion, "MOST_CELLS", 100)
     agents = unnamed(drawn(4, 40, 10), np.linspace(0, 1, 40))
     trained = [fold.training for fold in one_by_one(40)]
-    completion.difficulties_of(agents, trained)
-    assert len(agents.fits) == 10
+    completion.predictions(agents, [fold.held_out for fold in one_by_one(40)], trained, [np.arange(5)] * 40)
+    assert len(agents.completions) == 10
     for rows, used in zip(trained, completion._shared(40, trained), strict=True):
         assert set(used) <= set(rows)
         assert len(used) == 36
@@ -225,6 +194,29 @@ def test_shared_fits_are_few_and_never_rest_on_an_agent_held_out(monkeypatch):
     for rows, fewer in zip(later, used, strict=True):
         assert set(fewer) <= set(rows)
         assert 10 * fewer.size >= 9 * rows.size
+
+
+def dated(outcomes, days):
+    """Complete agents in name order that came on these days of a month; None: not known."""
+    agents = unnamed(outcomes, np.nanmean(outcomes, axis=1))
+    names = tuple(f"a{i:02d}" for i in range(agents.n))
+    return replace(agents, names=names, dates=tuple(day and date(2026, 1, day) for day in days))
+
+
+@pytest.mark.parametrize("last", [4, None])
+def test_folds_of_folds_have_the_fits_of_those_they_were_taken_from(last):
+    """Dates go against the order of names; where one date is missing, no order is known to anybody."""
+    outcomes = drawn(13, 14, 20)
+    agents = dated(outcomes, [*range(28, 15, -1), last])
+    inner = agents.take(np.arange(13), sharing=True)
+    fold = [Fold("x", np.array([2, 5]), np.array([0, 1, 3, 4, 6, 7, 8, 9, 10, 11, 12]))]
+    tasks = np.arange(8)
+    told = left_out.predictions("completion", inner, fold, [tasks])[0]
+    rows = fold[0].training[::-1] if last else fold[0].training
+    for i, found in zip(fold[0].held_out, told, strict=True):
+        n_before = int(np.sum(rows > i)) if last else None
+        expected = reference.full_score("completion", outcomes[rows], None, tasks, outcomes[i, tasks], n_before)
+        assert found == pytest.approx(expected, abs=1e-8)
 
 
 # ------------------------------------------------------------------------------------------------- foreign
@@ -243,7 +235,7 @@ def test_folds_against_scikit_learn_and_scipy(name, share):
         others = np.arange(12) != f
         row = outcomes[f, subsets[f]]
         expected = reference.full_score(name, outcomes[others], scores[others], subsets[f], row)
-        assert value == pytest.approx([expected], abs=1e-6 if name == "completion" else 1e-10)
+        assert value == pytest.approx([expected], abs=1e-8 if name == "completion" else 1e-10)
 
 
 @pytest.mark.parametrize(("n_covered", "n"), [(0, 3), (7, 8), (44, 51), (27, 27)])
@@ -255,20 +247,15 @@ def test_wilson_against_scipy(n_covered, n):
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-def test_the_default_depends_on_the_outcomes():
-    assert estimator_of("", 0.05, "mid_range") == "completion"
-    assert estimator_of("", 0.051, "mid_range") == "ridge"
-    assert estimator_of("line", 1.0, "mid_range") == "line"
-    assert estimator_of("completion", 0.05, "mid_range") == "completion"
-    assert estimator_of("completion", 1.0, "spread") == "completion"
-    with pytest.raises(
-        FullScoreRefused, match=r"5% of the trials lie between 0 and 1; here 40.0% do"
-    ) as told:
-        estimator_of("completion", 0.4, "mid_range")
-    assert told.value.code == "graded"
+def test_names_are_checked():
+    outcomes = drawn(9, 8, 20)
+    scores, tasks = outcomes.mean(axis=1), np.arange(10)
     with pytest.raises(FullScoreRefused, match="no estimator is called 'lasso'") as told:
-        estimator_of("lasso", 0.0, "mid_range")
+        fold_predictions("lasso", outcomes, scores, one_by_one(8), [tasks] * 8)
     assert told.value.code == "name_unknown"
+    with pytest.raises(FullScoreRefused, match="completion is fitted to all tasks") as told:
+        full_scores.fit("completion", unnamed(outcomes, scores), tasks)
+    assert told.value.code == "no_fit"
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -279,6 +266,13 @@ def test_more_than_a_tenth_missing_is_refused(name):
     with pytest.raises(FullScoreRefused, match="lacks 2 of 10 tasks of the subset; at most 1 may") as told:
         fold_predictions(name, outcomes, scores, one_by_one(8), [tasks] * 8)
     assert told.value.code == "cells_missing"
+
+
+@pytest.mark.parametrize("name", ON_A_SUBSET)
+def test_a_fit_refuses_more_than_a_tenth_missing(name):
+    outcomes = drawn(9, 8, 20)
+    scores, tasks = outcomes.mean(axis=1), np.arange(10)
+    outcomes[5, :2] = NAN
     fitted = full_scores.fit(name, unnamed(outcomes[:5], scores[:5]), tasks)
     with pytest.raises(FullScoreRefused, match="agent 0 lacks 2 of 10"):
         fitted.predict(outcomes[5:6, tasks])
@@ -295,18 +289,14 @@ def real_agents(path):
 @pytest.mark.parametrize(
     ("name", "ridge", "completed"),
     [
-        ("hal_gaia", 0.0323, 0.0238),
-        ("hal_corebench_hard", 0.0501, 0.04514),
-        ("hal_taubench_airline", 0.0370, 0.0343),
-        ("swebench_verified_2023_2025", 0.0348, 0.0252),
+        ("hal_gaia", 0.0323, 0.02454),
+        ("hal_corebench_hard", 0.0501, 0.04598),
+        ("hal_taubench_airline", 0.0370, 0.04016),
+        ("swebench_verified_2023_2025", 0.0348, 0.02402),
     ],
 )
 def test_nested_errors_are_those_measured_independently(real_data, name, ridge, completed):
-    """STATISTICS §3: RMSE with each agent left out, by a script that shares no code.
-
-    Three of four agree in all digits; for hal_corebench_hard, where some ẑ are below 0, the formula gives
-    .04514 and .0450 comes of keeping ẑ in [0, 1].
-    """
+    """RMSE with each agent left out, `completion` by `tests.selection.reference` and numpy alone."""
     agents = real_agents(real_data / f"{name}.csv.gz")
     for estimator, expected in (("ridge", ridge), ("completion", completed)):
         found = nested_residuals(agents, estimator=estimator)

@@ -230,13 +230,13 @@ PUBLISHED = [
     (VERIFIED, "temporal", "spread", {"pairs_correct": 0.958}),
     # What STATISTICS §4 gives for the verdict, here by scikit-learn and the Rasch fit fold by fold.
     (VERIFIED, "temporal", "mid_range", {"pairs_correct_full": 0.970, "rmse_completion": 0.027}),
-    (VERIFIED, "loao", "mid_range", {"rmse_completion": 0.0252, "rmse_ridge": 0.0348}),
+    (VERIFIED, "loao", "mid_range", {"rmse_completion": 0.0240, "rmse_ridge": 0.0348}),
     ("hal_gaia", "temporal", "mid_range", {"pairs_correct_full": 0.949}),
-    ("hal_gaia", "loao", "mid_range", {"rmse_completion": 0.0238, "rmse_ridge": 0.0323}),
+    ("hal_gaia", "loao", "mid_range", {"rmse_completion": 0.0245, "rmse_ridge": 0.0323}),
     ("hal_corebench_hard", "temporal", "mid_range", {"pairs_correct_full": 0.919}),
-    ("hal_corebench_hard", "loao", "mid_range", {"rmse_completion": 0.0450, "rmse_ridge": 0.0501}),
+    ("hal_corebench_hard", "loao", "mid_range", {"rmse_completion": 0.0460, "rmse_ridge": 0.0501}),
     ("hal_taubench_airline", "temporal", "mid_range", {"pairs_correct_full": 0.951}),
-    ("hal_taubench_airline", "loao", "mid_range", {"rmse_completion": 0.0343, "rmse_ridge": 0.0370}),
+    ("hal_taubench_airline", "loao", "mid_range", {"rmse_completion": 0.0402, "rmse_ridge": 0.0370}),
     ("hal_gaia", "loao", "mid_range", {"rho": 0.977, "r2": 0.960, "rho_rest": 0.886}),
     ("hal_gaia", "loso", "mid_range", {"rho": 0.923}),
     ("hal_gaia", "temporal", "mid_range", {"rho": 0.935, "r2": 0.875}),
@@ -576,7 +576,7 @@ def test_coverage_by_too_many_inner_folds_says_so(monkeypatch):
     assert mine.notes["coverage"].startswith("not measured: about ")
 
 
-def test_operations_counted_by_hand(monkeypatch):
+def test_operations_counted_by_hand():
     # 16 folds of 15 agents with k = 20 of 40 tasks. Ridge: 15²·20 + 15³/3 + 15² = 5,850, below
     # 20³/3 + 20² = 3,066.7? No: 3,066.7 is the less. greedy: 100·15·20·(40 − 10) = 900,000.
     # Newton: 5·(15²·40 + 15³/3 + 100·15·40) = 350,625. Inner folds: 15 times the choice.
@@ -593,10 +593,13 @@ def test_operations_counted_by_hand(monkeypatch):
     assert operations("forecast", [bands]) == pytest.approx(15 * (ridge + 350_625))
     assert coverage_operations("greedy", [bands]) == pytest.approx(15 * 15 * 900_000)
     assert coverage_operations("mid_range", [bands]) == 0
-    # `completion`: one Rasch fit of 350,625 in each of the 15 inner folds of 15 folds.
+    # `completion`: a fit of 350,625 in each of the 15 inner folds of 15 folds; of 25 agents in 20 folds:
+    # 5·(25²·40 + 25³/3 + 100·25·40) = 651,041.7.
     assert coverage_operations("mid_range", [bands], "completion") == pytest.approx(15 * 15 * 350_625)
-    monkeypatch.setattr("selection.validation.operations.MOST_CELLS", 100)
-    assert coverage_operations("mid_range", [bands], "completion") == pytest.approx(15 * 10 * 350_625)
+    folds = (Fold("0", np.array([25]), np.arange(25)),)
+    bands = FoldBands(folds, (np.arange(25),), np.zeros((1, 40)), (np.arange(20),))
+    expected = 20 * 5 * (25_000 + 25**3 / 3 + 100_000)
+    assert coverage_operations("mid_range", [bands], "completion") == pytest.approx(expected)
 
 
 # -------------------------------------------------------------------------------------- draws, path, workers
