@@ -25,6 +25,12 @@ def subset_by_default(monkeypatch):
     monkeypatch.setitem(vars(field), "_get_default", lambda: "subset")
 
 
+@pytest.fixture
+def by_ridge(monkeypatch):
+    """Boards of these tests estimate by `ridge`, whose calibration is stored."""
+    monkeypatch.setitem(vars(Policy._meta.get_field("estimator")), "_get_default", lambda: "ridge")
+
+
 @pytest.fixture(autouse=True)
 def names_of_examples(monkeypatch):
     """Names that stand for nothing anywhere have a public address, as that of a webhook must."""

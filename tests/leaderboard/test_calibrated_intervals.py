@@ -1,4 +1,4 @@
-"""What a policy says of the choice of tasks and of the calibration, as it is stored (§2, §3)."""
+"""What a policy says of the choice of tasks and of a calibration, as it is stored (§2, §3)."""
 
 import numpy as np
 import pytest
@@ -31,14 +31,12 @@ def with_policy(slug, text, **fields):
 @pytest.mark.parametrize("strategy", STRATEGY_NAMES)
 def test_every_strategy_of_a_policy_chooses_as_many_tasks_as_the_band(db, strategy):
     k = len(in_subset(board_of(csv_text(graded(16, 40)))))
-    board = with_policy("other", csv_text(graded(16, 40)), strategy=strategy, base_seed=7)
+    board = with_policy("other", csv_text(graded(16, 40)), strategy=strategy, base_seed=7, estimator="ridge")
     assert (board.phase, board.subset.strategy) == ("ongoing", strategy)
     assert len(in_subset(board)) == k
     record = Reader(board.benchmark).now(board.subset).record
-    found = nested_residuals(
-        training(record), strategy=strategy, estimator="completion", rule=Rule(), base_seed=7
-    )
-    assert board.calibration.estimator == "completion"
+    found = nested_residuals(training(record), strategy=strategy, estimator="ridge", rule=Rule(), base_seed=7)
+    assert board.calibration.estimator == "ridge"
     np.testing.assert_allclose(
         np.array(board.calibration.residuals, float), found.scores - found.predictions, atol=1e-12
     )
@@ -74,7 +72,7 @@ def test_another_estimator_of_a_policy_counts_at_once_and_is_stored_with_the_nex
     ridge = Ridge(alpha=1.0).fit(outcomes[:, columns], outcomes.mean(axis=1))
     told = lines_of(second)["new"].at["full"]
     assert told.score == pytest.approx(ridge.predict(new[None, columns])[0], abs=1e-10)
-    assert (second.calibration, second.calibration.estimator) == (first.calibration, "completion")
+    assert (first.calibration, second.calibration) == (None, None)
     load_text(csv_text(graded(1, 60, seed=21, prefix="c")))
     assert (recomputed().calibration.estimator, recomputed().calibration.n_agents) == ("ridge", 21)
 
@@ -84,8 +82,7 @@ def test_residuals_in_time_are_stored_with_their_dates(db):
     lines = csv_text(graded(20, 60)).splitlines(keepends=True)
     days = {f"a{i:02d}": f"2026-01-{i + 1:02d}" for i in range(20)}
     dated = [line.replace("2026-01-05", days.get(line.split(",")[1], "2026-01-05")) for line in lines]
-    load_text("".join(dated))
-    stored = recomputed().calibration
+    stored = with_policy("toy", "".join(dated), estimator="ridge").calibration
     assert [day.isoformat() for day in stored.dates] == list(days.values())
     assert [e is None for e in stored.in_time] == [True] * 10 + [False] * 10
 
@@ -93,7 +90,10 @@ def test_residuals_in_time_are_stored_with_their_dates(db):
 @pytest.mark.parametrize("refit_every", [5, 10])
 def test_the_interval_stays_that_of_the_fit_until_it_is_refitted(db, refit_every):
     """One complete agent fewer than `refit_every` changes neither fit nor interval; one more does."""
-    subset = in_subset(with_policy("toy", csv_text(graded(20, 60)), refit_every=refit_every))
+    subset = in_subset(
+        with_policy("toy", csv_text(graded(20, 60)), refit_every=refit_every, estimator="ridge")
+    policy = {"refit_every": refit_every, "estimator": "ridge"}
+    subset = in_subset(with_policy("toy", csv_text(graded(20, 60)), **policy))
     load_text(csv_text({"new": only("10" * 30, subset)}))
     first = recomputed()
     told = lines_of(first)["new"].at["full"]
@@ -109,7 +109,7 @@ def test_the_interval_stays_that_of_the_fit_until_it_is_refitted(db, refit_every
     assert Calibration.objects.count() == 2
 
 
-def test_no_linked_or_incomplete_agent_feeds_the_subset(db):
+def test_no_incomplete_agent_feeds_the_subset(db):
     load_text(csv_text(graded(16, 60)))
     board = recomputed()
     load_text(csv_text({"new": only("1" * 60, in_subset(board)[::2])}))

@@ -110,7 +110,7 @@ def test_trials_that_repeat_each_other_count_as_one(db):
     assert line.icc["reason"].startswith("not measured: two trials agree on 120 of 120 tasks")
 
 
-def test_estimated_scores_have_the_error_of_the_stored_calibration(db):
+def test_estimated_scores_have_the_error_of_the_stored_calibration(db, by_ridge):
     """By hand: the root mean square of the residuals that were stored with it."""
     load_text(csv_text(graded(20, 60)))
     subset = in_subset(recomputed())

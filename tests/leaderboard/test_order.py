@@ -91,7 +91,7 @@ def in_use(told):
     return subsets, [fit for fit in fits if fit[0] >= subsets[-1][1]], digest
 
 
-def test_one_worker_after_each_delivery_and_one_at_the_end_store_the_same(db):
+def test_one_worker_after_each_delivery_and_one_at_the_end_store_the_same(db, by_ridge):
     steps = [load(full(9, 0, "a")), load(full(8, 1, "b")), *(load(full(1, 2 + i, f"c{i}")) for i in range(7))]
     watched, late = both_ways(*steps)
     assert watched == late
@@ -101,7 +101,7 @@ def test_one_worker_after_each_delivery_and_one_at_the_end_store_the_same(db):
 
 
 @pytest.mark.slow(each=True)
-def test_an_approval_has_its_place_among_the_deliveries(db):
+def test_an_approval_has_its_place_among_the_deliveries(db, by_ridge):
     """Three more are complete before it and eight after: it is fitted to all of 35, and refitted at 40."""
     steps = [
         load(csv_text(passing(FIRST))),
@@ -118,7 +118,7 @@ def test_an_approval_has_its_place_among_the_deliveries(db):
     assert [(version, len(agents)) for version, agents, *_ in fits] == [(4, 35), (9, 40)]
 
 
-def test_rows_made_again_from_the_log_are_those_that_were_there(db):
+def test_rows_made_again_from_the_log_are_those_that_were_there(db, by_ridge):
     """Calibrations are gone, as on a new installation: subset 2 is fitted at its approval once more."""
     load_text(csv_text(passing(FIRST)), slug="toy")
     load_text(csv_text(passing(LATER_COUNTS, seed=1, prefix="b")), slug="toy")
@@ -166,7 +166,7 @@ def test_an_unsuited_band_is_tried_again_with_each_complete_agent(db):
     assert (number, version, len(tasks)) == (1, 3, 30)
 
 
-def test_a_subset_run_settles_nothing(db):
+def test_a_subset_run_settles_nothing(db, by_ridge):
     load_text(full(15, 0, "a"))
     subset = in_subset(recomputed())
     load_text(csv_text({"new": only("10" * 20, subset)}))
@@ -195,7 +195,7 @@ def test_a_policy_row_may_settle_what_no_delivery_had(db):
     assert not subset.provisional
 
 
-def test_a_preview_is_not_stored(db):
+def test_a_preview_is_not_stored(db, by_ridge):
     load_text(full(9, 0, "a"))
     board = recomputed()
     preview = standings_of(board).subset
@@ -204,7 +204,7 @@ def test_a_preview_is_not_stored(db):
     assert not Calibration.objects.exists()
 
 
-def test_a_retired_task_leaves_the_subset_and_the_same_agents_are_fitted_anew(db):
+def test_a_retired_task_leaves_the_subset_and_the_same_agents_are_fitted_anew(db, by_ridge):
     load_text(full(16, 0, "a"))
     first = recomputed()
     retired = in_subset(first)[0]

@@ -18,7 +18,7 @@ from leaderboard.errors import Refusal
 from leaderboard.operations import services
 from leaderboard.operations.services import AllWithdrawn, recompute
 from leaderboard.studies import parts, records
-from leaderboard.studies.models import AgentScores, Calibration, TaskSubset
+from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.parts import KeptScores
 from leaderboard.studies.records import Reader
 from leaderboard.studies.scores import KINDS, unpacked
@@ -39,7 +39,7 @@ def test_ranking_is_the_mean_over_the_band(toy):
     board = recomputed()
     assert board.phase == "ongoing"
     assert in_subset(board) == [f"t{j:02d}" for j in in_band]
-    assert board.calibration.n_agents == 16
+    assert board.calibration is None
     for i, line in enumerate(lines_of(board)[f"a{i:02d}"] for i in range(16)):
         mean = x[i, in_band].mean()
         at = line.at["subset"]
@@ -59,12 +59,10 @@ def test_a_subset_run_is_ranked_and_estimated(toy):
     newer = recomputed()
     line = lines_of(newer)["new"]
     assert newer.subset == board.subset
-    assert newer.calibration == board.calibration
     x_new = np.array([[float(marks[j]) for j in in_band]])
     told = full_score("completion", x, x.mean(axis=1), np.array(in_band), x_new[0])
     assert line.at["subset"].score == pytest.approx(x_new.mean(), abs=1e-12)
     assert line.at["full"].score == pytest.approx(told, abs=1e-6)
-    assert newer.calibration.estimator == "completion"
     assert (line.how, line.at["full"].estimated, line.marks) == ("estimated", True, ("estimated",))
 
 
@@ -131,7 +129,7 @@ def test_a_board_goes_on_when_its_tasks_become_so_many_that_nobody_is_complete(t
     assert (board.n_complete, board.n_tasks, board.trials) == (0, 24, None)
     assert board.subset.tasks == before.subset.tasks
     assert (board.target, board.targets["subset"].n_ranked) == ("subset", before.targets["subset"].n_ranked)
-    assert "a calibration needs at least 2 agents; there are 0" in board.why_target
+    assert "completing needs 10 complete agents and there are 0" in board.why_target
 
 
 def test_again_without_new_data_is_the_same_board(toy):
@@ -139,7 +137,7 @@ def test_again_without_new_data_is_the_same_board(toy):
     second, is_new_again = recompute(benchmark=toy, as_of=AS_OF)
     assert (is_new, is_new_again) == (True, False)
     assert first == second
-    assert (TaskSubset.objects.count(), Calibration.objects.count(), Board.objects.count()) == (1, 1, 1)
+    assert (TaskSubset.objects.count(), Board.objects.count()) == (1, 1)
 
 
 def test_a_policy_row_about_quotas_leaves_the_board_in_place(toy):
@@ -174,7 +172,7 @@ def test_a_preview_follows_the_agents_and_a_fixed_subset_stays(db):
     assert recomputed().subset == fixed.subset
 
 
-def test_calibration_is_refitted_after_five_more_complete_agents(toy):
+def test_calibration_is_refitted_after_five_more_complete_agents(by_ridge, toy):
     first = recomputed().calibration
     for i in range(5):
         load_text(csv_text({f"b{i}": "1" * (2 * i) + "0" * (20 - 2 * i)}))
@@ -436,7 +434,7 @@ def test_two_at_once_publish_one_board():
         results = list(pool.map(run, range(4)))
     assert len({board.pk for board, _ in results}) == 1
     assert [is_new for _, is_new in results].count(True) == 1
-    assert (Board.objects.count(), TaskSubset.objects.count(), Calibration.objects.count()) == (1, 1, 1)
+    assert (Board.objects.count(), TaskSubset.objects.count()) == (1, 1)
 
 
 @pytest.mark.parametrize(
