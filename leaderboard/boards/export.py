@@ -37,7 +37,8 @@ WORDED = {
     "n_invalid": "Counted trials that were delivered as invalid.",
     "n_submissions": "Submissions that count.",
     "cost_basis": "How the cost was found: per task, linear, in part, not stated; or hidden by the policy.",
-    "marks": "Words for its state, separated by blanks; chosen tasks: it was asked for tasks chosen for it.",
+    "marks": "Words for its state, separated by blanks; chosen tasks: it was asked for tasks chosen for it; "
+    "recalled: it was asked for the rest.",
     "flags": "What an operator should look at, separated by semicolons.",
     "rank_lower": "Best rank it may hold; 95%, all agents at once.",
     "rank_upper": "Worst rank it may hold; 95%, all agents at once.",
