@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Entry
@@ -51,7 +51,8 @@ from leaderboard.studies.services import Hold, free
 
 N_VALIDATION = 2  # a week at most
 ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all tasks"
-_BY_HAND = Q(request__status=RerunStatus.CANCELLED, request__closed_at__lt=F("request__deadline"))
+OVERTAKEN = "it stands on the podium no more"
+_BY_HAND = Q(request__status=RerunStatus.CANCELLED) & ~Q(request__closed_reason=OVERTAKEN)
 ONE_IN = 5  # newcomers is drawn: what a subset spares must not go into proving it
 
 
@@ -366,7 +367,7 @@ def _settle(request: RerunRequest, subset: TaskSubset | None, arrived: set[int],
         if request.kind == RerunKind.RECALL and request.benchmark.frozen_at:
             return ""  # it cannot deliver
         if request.kind == RerunKind.RECALL and not _still_owes(request):
-            return _close(request, RerunStatus.CANCELLED, "it stands on the podium no more", as_of)
+            return _close(request, RerunStatus.CANCELLED, OVERTAKEN, as_of)
         told = _close(request, RerunStatus.EXPIRED, f"{absent} runs have not arrived in time", as_of)
         _tell_expired(request, absent, as_of)
         return told
