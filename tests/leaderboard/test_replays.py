@@ -2,13 +2,16 @@
 
 import io
 import json
-import re
+from dataclasses import replace as changed
 from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
 
+from analytics.command_line import plain
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations import jobs
 from leaderboard.operations.drifting import close_alert, look
 from leaderboard.operations.models import Alert, Delivery, Event, JobRun
@@ -18,8 +21,10 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.studies.services import keep
 from selection.cli import main
+from selection.staged.replay import Figure
 from selection.staged.told import line_of
 from tests.leaderboard.desk import person
+from tests.selection.test_staged import GOOD
 from tests.toys import AS_OF, board_of, csv_text, graded, load_text, moved, recomputed
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +46,7 @@ def file(tmp_path):
 
     def exported():
         path = tmp_path / "export.csv"
-        printed("export", "toy", str(path))
+        printed("export", "toy", "--output", str(path))
         return path
 
     return exported
@@ -101,8 +106,9 @@ def test_another_podium_and_full_runs_are_replayed_by_the_command(board, file, c
 def test_the_desk_asks_for_a_job_and_shows_what_it_found(board, client):
     client.force_login(person("staff@example.org", staff=True))
     address = f"/admin/catalog/benchmark/{board.pk}/policy/"
-    form = dict(re.findall(r'name="([^"]+)"[^>]*value="([^"]*)"', client.get(address).content.decode()))
-    form |= {"podium": "8", "reason": "more of the best"}
+    policy = policy_in_force(board)
+    form = {name: shown(name, getattr(policy, name)) for name in RULES}
+    form |= {"number": policy.number, "podium": "8", "reason": "more of the best"}
     page = client.post(address, form).content.decode()
     assert "are being replayed" in page
     run = JobRun.objects.get(kind="replay")
@@ -127,13 +133,7 @@ def validated(word, n):
     """A validation of data of its own, with a replay of this verdict."""
     load_text(csv_text({f"late{n}": "10" * 30}), as_of=AS_OF + timedelta(days=n))
     recomputed()
-    figures = {
-        "saved": 0.3,
-        "pairs": {"value": 0.85 if word == "not yet" else 0.96, "se": 0.01, "n": 9},
-        "best_five": 0.8,
-        "regret": 0.0,
-        "coverage": None,
-    }
+    figures = plain(changed(GOOD, saved=0.3, pairs=Figure(0.85 if word == "not yet" else 0.96, 0.01, 9)))
     replay = {"rule": "podium 3", "figures": figures, "verdict": {"word": word, "text": word, "reasons": []}}
     result = {"replay": replay | {"reason": ""}, "others": [], "protocols": {}, "agents": 24}
     if word == "not yet":

@@ -62,9 +62,10 @@ def test_another_estimate_may_be_published():
 
 
 def test_where_no_band_suits_everybody_runs_everything():
-    outcomes = np.tile(np.arange(30) % 2, (20, 1)).astype(float)
-    found = on_subset(complete(outcomes), range(20), Staging())
+    rule = Staging(lo=0.501, hi=0.502, widening=False)  # no share of 15 to 20 agents lies between
+    found = on_subset(complete(simulated(20, 30)), range(20), rule)
     assert found.n_run.tolist() == [30] * 20
+    assert found.board.tolist() == found.truth.tolist()
 
 
 def test_full_runs_save_nothing_and_are_the_truth():
