@@ -7,12 +7,13 @@ joined where the board's own comparison of all pairs tells neither better; what 
 others, is a group of K, and stands as one line::
 
     score = max_k s_k − E[max(Z_1 … Z_K)]·σ,        at least 0
-    σ²    = max(Σ_j s_j²/k², s_cal²)
+    σ²    = max(Σ_j s_j²/k², s_cal² + s(1 − s)/k)
 
-with s_j² the variance of task j among the versions, and s_cal the largest error of an estimated score among
-them. Of equal versions Σ_j s_j²/k² estimates the variance of one run's score without bias, so that the line
-has the score of any of them, and K of them gain nothing. Neither does a weak version beside them: a lucky one
-leaves the group only by being clearly better than each of the others.
+with s_j² the variance of task j among the versions; the other term is the largest of the estimated scores s
+among them. Their error s_cal is against a full run of the same version; how full runs vary comes on top, at
+most s(1 − s)/k. Of equal versions Σ_j s_j²/k² estimates the variance of one run's score without bias, so that
+the line has the score of any of them, and K of them gain nothing. Neither does a weak version beside them: a
+lucky one leaves the group only by being clearly better than each of the others.
 
 A version that is clearly better than all others has a line of its own, and so has one that is clearly worse.
 The others keep their scores, without a rank. What an operator loaded has no account, and is never joined.
@@ -89,7 +90,7 @@ def tell(
     groups = [
         group
         for versions in versions_of(bench.record)
-        for group in _groups(versions, apart, placed, estimated)
+        for group in _groups(versions, apart, placed, estimated, tasks.size)
     ]
     if not groups:
         return apart
@@ -121,7 +122,11 @@ def _is_version(one: About, other: About) -> bool:
 
 
 def _groups(
-    versions: Sequence[int], apart: Told, placed: Sequence[Placed], estimated: Mapping[int, Estimated]
+    versions: Sequence[int],
+    apart: Told,
+    placed: Sequence[Placed],
+    estimated: Mapping[int, Estimated],
+    n_tasks: int,
 ) -> Iterator[Group]:
     """Yield the versions that are not told apart, directly or through others; two at least."""
     ranked = np.array([i for i in versions if apart.at[i].rank is not None], dtype=np.intp)
@@ -133,7 +138,7 @@ def _groups(
         members = ranked[group_of == group].tolist()
         if len(members) > 1:
             best, *others = sorted(members, key=lambda i: (-round(_score(apart.at[i]), DECIMALS), i))
-            gain = expected_maximum(len(members)) * _noise(members, placed, estimated)
+            gain = expected_maximum(len(members)) * _noise(members, placed, estimated, n_tasks)
             yield Group(best, tuple(others), min(gain, _score(apart.at[best])))
 
 
@@ -141,11 +146,16 @@ def _score(at: AtTarget) -> float:
     return 0.0 if at.score is None else at.score
 
 
-def _noise(members: Sequence[int], placed: Sequence[Placed], estimated: Mapping[int, Estimated]) -> float:
+def _noise(
+    members: Sequence[int], placed: Sequence[Placed], estimated: Mapping[int, Estimated], n_tasks: int
+) -> float:
     """Return σ, the standard deviation of one version's score."""
     outcomes = [row for i in members if (row := placed[i].outcomes) is not None]
     measured = float(np.var(outcomes, axis=0, ddof=1).sum()) / len(outcomes[0]) ** 2 if outcomes[1:] else 0.0
-    calibrated = [estimated[i].se2 or 0.0 for i in members if i in estimated]
+    known = [estimated[i] for i in members if i in estimated]
+    calibrated = [
+        (one.se2 or 0.0) + one.score * (1.0 - one.score) / n_tasks for one in known if one.score is not None
+    ]
     return math.sqrt(max([measured, *calibrated]))
 
 

@@ -142,8 +142,10 @@ def test_versions_that_ran_the_subset_alone_are_joined_by_their_estimates():
     (line,) = standing(board, names)
     told = line.at["full"]
     assert told.estimated
-    noise = max(apart[name].at["full"].se for name in names)
-    assert told.correction == pytest.approx(expected_maximum(6) * noise, rel=1e-9)
+    apart = [line_of(board, name).at["full"] for name in names]
+    noise = max((at.score + at.correction) * (1 - at.score - at.correction) / N_TASKS for at in apart)
+    sd = np.sqrt(told.se**2 + noise)
+    assert told.correction == pytest.approx(expected_maximum(6) * sd, rel=1e-9)
     plain = max(line_of(board, name).at["full"].score for name in names if name != line.agent)
     assert plain <= told.score + told.correction
     assert told.lower < truth < told.upper
