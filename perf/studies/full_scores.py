@@ -3,10 +3,10 @@
 Model
 -----
 RMSE = √(mean (y − ŷ)²) over the agents held out, selection and fit inside each fold, by `ridge`, `line` and
-`completion`, with each agent left out (LOAO) and in time. Prequential coverage: each residual in time against
-the split conformal half-width of those of strictly earlier dates, from 19 on; with its two-sided 95% interval
-(Wilson) and the one-sided upper bound that decides what a board says. Coverage under every protocol: in each
-fold the interval that a board of its training agents alone would give.
+`completion`, with each agent left out (LOAO) and in time. Prequential coverage of `ridge` and `line`: each
+residual in time against the split conformal half-width of those of strictly earlier dates, from 19 on; with
+its two-sided 95% interval (Wilson) and the one-sided upper bound that decides what a board says. Coverage of
+`completion` under every protocol: in each fold the interval that its training agents alone would give.
 
 Not done here: no estimator is chosen.
 
@@ -28,6 +28,7 @@ from selection.folds import PROTOCOLS, CompleteAgents, Rule, fold_bands, plan
 from selection.held_out import choose, hold_out, nested_residuals
 from selection.intervals import prequential
 from selection.intervals.prequential import wilson
+from selection.rules import BY_CALIBRATION
 from selection.standings.choice import training
 from selection.validation.coverage import covered
 
@@ -46,7 +47,7 @@ def main(folder: str) -> None:
             found = {(by, one): _residuals(agents, by, one) for by in BY for one in ESTIMATORS}
             for by, label in BY.items():
                 print(_row(name, label, [found[by, one] for one in ESTIMATORS]))
-            covered += [_coverage(name, agents, one, found["date", one]) for one in ESTIMATORS]
+            covered += [_coverage(name, agents, one, found["date", one]) for one in BY_CALIBRATION]
             by_protocol += [_by_protocol(name, agents, protocol) for protocol in PROTOCOLS]
     print("\nprequential coverage of nominal 95% intervals in time")
     print("\n".join(covered))

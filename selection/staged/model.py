@@ -58,7 +58,7 @@ from selection.errors import SelectionError
 DIFFICULTY_VARIANCE = 4.0
 N_BEFORE = 10
 PSEUDO_AGENTS, LEAST_SPREAD, MOST_DISPERSION = 5, 0.09, 1.2
-LARGEST_DERIVATIVE = 1e-10
+LARGEST_DERIVATIVE, NEAR = 1e-10, 1.0
 MOST_STEPS = 500
 STEEPEST = 0.95  # what one more τ² may add to the next one
 
@@ -165,8 +165,8 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         for_difficulties = (passing - x).sum(axis=0) - difficulties / DIFFICULTY_VARIANCE
         new_spread = _spread(abilities - means, dispersion / of_abilities)
         new_dispersion = _dispersion(x, passing, curvature, ran) if is_graded else 1.0
-        left = max(np.abs(for_abilities).max(), np.abs(for_difficulties).max())
-        left = max(left, abs(new_spread - spread), abs(new_dispersion - dispersion))
+        slope = max(np.abs(for_abilities).max(), np.abs(for_difficulties).max())
+        left = max(slope, abs(new_spread - spread), abs(new_dispersion - dispersion))
         if left < LARGEST_DERIVATIVE:
             variances = dispersion / (curvature.sum(axis=0) + dispersion / DIFFICULTY_VARIANCE)
             return Model(
@@ -184,6 +184,9 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
             up = np.asarray(np.linalg.solve(complement, for_abilities + shared @ for_difficulties))
         except np.linalg.LinAlgError:
             raise ModelUnfinished("the outcomes tell no ability from another: all are alike") from None
+        step = _spread_step(spread, new_spread, dispersion / of_abilities, apart, before, up, by_spread)
+        step = step if slope < NEAR else 0.0  # far off both at once may go round in circles
+        up = up + step * by_spread
         harder = (for_difficulties + curvature.T @ up) / of_difficulties
         largest = max(float(up.max() - harder.min()), float(harder.max() - up.min()), 1e-300)
         length = np.log1p(largest) / largest

@@ -1,8 +1,8 @@
 """Nested validation the slow and obvious way, by scikit-learn and scipy, fold by fold.
 
 It shares no code with `selection` or `analytics`: pass rates by numpy.nanmean, Ridge by scikit-learn refitted
-in every fold, correlations by scipy.stats, pairs by two loops, the line by numpy.polyfit. `information`,
-`forecast` and `completion` need the Rasch fit: here by dense Newton steps, an ability by a root of scipy.
+in every fold, correlations by scipy.stats, pairs by two loops, the line by numpy.polyfit. `information` and
+`forecast` need a Rasch fit, here by dense Newton steps; the model of `completion` is solved by scipy.
 """
 
 import functools
@@ -93,20 +93,20 @@ def mean_before(model, n_before):
     return np.mean(model[0][max(n_before - 10, 0) : n_before] if n_before else model[0])
 
 
-def left_out_errors(outcomes, tasks, groups, in_time):
+def left_out_errors(outcomes, tasks, groups, in_time, of=slice(None)):
     """(y − est)/se of full runs cut down to the tasks, each by the model of the other groups."""
     everybody, groups = joint_model(outcomes, in_time), np.array(groups)
     means, errors = ten_before(len(outcomes), in_time) @ everybody[0], []
     for i, row in enumerate(outcomes):
         known = np.full(row.size, NAN)
         known[tasks] = row[tasks]
-        score, se = by_model(joint_model(outcomes[groups != groups[i]], in_time), known, means[i])
-        errors.append((row.mean() - score) / se)
+        score, se = by_model(joint_model(outcomes[groups != groups[i]], in_time), known, means[i], of)
+        errors.append((row[of].mean() - score) / se)
     return np.array(errors)
 
 
-def by_model(model, row, mu):
-    """The score of a row, NaN where not run, and its standard error, c = 1."""
+def by_model(model, row, mu, of=slice(None)):
+    """The score of a row, NaN where not run, on some tasks or all, and its standard error, c = 1."""
     _, b, spread, dispersion, of_tasks = model
     seen = ~np.isnan(row)
 
@@ -116,9 +116,10 @@ def by_model(model, row, mu):
     level = optimize.brentq(slope, -60, 60, xtol=1e-14, rtol=1e-14)
     p = expit(level - b)
     w = p * (1 - p)
-    of_level = w[~seen].sum() ** 2 * dispersion / (w[seen].sum() + dispersion / spread)
-    variance = dispersion * w[~seen].sum() + of_level + np.sum(w[~seen] ** 2 * of_tasks[~seen])
-    return np.where(seen, row, p).mean(), np.sqrt(variance) / row.size
+    rest = (np.where(seen, 0.0, w))[of]
+    of_level = rest.sum() ** 2 * dispersion / (w[seen].sum() + dispersion / spread)
+    variance = dispersion * rest.sum() + of_level + np.sum(rest**2 * of_tasks[of])
+    return np.where(seen, row, p)[of].mean(), np.sqrt(variance) / rest.size
 
 
 # ------------------------------------------------------------------------------------------------- subsets

@@ -215,7 +215,9 @@ def test_folds_of_folds_have_the_fits_of_those_they_were_taken_from(last):
     rows = fold[0].training[::-1] if last else fold[0].training
     for i, found in zip(fold[0].held_out, told, strict=True):
         n_before = int(np.sum(rows > i)) if last else None
-        expected = reference.full_score("completion", outcomes[rows], None, tasks, outcomes[i, tasks], n_before)
+        expected = reference.full_score(
+            "completion", outcomes[rows], None, tasks, outcomes[i, tasks], n_before
+        )
         assert found == pytest.approx(expected, abs=1e-8)
 
 

@@ -137,7 +137,7 @@ def test_versions_that_ran_the_subset_alone_are_joined_by_their_estimates():
     names = NAMES[:6]
     versions = np.where(inside, means[N_OTHERS : N_OTHERS + 6], np.nan)
     rows = np.vstack([means[:N_OTHERS], versions])
-    apart = by_name(answer(record_of(rows, names=[*(f"o{i}" for i in range(N_OTHERS)), *names])))
+    apart = by_name(answer(record_of(rows, names=[*(f"a{i:02d}" for i in range(N_OTHERS)), *names])))
     board = board_of(rows, names)
     (line,) = standing(board, names)
     told = line.at["full"]
