@@ -288,7 +288,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Bandstand",
-    "DESCRIPTION": "Leaderboards of AI agents that ask only for the runs that they need, with honest error bars.",
+    "DESCRIPTION": "Leaderboards of AI agents that ask only for the runs they need, with honest error bars.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SCHEMA_PATH_PREFIX": "/api/v1",
