@@ -218,6 +218,8 @@ HOLDS = Part(
             f"{NDZOMGA}, §5.1 and §6; Ville (1939) for e-values; Page (1954) for CUSUM; analytics/drift",
             {
                 "Rank fidelity": "Whether the subset still orders agents as the tasks outside it do.",
+                "Published order": "Whether agents that were stopped and ran everything since stand as their "
+                "estimates said.",
                 "Capability jump": "Whether agents became better all at once on the subset.",
                 "Band erosion": "How many tasks have left the band, beyond what other agents would move by "
                 "chance.",

@@ -248,7 +248,10 @@ def ceiling(outcomes: FloatArray, seed: int) -> float:
     for _ in range(N_SIMULATED):
         one, other = (np.mean(rng.random(passing.shape) < passing, axis=1) for _ in range(2))
         agreed, differ = right(one, other)
-        found.append(float(agreed[differ].mean()))
+        if differ.any():
+            found.append(float(agreed[differ].mean()))
+    if not found:
+        raise ReplayRefused("full runs would tell no two agents apart")
     return float(np.mean(found))
 
 

@@ -90,8 +90,6 @@ def test_residuals_in_time_are_stored_with_their_dates(db):
 @pytest.mark.parametrize("refit_every", [5, 10])
 def test_the_interval_stays_that_of_the_fit_until_it_is_refitted(db, refit_every):
     """One complete agent fewer than `refit_every` changes neither fit nor interval; one more does."""
-    subset = in_subset(
-        with_policy("toy", csv_text(graded(20, 60)), refit_every=refit_every, estimator="ridge")
     policy = {"refit_every": refit_every, "estimator": "ridge"}
     subset = in_subset(with_policy("toy", csv_text(graded(20, 60)), **policy))
     load_text(csv_text({"new": only("10" * 30, subset)}))

@@ -60,7 +60,7 @@ def test_a_subset_run_is_ranked_and_estimated(toy):
     line = lines_of(newer)["new"]
     assert newer.subset == board.subset
     x_new = np.array([[float(marks[j]) for j in in_band]])
-    told = full_score("completion", x, x.mean(axis=1), np.array(in_band), x_new[0])
+    told = full_score("completion", x, x.mean(axis=1), np.array(in_band), x_new[0], n_before=16)
     assert line.at["subset"].score == pytest.approx(x_new.mean(), abs=1e-12)
     assert line.at["full"].score == pytest.approx(told, abs=1e-6)
     assert (line.how, line.at["full"].estimated, line.marks) == ("estimated", True, ("estimated",))

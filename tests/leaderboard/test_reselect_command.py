@@ -46,7 +46,6 @@ def test_from_a_proposal_to_a_new_version(drifted, run):
     assert rows(told, "Plain rule: would have to run")[1] == ["new", "2", "t09,", "t11"]
     assert "Version 1, in use      9" in told
     assert "In time          not available: one fold alone" in told
-    assert "ordered by the target subset instead of full" in told
     assert run() == told
     assert f"Next: manage.py reselect toy --approve {number} --variant plain --reason REASON" in told
     done = run("--approve", str(number), "--variant", "hysteresis", "--reason", "agreed")

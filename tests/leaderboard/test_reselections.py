@@ -173,6 +173,7 @@ def tasks_of(subset):
 
 def test_what_enters_and_leaves_is_known_by_hand(drifted):
     content = proposed(drifted).content
+    assert content.pop("replays").keys() == {"in_use", "plain", "hysteresis", "anew"}
     for told in (content["kept"], *content["variants"].values()):
         for computed in ("figures", "cost", "board"):
             told.pop(computed, None)

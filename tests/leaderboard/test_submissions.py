@@ -18,7 +18,7 @@ COLUMNS = ["submission_id", "task_id", "setting_id", "trial", "value", "valid"]
 
 
 @pytest.fixture
-def board(toy):
+def board(by_ridge, toy):
     return first_board(toy)
 
 

@@ -175,7 +175,7 @@ def test_the_subset_is_fixed_when_the_account_is_trusted_and_stays_when_it_no_lo
     assert monitors()["rank fidelity"]["state"] == "insufficient"
 
 
-def test_trust_after_the_subset_is_fixed_changes_none_of_its_tasks(db):
+def test_trust_after_the_subset_is_fixed_changes_none_of_its_tasks(db, by_ridge):
     before = toy_board()
     by = token(ATTACKER)
     full_runs(by, 6)

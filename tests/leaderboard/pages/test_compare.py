@@ -242,7 +242,7 @@ def test_it_takes_as_many_queries_for_few_agents_as_for_many(client, db, n, djan
     with django_assert_num_queries(3):  # the benchmark; its latest board; its entries
         client.get("/b/toy/compare")
     # Those; names of today; twice what decides what is read; the record, and what was decided.
-    with django_assert_num_queries(40):
+    with django_assert_num_queries(38):
         client.get(first)
     with django_assert_num_queries(10):  # the first four; what decides what is read, which is kept
         client.get(second)
