@@ -112,8 +112,11 @@ class ValidityPage:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether staged assignment was replayed, or too few agents have run all tasks for it."""
-        return "replay" in self.study.result
+        """Whether the rule in force was replayed, or too few agents have run all tasks for it.
+
+        A board that asks for the subset alone, and has none, says why it has none.
+        """
+        return "replay" in self.study.result and (self.is_suited or self.study.policy.assignment != "subset")
 
     @property
     def replay(self) -> Mapping[str, Any]:

@@ -30,6 +30,11 @@ from tests.toys import AS_OF, board_of, csv_text, graded, load_text, moved, reco
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.fixture(autouse=True)
+def staged_by_default(subset_by_default, monkeypatch):
+    monkeypatch.setitem(vars(Policy._meta.get_field("assignment")), "_get_default", lambda: "staged")
+
+
 def toy():
     return Benchmark.objects.get(slug="toy")
 
