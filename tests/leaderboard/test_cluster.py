@@ -85,7 +85,8 @@ def test_the_numbers_do_not_depend_on_where_they_are_made(db, few, dask, setting
     assert workers[0].wait(PATIENCE) == -signal.SIGKILL
     assert n_workers(address) == 1
     assert json.dumps(one) == json.dumps(two)
-    assert study.result == json.loads(json.dumps(one))
+    told = {name: value for name, value in study.result.items() if name not in ("replay", "others")}
+    assert told == json.loads(json.dumps(one))  # the replay beside it is made here
     with pytest.raises(ClusterUnreachable, match="has no workers"):
         list(cluster(address, patience=1)(os._exit, [(1,)]))  # the unit ends the last worker
 
