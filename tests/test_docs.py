@@ -38,7 +38,7 @@ COMMAND_LINES = (ROOT / "docs" / "command-lines.md").read_text()
 RUN, SHOWN = {"sh", "python"}, {"csv", "json", "ndjson", "text"}
 APART = ("make ", "pip install ", "gunicorn ")
 PRINTED_ADDRESS = "localhost:8000"
-PATIENCE = 300
+PATIENCE = 900
 TELLS = {
     "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
