@@ -92,7 +92,7 @@ class Resamples:
     groups: grouped.Groups | None = None
 
     @property
-    def df(self) -> int:
+    def df(self) -> float:
         """Degrees of freedom of one difference: k − 1, or those of the groups."""
         return self.outcomes.shape[1] - 1 if self.groups is None else self.groups.df
 

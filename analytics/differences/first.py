@@ -88,14 +88,14 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
     return np.asarray((lead <= least) | (n_reaching > len(ahead) - place), dtype=np.bool_)
 
 
-def least_by_tasks(ahead: FloatArray, df: int) -> float:
+def least_by_tasks(ahead: FloatArray, df: float) -> float:
     """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{df,.95}.
 
     Parameters
     ----------
     ahead : float array, shape (n_draws, n_agents)
         T_a² of the agents judged so, one at least.
-    df : int
+    df : float
         Of one difference; k − 1 where tasks are independent.
     """
     place = -(-95 * (ahead.size + 1) // 100)

@@ -7,12 +7,17 @@ another one: tasks of one cluster go together, and only whole clusters are indep
 of difficulty, a part of the benchmark) is given, with the share of tasks it has: tasks are drawn within. The
 variance of x̄, of one agent's outcomes or of the differences of two, is V::
 
-    cluster   V = N⁻²·Σ_g (Σ_{j∈g}(x_j − x̄))² / (1 − n_g/N)                ν = G − 1;  CR2
+    cluster   V = N⁻²·Σ_g (Σ_{j∈g}(x_j − x̄))² / (1 − n_g/N)                ν Bell & McCaffrey's;  CR2
     stratum   V = N⁻²·Σ_h n_h/(n_h − 1)·Σ_{j∈h}(x_j − x̄_h)²               ν Satterthwaite's over strata
 
 CR2 of a mean: residuals of group g are multiplied by (I − J/N)^−½, J all ones, n_g × n_g; of this matrix the
-vector of ones is an eigenvector with the value (1 − n_g/N)^−½. With one task in every cluster, and with one
-stratum, V is s²/N.
+vector of ones is an eigenvector with the value (1 − n_g/N)^−½. So V is a sum of squares, Σz_g², and ν is that
+of independent tasks, Ω the covariance of z then and p_g = n_g/N::
+
+    ν = (tr Ω)²/tr Ω² = 1/(Σp_g² + Σ_{g≠h} p_g²p_h²/((1 − p_g)(1 − p_h)))
+
+This is G − 1 where groups are of one size, and under 4, whatever G, where one of them has half of the tasks.
+With one task in every cluster, and with one stratum, V is s²/N.
 
 *Ranks.* The pseudo-tasks of `analytics.differences.task_draws` take the place of N/(N − 1), so that where V
 is s²/N this is the same variance as there::
@@ -29,6 +34,7 @@ Symbols
 symbol  code                   shape                 unit
 ======  =====================  ====================  ======
 x       ``values``             (n_tasks,)            score
+ν       ``Groups.df``          scalar                1
 X       ``outcomes``           (n_agents, n_tasks)   0 to 1
 V       ``mean_variance``      scalar                score²
 se²     ``pair_variances``     (n_agents, n_agents)  score²
@@ -44,7 +50,7 @@ Source
 ------
 Bell & McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2). Pustejovsky & Tipton, *J. Business & Economic
 Statistics* 36 (2018) 672-683 (its general form). Cameron & Miller, *J. Human Resources* 50 (2015) 317-372
-(t_{G−1}, few clusters). Cochran, *Sampling Techniques*, 3rd ed. 1977, §5.4 (strata and their degrees of
+(few and uneven clusters). Cochran, *Sampling Techniques*, 3rd ed. 1977, §5.4 (strata and their degrees of
 freedom). Field & Welsh, *JRSS B* 69 (2007) 369-390 (resampling of clusters).
 """
 
@@ -103,10 +109,15 @@ class Groups:
         """n_g, (n_groups,)."""
         return np.bincount(self.code).astype(np.float64)
 
-    @property
-    def df(self) -> int:
-        """G − 1 of clusters, N − H of strata."""
-        return self.sizes.size - 1 if self.role == "cluster" else self.code.size - self.sizes.size
+    @cached_property
+    def df(self) -> float:
+        """Bell & McCaffrey's of clusters, N − H of strata."""
+        if self.role == "stratum":
+            return self.code.size - self.sizes.size
+        shares = self.sizes / self.code.size
+        squares = shares**2
+        others = squares / (1 - shares)
+        return 1 / float(squares.sum() + others.sum() ** 2 - np.sum(others**2))
 
     @property
     def fault(self) -> str:
@@ -244,7 +255,9 @@ def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _
     sums = outcomes @ np.eye(sizes.size)[groups.code]
     n = weights @ sizes
     means = weights @ sums.T / n[:, None]
-    factors = weights * (n[:, None] - 1) / (n[:, None] - sizes)
+    # Of a cluster that is not drawn N* − n_g can be 0.
+    left = np.where(weights > 0, n[:, None] - sizes, 1.0)
+    factors = weights * (n[:, None] - 1) / left
     return _Spread(n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes))
 
 

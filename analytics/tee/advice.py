@@ -28,12 +28,18 @@ from typing import Any, Literal
 
 from analytics.tee.agent_projection import agent_contributions
 from analytics.tee.dstudy import DStudyRefused, Reading
+from analytics.tee.grouped_tasks import GROUP, by_groups
 
 Estimand = Literal["finite", "domain"]
 ESTIMANDS: tuple[Estimand, ...] = ("finite", "domain")
 TARGETS = {"finite": "these tasks", "domain": "tasks like these"}
-CHANGES = {"N": "tasks", "V": "prompts", "M": "judges", "R": "trials a task"}
+CHANGES = {"C": "groups of tasks", "N": "tasks", "V": "prompts", "M": "judges", "R": "trials a task"}
 FACETS = {"prompt": "V", "judge": "M"}
+
+
+def told_for(groups: Mapping[str, Any] | None) -> tuple[Estimand, ...]:
+    """Return the estimands that are told: not ``domain`` where groups of tasks are at fault."""
+    return ESTIMANDS[:1] if groups and groups["reason"] else ESTIMANDS
 
 
 def doubled(
@@ -55,17 +61,23 @@ def doubled(
     """
     found = {}
     for letter in letters:
-        if letter == "N" and reading.estimand == "finite":
+        if letter in "NC" and reading.estimand == "finite":
             continue  # more tasks would be another target
+        changed = "NC" if letter == "C" else letter  # twice as many groups have twice as many tasks
         try:
-            found[letter] = se_of({**design, letter: 2 * design[letter]})
+            found[letter] = se_of({**design, **{one: 2 * design[one] for one in changed}})
         except DStudyRefused:
             continue
     return dict(sorted(found.items(), key=lambda one: one[1]))
 
 
 def advice(
-    variances: Mapping[str, float], *, levels: Mapping[str, int], n_tasks: int, sensitivity: float | None
+    variances: Mapping[str, float],
+    *,
+    levels: Mapping[str, int],
+    n_tasks: int,
+    sensitivity: float | None,
+    groups: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
@@ -78,6 +90,8 @@ def advice(
     n_tasks : int
     sensitivity : float or None
         σ_λ² of the panel of judges; None where one judge ran.
+    groups : mapping, optional
+        What `analytics.tee.grouped_tasks.task_groups` told; by default tasks are independent.
 
     Returns
     -------
@@ -90,9 +104,17 @@ def advice(
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
-    letters = ["N", *(["R"] if repeated else []), *(FACETS[facet] for facet in measured)]
+    variances, estimands = by_groups(variances, groups), told_for(groups)
+    if groups and GROUP in variances:
+        design["C"] = groups["n_groups"]
+    letters = [
+        *(["C"] if "C" in design else []),
+        "N",
+        *(["R"] if repeated else []),
+        *(FACETS[facet] for facet in measured),
+    ]
     told: dict[str, Any] = {"now": {}, "changes": {}, "unknown": unknown + ([] if repeated else ["trials"])}
-    for estimand in ESTIMANDS if repeated else ESTIMANDS[1:]:
+    for estimand in estimands if repeated else estimands[1:]:
         reading = Reading(estimand=estimand)
 
         def se_of(changed: Mapping[str, int], reading: Reading = reading) -> float:

@@ -11,10 +11,11 @@ with the agent are one: what shifts all agents alike shifts this one too. So the
     Residual     NVMHR                                  judge                M    σ²_agent:judge
                                                         run                  R    σ²_agent:run
 
-σ²_agent is what a leaderboard is for, and no error. A run shifts all tasks of one replicate at once, so that
-its part is σ²_agent:run/R, which no number of tasks averages out. It and σ²_agent:judge/M are random parts of
-v_a (`analytics.differences.rows`), which every reading counts: both are added to what
-`analytics.tee.dstudy.project` gives.
+Where groups of tasks are drawn (`analytics.tee.grouped_tasks`) their part of the item is a term of its own,
+group, divided by their number C. σ²_agent is what a leaderboard is for, and no error. A run shifts all tasks
+of one replicate at once, so that its part is σ²_agent:run/R, which no number of tasks averages out. It and
+σ²_agent:judge/M are random parts of v_a (`analytics.differences.rows`), which every reading counts: both are
+added to what `analytics.tee.dstudy.project` gives.
 
 Symbols
 -------
@@ -23,7 +24,7 @@ symbol              code                                       shape            
 ==================  =========================================  ===============================  =========
 σ²_T                ``result["components"]``                   term → variance                  outcome²
 σ_λ², σ_τ²          `_panel`, population variance of effects   scalar                           outcome²
-N V M H R           ``design``                                 letter → count, at least 1       levels
+N V M H R C         ``design``                                 letter → count, at least 1       levels
 ==================  =========================================  ===============================  =========
 
 Not done here
@@ -38,12 +39,14 @@ own.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from analytics.tee.components import FIXED, Component, Components
-from analytics.tee.dstudy import Reading, project
+from analytics.tee.dstudy import DStudyRefused, Reading, project
+from analytics.tee.grouped_tasks import GROUP, by_groups
 
 ITEM, RUN, RESIDUAL = "item", "run", "Residual"
 LEVELS = {"N": "task", "V": "prompt", "M": "judge", "H": "temperature"}
@@ -66,7 +69,8 @@ def project_agent(
     result : mapping
         What `analytics.tee.benchmark.variance_study` told, available.
     design : mapping of str to int
-        Proposed levels by letter; what is absent is as in the study, and R is 1.
+        Proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that are
+        drawn, are then at most the tasks.
     estimand : {"domain", "finite"}
     sensitivity : {"exclude", "include"}
 
@@ -79,11 +83,19 @@ def project_agent(
     Raises
     ------
     DStudyRefused
-        As `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that varies, ….
+        As `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that varies, …; and
+        ``domain`` where groups of tasks have a role and tell nothing.
     """
     whole = {letter: result["levels"][facet] for letter, facet in LEVELS.items()} | {"R": 1} | dict(design)
     reading = Reading(estimand=cast(Any, estimand), sensitivity=cast(Any, sensitivity))
-    parts = {one["name"]: float(one["variance"]) for one in result["components"]}
+    groups = result.get("groups")
+    if estimand == "domain" and groups and groups["reason"]:
+        raise DStudyRefused(groups["reason"])
+    parts = by_groups({one["name"]: float(one["variance"]) for one in result["components"]}, groups)
+    if groups and GROUP in parts:
+        whole.setdefault("C", min(groups["n_groups"], whole["N"]))
+    elif "C" in whole:
+        raise DStudyRefused("groups of tasks cannot be projected: none are drawn together")
     contributions, left_out = agent_contributions(parts, result["fixed"], whole, reading)
     variance = sum(contributions.values())
     return {
@@ -116,6 +128,7 @@ def agent_contributions(
     DStudyRefused
         As `analytics.tee.dstudy.project`.
     """
+    reading = replace(reading, categories="sampled")
     projection = project(agent_components(parts, fixed), design, reading)
     added = {
         name: parts[term] / design.get(letter, 1) for name, (term, letter) in ADDED.items() if term in parts
@@ -150,6 +163,7 @@ def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> 
         Treatment contrasts by name, such as ``judge[j2]``.
     """
     entries = [
+        *([Component(GROUP, parts[GROUP], frozenset("C"))] if GROUP in parts else []),
         Component(ITEM, parts["task"] + parts.get("agent:task", 0.0), frozenset("N")),
         *_random(parts),
         *_panels(parts, fixed),

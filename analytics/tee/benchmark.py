@@ -11,6 +11,7 @@ judge and temperature fixed, all else random; agent:task only where a task was r
 tell these terms apart is made again with agent and task alone, and says so. The sensitivity to the panel of
 judges is σ_λ² = (1/M)·Σ(λ_m − λ̄)² of the fitted effects: two agents that did not share judges differ by it.
 Degrees of freedom of a component are Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; a sensitivity counts as known.
+Where groups of tasks have a role, projections for tasks like these are by `analytics.tee.grouped_tasks`.
 Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`). Its mean and
 standard error are those of a board where that states the same mean; else they rest on the agent's outcomes
 alone, all of them.
@@ -38,10 +39,11 @@ from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
-from analytics.tee.advice import ESTIMANDS, advice
+from analytics.tee.advice import ESTIMANDS, advice, told_for
 from analytics.tee.agent_projection import agent_contributions, as_seen
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
+from analytics.tee.grouped_tasks import GROUP, by_groups
 from analytics.tee.report import SCORES, Stated, paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error
 
@@ -103,6 +105,7 @@ def variance_study(
     n_tasks: int,
     voices: Collection[str] | None = None,
     on_board: OnBoard | None = None,
+    groups: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Fit a benchmark and its agents, and tell the result as objects of JSON.
 
@@ -118,19 +121,21 @@ def variance_study(
     on_board : callable, optional
         From the facets that were measured to what a board states of the agents whose outcomes here are under
         the conditions that it compares.
+    groups : mapping, optional
+        What `analytics.tee.grouped_tasks.task_groups` told; by default tasks are independent.
 
     Returns
     -------
     dict
         ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also ``components``,
         ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``, ``not_measured``,
-        ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1, `analytics.glmm.LogitCheck` of
-        one agent's mean, or the reason that there is none.
+        ``groups``, ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1,
+        `analytics.glmm.LogitCheck` of one agent's mean, or the reason that there is none.
     """
     told: dict[str, Any] = {"available": True, "reason": ""}
     learnt = outcomes if voices is None else outcomes.of_agents(voices)
     try:
-        told |= _fitted(*_fit(learnt), learnt, n_tasks)
+        told |= _fitted(*_fit(learnt), learnt, n_tasks, groups)
     except CoreError as refusal:
         told = {"available": False, "reason": str(refusal)}
     stated = on_board(facets_of(told)) if on_board else {}
@@ -194,7 +199,13 @@ def _several_runs(outcomes: Outcomes) -> bool:
     return bool(pairs.shape[1] > np.unique(pairs[0]).size)
 
 
-def _fitted(fitted: VarianceFit, dropped: list[str], outcomes: Outcomes, n_tasks: int) -> dict[str, Any]:
+def _fitted(
+    fitted: VarianceFit,
+    dropped: list[str],
+    outcomes: Outcomes,
+    n_tasks: int,
+    groups: Mapping[str, Any] | None,
+) -> dict[str, Any]:
     parts = {**fitted.components, "Residual": fitted.residual}
     total, facets = sum(parts.values()), _facets(fitted)
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
@@ -217,8 +228,9 @@ def _fitted(fitted: VarianceFit, dropped: list[str], outcomes: Outcomes, n_tasks
         "converged": fitted.converged,
         "facets": facets,
         "not_measured": _not_measured(parts, outcomes, dropped),
-        "projections": _projections(parts, fitted.fixed, {**levels, "task": n_tasks}),
-        "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive),
+        "groups": groups,
+        "projections": _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
+        "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive, groups=groups),
         "logit": _logit(fitted, outcomes),
     }
 
@@ -279,7 +291,10 @@ def _not_measured(parts: Mapping[str, float], outcomes: Outcomes, dropped: list[
 
 
 def _projections(
-    parts: Mapping[str, float], fixed: Mapping[str, float], levels: Mapping[str, int]
+    parts: Mapping[str, float],
+    fixed: Mapping[str, float],
+    levels: Mapping[str, int],
+    groups: Mapping[str, Any] | None,
 ) -> list[dict[str, Any]]:
     """Project the standard error of one agent's mean over the tasks, by trials, for both estimands.
 
@@ -288,9 +303,13 @@ def _projections(
     if "agent:task" not in parts:
         return []
     seen = as_seen(levels, parts)
+    parts, known = by_groups(parts, groups), told_for(groups)
+    if groups and GROUP in parts:
+        seen["C"] = groups["n_groups"]
     return [
         {"n_trials": n}
-        | {name: _projected(parts, fixed, {**seen, "R": n}, Reading(name)) for name in ESTIMANDS}
+        | dict.fromkeys(ESTIMANDS)
+        | {name: _projected(parts, fixed, {**seen, "R": n}, Reading(name)) for name in known}
         for n in TRIALS
     ]
 

@@ -9,12 +9,14 @@ import pyarrow.compute as pc
 
 from analytics.differences.rows import Facet
 from analytics.tee.benchmark import FACETS, Outcomes, variance_study
+from analytics.tee.grouped_tasks import task_groups
 from analytics.tee.report import Stated
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
 from leaderboard.submissions.models import Setting
 from leaderboard.submissions.queries import outcomes_of, settings_of
+from selection.standings.grouping import grouping
 from selection.standings.targets import on_all_tasks
 
 CONDITION = ("prompt", "judge", "temperature")
@@ -27,7 +29,7 @@ def settle_variance(*, snapshot: Snapshot, as_of: datetime, hold: Hold = free) -
         return study, False
     record = snapshot.record
     names = np.array(record.table.agents, dtype=object)
-    outcomes = _outcomes(snapshot)
+    outcomes, groups = _outcomes(snapshot), grouping(record, snapshot.rules).groups
 
     def on_board(facets: Sequence[Facet]) -> dict[str, Stated]:
         return _on_board(snapshot, outcomes, facets)
@@ -38,6 +40,7 @@ def settle_variance(*, snapshot: Snapshot, as_of: datetime, hold: Hold = free) -
         n_tasks=record.n_tasks,
         voices=names[record.voice].tolist(),
         on_board=on_board,
+        groups=task_groups(record.table.means[record.ran_all & record.voice], groups) if groups else None,
     )
     return keep(VarianceStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
 

@@ -99,13 +99,14 @@ def variance_text(study: VarianceStudy) -> str:
     result = study.result
     if not result["available"]:
         return f"{study.benchmark}: no variance components: {result['reason']}."
-    levels, averaged = result["levels"], averaged_over(result)
+    levels, averaged, groups = result["levels"], averaged_over(result), result.get("groups")
     shown = as_text(
         {
             "outcomes": f"{result['n_rows']:,} of {words.counted(levels['agent'], 'agent')} on "
             f"{words.counted(levels['task'], 'task')}",
             "REML": f"{result['method']}; {result['message']}",
             "never measured": "; ".join(result["not_measured"]) or "nothing that is asked for",
+            **({"tasks like these": groups["reason"] or _of_groups(groups)} if groups else {}),
             "\ncomponents": [_component(part) for part in result["components"]],
             f"\nstandard error of one agent's mean on all tasks{averaged and f', {averaged}'}, in points": [
                 _step(step) for step in result["projections"]
@@ -115,6 +116,11 @@ def variance_text(study: VarianceStudy) -> str:
     logit = result.get("logit") or {}
     scales = [logit["sentence"]] if logit.get("sentence") else []
     return "\n".join([shown, "", *result["advice"]["sentences"], *scales])
+
+
+def _of_groups(groups: Mapping[str, Any]) -> str:
+    told = words.counted(groups["n_groups"], "group")
+    return f"drawn in {told}" if groups["role"] == "cluster" else f"drawn within {told}"
 
 
 def _component(part: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from analytics.differences.neyman_draws import ahead as ahead_by_tasks
 from analytics.differences.task_draws import agent_noise
 from analytics.differences.task_draws import pair_variances as pair_variances_by_tasks
 from analytics.resampling import resampled_counts, resampled_within
-from perf.studies.grouped_tasks import rates_of
+from perf.studies.grouped_tasks import codes, rates_of
 
 UNEVEN = np.repeat(np.arange(11), [3, 2, 1, 4, 2, 1, 2, 3, 1, 2, 1])
 STRATA = np.repeat([0, 1, 2], [7, 9, 6])
@@ -64,7 +64,7 @@ def test_clusters_by_hand(monkeypatch):
     # mean ½; sums of deviations ½ + ½ − ½ and −½: (½²/(1 − ¾) + ½²/(1 − ¼))/4²
     found = mean_variance(np.array([1.0, 1.0, 0.0, 0.0]), Groups.of(["a", "a", "a", "b"], "cluster"))
     assert found.variance == pytest.approx((1 + 1 / 3) / 16)
-    assert found.df == 1
+    assert found.df == pytest.approx(1)
 
 
 def test_strata_by_hand():
@@ -94,12 +94,46 @@ def test_standard_errors_as_by_statsmodels():
     assert math.sqrt(mean_variance(OF_A_PROGRAM, strata).variance) == pytest.approx(0.09037485068515265)
 
 
+def df_by_matrices(code):
+    """(tr Ω)²/tr Ω², Ω the covariance of the z_g of independent tasks, z = Ay."""
+    n = len(code)
+    hat = np.full((n, n), 1 / n)
+    rows = [code == g for g in np.unique(code)]
+    a = np.array(
+        [
+            np.ones(row.sum())
+            @ linalg.sqrtm(linalg.inv((np.eye(n) - hat)[np.ix_(row, row)])).real
+            @ (np.eye(n) - hat)[row]
+            for row in rows
+        ]
+    )
+    omega = a @ a.T
+    return np.trace(omega) ** 2 / np.sum(omega**2)
+
+
+def test_degrees_of_freedom_as_by_matrices():
+    half = codes(60, 12, half=True)
+    for code in (UNEVEN, half):
+        assert Groups.of(code, "cluster").df == pytest.approx(df_by_matrices(code))
+    assert Groups.of(codes(60, 12), "cluster").df == pytest.approx(11)
+    assert 3 < Groups.of(half, "cluster").df < 4
+
+
+def test_labels_of_groups_are_names_alone():
+    x, renamed = fifths(12, 3, len(UNEVEN)), (7 * UNEVEN + 3) % 11
+    one, other = Groups.of(UNEVEN, "cluster"), Groups.of(renamed, "cluster")
+    assert one.df == pytest.approx(other.df)
+    assert mean_variance(x[0], one).variance == pytest.approx(mean_variance(x[0], other).variance)
+    v = np.zeros(3)
+    assert pair_variances(x, v, one) == pytest.approx(pair_variances(x, v, other))
+
+
 @pytest.mark.parametrize(("labels", "role"), [(np.arange(40), "cluster"), (np.zeros(40), "stratum")])
 def test_clusters_of_one_task_and_one_stratum_are_the_plain_error(labels, role):
     x, groups, v = fifths(5, 4, 40), Groups.of(labels, role), np.array([0.0, 0.01, 0.0, 0.02])
     found = mean_variance(x[0], groups)
     assert found.variance == pytest.approx(np.var(x[0], ddof=1) / 40)
-    assert found.df == 39
+    assert found.df == pytest.approx(39)
     assert pair_variances(x, v, groups) == pytest.approx(pair_variances_by_tasks(x, v))
 
 
@@ -162,6 +196,17 @@ def test_draws_as_with_every_task_written_out(code, role):
     assert ahead(x, names(3), v, groups, seed=4, n_draws=n_draws) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_draw_as_large_as_a_cluster_that_is_not_in_it():
+    sizes = np.array([22, *[2] * 10])  # eleven draws of two tasks are 22 too
+    code = np.repeat(np.arange(11), sizes)
+    groups = Groups.of(code, "cluster")
+    counts = groups.weights(2, 400)
+    assert np.any((counts[:, 0] == 0) & (counts @ sizes == 22))
+    found = ahead(fifths(13, 3, len(code)), names(3), np.zeros(3), groups, seed=2, n_draws=400)
+    assert np.isfinite(found).all()
+
+
 def test_draws_of_clusters_of_one_task_are_those_of_tasks():
     x, v = fifths(10, 5, 40), np.zeros(5)
     found = ahead(x, names(5), v, Groups.of(np.arange(40), "cluster"), seed=2, n_draws=99)
@@ -198,14 +243,16 @@ def test_the_critical_value_is_at_least_that_of_one_pair_with_few_groups():
 
 
 def test_equal_agents_that_differ_by_group_are_seldom_ordered():
-    found = rates_of(1.5, 20, n_tasks=300, n_groups=20, n_agents=6, n_draws=199)
+    found = rates_of(1.5, 20, codes(300, 20), n_agents=6, n_draws=199)
     assert found.independent >= 0.5
     assert found.grouped <= 0.1
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("sd", [0.0, 0.4, 0.8])
-def test_orders_among_equal_agents_are_wrong_as_rarely_as_claimed(sd):
-    found = rates_of(sd, 100, n_tasks=100, n_groups=20)
-    print(f"\nagent × group sd {sd}: independent {found.independent:.3f}, by groups {found.grouped:.3f}")
+def test_orders_among_equal_agents_are_wrong_as_rarely_as_claimed(sd, half):
+    found = rates_of(sd, 100, codes(100, 20, half=half))
+    print(f"\nagent × group sd {sd}, one has half {half}: {found}")
     assert found.grouped <= 0.07 + 3 * math.sqrt(0.07 * 0.93 / 100)
+    assert found.pairs <= 0.07

@@ -15,6 +15,7 @@ from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import validations
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.projections import CannotProject, projected
 from tests.leaderboard.stored_validation import made, stored
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, only, recomputed, rows_text
 
@@ -208,6 +209,27 @@ def crossed(*, n_agents=6, n_tasks=20, prompts=("p1", "p2", "p3"), judges=("j1",
         for judge in judges
         for r, run in enumerate(runs)
     ]
+
+
+def test_a_variance_study_counts_groups_of_tasks_that_are_drawn_together(db, capsys):
+    rows = [row | {"group": f"g{int(row['task'][1:]) % 10}"} for row in crossed()]
+    load_text(rows_text(rows))
+    benchmark = recomputed().benchmark
+    study, _ = measure_variance(benchmark=benchmark, as_of=AS_OF)
+    assert (study.result["groups"]["role"], study.result["groups"]["n_groups"]) == ("cluster", 10)
+    asked = {"study": study, "estimand": "domain", "sensitivity": "exclude"}
+    now, more = projected(design={}, **asked), projected(design={"N": 40}, **asked)
+    assert (now["design"]["C"], more["design"]["C"]) == (10, 10)
+    assert more["shares"]["group"] * more["variance"] == pytest.approx(
+        now["shares"]["group"] * now["variance"]
+    )
+    call_command("variance", "toy")
+    assert "drawn in 10 groups" in capsys.readouterr().out
+    Policy.objects.create(benchmark=benchmark, number=2, groups="none")
+    alone, _ = measure_variance(benchmark=benchmark, as_of=AS_OF)
+    assert alone.result["groups"] is None
+    with pytest.raises(CannotProject, match="none are drawn together"):
+        projected(study=alone, design={"C": 20}, estimand="domain", sensitivity="exclude")
 
 
 def test_a_variance_study_feeds_the_errors_of_the_next_board(db):

@@ -184,6 +184,7 @@ class DStudy(Asked):
 
     parameters: ClassVar = {
         "N": levels("Tasks."),
+        "C": levels("Groups of tasks, where they are drawn together; at most N."),
         "V": levels("Prompts."),
         "M": levels("Judges."),
         "R": levels("Replicates: trials of one cell."),
@@ -204,7 +205,7 @@ class DStudy(Asked):
         study = latest_study(VarianceStudy, self.benchmark)
         if study is None:
             raise NoSuchThing("There is no variance study of this benchmark yet.")
-        design = {letter: self.asked[letter] for letter in "NVMRH" if self.asked[letter] is not None}
+        design = {letter: self.asked[letter] for letter in "NCVMRH" if self.asked[letter] is not None}
         reading = {
             "estimand": self.asked["estimand"] or "domain",
             "sensitivity": self.asked["sensitivity"] or "exclude",

@@ -1,0 +1,123 @@
+"""What groups of tasks change in the error of one agent's mean for tasks like these: a D-study by groups.
+
+Model
+-----
+x_j, an agent's mean on task j, on N tasks, a share p_g of them in group g of G. Where groups were drawn
+(clusters), x_j = μ + γ_g + w_j, and two moments of each agent's x give σ_γ²: V of
+`analytics.differences.groups` (CR2) and s_w², the pooled variance within groups::
+
+    E V     = σ_w²/N + c·σ_γ²        c = Σ_g p_g²·((1 − p_g)² + Σ_{h≠g} p_h²) / (1 − p_g)
+    E s_w²  = σ_w²
+    σ̂_γ²    = (V̄ − s̄_w²/N) / c, at least 0                    means over agents that ran every task
+
+In groups of one size this is the estimate of a one-way analysis of variance. The components of
+`analytics.tee.benchmark` know no groups: a task's own variance, σ²_task + σ²_agent:task, holds part of σ_γ².
+For tasks like these ::
+
+    group   C    G·Σp²·σ̂_γ²                      so that C = G gives σ̂_γ²·Σp², whatever the sizes of groups
+    item    N    less (1 − Σp²)·N/(N − 1)·σ̂_γ², at least 0
+
+Given groups (strata) are no error: the item's variance is less by s̄² − N·V̄, s² the variance over all tasks.
+
+Symbols
+-------
+======  =======================  ===================  ======
+symbol  code                     shape                unit
+======  =======================  ===================  ======
+x       ``means``                (n_agents, N)        score
+p       ``shares``               (n_groups,)          1
+G, C    levels of the letter C   scalar               groups
+======  =======================  ===================  ======
+
+Not done here
+-------------
+No multilevel REML: with an agent:group for every agent and group it grows with both, and would weigh groups
+otherwise than the mean does whose error is asked for. Trial noise is taken to be alike in all groups.
+
+Source
+------
+Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6 (one-way moments). Bell & McCaffrey, *Survey
+Methodology* 28 (2002) 169-181 (CR2; its expectation under σ_γ² is worked out here).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+from analytics.differences.groups import Groups, mean_variance
+
+GROUP = "group"
+NO_AGENT = "no agent has outcomes on all tasks, which errors by groups of tasks need"
+
+
+def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
+    """Tell what groups of tasks change in the components of one agent's mean, as objects of JSON.
+
+    None where every task is a group of its own.
+
+    Parameters
+    ----------
+    means : float array, shape (n_agents, n_tasks)
+        Mean outcomes; agents with a missing one are left out.
+    groups : Groups
+        Of these tasks.
+
+    Returns
+    -------
+    dict
+        ``role``; ``n_groups``; ``reason``, why nothing can be told, or empty. Without a reason also
+        ``removed``, by how much the item's variance is less, and of clusters ``between``, G·Σp²·σ̂_γ²;
+        outcome².
+    """
+    n, n_groups = groups.code.size, groups.sizes.size
+    if groups.role == "cluster" and n_groups == n:
+        return None
+    known = means[~np.isnan(means).any(axis=1)]
+    reason = groups.fault or ("" if len(known) else NO_AGENT)
+    told = {"role": groups.role, "n_groups": n_groups, "reason": reason}
+    if reason:
+        return told
+    variance = float(np.mean([mean_variance(values, groups).variance for values in known]))
+    if groups.role == "stratum":
+        return told | {"removed": float(np.var(known, axis=1, ddof=1).mean()) - n * variance}
+    drawn = max(0.0, (variance - _within(known, groups) / n) / _expected(groups.sizes / n))
+    alike = float(np.sum((groups.sizes / n) ** 2))
+    return told | {"between": n_groups * alike * drawn, "removed": (1 - alike) * n / (n - 1) * drawn}
+
+
+def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return the components of a benchmark with those of groups of tasks, for projections.
+
+    Parameters
+    ----------
+    parts : mapping of str to float
+        Term → variance, outcome².
+    groups : mapping or None
+        What `task_groups` told; None where tasks are independent.
+    """
+    if groups is None or groups["reason"]:
+        return dict(parts)
+    items = [term for term in ("task", "agent:task") if term in parts]
+    own = sum(parts[term] for term in items)
+    kept = max(0.0, 1 - groups["removed"] / own) if own else 0.0
+    between = {GROUP: groups["between"]} if "between" in groups else {}
+    return {**parts, **{term: kept * parts[term] for term in items}, **between}
+
+
+# ---------------------------------------------------------------------------------------------- arithmetic
+
+
+def _within(means: FloatArray, groups: Groups) -> float:
+    """Return s̄_w²."""
+    member = np.eye(groups.sizes.size)[groups.code]
+    residuals = means - (means @ member / groups.sizes)[:, groups.code]
+    return float(np.sum(residuals**2, axis=1).mean()) / (groups.code.size - groups.sizes.size)
+
+
+def _expected(shares: FloatArray) -> float:
+    """Return c."""
+    squares = shares**2
+    others = squares.sum() - squares
+    return float(np.sum(squares * ((1 - shares) ** 2 + others) / (1 - shares)))
