@@ -135,8 +135,12 @@ def test_the_command_replays_by_the_rules_of_the_benchmark(flat, tmp_path, capsy
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_agents", "history", "n_recalled"), [(24, 3, 0), (16, 12, 1)])
-def test_staged_assignment_runs_what_the_core_replays(tmp_path, n_agents, history, n_recalled):
+@pytest.mark.parametrize(
+    ("n_agents", "history", "n_recalled", "saved", "n_stopped"), [(24, 3, 0, 0.05, 5), (16, 12, 1, 0.0, 1)]
+)
+def test_staged_assignment_runs_what_the_core_replays(
+    tmp_path, n_agents, history, n_recalled, saved, n_stopped
+):
     path = tmp_path / "history.csv"
     path.write_text(rising(n_agents, 40, history))
     flat = read_file(path, as_of=AS_OF)
@@ -157,7 +161,7 @@ def test_staged_assignment_runs_what_the_core_replays(tmp_path, n_agents, histor
         agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
     }
     assert ran == asked
-    assert 0.03 < done.report["saved_share"] == pytest.approx(1 - core.n_run.mean() / 40)
+    assert saved < done.report["saved_share"] == pytest.approx(1 - core.n_run.mean() / 40)
     board = standings_of(done.benchmark.boards.order_by("-number").first())
     shown = {line.agent: line.at["full"].score for line in board.agents}
     told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
@@ -168,7 +172,7 @@ def test_staged_assignment_runs_what_the_core_replays(tmp_path, n_agents, histor
     assert done.report["verdict"]["text"] == verdict(told).text
     stopped = [walk for walk in core.walks if walk.published and not walk.published.is_drawn]
     drawn = [walk for walk in core.walks if walk.published and walk.published.is_drawn]
-    assert len(stopped) >= 4
+    assert len(stopped) >= n_stopped
     assert sum(walk.n_tasks == 40 for walk in stopped) == n_recalled
     recalls = done.benchmark.rerun_requests.filter(kind="recall")
     assert [one.status for one in recalls] == ["fulfilled"] * n_recalled
