@@ -160,16 +160,30 @@ TASKS = Part(
         Method(
             "band",
             "The band",
-            "New agents are asked to run the tasks that some pass and some fail: those whose pass rate lies "
-            "in the band of the benchmark’s policy.",
+            "New agents begin with tasks that some agents pass and some fail: those whose pass rate lies in "
+            "the band of the benchmark’s policy.",
             ("p_j = mean of X_ij over the agents that ran all tasks", "task j is in when lo ≤ p_j ≤ hi"),
             f"{NDZOMGA}, §3.3; selection/bands.py",
         ),
         Method(
+            "staged",
+            "Batch after batch",
+            "A new agent runs a first batch of tasks near a pass rate of ½. It goes on while its score is "
+            "uncertain, or while it may reach the podium. A random share of the agents that could stop runs "
+            "everything all the same: these check the estimates.",
+            (
+                "goes on when se > .03",
+                "or when score + z·se ≥ podium and (se ≥ .01 or score + z·se ≥ best)",
+                "podium, best: scores of the P-th best and of the best ranked agent; P = 3 and z = 2 unless "
+                "the policy says otherwise",
+            ),
+            "on Ndzomga’s subset of tasks; selection/staged",
+        ),
+        Method(
             "calibration",
             "Calibration",
-            "What turns outcomes on the subset into an estimated full score is learned from the agents that "
-            "ran everything, and fitted anew as more of them come.",
+            "Where the policy asks new agents for the subset, it may name Ridge or a line in place of the "
+            "model. They are fitted to the agents that ran everything.",
             ("s_cal = √(mean of (y − ŷ)²) over agents that the estimate had not seen",),
             f"{NDZOMGA}, §5.1; selection/full_scores, selection/intervals",
         ),
@@ -184,6 +198,18 @@ TASKS = Part(
 HOLDS = Part(
     "Whether it holds",
     (
+        Method(
+            "replay",
+            "Replay",
+            "The service’s own rule is run again over agents whose results on all tasks are known, in order "
+            "of date. What it would have published is compared with the full runs.",
+            (
+                "saved = share of all task runs that the rule did not ask for",
+                "pairs in order: of all pairs of agents, those that the published scores order as full runs "
+                "do",
+            ),
+            "selection/staged/replay.py, verdict.py",
+        ),
         Method(
             "validation",
             "Validation protocols",

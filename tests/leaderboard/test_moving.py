@@ -59,6 +59,7 @@ def lived():
     asked = Task.objects.filter(pk__in=Assignment.objects.get(agent__name="chosen").tasks)
     batch = [{"task": task.name, "trial": 1, "outcome": 1} for task in asked]
     assert send(body("chosen", outcomes=batch), token=token).status_code == 201
+    call_command("policy", "toy", "--set", "assignment=subset")
     call_command("webhooks", "toy", "--add", "https://hooks.example/x")
     call_command("reruns", "toy", "--open", "to be sure")
     who = ("--agent", "asked", "--scaffold", "Loop", "--model", "M asked", "--for", "ada@example.org")
