@@ -51,7 +51,7 @@ from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import Replay, Watched, replay
 from selection.rules import Rules
-from selection.staged.study import staged_in
+from selection.staged.study import Rule, staged_in
 from selection.staged.walks import Staging
 from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
@@ -270,17 +270,15 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     """Answer for the file, ordered by the target that was asked for."""
     rules = rules_of(arguments)
     record, given = _record(arguments, rules), given_of(arguments, rules)
-    staging = None
+    rule = None
     if vars(arguments).get("staged"):
         staging = Staging(lo=rules.lo, hi=rules.hi, subset_from=rules.subset_from)
-        given = replace(given, staged=staged_in(record, staging))
+        rule, given = Rule(staging), replace(given, staged=staged_in(record, staging))
     if vars(arguments).get("validate"):
         # What choosing a strategy is worth needs all of them.
         is_default = rules.strategy == Rules.strategy
         strategies = (rules.strategy, "random") if is_default else None
-        told = _validated(
-            record, rules, protocols=("loao", "temporal"), strategies=strategies, staging=staging
-        )
+        told = _validated(record, rules, protocols=("loao", "temporal"), strategies=strategies, rule=rule)
         given = replace(given, validation=told)
     with progress_bar("standings"):
         found = answer(record, rules, given)

@@ -47,7 +47,11 @@ class World:
     """16 agents that fixed a subset, 16 that moved it, and an agent of the submitter."""
 
     def __init__(self):
-        with patch.dict(vars(Policy._meta.get_field("estimator")), _get_default=lambda: "ridge"):
+        asks, estimates = (vars(Policy._meta.get_field(name)) for name in ("assignment", "estimator"))
+        with (
+            patch.dict(asks, _get_default=lambda: "subset"),
+            patch.dict(estimates, _get_default=lambda: "ridge"),
+        ):
             self.benchmark = moved()
         store(self.benchmark)
         measure_variance(benchmark=self.benchmark, as_of=AS_OF)
