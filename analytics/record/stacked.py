@@ -141,10 +141,12 @@ class Record:
     def ran_all(self) -> Mask:
         """Agents ranked directly on all tasks, each of which they delivered, (n_agents,).
 
-        Where gaps count as failures a submitter's agent may be ranked on tasks it never ran.
+        Where gaps count as failures a submitter's agent may be ranked on tasks it never ran. One that was
+        stopped with a few tasks left has not run all.
         """
         direct = self.is_direct(np.arange(self.n_tasks))
-        return np.asarray(direct & (self.operator | (self.completed >= 0)), dtype=np.bool_)
+        stopped = np.array([one.stopped for one in self.about], dtype=np.bool_)
+        return np.asarray(direct & (self.operator | (self.completed >= 0)) & ~stopped, dtype=np.bool_)
 
     @cached_property
     def n_lacking(self) -> CodeArray:

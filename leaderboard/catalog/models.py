@@ -69,9 +69,10 @@ class Benchmark(models.Model):
     hidden_reason = models.TextField(blank=True)
     full_runs_only_at = models.DateTimeField(null=True, blank=True, help_text="Since when no subset is used.")
     full_runs_only_reason = models.TextField(blank=True)
-    replayed = models.BooleanField(
-        default=False,
-        help_text="Fed by a replay, with a clock of its own: the scheduler leaves it alone.",
+    replay_of = models.SlugField(
+        max_length=100,
+        blank=True,
+        help_text="Whose history it replays, by a clock of its own: the scheduler leaves it alone.",
     )
     data_version = models.BigIntegerField(
         default=0,

@@ -178,8 +178,7 @@ def _staged(
     made = Assignment.objects.create(
         agent=agent,
         mode=Mode.STAGED,
-        reason="tasks are asked for batch by batch, until the agent cannot reach the podium or its score is "
-        "known: ask again once these are delivered",
+        reason=staging.BATCHES,
         study=start.study,
         tasks=tasks,
         n_trials=before.n_trials if before else policy.n_trials,

@@ -27,6 +27,10 @@ Trial = tuple[pa.Table, Submission]
 """All that would stand for an agent, and the delivery on trial among it: its outcomes have the id 0 where it
 is not stored.
 """
+BATCHES = (
+    "tasks are asked for batch by batch, until the agent cannot reach the podium or its score is known: ask "
+    "again once these are delivered"
+)
 KEPT = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
 
 
@@ -111,7 +115,7 @@ def step_of(assignment: Assignment, trial: Trial | None = None) -> Told:
 
 def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
     """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name."""
-    if agent.benchmark.replayed:
+    if agent.benchmark.replay_of:
         return {"seed": policy.base_seed, "agent": agent.name}
     return {
         "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),

@@ -1,11 +1,19 @@
-"""Replays of what could take the place of a rule in force, beside that."""
+"""Replays of the rule in force on full runs, alone or beside what could take its place."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from leaderboard.catalog.models import Policy
+from analytics.record import Record
+from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy
 from leaderboard.studies.records import Snapshot
+from leaderboard.studies.rules import rules_of, rules_sha256
 from leaderboard.studies.staged_studies import Decisions, rule_of, walked_of
+from leaderboard.submissions.parsing.flat import FlatFile
+
+if TYPE_CHECKING:
+    from selection.staged.study import Course as Course
 
 Progress = Callable[[int, int], None]
 IN_USE, ANEW = "in_use", "anew"
@@ -33,3 +41,53 @@ def replays_of_policies(
 
     rules = (rule_of(now.policy), rule_of(changed))
     return side_by_side(now.record, rules, walked_of(decisions), now.policy.base_seed, progress)
+
+
+def replay_of_file(flat: FlatFile, policy: Policy, progress: Progress | None = None) -> dict[str, Any]:
+    """Replay a policy on the full runs of a file."""
+    from selection.staged.study import replayed
+
+    record = Record.from_flat(flat, rules_of(policy).counting)
+    return replayed(record, rule_of(policy), base_seed=policy.base_seed, progress=progress)
+
+
+def replay_of_stored(now: Snapshot, decisions: Decisions, progress: Progress | None = None) -> dict[str, Any]:
+    """Replay the policy in force on the full runs that it did not choose."""
+    from selection.staged.study import replayed
+
+    return replayed(
+        now.record,
+        rule_of(now.policy),
+        walked_of(decisions),
+        base_seed=now.policy.base_seed,
+        progress=progress,
+    )
+
+
+def courses_of(
+    now: Snapshot, decisions: Decisions, progress: Progress | None = None
+) -> tuple[dict[str, Any], list["Course"]]:
+    """Do the same, and tell what each agent was asked for."""
+    from selection.staged.study import courses
+
+    return courses(
+        now.record,
+        rule_of(now.policy),
+        walked_of(decisions),
+        base_seed=now.policy.base_seed,
+        progress=progress,
+    )
+
+
+def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: datetime) -> StagedStudy:
+    """Store the fit by which the next agent of a replay is asked."""
+    benchmark.refresh_from_db(fields=["data_version"])
+    return StagedStudy.objects.create(
+        benchmark=benchmark,
+        rules=rules_sha256(policy),
+        data_version=benchmark.data_version,
+        estimator_version=ESTIMATOR_VERSION,
+        policy=policy,
+        result=fit,
+        created_at=as_of,
+    )

@@ -16,7 +16,7 @@ from selection.staged.told import Told as Told
 if TYPE_CHECKING:
     from selection.staged.walks import Fit
 
-N_KEPT = 16  # studies that a process holds
+N_KEPT = 256  # studies that a process holds; a board reads those of all agents that were asked in batches
 
 
 def step(

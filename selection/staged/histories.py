@@ -30,6 +30,7 @@ from selection.staged.walks import (
     Fit,
     Stage,
     Staging,
+    Step,
     estimated,
     is_drawn,
     step,
@@ -63,11 +64,20 @@ class Walk:
         Tasks, in the order in which they were asked for.
     published : Published or None
         None where it ran everything by the rule.
+    first : (float, float) or None
+        est and se, c = 1, after its first batch.
+    steps : tuple of Step
+        What was decided, from the first batch on; empty where it was asked for everything at once.
+    fit : Fit or None
+        By which.
     """
 
     agent: int
     batches: tuple[IndexArray, ...]
     published: Published | None = None
+    first: tuple[float, float] | None = None
+    steps: tuple[Step, ...] = ()
+    fit: Fit | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -164,7 +174,7 @@ def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, Fu
     """Ask one agent batch by batch; return what it ran, and its full run if it made one."""
     truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
     every = np.ones(fit.n_tasks, dtype=np.bool_)
-    batches, estimates = list[IndexArray](), list[tuple[float, float]]()
+    batches, steps, estimates = list[IndexArray](), list[Step](), list[tuple[float, float]]()
     published: Published | None = None
     while True:
         found = step(
@@ -176,6 +186,7 @@ def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, Fu
             seed=seed,
             agent=agents.names[i],
         )
+        steps.append(found)
         if known := found.estimate:
             estimates.append((known.score, known.model_se))
             if found.stage != Stage.RUNNING:
@@ -183,7 +194,8 @@ def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, Fu
         if not found.batch:
             break
         batches.append(np.array(found.batch, dtype=np.intp))
-    walk = Walk(i, tuple(batches), published)
+    first = estimates[0] if estimates else None
+    walk = Walk(i, tuple(batches), published, first, tuple(steps), fit)
     if published is None:
         return walk, FullRun(-1, truth, 1.0, estimates[0] if estimates else None)
     if not published.is_drawn:

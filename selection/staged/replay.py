@@ -334,10 +334,33 @@ def replay(
         With fewer than 10 agents, or none after those that run everything first.
     """
     staging = spared_from(staging or Staging(), assignment)
+    orders, histories = histories_of(
+        agents,
+        staging,
+        assignment=assignment,
+        subset=subset,
+        reselected=reselected,
+        seed=seed,
+        progress=progress,
+    )
+    return summary(agents, orders, histories, staging, seed)
+
+
+def histories_of(
+    agents: CompleteAgents,
+    staging: Staging,
+    *,
+    assignment: str,
+    subset: IndexArray | None,
+    reselected: bool,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[list[list[int]], list[History]]:
+    """Return the orders of the agents, and the history of each; arguments and errors as of `replay`."""
     check_enough(agents.n, staging)
     orders = orders_of(agents, seed)
     n_all = agents.n * len(orders)
-    histories = [
+    return orders, [
         ASSIGNMENTS[assignment](
             agents,
             order,
@@ -349,7 +372,6 @@ def replay(
         )
         for k, order in enumerate(orders)
     ]
-    return summary(agents, orders, histories, staging, seed)
 
 
 def spared_from(staging: Staging, assignment: str) -> Staging:

@@ -13,14 +13,12 @@ import numpy as np
 
 from analytics.command_line import plain
 from analytics.errors import CoreError
-from analytics.flat_file import FlatFile
 from analytics.record import Record
 from selection.folds import CompleteAgents
 from selection.given import OVER, Staged
-from selection.rules import Rules
-from selection.staged.histories import History, Published, Walk
-from selection.staged.replay import Replay, ReplayRefused, check_enough, replay, spared_from, summary
-from selection.staged.teaching import FullRun, Teaching, in_order, taught
+from selection.staged.histories import Walk
+from selection.staged.replay import Replay, ReplayRefused, histories_of, replay, summary
+from selection.staged.teaching import Teaching
 from selection.staged.verdict import verdict
 from selection.staged.walks import Estimated, Fit, Staging, estimated
 from selection.standings.choice import n_complete, n_teaching, training
@@ -247,43 +245,91 @@ def others(rule: Rule) -> tuple[Rule, ...]:
     )
 
 
-def of_service(
-    flat: FlatFile, rules: Rules, rule: Rule, came: Mapping[str, tuple[Any, ...]]
-) -> dict[str, Any]:
-    """Return what `replayed` does of a replay that the service made of a file.
+@dataclass(frozen=True)
+class Course:
+    """What a replay asked an agent to run.
 
-    Parameters
+    Attributes
     ----------
-    flat : FlatFile
-        Full runs.
-    rules : Rules
-    rule : Rule
-        By which the service assigned.
-    came : mapping of str to (batches, score, published)
-        By agent, in the order in which they came: the tasks that it ran, by name and batch, its score on the
-        last board, and the (score, lower, upper) with which it was stopped, or None.
+    agent : str
+    batches : tuple of tuple of str
+        Tasks by name, in the order in which they were asked for.
+    decisions : tuple of dict
+        What was decided once a batch was there, as `leaderboard` keeps it.
+    fit : dict or None
+        What `staged_fit` would have returned; None: it was asked for everything at once.
+    n_recalled : int
+        How many tasks the last batch has where it was asked for as the agent was recalled; else 0.
     """
-    record = Record.from_flat(flat, rules.counting)
-    agents, place = training(record), {name: j for j, name in enumerate(record.table.tasks)}
-    order = [agents.names.index(name) for name in came if name in agents.names]
-    told = [came[agents.names[i]] for i in order]
-    walks = [
-        Walk(
-            i,
-            tuple(np.array([place[task] for task in batch], dtype=np.intp) for batch in batches),
-            None
-            if published is None
-            else Published(published[0], published[1], published[2], is_drawn=False),
-        )
-        for i, (batches, _, published) in zip(order, told, strict=True)
-    ]
-    staging = spared_from(rule.staging, rule.assignment)
-    try:
-        check_enough(len(order), staging)
-    except ReplayRefused as refusal:
-        return {"figures": None, "verdict": None, "reason": str(refusal)}
-    history = History(agents.scores[order], np.array([score for _, score, _ in told]), tuple(walks))
-    return _judged(summary(agents, [order], [history], staging, rules.seed))
+
+    agent: str
+    batches: tuple[tuple[str, ...], ...]
+    decisions: tuple[dict[str, Any], ...]
+    fit: dict[str, Any] | None
+    n_recalled: int
+
+
+def courses(
+    record: Record,
+    rule: Rule,
+    asked: Mapping[str, Walked] | None = None,
+    *,
+    base_seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[dict[str, Any], list[Course]]:
+    """Replay staged assignment by date; return what `replayed` does, and each agent's course in order.
+
+    Raises
+    ------
+    ReplayRefused
+        With too few agents, or where one has no date.
+    """
+    agents = _replayable(training(record), asked or {})
+    if None in agents.dates:
+        raise ReplayRefused(f"{agents.names[agents.dates.index(None)]} has no date, and so no place in time")
+    (order,), (history,) = histories_of(
+        agents,
+        rule.staging,
+        assignment="staged",
+        subset=None,
+        reselected=False,
+        seed=base_seed,
+        progress=progress,
+    )
+    figures = {"rule": rule.words} | _judged(summary(agents, [order], [history], rule.staging, base_seed))
+    return figures, [_course(walk, agents.names[walk.agent], record.table.tasks) for walk in history.walks]
+
+
+def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
+    batches = tuple(tuple(tasks[j] for j in batch) for batch in walk.batches)
+    if walk.fit is None:
+        return Course(agent, batches, (), None, 0)
+    fit = {
+        "available": True,
+        "reason": "",
+        "agents": walk.fit.n_teaching,
+        "tasks": list(tasks),
+        "fit": walk.fit.as_plain(),
+        "estimates": {},
+    }
+    n_run = np.cumsum([batch.size for batch in walk.batches]).tolist()
+    decisions = tuple(
+        {
+            "stage": str(one.stage),
+            "n_run": n_run[k],
+            "score": one.estimate.score,
+            "lower": one.estimate.lower,
+            "upper": one.estimate.upper,
+            "se": one.estimate.se,
+            "podium": walk.fit.podium,
+            "best": walk.fit.best,
+            "reason": one.reason,
+        }
+        for k, one in enumerate(walk.steps[1:])
+        if one.estimate
+    )
+    asked = sum(bool(one.batch) for one in walk.steps)
+    return Course(agent, batches, decisions, fit, walk.batches[-1].size if len(batches) > asked else 0)
 
 
 def _judged(found: Replay) -> dict[str, Any]:

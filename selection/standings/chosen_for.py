@@ -39,15 +39,15 @@ def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
     """
     if not staged:
         return record
-    return replace(
-        record,
-        about=tuple(
-            one
-            if ran_all or (of := staged.get(one.name)) is None
-            else replace(one, chosen_for=of.reason, stopped=of.se is not None, recalled=of.recalled)
-            for one, ran_all in zip(record.about, record.ran_all.tolist(), strict=True)
-        ),
+    lacks = (record.n_places == 0).any(axis=1)
+    about = tuple(
+        one
+        if (of := staged.get(one.name)) is None or (ran_all and not (of.se is not None and is_part))
+        else replace(one, chosen_for=of.reason, stopped=of.se is not None, recalled=of.recalled)
+        for one, ran_all, is_part in zip(record.about, record.ran_all.tolist(), lacks.tolist(), strict=True)
     )
+    stopped = np.array([one.stopped for one in about], dtype=np.bool_)
+    return replace(record, about=about, complete=record.complete & ~stopped)
 
 
 def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, Estimated]:

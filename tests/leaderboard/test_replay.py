@@ -1,137 +1,61 @@
-"""A history fed through the service, beside what full evaluation says of the same agents."""
+"""What the core replays is what the service does, what is stored of a replay, and the command."""
 
-import itertools
+import json
 
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from analytics.command_line import plain
 from analytics.record import Record
 from leaderboard.boards.reading import standings_of
-from leaderboard.catalog.models import Benchmark, Policy, Visibility
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations import due
-from leaderboard.operations.replaying import Undated, replay
+from leaderboard.operations.models import Assignment
 from leaderboard.submissions.models import Outcome, Submission
 from leaderboard.submissions.parsing.flat import read_file
+from selection.cli import main
 from selection.staged.histories import walked
-from selection.staged.replay import orders_of
-from selection.staged.replay import replay as replay_full_runs
+from selection.staged.replay import best, orders_of, replay, right
 from selection.staged.verdict import verdict
 from selection.staged.walks import Staging
 from selection.standings.choice import training
+from tests.leaderboard.feeding import fed
 from tests.toys import AS_OF
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-N_AGENTS, N_TASKS, SUBSET_FROM = 16, 30, 8
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,cost_usd"
 
 
-def history(dated=True):
-    """Rows of a Rasch model, an agent a week; each run of a task costs as many cents as its number."""
-    rng = np.random.default_rng(7)
-    difficulty = np.linspace(-2, 2, N_TASKS)
-    for i in range(N_AGENTS):
-        passes = rng.random(N_TASKS) < 1 / (1 + np.exp(difficulty - rng.normal(0.3, 1)))
+def rising(n_agents, n_tasks, seed=3, dated=True):
+    """Full runs of agents that get better, one a week."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.normal(0, 1.2, n_tasks)
+    rows = [HEAD]
+    for i in range(n_agents):
+        passes = rng.random(n_tasks) < 1 / (1 + np.exp(difficulty - rng.normal(-0.6 + i / 20, 0.6)))
         day = f"2025-{1 + i // 4:02d}-{1 + 7 * (i % 4):02d}" if dated else ""
-        for j in range(N_TASKS):
-            who = f"agent {i:02d},scaffold {i % 3},model {i:02d}"
-            yield f"Toy,{who},{day},task {j:02d},1,{int(passes[j])},{j / 100}"
+        who = f"agent {i:02d},scaffold {i % 3},model {i:02d}"
+        rows += [f"Toy,{who},{day},task {j:02d},1,{int(passes[j])},0.01" for j in range(n_tasks)]
+    return "\n".join(rows) + "\n"
 
 
-@pytest.fixture
-def flat(tmp_path):
-    def written(**how):
-        path = tmp_path / "history.csv"
-        path.write_text("\n".join([HEAD, *history(**how)]) + "\n")
-        return read_file(path, as_of=AS_OF)
-
-    return written
-
-
-@pytest.fixture
-def done(flat):
-    policy = Policy(subset_from=SUBSET_FROM, publish_every=0)
-    return replay(flat=flat(), slug="toy", policy=policy)
+def ran_in(benchmark):
+    """The tasks that each agent has outcomes on, by name."""
+    names = dict(benchmark.tasks.values_list("id", "name"))
+    of = dict(Submission.objects.filter(agent__benchmark=benchmark).values_list("pk", "agent__name"))
+    ran = {name: set() for name in of.values()}
+    for submission, task in Outcome.objects.values_list("submission_id", "task_id"):
+        if submission in of:
+            ran[of[submission]].add(names[task])
+    return ran
 
 
-@pytest.mark.slow
-def test_a_report_is_what_the_service_did(done, flat):
-    """One replay, for it takes seconds; each part is a check of its own."""
-    what_was_run_is_what_was_stored(done)
-    agreement_is_that_of_the_last_board_with_the_means_of_the_file(done, flat())
-    boards_stand_at_the_dates_of_the_history(done)
-    it_is_private_and_has_a_clock_of_its_own()
-
-
-def what_was_run_is_what_was_stored(done):
-    report = done.report
-    stored = Submission.objects.filter(agent__benchmark=done.benchmark).values_list("pk", "agent_id")
-    agent = dict(stored)
-    pairs = {
-        (agent[submission], task)
-        for submission, task in Outcome.objects.values_list("submission_id", "task_id")
-        if submission in agent
-    }
-    assert report["agents"] == N_AGENTS
-    assert report["n_tasks_run"] == len(pairs) < report["n_tasks_full"] == N_AGENTS * N_TASKS
-    assert report["saved_share"] == pytest.approx(1 - len(pairs) / (N_AGENTS * N_TASKS))
-    number = dict(done.benchmark.tasks.values_list("id", "name"))
-    spent = sum(int(number[task].split()[1]) / 100 for _, task in pairs)
-    assert report["saved_usd"] == pytest.approx(N_AGENTS * sum(range(N_TASKS)) / 100 - spent)
-
-
-def agreement_is_that_of_the_last_board_with_the_means_of_the_file(done, rows):
-    truth = {name: rows.outcome[rows.agent == i].mean() for i, name in enumerate(rows.agents)}
-    board = standings_of(done.benchmark.boards.order_by("-number").first())
-    told = {line.agent: line.at[board.target] for line in board.agents}
-    said = {agent: at.score for agent, at in told.items() if at.rank is not None}
-    right, compared = 0.0, 0
-    for a, b in itertools.combinations(said, 2):
-        if abs(truth[a] - truth[b]) > 1e-9:
-            compared += 1
-            gap = (said[a] - said[b]) * np.sign(truth[a] - truth[b])
-            right += 0.5 if abs(gap) < 1e-9 else float(gap > 0)
-    assert done.report["pairs_correct"] == pytest.approx(right / compared)
-
-
-def boards_stand_at_the_dates_of_the_history(done):
-    dates = [board["date"] for board in done.report["boards"]]
-    assert dates == sorted(set(dates))
-    assert len(dates) == N_AGENTS
-    phases = [board["phase"] for board in done.report["boards"]]
-    assert phases[: SUBSET_FROM - 1].count("ongoing") == 0
-    assert phases[SUBSET_FROM - 1] == "ongoing"
-
-
-def it_is_private_and_has_a_clock_of_its_own():
-    made = Benchmark.objects.filter(slug__startswith="toy-replay")
-    assert {(one.visibility, one.replayed) for one in made} == {(Visibility.PRIVATE, True)}
-    assert made.count() == 2
-    for when in (due.reconcile, due.drift, due.validate, due.variance, due.validation_runs):
-        assert list(when(AS_OF)) == []
-
-
-def test_every_agent_needs_a_date(flat):
-    with pytest.raises(Undated, match="'agent 00' has no date"):
-        replay(flat=flat(dated=False), slug="toy", policy=None)
-    assert not Benchmark.objects.exists()
-
-
-@pytest.mark.slow
-def test_the_command_replays_by_the_rules_of_the_benchmark(flat, tmp_path, capsys):
-    """The subset is fixed by the fifth agent, and a second replay has a benchmark of its own."""
-    flat()
-    rules = Benchmark.objects.create(slug="toy", title="Toy")
-    Policy.objects.create(benchmark=rules, number=1, subset_from=5)
-    Benchmark.objects.create(slug="toy-replay-1", title="An earlier replay")
-    call_command("replay", "toy", str(tmp_path / "history.csv"))
-    printed = capsys.readouterr().out
-    fed = Benchmark.objects.get(slug="toy-replay-2")
-    assert fed.subsets.get(number=1).n_complete == 5
-    assert "runs of a task were spared" in printed
-    assert "in the private benchmark toy-replay-2" in printed
+def scores_in(benchmark):
+    board = standings_of(benchmark.boards.latest("number"))
+    return {line.agent: line.at["full"].score for line in board.agents}
 
 
 @pytest.mark.slow
@@ -145,50 +69,131 @@ def test_staged_assignment_runs_what_the_core_replays(
     path.write_text(rising(n_agents, 40, history))
     flat = read_file(path, as_of=AS_OF)
     policy = Policy(assignment="staged", subset_from=12, draw_share=0.3, publish_every=0, base_seed=5)
-    done = replay(flat=flat, slug="toy", policy=policy)
+    done = fed(flat, policy=policy)
     agents = training(Record.from_flat(flat))
     (order,) = orders_of(agents, 5)
     staging = Staging(subset_from=12, draw_share=0.3)
     core = walked(agents, order, staging, seed=5)
-    names = dict(done.benchmark.tasks.values_list("id", "name"))
-    ran = {name: set() for name in agents.names}
-    of = dict(Submission.objects.filter(agent__benchmark=done.benchmark).values_list("pk", "agent__name"))
-    for submission, task in Outcome.objects.values_list("submission_id", "task_id"):
-        if submission in of:
-            ran[of[submission]].add(names[task])
     tasks = Record.from_flat(flat).table.tasks
-    asked = {
+    assert ran_in(done.benchmark) == {
         agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
     }
-    assert ran == asked
-    assert saved < done.report["saved_share"] == pytest.approx(1 - core.n_run.mean() / 40)
-    board = standings_of(done.benchmark.boards.order_by("-number").first())
-    shown = {line.agent: line.at["full"].score for line in board.agents}
+    assert saved < 1 - core.n_run.mean() / 40
     told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
-    assert shown == pytest.approx(told, abs=1e-8)
-    told = replay_full_runs(agents, staging, seed=5)
-    for name, figure in plain(told).items():
-        assert done.report["figures"][name] == pytest.approx(figure, abs=1e-8), name
-    assert done.report["verdict"]["text"] == verdict(told).text
+    assert done.scores() == pytest.approx(told, abs=1e-8)
     stopped = [walk for walk in core.walks if walk.published and not walk.published.is_drawn]
-    drawn = [walk for walk in core.walks if walk.published and walk.published.is_drawn]
     assert len(stopped) >= n_stopped
     assert sum(walk.n_tasks == 40 for walk in stopped) == n_recalled
+    for walk in core.walks:
+        if walk.published and walk.n_tasks < 40:
+            (kept,) = Assignment.objects.filter(agent__name=agents.names[walk.agent])
+            last = kept.decisions[-1]
+            now = walk.published
+            assert (last["score"], last["lower"], last["upper"]) == pytest.approx(
+                (now.score, now.lower, now.upper), abs=1e-8
+            )
     recalls = done.benchmark.rerun_requests.filter(kind="recall")
     assert [one.status for one in recalls] == ["fulfilled"] * n_recalled
-    assert drawn
+    assert any(walk.published and walk.published.is_drawn for walk in core.walks)
     subset = done.benchmark.subsets.get()
     assert {*subset.tasks.values_list("name", flat=True)} == {tasks[j] for j in core.subset}
 
 
-def rising(n_agents, n_tasks, seed=3):
-    """Full runs of agents that get better, one a week."""
-    rng = np.random.default_rng(seed)
-    difficulty = rng.normal(0, 1.2, n_tasks)
-    rows = [HEAD]
-    for i in range(n_agents):
-        passes = rng.random(n_tasks) < 1 / (1 + np.exp(difficulty - rng.normal(-0.6 + i / 20, 0.6)))
-        day = f"2025-{1 + i // 4:02d}-{1 + 7 * (i % 4):02d}"
-        who = f"agent {i:02d},scaffold {i % 3},model {i:02d}"
-        rows += [f"Toy,{who},{day},task {j:02d},1,{int(passes[j])},0.01" for j in range(n_tasks)]
-    return "\n".join(rows) + "\n"
+# ---------------------------------------------------------------------------------------- what is stored
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    """A benchmark of full runs whose policy assigns batch by batch."""
+
+    def make(text):
+        path = tmp_path / "history.csv"
+        path.write_text(text)
+        Policy.objects.create(
+            benchmark=Benchmark.objects.create(slug="toy", title="Toy", url="https://toy.example"),
+            number=1,
+            assignment="staged",
+            subset_from=12,
+            draw_share=0.3,
+            base_seed=5,
+        )
+        call_command("load", str(path), "--benchmark", "toy")
+        call_command("recompute", "toy")
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize(("n_agents", "seed"), [(24, 3), (16, 12)])
+def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, seed):
+    """Against the core, from the file alone: what was run, the board, pairs, the best five, what is saved."""
+    path = loaded(rising(n_agents, 40, seed))
+    capsys.readouterr()
+    call_command("replay", "toy", "--store", "here", "--json")
+    printed = capsys.readouterr().out
+    stored = json.loads(printed[: printed.rindex("}") + 1])
+    agents = training(Record.from_flat(read_file(path, as_of=AS_OF)))
+    (order,) = orders_of(agents, 5)
+    staging = Staging(subset_from=12, draw_share=0.3)
+    core, found = walked(agents, order, staging, seed=5), replay(agents, staging, seed=5)
+    here, tasks = (
+        Benchmark.objects.get(slug="here"),
+        Record.from_flat(read_file(path, as_of=AS_OF)).table.tasks,
+    )
+    assert (here.replay_of, here.url, here.visibility) == ("toy", "https://toy.example", "public")
+    assert ran_in(here) == {
+        agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
+    }
+    n_ran = sum(map(len, ran_in(here).values()))
+    assert stored["figures"]["saved"] == pytest.approx(1 - n_ran / (n_agents * 40)) == found.saved
+    scores = scores_in(here)
+    told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
+    assert scores == pytest.approx(told, abs=1e-8)
+    board = np.array([scores[agents.names[i]] for i in order])
+    agreed, differ = right(board, agents.scores[order])
+    assert stored["figures"]["pairs"]["value"] == pytest.approx(agreed[differ].mean())
+    assert stored["figures"]["best_five"] == best(board, agents.scores[order], 5)
+    assert stored["verdict"]["text"] == verdict(found).text
+    for assignment in Assignment.objects.filter(agent__benchmark=here):
+        assert assignment.submissions.count() == len(
+            {tuple(one.asked) for one in assignment.submissions.all()}
+        )
+    for when in (due.reconcile, due.drift, due.validate, due.variance, due.validation_runs):
+        assert here not in list(when(AS_OF))
+
+
+def test_the_command_and_the_core_print_the_same_figures(loaded, capsys):
+    path = loaded(rising(24, 40))
+    capsys.readouterr()
+    flags = ("--subset-from", "12", "--draw-share", "0.3", "--seed", "5")
+    assert main(["replay", str(path), *flags, "--json"]) == 0
+    core = json.loads(capsys.readouterr().out)
+    for arguments in (["toy"], ["toy", str(path)]):
+        call_command("replay", *arguments, "--json")
+        told = json.loads(capsys.readouterr().out)
+        assert plain(told["verdict"]) == core.pop("verdict", told["verdict"])
+        assert told["figures"] == {**told["figures"], **core}
+
+
+def test_what_cannot_be_replayed_is_refused_and_nothing_is_stored(loaded, tmp_path):
+    path = loaded(rising(16, 40, dated=False))
+    for arguments, why in (
+        (["none"], "There is no benchmark none"),
+        (["toy", str(path), "--store", "here"], "load FILE first"),
+        (["toy", "--store", "toy"], "There is a benchmark of this name already"),
+        (["toy", "--store", "no slug"], "cannot stand in an address"),
+        (["toy", "--store", "here"], "has no date"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            call_command("replay", *arguments)
+    call_command("policy", "toy", "--set", "assignment=full")
+    with pytest.raises(CommandError, match="Only staged assignment can be stored"):
+        call_command("replay", "toy", "--store", "here")
+    assert list(Benchmark.objects.values_list("slug", flat=True)) == ["toy"]
+
+
+def test_too_few_agents_are_said(loaded, capsys):
+    loaded(rising(6, 40))
+    capsys.readouterr()
+    call_command("replay", "toy")
+    assert "Too few to tell" in capsys.readouterr().out
