@@ -11,7 +11,8 @@ from typing import Any
 from django.db import transaction
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Assigning, Benchmark
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict
 from leaderboard.operations import reruns
@@ -34,6 +35,7 @@ from leaderboard.studies.models import DriftCheck
 RAISED = ("warn", "alert")
 RESELECT = "reselect"
 UNTOLD_BY_RUNS = ("cost per task", "saturation", VERDICT)  # of these a full run tells nothing
+OF_THE_FIELD = ("capability jump", "band erosion", "scaffold novelty")  # tasks or agents moved, not estimates
 NOT_COME = (RerunStatus.OPEN, RerunStatus.EXPIRED)
 
 
@@ -179,9 +181,15 @@ def _now(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor], *
 
 
 def _without_runs(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor]) -> list[Alert]:
-    """Alerts for which nobody was asked yet; once a request has run out, an operator decides."""
+    """Alerts for which nobody was asked yet; once a request has run out, an operator decides.
+
+    Under staged assignment contenders are measured, and drawn agents run everything: a field that moves asks
+    for another subset, and only doubt in the estimates for full runs.
+    """
+    is_staged = policy_in_force(benchmark).assignment == Assigning.STAGED
+    but = {*UNTOLD_BY_RUNS, *(OF_THE_FIELD if is_staged else ())}
     alerts = _now(benchmark, check, monitors, Level.ALERT)
-    return [alert for alert in alerts if alert.request is None and alert.monitor not in UNTOLD_BY_RUNS]
+    return [alert for alert in alerts if alert.request is None and alert.monitor not in but]
 
 
 def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:

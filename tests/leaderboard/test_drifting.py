@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
@@ -197,7 +198,7 @@ def watched(toy, monkeypatch):
         ]
         made = DriftCheck.objects.create(
             benchmark=benchmark,
-            policy=benchmark.policies.get(),
+            policy=benchmark.policies.latest("number"),
             rules="",
             data_version=benchmark.data_version,
             estimator_version=0,
@@ -358,6 +359,19 @@ def test_an_alert_joins_the_open_request_and_full_runs_only_opens_none(watched, 
     assert "asks for full runs" in watched(jump="alert")
     assert RerunRequest.objects.get().alerts.count() == 2
     assert Event.objects.filter(kind="rerun.requested").count() == 1
+
+
+def test_a_field_that_moves_asks_for_no_runs_where_tasks_come_in_batches(watched, toy):
+    from tests.leaderboard.test_reruns import subset_runs
+
+    subset_runs(toy, 3)
+    call_command("policy", "toy", "--set", "assignment=staged")
+    moved = {"capability jump": "alert", "band erosion": "alert", "scaffold novelty": "alert"}
+    watched(**moved)
+    assert Alert.objects.filter(level="alert", request=None).count() == 3
+    assert not RerunRequest.objects.exists()
+    assert "asks for full runs" in watched(calibration="alert")
+    assert [one.monitor for one in RerunRequest.objects.get().alerts.all()] == ["calibration"]
 
 
 def test_an_expired_request_leaves_the_alert_and_a_notice(watched, toy):
