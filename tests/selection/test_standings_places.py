@@ -8,7 +8,7 @@ import pytest
 
 from analytics.record import Counting
 from selection.folds import generator
-from selection.given import Given, SubsetVersion
+from selection.given import OVER, Given, Staged, SubsetVersion
 from selection.rules import Rules
 from selection.standings import answer, table, words
 from selection.standings.choice import chosen_tasks, training
@@ -549,3 +549,17 @@ def test_where_fewer_than_half_are_ranked_the_common_tasks_are_offered():
     outcomes = board(12, 60)
     outcomes[:5, 40:] = NAN
     assert not any("universe" in told for told in answer(record_of(outcomes)).notices)
+
+
+def test_who_was_stopped_with_two_tasks_left_is_estimated():
+    """Its mean over what it ran leaves out two tasks that nobody passes: 76 of 78 would be 97.4%."""
+    outcomes = np.vstack([board(16, 80), np.ones(80)])
+    outcomes[:, 78:] = 0.0
+    outcomes[16, 76:] = [0.0, 0.0, NAN, NAN]
+    record = record_of(outcomes)
+    stopped = Staged((1, 1), 16, OVER, k=78, score=0.952, lower=0.95, upper=0.97, se=0.004, degrees=20)
+    found = answer(record, Rules(), Given(staged={"a16": stopped}))
+    line = by_name(found)["a16"].at["full"]
+    assert (line.estimated, line.score) == (True, 0.952)
+    assert by_name(answer(record, Rules(), Given()))["a16"].at["full"].estimated is False
+    assert found.n_complete == 16
