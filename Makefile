@@ -2,6 +2,7 @@
 # PYTHON= chooses the interpreter (3.11 to 3.13).
 PYTHON ?= python3
 FILE ?=
+EXAMPLE ?=
 SERVE ?= 1
 SEEDS ?=
 MINUTES ?= 10
@@ -21,8 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list these targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: .venv/run  ## build a board from the built-in benchmark (or FILE=outcomes.csv.gz) and serve it; SERVE=0 only prints; PORT=8000
-	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
+demo: .venv/run  ## a board of SWE-bench Verified (FILE=outcomes.csv: yours; EXAMPLE=simulated), served; SERVE=0 only prints; PORT=8000
+	@$(PY) manage.py demo $(if $(FILE),--file "$(FILE)") $(if $(EXAMPLE),--example "$(EXAMPLE)") $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
 
 serve: .venv/run  ## serve what is stored, with the scheduler; Ctrl-C ends both; PORT=8000
 	@$(PY) manage.py migrate --verbosity 0 && exec $(PY) manage.py serve --port $(PORT)

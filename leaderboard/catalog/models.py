@@ -74,6 +74,9 @@ class Benchmark(models.Model):
         blank=True,
         help_text="Whose history it replays, by a clock of its own: the scheduler leaves it alone.",
     )
+    replay_board = models.PositiveIntegerField(
+        null=True, help_text="The board of that benchmark which has the full runs."
+    )
     data_version = models.BigIntegerField(
         default=0,
         help_text="Grows by one whenever the set of counted outcomes or active tasks changes.",

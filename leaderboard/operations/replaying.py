@@ -74,9 +74,9 @@ def store_replay(
         raise SlugTaken
     if policy_in_force(source).assignment != Assigning.STAGED:
         raise AssignsOtherwise
+    full, _ = recompute(benchmark=source, as_of=datetime.now(UTC))
     now = Reader(source).now(active_subset(source))
-    if now is None:
-        raise NothingToRank
+    assert now is not None
     try:
         with one_blas_thread():
             found, courses = courses_of(now, decisions_of(source), progress)
@@ -84,7 +84,7 @@ def store_replay(
         raise CannotCompute(f"No replay can be stored: {refusal}.") from refusal
     flat = _outcomes_of(source)
     with transaction.atomic():
-        last = _store(source, slug, flat, courses)
+        last = _store(source, full, slug, flat, courses)
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
     return board, found
 
@@ -98,7 +98,9 @@ def _outcomes_of(benchmark: Benchmark) -> FlatFile:
         return read_file(path, as_of=datetime.now(UTC))
 
 
-def _store(source: Benchmark, slug: str, flat: FlatFile, courses: Sequence["Course"]) -> datetime:
+def _store(
+    source: Benchmark, full: Board, slug: str, flat: FlatFile, courses: Sequence["Course"]
+) -> datetime:
     """Store what each agent ran, at noon of its date, a delivery for each batch; return the last moment."""
     dates = {name: _noon(flat, i) for i, name in enumerate(flat.agents)}
     rules = {name: getattr(policy_in_force(source), name) for name in RULES}
@@ -106,6 +108,7 @@ def _store(source: Benchmark, slug: str, flat: FlatFile, courses: Sequence["Cour
         slug=slug,
         title=f"{source.title}, as if run here",
         replay_of=source.slug,
+        replay_board=full.number,
         **{name: getattr(source, name) for name in STATED},
     )
     policy = Policy.objects.create(

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, MissingPlaces, Task
 from leaderboard.pages.caching import kept
 from leaderboard.pages.placed import Placed, placed
+from leaderboard.pages.replayed import FullRun, full_runs
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.tasks import plain
 from leaderboard.plots.chart import Chart
@@ -144,6 +145,15 @@ class AgentPage:
         if line.at["full"].score is not None or not (said := words.bounds_text(line.at["full"])):
             return ""
         return f"Its score on all tasks is {said}."
+
+    @cached_property
+    def full_run(self) -> FullRun | None:
+        """Of a replay: what it scored on all tasks, on the board that is replayed."""
+        return full_runs(self.of.benchmark).get(self.agent.name)
+
+    @property
+    def full_score(self) -> str:
+        return words.percent(self.full_run.score) if self.full_run else ""
 
     @property
     def is_estimated(self) -> bool:

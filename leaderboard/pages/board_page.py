@@ -17,6 +17,7 @@ from leaderboard.pages.costs import score_chart
 from leaderboard.pages.filters import LEVELS, SHOWN, Filters, offered, offered_costs
 from leaderboard.pages.lines import Line, common_marks
 from leaderboard.pages.order import Order
+from leaderboard.pages.replayed import Replayed, replayed
 from leaderboard.pages.since import Since
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import Gap, Standings, gaps, printed, table, words
@@ -110,6 +111,10 @@ class BoardPage:
     @property
     def notices(self) -> tuple[str, ...]:
         return words.other_notices(self.standings)
+
+    @cached_property
+    def replayed(self) -> Replayed | None:
+        return replayed(self.board.benchmark, self.standings)
 
     @cached_property
     def chart(self) -> Chart | None:

@@ -12,6 +12,7 @@ from leaderboard.pages.caching import kept
 from leaderboard.pages.compare import drawn_compare
 from leaderboard.pages.health import CHARTS as OF_MONITORS
 from leaderboard.pages.history import drawn_best
+from leaderboard.pages.replayed import drawn_replayed
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.uncertainty import drawn_variance
 from leaderboard.pages.validity import drawn_coverage, drawn_overlaps, drawn_validity, drawn_widths
@@ -27,6 +28,7 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
     "best": drawn_best,
     "cost": cost_chart,
     "compare": drawn_compare,
+    "replayed": drawn_replayed,
     "coverage": drawn_coverage,
     "variance": drawn_variance,
     "validity": drawn_validity,

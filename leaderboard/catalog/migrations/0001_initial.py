@@ -37,6 +37,7 @@ class Migration(migrations.Migration):
                 ('full_runs_only_at', models.DateTimeField(blank=True, help_text='Since when no subset is used.', null=True)),
                 ('full_runs_only_reason', models.TextField(blank=True)),
                 ('replay_of', models.SlugField(blank=True, help_text='Whose history it replays, by a clock of its own: the scheduler leaves it alone.', max_length=100)),
+                ('replay_board', models.PositiveIntegerField(help_text='The board of that benchmark which has the full runs.', null=True)),
                 ('data_version', models.BigIntegerField(default=0, help_text='Grows by one whenever the set of counted outcomes or active tasks changes.')),
                 ('shown_version', models.BigIntegerField(default=0, help_text='Grows by one whenever anything else changes that a page shows.')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),

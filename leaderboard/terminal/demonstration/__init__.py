@@ -1,0 +1,1 @@
+"""The benchmark that comes along: its outcomes, and where they are from (README.md)."""
