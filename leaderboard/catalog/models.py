@@ -69,13 +69,11 @@ class Benchmark(models.Model):
     hidden_reason = models.TextField(blank=True)
     full_runs_only_at = models.DateTimeField(null=True, blank=True, help_text="Since when no subset is used.")
     full_runs_only_reason = models.TextField(blank=True)
-    replay_of = models.SlugField(
-        max_length=100,
+    replay = models.JSONField(
+        null=True,
         blank=True,
-        help_text="Whose history it replays, by a clock of its own: the scheduler leaves it alone.",
-    )
-    replay_board = models.PositiveIntegerField(
-        null=True, help_text="The board of that benchmark which has the full runs."
+        help_text="Of a stored replay: whose it is (`of`, `board`), and its figures. The scheduler leaves it "
+        "alone: its clock is that of the history.",
     )
     data_version = models.BigIntegerField(
         default=0,

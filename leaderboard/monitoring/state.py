@@ -40,7 +40,7 @@ def _submissions(as_of: datetime) -> Iterator[Metric]:
     told = GaugeMetricFamily(
         "bandstand_submissions", "Submissions by what became of them.", labels=["benchmark", "status"]
     )
-    kept = Submission.objects.filter(agent__benchmark__replay_of="")
+    kept = Submission.objects.filter(agent__benchmark__replay__isnull=True)
     for slug, status, n in kept.values_list("agent__benchmark__slug", "status").annotate(Count("pk")):
         told.add_metric([slug, status], n)
     yield told
@@ -57,7 +57,7 @@ def _boards(as_of: datetime) -> Iterator[Metric]:
     )
     boards = Board.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
     latest = {name: Subquery(boards.values(name)[:1]) for name in ("published_at", "data_version")}
-    kept = Benchmark.objects.filter(replay_of="").annotate(at=latest["published_at"])
+    kept = Benchmark.objects.filter(replay__isnull=True).annotate(at=latest["published_at"])
     rows = kept.annotate(of=latest["data_version"]).values_list("slug", "data_version", "at", "of")
     for slug, data_version, at, of in rows:
         behind.add_metric([slug], data_version - (of or 0))
@@ -123,10 +123,10 @@ def _watched(as_of: datetime) -> Iterator[Metric]:
     reruns = GaugeMetricFamily(
         "bandstand_rerun_requests_open", "Requests to run agents again.", labels=["benchmark", "kind"]
     )
-    open_alerts = Alert.objects.filter(closed_at=None, benchmark__replay_of="")
+    open_alerts = Alert.objects.filter(closed_at=None, benchmark__replay__isnull=True)
     for slug, level, n in open_alerts.values_list("benchmark__slug", "level").annotate(Count("pk")):
         alerts.add_metric([slug, level], n)
-    requests = RerunRequest.objects.filter(status="open", benchmark__replay_of="")
+    requests = RerunRequest.objects.filter(status="open", benchmark__replay__isnull=True)
     for slug, kind, n in requests.values_list("benchmark__slug", "kind").annotate(Count("pk")):
         reruns.add_metric([slug, kind], n)
     yield alerts

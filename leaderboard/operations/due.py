@@ -49,7 +49,7 @@ def reconcile(as_of: datetime) -> Iterator[Due]:
 
 def check(as_of: datetime) -> Iterator[Due]:
     """Submissions that were too long to be checked as they came."""
-    waiting = Submission.objects.filter(status=Status.CHECKING, agent__benchmark__replay_of="")
+    waiting = Submission.objects.filter(status=Status.CHECKING, agent__benchmark__replay__isnull=True)
     for one in waiting.select_related("agent__benchmark").order_by("id"):
         yield Due(one.agent.benchmark, str(one.uuid))
 
@@ -92,7 +92,7 @@ def validation_runs(as_of: datetime) -> Iterator[Due]:
     """Once in each week, from a week after the first subset was fixed."""
     year, week, _ = as_of.astimezone(UTC).isocalendar()
     old = TaskSubset.objects.filter(benchmark=OuterRef("pk"), fixed_at__lte=as_of - WEEK)
-    followed = Benchmark.objects.filter(Exists(old), full_runs_only_at=None, replay_of="")
+    followed = Benchmark.objects.filter(Exists(old), full_runs_only_at=None, replay__isnull=True)
     for benchmark in followed.order_by("pk"):
         yield Due(benchmark, f"week {year}-{week:02d}", once=True)
 
@@ -120,7 +120,7 @@ def last_night(as_of: datetime) -> datetime:
 
 def _with_outcomes() -> QuerySet[Benchmark]:
     accepted = Submission.objects.filter(agent__benchmark=OuterRef("pk"), status=Status.ACCEPTED)
-    return Benchmark.objects.filter(Exists(accepted), replay_of="").order_by("pk")
+    return Benchmark.objects.filter(Exists(accepted), replay__isnull=True).order_by("pk")
 
 
 def _latest(benchmark: Benchmark) -> Board | None:

@@ -16,7 +16,7 @@ from leaderboard.submissions.queries import without_held
 def over(as_of: datetime) -> QuerySet[Submission]:
     """Those that wait although their date has come, and for nothing else."""
     waiting = without_held(Submission.objects.filter(status=Status.WAITING, embargo_until__lte=as_of))
-    return waiting.filter(agent__benchmark__replay_of="").order_by("id")
+    return waiting.filter(agent__benchmark__replay__isnull=True).order_by("id")
 
 
 def end_due(*, benchmark: Benchmark, as_of: datetime) -> str:

@@ -35,7 +35,7 @@ def emit(
     Delivery.objects.bulk_create(
         [
             *(Delivery(webhook=webhook, **due) for webhook in webhooks),
-            *(Delivery(email=email, **due) for email in sorted(set(emails)) if not benchmark.replay_of),
+            *(Delivery(email=email, **due) for email in sorted(set(emails)) if benchmark.replay is None),
         ]
     )
     wake()

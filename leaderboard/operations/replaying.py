@@ -5,7 +5,7 @@ as a benchmark of its own: agents, assignments with their batches, decisions and
 would have been run. The scheduler leaves such a benchmark alone, for its clock is that of the history.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -84,7 +84,7 @@ def store_replay(
         raise CannotCompute(f"No replay can be stored: {refusal}.") from refusal
     flat = _outcomes_of(source)
     with transaction.atomic():
-        last = _store(source, full, slug, flat, courses)
+        last = _store(source, full, slug, flat, found, courses)
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
     return board, found
 
@@ -99,7 +99,12 @@ def _outcomes_of(benchmark: Benchmark) -> FlatFile:
 
 
 def _store(
-    source: Benchmark, full: Board, slug: str, flat: FlatFile, courses: Sequence["Course"]
+    source: Benchmark,
+    full: Board,
+    slug: str,
+    flat: FlatFile,
+    found: Mapping[str, Any],
+    courses: Sequence["Course"],
 ) -> datetime:
     """Store what each agent ran, at noon of its date, a delivery for each batch; return the last moment."""
     dates = {name: _noon(flat, i) for i, name in enumerate(flat.agents)}
@@ -107,8 +112,7 @@ def _store(
     benchmark = Benchmark.objects.create(
         slug=slug,
         title=f"{source.title}, as if run here",
-        replay_of=source.slug,
-        replay_board=full.number,
+        replay={"of": source.slug, "board": full.number, "figures": found["figures"]},
         **{name: getattr(source, name) for name in STATED},
     )
     policy = Policy.objects.create(

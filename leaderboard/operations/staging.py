@@ -115,7 +115,7 @@ def step_of(assignment: Assignment, trial: Trial | None = None) -> Told:
 
 def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
     """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name."""
-    if agent.benchmark.replay_of:
+    if agent.benchmark.replay is not None:
         return {"seed": policy.base_seed, "agent": agent.name}
     return {
         "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db.models import Sum
 from django.http import QueryDict
 from django.urls import reverse
 
@@ -14,8 +13,6 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.plots.against import Dot, against
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import AtTarget, Standings, words
-from leaderboard.studies.replays import agreement_of
-from leaderboard.submissions.models import LIVE, Submission
 
 N_TOP = 5
 
@@ -41,9 +38,9 @@ class Replayed:
 def full_runs(benchmark: Benchmark) -> Mapping[str, FullRun]:
     """The full runs that a replay is beside, by agent; empty where it is none, or its board is not public."""
     of = source_of(benchmark)
-    if of is None:
+    if of is None or benchmark.replay is None:
         return {}
-    board = board_numbered(of, benchmark.replay_board or 0)
+    board = board_numbered(of, benchmark.replay["board"])
     entries = entries_of(board)
     pages: Mapping[str, Entry] = {entry.name: entry for entry in entries}
     return {
@@ -56,48 +53,39 @@ def full_runs(benchmark: Benchmark) -> Mapping[str, FullRun]:
 
 
 def source_of(benchmark: Benchmark) -> Benchmark | None:
-    if not benchmark.replay_of:
+    """The benchmark that is replayed, where whoever sees this one may see that, too."""
+    if benchmark.replay is None:
         return None
     found = Benchmark.objects.filter(
-        slug=benchmark.replay_of, visibility=benchmark.visibility, hidden_at=None
+        slug=benchmark.replay["of"], visibility=benchmark.visibility, hidden_at=None
     )
-    return found.filter(boards__number=benchmark.replay_board).first()
+    return found.filter(boards__number=benchmark.replay["board"]).first()
 
 
 def replayed(benchmark: Benchmark, standings: Standings) -> Replayed | None:
-    """None where the benchmark is no replay, or nobody on its board has a full run."""
+    """None where the benchmark is no replay, or its full runs are not for whoever sees it."""
     full, of = full_runs(benchmark), source_of(benchmark)
     told = {
         line.agent: line.at["full"]
         for line in standings.agents
         if line.agent in full and line.at["full"].score is not None
     }
-    if of is None or len(told) < N_TOP:
+    if of is None or benchmark.replay is None or not told:
         return None
-    truth = {agent: full[agent].score for agent in told}
-    found = agreement_of({agent: at.score or 0.0 for agent, at in told.items()}, truth)
-    off = {agent: (at.score or 0.0) - truth[agent] for agent, at in told.items() if at.estimated}
+    figures = benchmark.replay["figures"]
     facts = [
-        ("Runs not needed", f"{words.percent(_saved(benchmark, of))}%"),
-        ("Pairs in the order of full runs", f"{words.percent(found['pairs_correct'] or 0.0)}%"),
-        ("Best five found", f"{round(N_TOP * (found['top5_overlap'] or 0.0))} of {N_TOP}"),
+        ("Runs not needed", f"{words.percent(figures['saved'])}%"),
+        ("Pairs in the order of full runs", f"{words.percent(figures['pairs']['value'])}%"),
+        ("Best five found", f"{figures['best_five'] * N_TOP:g} of {N_TOP}"),
     ]
+    off = {agent: (at.score or 0.0) - full[agent].score for agent, at in told.items() if at.estimated}
     if off:
         most = max(off, key=lambda agent: abs(off[agent]))
         facts.append(("Largest difference", f"{100 * off[most]:+.1f} points ({most})"))
-    return Replayed(of, benchmark.replay_board or 0, tuple(facts), _chart(benchmark, told, full))
+    return Replayed(of, benchmark.replay["board"], tuple(facts), _chart(told, full))
 
 
-def _saved(benchmark: Benchmark, of: Benchmark) -> float:
-    """The share of outcomes that the agents of the replay have there and not here."""
-    names = benchmark.agents.values("name")
-    live = Submission.objects.filter(status__in=LIVE)
-    here = live.filter(agent__benchmark=benchmark).aggregate(n=Sum("n_outcomes"))["n"]
-    there = live.filter(agent__benchmark=of, agent__name__in=names).aggregate(n=Sum("n_outcomes"))["n"]
-    return 1 - here / there
-
-
-def _chart(benchmark: Benchmark, told: Mapping[str, AtTarget], full: Mapping[str, FullRun]) -> Chart:
+def _chart(told: Mapping[str, AtTarget], full: Mapping[str, FullRun]) -> Chart:
     dots = [
         Dot(
             name=agent,

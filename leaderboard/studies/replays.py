@@ -1,7 +1,6 @@
 """Replays of the rule in force on full runs, alone or beside what could take its place."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +91,3 @@ def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: d
         result=fit,
         created_at=as_of,
     )
-
-
-def agreement_of(board: Mapping[str, float], truth: Mapping[str, float]) -> dict[str, Any]:
-    """n, pairs_correct, rho and top5_overlap of a board beside full runs, by agent."""
-    from selection.agreement import agreement
-
-    return asdict(agreement(board, truth))

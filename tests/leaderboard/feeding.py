@@ -111,7 +111,7 @@ def days_of(flat):
 @transaction.atomic
 def begun(flat, policy, slug, day):
     benchmark = Benchmark.objects.create(
-        slug=slug, title=flat.benchmark, visibility=Visibility.PRIVATE, replay_of="elsewhere"
+        slug=slug, title=flat.benchmark, visibility=Visibility.PRIVATE, replay={}
     )
     rules = {name: getattr(policy, name) for name in RULES}
     Policy.objects.create(benchmark=benchmark, number=1, created_at=day - timedelta(days=7), **rules)

@@ -114,7 +114,9 @@ def run_a_harness(slug, capsys):
     assert forgotten in told.splitlines()[-1]
     (folder / "outcomes").unlink()
     assert main([*command, "0"]) == 0
-    assert "is accepted: " in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "is accepted: " in printed.err
+    assert printed.out == "Nothing is left to run.\n"
     assert main([*command, "0"]) == 0
     printed = capsys.readouterr().out
     assert printed in (

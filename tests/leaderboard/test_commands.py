@@ -22,7 +22,7 @@ from leaderboard import command
 from leaderboard.accounts.queries import token_of
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import standings_of
-from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.catalog.models import Benchmark, Policy, Role
 from leaderboard.studies.answers import table, verdict, words
 from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Outcome
@@ -438,23 +438,44 @@ def test_token_is_printed_once_and_works(db, run, file, django_user_model):
 
 @pytest.mark.slow
 def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
-    first = run("demo")
+    first = run("demo", "--example", "simulated")
     assert "from 36 agents" not in first
     content = json.loads(run("standings", "demonstration", "--format", "json"))
     assert [line["marks"] for line in content["agents"]].count(["estimated"]) == 6
     assert 40 <= content["subset"]["size"] <= 60
     assert content["n_tasks"] == 120
-    again = run("demo")
+    again = run("demo", "--example", "simulated")
     assert "0 new, 18,000 already there" in again
     assert Board.objects.count() == 2
 
 
-def test_demo_writes_its_full_runs_as_a_file_that_can_be_loaded(db, run, tmp_path):
+@pytest.mark.slow
+def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(db, run, monkeypatch):
+    field = vars(Policy._meta.get_field("assignment"))
+    monkeypatch.setitem(field, "_get_default", lambda: "staged")
+    printed = run("demo")
+    assert "28,500 new, 0 already there; 57 submissions from 57 agents on 500 tasks" in printed
+    assert "6 of 57 agents could be the best. Blackbox AI Agent v1.1 scores highest, 62.8%" in printed
+    assert "Stored as swe-bench-verified-here, board 1." in printed
+    assert "not stated" not in printed[: printed.index("Rank  ")].replace("Cost was not stated", "")
+    about = Benchmark.objects.get(slug="swe-bench-verified-here")
+    assert "Not the official leaderboard." in about.description
+    again = run("demo")
+    assert "0 new, 28,500 already there" in again
+    assert Board.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("example", "told"),
+    [
+        ("simulated", "18,000 new, 0 already there; 30 submissions from 30 agents on 120 tasks"),
+        ("swe-bench-verified", "28,500 new, 0 already there; 57 submissions from 57 agents on 500 tasks"),
+    ],
+)
+def test_demo_writes_its_full_runs_as_a_file_that_can_be_loaded(db, run, tmp_path, example, told):
     path = tmp_path / "outcomes.csv"
-    assert run("demo", "--write", str(path)) == ""
-    assert "Would store in mine: 18,000 new, 0 already there; 30 submissions from 30 agents on 120 tasks" in (
-        run("load", str(path), "--benchmark", "mine", "--dry-run")
-    )
+    assert run("demo", "--write", str(path), "--example", example) == ""
+    assert f"Would store in mine: {told}" in run("load", str(path), "--benchmark", "mine", "--dry-run")
     assert not Benchmark.objects.exists()
 
 

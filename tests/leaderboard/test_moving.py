@@ -108,7 +108,7 @@ def forget():
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_a_benchmark_moves_with_its_boards_and_lives_on(tmp_path, capsys):
+def test_a_benchmark_moves_with_its_boards_and_lives_on(by_ridge, tmp_path, capsys):
     board, file = lived(), tmp_path / "toy.zip"
     call_command("move-out", "toy", str(file))
     said = capsys.readouterr().out

@@ -140,7 +140,8 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         Benchmark.objects.get(slug="here"),
         Record.from_flat(read_file(path, as_of=AS_OF)).table.tasks,
     )
-    assert (here.replay_of, here.url, here.visibility) == ("toy", "https://toy.example", "public")
+    assert (here.replay["of"], here.replay["figures"]) == ("toy", stored["figures"])
+    assert (here.url, here.visibility) == ("https://toy.example", "public")
     assert ran_in(here) == {
         agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
     }

@@ -20,6 +20,7 @@ from tests.leaderboard.service import Service, full_run, wait_until
 from tests.toys import csv_text, graded
 
 ROOT = Path(__file__).resolve().parents[2]
+SLUG = "swe-bench-verified"
 PATIENCE = 600  # nothing is measured: the demonstration is computed beside other tests
 
 
@@ -81,22 +82,22 @@ def loaded_libraries(home):
 def assert_shows_by_itself(address, home):
     """A submission by curl shows on the page within seconds, without another command."""
     made = subprocess.run(
-        [sys.executable, "manage.py", "token", "ada@example.org", "--benchmark", "demonstration"],
+        [sys.executable, "manage.py", "token", "ada@example.org", "--benchmark", SLUG],
         cwd=ROOT,
         env=os.environ | {"BANDSTAND_HOME": home},
         capture_output=True,
         text=True,
         check=True,
     )
-    outcomes = [{"task": "build/01-silent-module-path", "trial": 1, "outcome": 1}]
+    outcomes = [{"task": "astropy__astropy-12907", "trial": 1, "outcome": 1}]
     body = {"agent": {"name": "Tree (M 2)", "scaffold": "Tree", "model": "M 2"}, "outcomes": outcomes}
-    url = f"{address}/api/v1/benchmarks/demonstration/submissions"
+    url = f"{address}/api/v1/benchmarks/{SLUG}/submissions"
     headers = ["-H", f"Authorization: Bearer {made.stdout.strip()}", "-H", "Content-Type: application/json"]
     command = ["curl", "--fail-with-body", "--silent", url, *headers, "-d", json.dumps(body)]
     sent = subprocess.run(command, capture_output=True, text=True)
     assert sent.returncode == 0, sent.stdout
     begin = time.monotonic()
-    while "Tree (M 2)" not in get(f"{address}/b/demonstration")[1]:
+    while "Tree (M 2)" not in get(f"{address}/b/{SLUG}")[1]:
         assert time.monotonic() - begin < PATIENCE
         time.sleep(0.1)
     print(f"\nshown after {time.monotonic() - begin:.1f} s")
@@ -106,12 +107,15 @@ def assert_shows_by_itself(address, home):
 def test_a_stranger_walks_through_and_leaves(server):
     process, address, home = server
     assert wait_until_served(address)[0] == 200
-    status, page = get(f"{address}/b/demonstration")
-    assert (status, "55 of 120 tasks" in page) == (200, True)
-    status, board = get(f"{address}/api/v1/benchmarks/demonstration/board")
+    status, page = get(f"{address}/b/{SLUG}")
+    assert (status, "153 of 500 tasks" in page) == (200, True)
+    assert "Not the official leaderboard." in page
+    status, page = get(f"{address}/b/{SLUG}-here")
+    assert (status, "As if run here" in page, "Runs not needed" in page) == (200, True, True)
+    status, board = get(f"{address}/api/v1/benchmarks/{SLUG}/board")
     agents = json.loads(board)["agents"]
-    assert (status, json.loads(board)["n_tasks"], json.loads(board)["n_complete"]) == (200, 120, 29)
-    assert (len(agents), sum(line["at"]["subset"]["rank"] is not None for line in agents)) == (36, 35)
+    assert (status, json.loads(board)["n_tasks"], json.loads(board)["n_complete"]) == (200, 500, 57)
+    assert (len(agents), sum(line["at"]["full"]["rank"] is not None for line in agents)) == (57, 57)
     assert get(f"{address}/b/nope")[0] == 404
     assert get(f"{address}/static/css/bandstand.css")[0] == 200
     libraries = loaded_libraries(home)

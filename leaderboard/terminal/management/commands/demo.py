@@ -22,7 +22,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.policies import changed_policy, changes, put_in_force
 from leaderboard.operations.scheduler.children import environment, program
-from leaderboard.operations.services import measure_variance, recompute, validate
+from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.terminal import demonstration
 from leaderboard.terminal.arguments import port as port_number
@@ -31,7 +31,7 @@ from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
 from leaderboard.terminal.management.commands.recompute import told
 from leaderboard.terminal.management.commands.serve import check_free
-from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+from leaderboard.terminal.printing import refusals_as_errors
 
 PUBLISH_EVERY = 2  # seconds
 REAL, SIMULATED = EXAMPLES = ("swe-bench-verified", "simulated")
@@ -78,8 +78,11 @@ class Command(ServiceCommand):
         self._recompute(slug)
         self.stdout.write("")
         call_command("standings", slug, stdout=self.stdout)
+        self.stdout.write("")
         if not file and example == REAL:
             self._replay(slug)
+        else:
+            call_command("replay", slug, stdout=self.stdout)
         if serve:
             self._publish_at_once(slug)
             self._serve(slug, port)
@@ -109,7 +112,7 @@ class Command(ServiceCommand):
         here = f"{slug}-here"
         if Benchmark.objects.filter(slug=here).exists():
             return
-        self.stdout.write("\nThe same history, as if it had been run here:\n")
+        self.stdout.write("The same history, as if it had been run here:")
         call_command("replay", slug, "--store", here, stdout=self.stdout)
 
     def _load(self, file: Path) -> str:
@@ -125,13 +128,10 @@ class Command(ServiceCommand):
         self.stdout.write(told(board, is_new=is_new))
 
     def _study(self, slug: str) -> None:
-        """Measure variances and validate before the board that names both."""
-        benchmark, as_of = benchmark_of(slug), timezone.now()
-        with refusals_as_errors(), progress_bar("validation", "folds") as progress:
-            variance, _ = measure_variance(benchmark=benchmark, as_of=as_of)
-            jobs = os.cpu_count() or 1
-            validation, _ = validate(benchmark=benchmark, as_of=as_of, n_jobs=jobs, progress=progress)
-        self.stdout.write(f"{_measured(variance.result)} {_validated(validation.result)}")
+        """Measure variances before the board that names them; the scheduler validates."""
+        with refusals_as_errors():
+            variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
+        self.stdout.write(_measured(variance.result))
 
     def _publish_at_once(self, slug: str) -> None:
         """Whoever tries a submission should not wait for a minute to see it."""
@@ -160,11 +160,3 @@ def _measured(result: dict[str, Any]) -> str:
     return (
         "Measured where the noise comes from." if result["available"] else f"No variance: {result['reason']}."
     )
-
-
-def _validated(result: dict[str, Any]) -> str:
-    protocols = result["protocols"].values()
-    if any(protocol["available"] for protocol in protocols):
-        return "Validated the subset on agents left out."
-    reasons = dict.fromkeys([result["subset"]["reason"], *(protocol["reason"] for protocol in protocols)])
-    return f"No validation: {next(filter(None, reasons), 'no subset')}."
