@@ -40,13 +40,13 @@ APART = ("make ", "pip install ", "gunicorn ")
 PRINTED_ADDRESS = "localhost:8000"
 PATIENCE = 900
 TELLS = {
-    "README.md": ["18,000 new, 0 already there", "54 of the 55 tasks asked for have no outcome"],
+    "README.md": ["28,500 new, 0 already there", "499 of the 500 tasks asked for have no outcome"],
     "docs/formats.md": ["Read as swe-bench: model.run-1.json.", "0 new, 3 already there"],
     "docs/client.md": ["is accepted: 55 outcomes", "demonstration.parquet: 18,055 outcomes"],
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
     "docs/tuning.md": ["search: 4 of 4", "Full evaluations, in new runs"],
-    "docs/submitter.md": ['"warnings":[],"n_invalid":0,"n_outside":0,"assignment":null,"n_outcomes":55'],
+    "docs/submitter.md": ['"status":"accepted"', '"n_invalid":0,"n_outside":0,"assignment":{', '"mode":"staged"'],
 }
 """What a page says that its lines lead to."""
 
@@ -171,7 +171,7 @@ DEMONSTRATION = """
 import sys
 from leaderboard import command
 command.os.environ["DJANGO_SETTINGS_MODULE"] = "leaderboard.settings"
-for line in ("demo --write {}", "load {} --benchmark demonstration", "recompute demonstration"):
+for line in ("demo --write {} --example simulated", "load {} --benchmark demonstration", "recompute demonstration"):
     command.run(["manage.py", *line.format(sys.argv[1]).split()])
 """
 

@@ -81,7 +81,8 @@ def replayed(benchmark: Benchmark, standings: Standings) -> Replayed | None:
     off = {agent: (at.score or 0.0) - full[agent].score for agent, at in told.items() if at.estimated}
     if off:
         most = max(off, key=lambda agent: abs(off[agent]))
-        facts.append(("Largest difference", f"{100 * off[most]:+.1f} points ({most})"))
+        points = f"{100 * off[most]:+.1f}".replace("-", "−")
+        facts.append(("Largest difference", f"{points} points ({most})"))
     return Replayed(of, benchmark.replay["board"], tuple(facts), _chart(told, full))
 
 

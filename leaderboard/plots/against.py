@@ -27,7 +27,7 @@ class Dot(NamedTuple):
     def told(self) -> tuple[str, ...]:
         """Name, board score, interval, full run, difference in points."""
         around = "–" if self.interval is None else "–".join(f"{100 * end:.1f}" for end in self.interval)
-        off = "–" if self.interval is None else f"{100 * (self.score - self.full):+.1f}"
+        off = "–" if self.interval is None else f"{100 * (self.score - self.full):+.1f}".replace("-", "−")
         return self.name, f"{100 * self.score:.1f}", around, f"{100 * self.full:.1f}", off
 
 

@@ -450,7 +450,7 @@ def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
 
 
 @pytest.mark.slow
-def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(db, run, monkeypatch):
+def test_demo_shows_a_real_benchmark_and_what_it_would_have_saved(transactional_db, run, monkeypatch):
     field = vars(Policy._meta.get_field("assignment"))
     monkeypatch.setitem(field, "_get_default", lambda: "staged")
     printed = run("demo")
