@@ -46,7 +46,7 @@ TELLS = {
     "docs/library.md": ['outcom: no column is called so; is it "outcome"?'],
     "docs/operator.md": ["missing: gap → zero", "2 tasks listed, 2 new", "bst_"],
     "docs/tuning.md": ["search: 4 of 4", "Full evaluations, in new runs"],
-    "docs/submitter.md": ['"status":"accepted"', '"n_invalid":0,"n_outside":0,"assignment":{', '"mode":"staged"'],
+    "docs/submitter.md": ['"status":"accepted"', '"n_outside":0,"assignment":{', '"mode":"staged"'],
 }
 """What a page says that its lines lead to."""
 
@@ -171,7 +171,11 @@ DEMONSTRATION = """
 import sys
 from leaderboard import command
 command.os.environ["DJANGO_SETTINGS_MODULE"] = "leaderboard.settings"
-for line in ("demo --write {} --example simulated", "load {} --benchmark demonstration", "recompute demonstration"):
+for line in (
+    "demo --write {} --example simulated",
+    "load {} --benchmark demonstration",
+    "recompute demonstration",
+):
     command.run(["manage.py", *line.format(sys.argv[1]).split()])
 """
 
