@@ -798,6 +798,7 @@ def _waiting(answer: Mapping[str, Any]) -> list[str]:
         _told(f"{_printable(staged['told'])}.", DONE)
         if staged["done"]:
             return []
+    recommended = f" ({n} recommended)" if (n := answer.get("n_trials_recommended")) else ""
     _told(
         f"{answer.get('mode', '')}: {_counted(len(tasks), 'task', 'tasks')}, "
         f"{_counted(answer.get('n_trials', 1), 'trial', 'trials')} each{recommended}, until "

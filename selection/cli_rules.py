@@ -144,6 +144,7 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
         strategy=strategy if isinstance(strategy, str) else Rules.strategy,
         estimator=stated.get("estimator") or "",
         target=stated.get("target"),
+        trial_noise=stated.get("trial_noise") or "",
         groups=stated.get("groups", Rules.groups),
         seed=stated.get("seed", Rules.seed),
         counting=Counting(

@@ -187,7 +187,13 @@ class CompleteAgents:
 
     @cached_property
     def places(self) -> IndexArray | None:
-        """Place of each agent in the order of (date, name); None where a date is missing."""
+        """Place of each agent in the order of (date, name); None where a date is missing.
+
+        Where fits are shared, among those these were taken from: the fits are in that order.
+        """
+        if self.among is not None:
+            everybody, positions = self.among
+            return None if everybody.places is None else everybody.places[positions]
         if None in self.dates:
             return None
         return np.argsort(in_order(self.dates, self.names)[0])
@@ -213,14 +219,16 @@ class CompleteAgents:
             everybody, positions = self.among
             return everybody.model_of(positions[rows])
         key = rows.tobytes()
-        if key not in self.completions:
-            ordered, whole = self.in_time(rows), self.in_time(np.arange(self.n))
-            place = np.argsort(whole)
-            start = replace(self.model_of_all, abilities=self.model_of_all.abilities[place[ordered]])
-            self.completions[key] = fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
-            if len(self.completions) * sum(self.outcomes.shape) > MOST_KEPT:
-                del self.completions[next(iter(self.completions))]
-        return self.completions[key]
+        found = self.completions.pop(key, None) or self._modelled(self.in_time(rows))
+        self.completions[key] = found
+        if len(self.completions) * sum(self.outcomes.shape) > MOST_KEPT:
+            del self.completions[next(iter(self.completions))]
+        return found
+
+    def _modelled(self, ordered: IndexArray) -> Model:
+        near, place = self.model_of_all, np.argsort(self.in_time(np.arange(self.n)))
+        start = replace(near, abilities=near.abilities[place[ordered]])
+        return fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
 
     def means_after(self, fitted: Model, rows: IndexArray, others: IndexArray) -> FloatArray:
         """μ of other agents by a fit to these, as they came after some of them, shape (n_others,)."""

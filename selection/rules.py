@@ -59,6 +59,9 @@ class Rules:
     headline_from : {"", "self_reported", "logs", "verified"}
         The least trust of an agent that headlines are made from; "": verified, once there are five such
         agents.
+    trial_noise : str
+        "0.118 from Terminal-Bench": ω that another benchmark measured, above 0 and at most 1, used where no
+        agent has two trials of a task; "": errors are upper bounds there.
     groups : {"auto", "none", "category:stratum", "category:cluster", "group:stratum", "group:cluster"}
         What the target `domain` takes tasks of one group or category for: drawn together (cluster), or given
         with their share of tasks (stratum). "auto": groups are clusters where there are at least 10, one of
@@ -85,6 +88,7 @@ class Rules:
     n_trials: int = 1
     seed: int = 0
     headline_from: str = ""
+    trial_noise: str = ""
     groups: str = "auto"
     counting: Counting = field(default_factory=Counting)
 

@@ -274,7 +274,7 @@ def answered(
             return found
         raise NotItsAssignment
     before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
-    return before or current(agent, as_of) or adaptively.earlier(agent) or _taken_back(agent)
+    return before or current(agent, as_of) or staging.earlier(agent) or _taken_back(agent)
 
 
 def _taken_back(agent: Agent) -> Assignment | None:

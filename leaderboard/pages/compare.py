@@ -85,8 +85,8 @@ class ComparePage:
     @property
     def versions(self) -> list[str]:
         """Names of those that the board lowers, or folds, as versions of one agent."""
-        at = ((one.name, one.entry.at[self.target]) for one in self.asked)
-        return [name for name, told in at if told.get("correction") or told.get("folded_under")]
+        lines = ((one.name, one.entry.at[self.target]) for one in self.asked)
+        return [name for name, at in lines if at.get("correction") or at.get("folded_under")]
 
     @property
     def over(self) -> str:

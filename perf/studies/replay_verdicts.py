@@ -24,7 +24,8 @@ from analytics.arrays import FloatArray
 from perf.studies.table import print_table
 from selection.folds import CompleteAgents
 from selection.intervals.prequential import wilson
-from selection.staged.replay import TOP, best, replay, right, run_agent
+from selection.staged.histories import run_agent
+from selection.staged.replay import TOP, best, replay, right
 from selection.staged.teaching import FullRun, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Staging

@@ -29,8 +29,11 @@ import pandas as pd
 from analytics.arrays import DECIMALS, FloatArray
 from analytics.record import Record
 from selection.folds import CompleteAgents
-from selection.staged.histories import Walk, walked
+from selection.given import Given
+from selection.rules import Rules
+from selection.staged.histories import History, Walk, walked
 from selection.staged.replay import published
+from selection.staged.study import staged_in
 from selection.staged.walks import PRECISE, Staging
 from selection.standings import answer
 from selection.standings.lines import Standings

@@ -44,12 +44,13 @@ Estimating = Callable[[Teaching, FloatArray], Estimated]
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """The estimate with which an agent was stopped."""
+    """The estimate with which an agent was stopped; c·se is None where only the interval was kept."""
 
     score: float
     lower: float
     upper: float
     is_drawn: bool
+    se: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ def walked(
         run: FullRun | None = FullRun(len(outcomes), truth)
         walk = Walk(i, (np.arange(m),))
         if teaching is not None and len(outcomes) >= staging.staged_from:
-            walk, run = _walk(agents, i, teaching.fit, seed)
+            walk, run = run_agent(agents, i, teaching.fit, seed)
         ran = np.concatenate(walk.batches)
         seen = np.full(m, np.nan)
         seen[ran] = agents.outcomes[i, ran]
@@ -154,7 +155,7 @@ def walked(
         outcomes.append(seen)
         scores.append(truth if run is not None else np.nan)
         walks.append(walk)
-        if len(outcomes) >= staging.staged_from:
+        while len(outcomes) >= staging.staged_from:
             teaching = taught(
                 np.array(outcomes),
                 np.array(scores),
@@ -164,14 +165,22 @@ def walked(
                 subset=subset,
                 reselected=reselected,
             )
+            if not teaching.recalled.size:
+                break
+            for row in teaching.recalled.tolist():
+                one = walks[row]
+                outcomes[row], scores[row] = agents.outcomes[one.agent], float(agents.scores[one.agent])
+                rest = np.setdiff1d(np.arange(m), np.concatenate(one.batches))
+                walks[row] = replace(one, batches=(*one.batches, rest))
+                full_runs.append(FullRun(row, scores[row], first=one.first))
         if progress:
             progress(done + 1, len(order))
     assert teaching is not None
     return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
 
 
-def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
-    """Ask one agent batch by batch; return what it ran, and its full run if it made one."""
+def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
+    """Ask one agent batch by batch; return what it ran, and its full run, without a row, if it made one."""
     truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
     every = np.ones(fit.n_tasks, dtype=np.bool_)
     batches, steps, estimates = list[IndexArray](), list[Step](), list[tuple[float, float]]()
@@ -190,17 +199,18 @@ def _walk(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, Fu
         if known := found.estimate:
             estimates.append((known.score, known.model_se))
             if found.stage != Stage.RUNNING:
-                published = Published(known.score, known.lower, known.upper, found.stage == Stage.DRAWN)
+                is_drawn = found.stage == Stage.DRAWN
+                published = Published(known.score, known.lower, known.upper, is_drawn, known.se)
         if not found.batch:
             break
         batches.append(np.array(found.batch, dtype=np.intp))
     first = estimates[0] if estimates else None
     walk = Walk(i, tuple(batches), published, first, tuple(steps), fit)
     if published is None:
-        return walk, FullRun(-1, truth, 1.0, estimates[0] if estimates else None)
+        return walk, FullRun(-1, truth, 1.0, walk.first)
     if not published.is_drawn:
         return walk, None
-    return walk, FullRun(-1, truth, fit.share_drawn, estimates[0], estimates[-1])
+    return walk, FullRun(-1, truth, fit.share_drawn, walk.first, estimates[-1])
 
 
 def by_model(teaching: Teaching, outcomes: FloatArray) -> Estimated:

@@ -180,8 +180,11 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         of_difficulties = curvature.sum(axis=0) + 1.0 / DIFFICULTY_VARIANCE
         shared = curvature / of_difficulties
         complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread
+        apart = abilities - means
+        wider = apart * dispersion / spread**2
+        right = np.column_stack([for_abilities + shared @ for_difficulties, wider])
         try:
-            up = np.asarray(np.linalg.solve(complement, for_abilities + shared @ for_difficulties))
+            up, by_spread = np.linalg.solve(complement, right).T
         except np.linalg.LinAlgError:
             raise ModelUnfinished("the outcomes tell no ability from another: all are alike") from None
         step = _spread_step(spread, new_spread, dispersion / of_abilities, apart, before, up, by_spread)

@@ -3,10 +3,10 @@
 Model
 -----
 Agents with full runs come in order of (date, name), without dates in 20 random orders. The first
-`staged_from` run everything, each later one as `selection.staged.walks` says, by a fit to those before it,
-and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of the last fit:
-measured, or estimated. Published is what an agent's estimate was when the rule stopped it, also where it was
-drawn, or recalled later.
+`staged_from` run everything, each later one as the rule says (`selection.staged.histories`), by a fit to
+those before it, and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of
+the last fit: measured, or estimated. Published is what an agent's estimate was when the rule stopped it, also
+where it was drawn, or recalled later.
 
 =================  ========================================================================================
 figure             meaning
@@ -53,152 +53,6 @@ ASSIGNMENTS: Mapping[str, Callable[..., History]] = {"staged": walked, "subset":
 
 class ReplayRefused(SelectionError):
     """Too few full runs to replay."""
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """The estimate with which an agent was stopped."""
-
-    score: float
-    lower: float
-    upper: float
-    is_drawn: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """What one agent was asked to run.
-
-    Attributes
-    ----------
-    agent : int
-        Its position among the agents replayed.
-    batches : tuple of int array
-        Tasks, in the order in which they were asked for.
-    published : Published or None
-        None where it ran everything before the rule would have stopped it.
-    """
-
-    agent: int
-    batches: tuple[IndexArray, ...]
-    published: Published | None = None
-
-    @property
-    def n_tasks(self) -> int:
-        """Tasks run."""
-        return sum(batch.size for batch in self.batches)
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """One order of the agents, replayed.
-
-    Attributes
-    ----------
-    truth : float array, shape (n,)
-        y of the agents in their order.
-    board : float array, shape (n,)
-        Their scores on the last board.
-    walks : tuple of Walk
-    subset : int array or None
-        S, once it is fixed.
-    """
-
-    truth: FloatArray
-    board: FloatArray
-    walks: tuple[Walk, ...]
-    subset: IndexArray | None = None
-
-    @cached_property
-    def n_run(self) -> IndexArray:
-        """Tasks run by each, (n,)."""
-        return np.array([walk.n_tasks for walk in self.walks])
-
-
-def walked(
-    agents: CompleteAgents,
-    order: Sequence[int],
-    staging: Staging,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> History:
-    """Replay one order of the agents.
-
-    Parameters
-    ----------
-    agents : CompleteAgents
-    order : sequence of int
-    staging : Staging
-    seed : int
-    progress : callable, optional
-        Called with (agents done, all).
-    """
-    m = agents.outcomes.shape[1]
-    outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
-    walks, firsts, teaching = list[Walk](), list[tuple[float, float] | None](), None
-    for done, i in enumerate(order):
-        truth, first = float(agents.scores[i]), None
-        run: FullRun | None = FullRun(len(outcomes), truth)
-        walk = Walk(i, (np.arange(m),))
-        if teaching is not None and len(outcomes) >= staging.staged_from:
-            walk, run, first = _walk(agents, i, teaching.fit, seed)
-        ran = np.concatenate(walk.batches)
-        seen = np.full(m, np.nan)
-        seen[ran] = agents.outcomes[i, ran]
-        if run is not None:
-            full_runs.append(replace(run, row=len(outcomes)))
-        outcomes.append(seen)
-        scores.append(truth if run is not None else np.nan)
-        walks.append(walk)
-        firsts.append(first)
-        while len(outcomes) >= staging.staged_from:
-            teaching = taught(np.array(outcomes), np.array(scores), full_runs, staging, before=teaching)
-            if not teaching.recalled.size:
-                break
-            for row in teaching.recalled.tolist():
-                one = walks[row]
-                outcomes[row], scores[row] = agents.outcomes[one.agent], float(agents.scores[one.agent])
-                rest = np.setdiff1d(np.arange(m), np.concatenate(one.batches))
-                walks[row] = replace(one, batches=(*one.batches, rest))
-                full_runs.append(FullRun(row, scores[row], first=firsts[row]))
-        if progress:
-            progress(done + 1, len(order))
-    assert teaching is not None
-    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
-
-
-def _walk(
-    agents: CompleteAgents, i: int, fit: Fit, seed: int
-) -> tuple[Walk, FullRun | None, tuple[float, float] | None]:
-    """Ask one agent batch by batch; return what it ran, its full run if any, est and se after a batch."""
-    truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
-    every = np.ones(fit.n_tasks, dtype=np.bool_)
-    batches, estimates = list[IndexArray](), list[tuple[float, float]]()
-    published: Published | None = None
-    while True:
-        found = step(
-            fit,
-            asked=np.concatenate([NO_TASKS, *batches]).tolist(),
-            outcomes=outcomes,
-            delivered=every,
-            active=every,
-            seed=seed,
-            agent=agents.names[i],
-        )
-        if known := found.estimate:
-            estimates.append((known.score, known.model_se))
-            if found.stage != Stage.RUNNING:
-                published = Published(known.score, known.lower, known.upper, found.stage == Stage.DRAWN)
-        if not found.batch:
-            break
-        batches.append(np.array(found.batch, dtype=np.intp))
-    walk, first = Walk(i, tuple(batches), published), estimates[0] if estimates else None
-    if published is None:
-        return walk, FullRun(-1, truth, 1.0, first), first
-    if not published.is_drawn:
-        return walk, None, first
-    return walk, FullRun(-1, truth, fit.share_drawn, first, estimates[-1]), first
 
 
 def at_random(

@@ -6,7 +6,7 @@ ran all tasks as the rule let them go on, nothing is replayed: they are the good
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np

@@ -27,7 +27,9 @@ import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.bands import tasks_in_band
-from selection.staged.model import Model, completed, estimate, fit
+from selection.folds import CompleteAgents
+from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, components
+from selection.staged.model import Model, completed, estimate, estimates, fit
 from selection.staged.walks import Fit, Scale, Staging, recalled
 
 FIRST = 0.2
@@ -149,35 +151,24 @@ class Teaching:
 
     @cached_property
     def scale(self) -> Scale:
-        """The factor of errors, c, and their degrees of freedom, ν."""
+        """C and ν of estimates from the first batch."""
         return self.scale_on(self.first_batch)
 
-    def scale_on(self, tasks: IndexArray) -> Scale:
-        """Return c and ν of estimates from these tasks."""
-        drawn = [(one, one.stopped) for one in self.full_runs if one.stopped]
-        as_they_came = [(one, one.first) for one in self.full_runs if one.first]
-        for found in (drawn, as_they_came):
-            if len(found) >= N_RESIDUALS:
-                return scale_of(found)
-        return scale_of([(one, self._left_out(one, tasks)) for one in self.full_runs])
-
-    def _left_out(self, one: FullRun, tasks: IndexArray) -> tuple[float, float]:
-        """Estimate a full run from these tasks, by a fit without it."""
-        kept = np.arange(len(self.outcomes)) != one.row
-        first = self.first - (self.first > one.row)
-        without = fit(self.outcomes[kept], first[kept], start=self._without(kept))
-        seen = np.full(self.outcomes.shape[1], np.nan)
-        seen[tasks] = self.outcomes[one.row, tasks]
-        mean = float(self.model.means[one.row])
-        found = estimate(without, seen, mean)
-        return found.score, found.se
+    def scale_on(self, batch: IndexArray, of: Mask | None = None) -> Scale:
+        """Return c and ν of agents that ran these tasks alone.
 
         Parameters
         ----------
         batch : int array
         of : bool array, shape (m,), optional
-            The tasks that the score is of.
+            The tasks that the score is of; without them all, and estimates that were published come first.
         """
+        drawn = [(one, one.stopped) for one in self.full_runs if one.stopped]
+        as_they_came = [(one, one.first) for one in self.full_runs if one.first]
+        for found in (drawn, as_they_came):
+            if of is None and len(found) >= N_RESIDUALS:
+                z = np.array([(one.score - score) / se for one, (score, se) in found])
+                return scale_of(z, np.array([1.0 / one.probability for one, _ in found]))
         z = self._left_out(batch, of, np.arange(len(self.full_runs)) % N_FOLDS)
         return scale_of(z, np.array([1.0 / one.probability for one in self.full_runs]))
 

@@ -122,12 +122,13 @@ def answered(record: Record, rules: Rules, given: Given) -> Standings:
         level = headline_from(record, rules)
         heads = heading(record, level) & ~np.array([one.recalled for one in found.record.about])
         bench = Bench(
-            found.record,
-            given.variances.facets,
-            rules.seed,
-            given.draws,
-            grouping=grouping(found.record, rules),
+            record=found.record,
+            facets=given.variances.facets,
+            seed=rules.seed,
+            draws=given.draws,
             heading=heads,
+            borrowed=borrowed_by(found.record, rules),
+            grouping=grouping(found.record, rules),
         )
         estimated, measured = estimates_of(found, rules, given)
         told = _told(bench, found, rules, given.fits, estimated)

@@ -45,7 +45,7 @@ from selection.rules import Rules, borrowed_omega
 from selection.standings import terms
 from selection.standings.completing import Estimated
 from selection.standings.grouping import INDEPENDENT, Grouping
-from selection.standings.lines import AtTarget, TargetLine
+from selection.standings.lines import AtTarget, SecondRun, TargetLine
 from selection.standings.placing import Placed, place_on_all, rated_tasks
 
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
@@ -240,6 +240,35 @@ def tell(
     return _concluded(replace(line, may_be_first=first), at, rows, found)
 
 
+def _second_run(
+    bench: Bench,
+    tasks: IndexArray,
+    heading: Mapping[int, Measured | Calibrated],
+    at: Sequence[AtTarget],
+) -> SecondRun | None:
+    """Regress the leader's score towards those of the other measured agents that headlines are made from.
+
+    Nothing for an estimated leader, nor by estimated scores: an estimate is regressed already. Nothing for
+    the domain: all agents share the error of its tasks, and a second run does not draw it anew.
+    """
+    measured = {i: one for i, one in heading.items() if isinstance(one, Measured)}
+    scores = {i: at[i].score or 0.0 for i in heading}
+    leader = max(heading, key=lambda i: round(scores[i], DECIMALS), default=-1)
+    if leader not in measured or len(measured) < FEWEST:
+        return None
+    errors = [error_of(one, bench.noise(tasks), bench.facets) for one in measured.values()]
+    found = regressed(
+        np.array([scores[i] for i in measured]), np.array([one.variance for one in errors]), tasks.size
+    )
+    return SecondRun(
+        agent=bench.record.table.agents[leader],
+        score=scores[leader],
+        expected=float(found.expected[list(measured).index(leader)]),
+        n_agents=len(measured),
+        lower_bound=any(one.method == "neyman" for one in errors),
+    )
+
+
 # ------------------------------------------------------------------------------------------------- one agent
 
 
@@ -380,6 +409,7 @@ def _judged(bench: Bench, line: TargetLine, found: RankIntervals) -> TargetLine:
         return replace(line, method=RESAMPLED, note=bench.grouping.text)
     untold = [method == "neyman" for method in found.methods]
     method = RESAMPLED if all(untold) else BY_BOTH if any(untold) else BY_ERRORS
+    borrowed = bench.borrowed
     notes = [
         terms.BORROWED_NOTE.format(borrowed) if borrowed and note == NOTES["variance function"] else note
         for note in found.notes

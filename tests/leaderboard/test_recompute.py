@@ -375,7 +375,7 @@ def test_digest_is_sha256_of_canonical_json(toy):
     fields = (
         "band_lo band_hi strategy history_window hysteresis subset_from estimator refit_every default_target "
         "groups n_trials base_seed duplicates counted_settings missing universe resubmission headline_from "
-        "assignment podium staged_from draw_share"
+        "assignment podium staged_from draw_share trial_noise"
     )
     published = as_dict(board)
     content = {

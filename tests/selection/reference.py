@@ -11,7 +11,6 @@ from collections import defaultdict
 
 import numpy as np
 from scipy import optimize, stats
-from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.impute import SimpleImputer
@@ -24,11 +23,14 @@ NAN = math.nan
 # --------------------------------------------------------------------------------------------- full scores
 
 
-def full_score(estimator, outcomes, scores, tasks, row):
-    """ŷ of a row on the tasks, by scikit-learn and scipy.optimize alone; no cell outside S decides it."""
-    m, means = outcomes.shape[1], np.nanmean(outcomes[:, tasks], axis=0)
+def full_score(estimator, outcomes, scores, tasks, row, n_before=None):
+    """ŷ of a row on the tasks, by scikit-learn and scipy.optimize alone; no cell outside S decides it.
+
+    `n_before`: how many of the training agents, then in order of time, came before it.
+    """
+    means = np.nanmean(outcomes[:, tasks], axis=0)
     x = np.where(np.isnan(outcomes[:, tasks]), means, outcomes[:, tasks])
-    new, seen = np.where(np.isnan(row), means, row), ~np.isnan(row)
+    new = np.where(np.isnan(row), means, row)
     if estimator == "ridge":
         return Ridge(alpha=1.0).fit(x, scores).predict(new[None, :])[0]
     if estimator == "line":
@@ -40,22 +42,27 @@ def full_score(estimator, outcomes, scores, tasks, row):
     return by_model(model, known, mean_before(model, n_before))[0]
 
 
-def difficulties(outcomes):
-    """Penalised joint likelihood by a general minimiser."""
-    n, m = outcomes.shape
+def joint_model(outcomes, in_time):
+    """θ, b, τ², φ and the variances of b: the equations of θ and b by scipy, until τ² and φ stay."""
+    outcomes = np.ascontiguousarray(outcomes, dtype=float)
+    return solved(outcomes.tobytes(), *outcomes.shape, in_time)
+
+
+@functools.cache
+def solved(cells, n, m, in_time):
+    outcomes = np.frombuffer(cells).reshape(n, m)
     seen = ~np.isnan(outcomes)
     x = np.where(seen, outcomes, 0.0)
     graded = ((x > 0) & (x < 1)).any()
     before = ten_before(n, in_time)
     z, spread, dispersion = np.zeros(n + m), 1.0, 1.0
 
-    def loss(z):
-        p = expit(z[:n, None] - z[n:])
-        return -np.sum(seen * (x * np.log(p) + (1 - x) * np.log1p(-p))) + z @ z / 18
+    def beyond(z):
+        return seen * (x - expit(z[:n, None] - z[None, n:]))
 
-    def slope(z):
-        beyond = seen * (x - expit(z[:n, None] - z[n:]))
-        return np.concatenate([-beyond.sum(axis=1), beyond.sum(axis=0)]) + z / 9
+    def equations(z):
+        of_agents = beyond(z).sum(axis=1) - dispersion * (z[:n] - before @ z[:n]) / spread
+        return np.concatenate([of_agents, beyond(z).sum(axis=0) + z[n:] / 4])
 
     def slopes(z):
         w = variances(z)
@@ -276,15 +283,10 @@ def protocol_folds(protocol, scaffolds, models, dates, splits):
 # ------------------------------------------------------------------------------------------------- figures
 
 
-def ridges(x, y, train, tasks):
-    """The outcomes on the tasks, filled in, and by Ridge of them every agent's score and mean of the rest."""
-    whole, n_rest = (
-        SimpleImputer().fit(x[np.ix_(train, tasks)]).transform(x[:, tasks]),
-        x.shape[1] - len(tasks),
-    )
-    rest = (x.shape[1] * y - whole.sum(axis=1)) / n_rest if n_rest else y
-    model = Ridge(alpha=1.0).fit(whole[train], np.column_stack([y, rest])[train])
-    return whole, *model.predict(whole).T
+def ridge(x, y, train, tasks):
+    """The outcomes on the tasks, filled in, and by Ridge of them every agent's score."""
+    whole = SimpleImputer().fit(x[np.ix_(train, tasks)]).transform(x[:, tasks])
+    return whole, Ridge(alpha=1.0).fit(whole[train], y[train]).predict(whole)
 
 
 def completion(x, i, train, tasks, dates):
@@ -298,14 +300,14 @@ def completion(x, i, train, tasks, dates):
     return by_model(model, known, mean_before(model, n_before))[0]
 
 
-def estimates(x, y, i, train, tasks, filled):
+def estimates(x, y, i, train, tasks, dates, filled):
     """The full score of agent i by each estimator, trained on `train`."""
-    whole, score_by_ridge, rest_by_ridge = filled
+    whole, score_by_ridge = filled
     r = whole.mean(axis=1)
     flat = np.ptp(np.round(r[train], 9)) == 0
     slope, level = (0.0, y[train].mean()) if flat else np.polyfit(r[train], y[train], 1)
     return {
-        "completion": completion(x, i, train, tasks, whole[i].sum(), rest_by_ridge[i]),
+        "completion": completion(x, i, train, tasks, dates),
         "ridge": score_by_ridge[i],
         "line": level + slope * r[i],
     }
@@ -314,7 +316,7 @@ def estimates(x, y, i, train, tasks, filled):
 @config_context(assume_finite=True, skip_parameter_validation=True)
 def fold_records(x, y, held, train, tasks, dates, estimator="completion"):
     """One record for each held-out agent that may be scored; the pairs as a list of (j, agrees)."""
-    filled = ridges(x, y, train, tasks)
+    filled = ridge(x, y, train, tasks)
     shares, ys = rates(x[:, tasks].T).round(9), y.round(9)
     outside = np.setdiff1d(np.arange(x.shape[1]), tasks)
     records = []
@@ -331,7 +333,7 @@ def fold_records(x, y, held, train, tasks, dates, estimator="completion"):
             agrees = 0.5 if r == r_j else float((r > r_j) == (y[i] > y[j]))
             pairs.append((j, agrees))
         rest = np.nanmean(x[i, outside]) if len(outside) and not np.isnan(x[i, outside]).all() else NAN
-        told = estimates(x, y, i, list(train), tasks, filled)
+        told = estimates(x, y, i, list(train), tasks, dates, filled)
         own, full = round(told[estimator], 9), []
         for j in train:
             if ys[i] != ys[j]:

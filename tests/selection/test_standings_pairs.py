@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from selection.given import Given
 from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.pairs import PairsRefused, pairs

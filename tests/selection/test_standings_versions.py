@@ -142,10 +142,9 @@ def test_versions_that_ran_the_subset_alone_are_joined_by_their_estimates():
     (line,) = standing(board, names)
     told = line.at["full"]
     assert told.estimated
-    apart = [line_of(board, name).at["full"] for name in names]
-    noise = max((at.score + at.correction) * (1 - at.score - at.correction) / N_TASKS for at in apart)
-    sd = np.sqrt(told.se**2 + noise)
-    assert told.correction == pytest.approx(expected_maximum(6) * sd, rel=1e-9)
+    ends = [apart[name].at["full"] for name in names]
+    variance = max(at.se**2 + at.score * (1 - at.score) / N_TASKS for at in ends)
+    assert told.correction == pytest.approx(expected_maximum(6) * np.sqrt(variance), rel=1e-9)
     plain = max(line_of(board, name).at["full"].score for name in names if name != line.agent)
     assert plain <= told.score + told.correction
     assert told.lower < truth < told.upper
