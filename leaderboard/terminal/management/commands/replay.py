@@ -3,13 +3,14 @@
 import json
 from argparse import ArgumentParser
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.replaying import replay, store_replay
-from leaderboard.studies.answers import as_text, replay_figures
+from leaderboard.studies.answers import as_text, printed, replay_figures
 from leaderboard.terminal.arguments import USAGE, check_slug
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import read
@@ -63,4 +64,4 @@ def text(found: dict[str, Any]) -> str:
     """Verdict and figures for a reader."""
     verdict = found["verdict"]
     head = verdict["text"] if verdict else f"Too few to tell: {found['reason']}."
-    return "\n\n".join(filter(None, [head, as_text(replay_figures({"replay": found}))]))
+    return "\n\n".join(filter(None, [fill(head, printed.WIDTH), as_text(replay_figures({"replay": found}))]))
