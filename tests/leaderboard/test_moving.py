@@ -132,7 +132,7 @@ def test_a_benchmark_moves_with_its_boards_and_lives_on(by_ridge, tmp_path, caps
     assert list(Benchmark.objects.values_list("slug", flat=True)) == ["other"]
     Scaffold.objects.filter(name="LOOP").update(name="Loop")
     call_command("move-in", str(file), "--slug", "here")
-    assert "here: 659 outcomes" in capsys.readouterr().out
+    assert "here: 669 outcomes" in capsys.readouterr().out
     assert state("here") == there
     agents = set(Agent.objects.filter(benchmark__slug="here").values_list("pk", flat=True))
     assert not ids & agents
