@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 
 NOON = time(12, tzinfo=UTC)
 DAY = timedelta(days=1)
-STATED = ("description", "url", "licence", "citation", "unit", "visibility")
+STATED = (
+    *("description", "url", "licence", "citation", "unit"),
+    *("visibility", "hidden_at", "hidden_reason"),
+)
 Progress = Callable[[int, int], None]
 
 
@@ -109,12 +112,16 @@ def _store(
     """Store what each agent ran, at noon of its date, a delivery for each batch; return the last moment."""
     dates = {name: _noon(flat, i) for i, name in enumerate(flat.agents)}
     rules = {name: getattr(policy_in_force(source), name) for name in RULES}
-    benchmark = Benchmark.objects.create(
+    benchmark, is_new = Benchmark.objects.get_or_create(
         slug=slug,
-        title=f"{source.title}, as if run here",
-        replay={"of": source.slug, "board": full.number, "figures": found["figures"]},
-        **{name: getattr(source, name) for name in STATED},
+        defaults={
+            "title": f"{source.title}, as if run here",
+            "replay": {"of": source.slug, "board": full.number, "figures": found["figures"]},
+            **{name: getattr(source, name) for name in STATED},
+        },
     )
+    if not is_new:
+        raise SlugTaken
     policy = Policy.objects.create(
         benchmark=benchmark, number=1, created_at=dates[courses[0].agent] - DAY, **rules
     )

@@ -27,6 +27,7 @@ from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import OperationalError, connection, transaction
 from django.db.models import Case, Exists, F, Model, OuterRef, Subquery, When
+from django.db.models.fields.json import KeyTextTransform
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import re_accepts_gzip
 from django.utils.cache import get_conditional_response
@@ -288,8 +289,10 @@ def _told(number: int | None, reads: Tables) -> dict[str, Any]:
     asked = boards if number is None else boards.filter(number=number)
     policies = Policy.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
     agents = withdrawn_among(Agent.objects.filter(benchmark=OuterRef("pk"))).order_by("pk")
+    replayed = KeyTextTransform("of", OuterRef("replay"))
     told = {
         "has_alerts": Exists(Alert.objects.filter(benchmark=OuterRef("pk"))),
+        "shows_full_runs": Exists(visible_benchmarks(None).filter(slug=replayed)),
         "policy": Subquery(policies.values("number")[:1]),
         "latest": Subquery(boards.values("number")[:1]),
         "board": Subquery(asked.values("pk")[:1]),

@@ -10,6 +10,7 @@ from leaderboard.boards.models import Entry
 from leaderboard.boards.queries import NoBoardYet, board_numbered, entries_of, latest_board
 from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.plots.against import Dot, against
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import AtTarget, Standings, words
@@ -53,12 +54,10 @@ def full_runs(benchmark: Benchmark) -> Mapping[str, FullRun]:
 
 
 def source_of(benchmark: Benchmark) -> Benchmark | None:
-    """The benchmark that is replayed, where whoever sees this one may see that, too."""
+    """The benchmark that is replayed, where visitors see it."""
     if benchmark.replay is None:
         return None
-    found = Benchmark.objects.filter(
-        slug=benchmark.replay["of"], visibility=benchmark.visibility, hidden_at=None
-    )
+    found = visible_benchmarks(None).filter(slug=benchmark.replay["of"])
     return found.filter(boards__number=benchmark.replay["board"]).first()
 
 

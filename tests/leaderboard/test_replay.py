@@ -163,6 +163,28 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         assert here not in list(when(AS_OF))
 
 
+def test_full_runs_are_shown_while_visitors_see_them(loaded, client):
+    loaded(rising(24, 40))
+    call_command("replay", "toy", "--store", "here")
+    here = Benchmark.objects.get(slug="here")
+    of = here.agents.get(name="agent 10").pk
+    pages = {
+        "/b/here": "Largest difference",
+        f"/b/here/agents/{of}": "full run</a> scored",
+        "/b/here/plots/replayed.svg": "Board score against full run",
+    }
+
+    def told():
+        return [said in client.get(page).content.decode() for page, said in pages.items()]
+
+    assert told() == told() == [True, True, True]  # the second time as they were kept
+    Benchmark.objects.filter(slug="toy").update(hidden_at=AS_OF, hidden_reason="for this test")
+    assert told() == [False, False, False]
+    call_command("replay", "toy", "--store", "again")
+    assert Benchmark.objects.get(slug="again").hidden_reason == "for this test"
+    assert client.get("/b/again").status_code == 404
+
+
 def test_the_command_and_the_core_print_the_same_figures(loaded, capsys):
     path = loaded(rising(24, 40))
     capsys.readouterr()
@@ -183,6 +205,7 @@ def test_what_cannot_be_replayed_is_refused_and_nothing_is_stored(loaded, tmp_pa
         (["toy", str(path), "--store", "here"], "load FILE first"),
         (["toy", "--store", "toy"], "There is a benchmark of this name already"),
         (["toy", "--store", "no slug"], "cannot stand in an address"),
+        (["toy", "--store", ""], "cannot stand in an address"),
         (["toy", "--store", "here"], "has no date"),
     ):
         with pytest.raises(CommandError, match=why):

@@ -38,15 +38,15 @@ class Command(ServiceCommand):
     ) -> None:
         check_slug(benchmark)
         known = Benchmark.objects.filter(slug=benchmark).first()
-        if known is None and (store or file is None):
+        if known is None and (store is not None or file is None):
             raise CommandError(f"There is no benchmark {benchmark}.", returncode=USAGE)
-        if store and file:
+        if store is not None and file:
             raise CommandError("--store replays what is stored: load FILE first.", returncode=USAGE)
         board = None
         with refusals_as_errors():
             flat = read(file, only=only) if file else None
             with progress_bar("Replaying", "agents") as progress:
-                if store:
+                if store is not None:
                     check_slug(store)
                     assert known is not None
                     board, found = store_replay(source=known, slug=store, progress=progress)
