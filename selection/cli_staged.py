@@ -40,7 +40,7 @@ def add_replay(commands: Any) -> None:
         _replay,
         summary="What staged assignment would have saved on these full runs, and what it would get right.",
         about="Agents come in order of date. The first ones run all tasks; each later one runs batches until "
-        "it cannot reach the podium or its score is known well enough, or the subset alone.",
+        "its score is known well enough and it cannot reach the podium, or the subset alone.",
     )
     parser.add_argument(
         "--assignment",

@@ -56,7 +56,7 @@ from scipy.linalg import lapack
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import NoTasks, SelectionError, ShapeMismatch, TooFewAgents
-from selection.ridge import ALPHA, checked_agents, checked_training
+from selection.ridge import ALPHA, checked_agents
 
 MOST_STACKED_CELLS = 1_000_000
 
@@ -239,39 +239,6 @@ def leave_out(
     base = _checked_tasks(base, n_tasks)
     chosen = _checked_tasks(np.arange(n_tasks) if candidates is None else candidates, n_tasks)
     return _leave_out(outcomes, scores, base[in_full[base]], chosen[in_full[chosen]], alpha)
-
-
-def leave_one_out(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> FloatArray:
-    """ŷ_i = y_i − (By)_i/B_ii: each agent's score, predicted by the Ridge trained on all others.
-
-    Parameters
-    ----------
-    outcomes : float array, shape (n, k)
-        Mean outcomes on one subset, none missing.
-    scores : float array, shape (n,)
-        Full scores, n ≥ 3.
-    alpha : float
-        Penalty, above 0.
-
-    Returns
-    -------
-    float array, shape (n,)
-        Neither rounded nor clipped.
-
-    Raises
-    ------
-    NotCovered
-        When a cell is missing: what completes it is another mean in every fold.
-    ShapeMismatch, NoTasks, TooFewAgents, OutcomeRefused, ScoreMissing, PenaltyRefused
-    """
-    outcomes, scores = checked_training(outcomes, scores, alpha)
-    if np.isnan(outcomes).any():
-        i, j = np.argwhere(np.isnan(outcomes))[0]
-        raise NotCovered(f"agent {i} lacks task {j} of the subset; the folds are fitted one by one")
-    if scores.size < 3:
-        raise TooFewAgents(f"a calibration needs at least 2 agents; there are {scores.size - 1}")
-    maker = _residual_maker(outcomes, alpha)
-    return np.asarray(scores - maker @ scores / np.diag(maker), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
@@ -50,6 +51,10 @@ class SlugTaken(Conflict):
     """There is a benchmark of this name already: a replay is stored as a new one."""
 
 
+class DataChanged(Conflict):
+    """The data changed while they were replayed, and nothing is stored: try again."""
+
+
 class AssignsOtherwise(Conflict):
     """Only staged assignment can be stored: the policy assigns in another way."""
 
@@ -86,6 +91,9 @@ def store_replay(
     except CoreError as refusal:
         raise CannotCompute(f"No replay can be stored: {refusal}.") from refusal
     flat = _outcomes_of(source)
+    source.refresh_from_db()
+    if source.data_version != now.data_version:
+        raise DataChanged
     with transaction.atomic():
         last = _store(source, full, slug, flat, found, courses)
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
@@ -110,7 +118,7 @@ def _store(
     courses: Sequence["Course"],
 ) -> datetime:
     """Store what each agent ran, at noon of its date, a delivery for each batch; return the last moment."""
-    dates = {name: _noon(flat, i) for i, name in enumerate(flat.agents)}
+    dates = {one.agent: _noon(flat, flat.agents.index(one.agent)) for one in courses}
     rules = {name: getattr(policy_in_force(source), name) for name in RULES}
     benchmark, is_new = Benchmark.objects.get_or_create(
         slug=slug,
@@ -147,15 +155,15 @@ def _store(
 
 
 def _noon(flat: FlatFile, agent: int) -> datetime:
-    return datetime.combine(flat.submitted_at[flat.agent == agent].min().item().date(), NOON)
+    stated = flat.submitted_at[flat.agent == agent]
+    return datetime.combine(np.nanmin(stated).item().date(), NOON)
 
 
 def _deliver(course: "Course", agent: Agent, policy: Policy, placed: Placed, moment: datetime) -> None:
     """Store an agent's course: its assignment, where it was asked in batches, and a delivery for each."""
     ids = {name: pk for pk, name in placed.task_names.items()}
     batches = [[ids[name] for name in batch] for batch in course.batches]
-    is_recalled = course.n_recalled > 0
-    asked = [pk for batch in (batches[:-1] if is_recalled else batches) for pk in batch]
+    asked = [pk for batch in (batches[:-1] if course.is_recalled else batches) for pk in batch]
     assignment = None
     if course.fit is not None:
         study = keep_fit(agent.benchmark, policy, course.fit, moment)
@@ -177,7 +185,7 @@ def _deliver(course: "Course", agent: Agent, policy: Policy, placed: Placed, mom
     for k, batch in enumerate(batches):
         rows = mine.filter(pc.is_in(mine["task"], pa.array(batch, pa.int32())))
         n_asked += len(batch)
-        is_rest = is_recalled and k == len(batches) - 1
+        is_rest = course.is_recalled and k == len(batches) - 1
         by = assignment if assignment and not is_rest else None
         terms = Terms(
             as_of=moment,

@@ -1,4 +1,4 @@
-"""Staged assignments: batch after batch, until an agent cannot reach the podium or its score is known.
+"""Staged assignments: batch after batch, until the score of an agent is known and it cannot reach the podium.
 
 The study that an assignment names is frozen, and so is what it decides: each decision is kept as it was made.
 An agent is asked for the next batch once all of those before are there, and what it delivers beside them is
@@ -28,8 +28,8 @@ Trial = tuple[pa.Table, Submission]
 is not stored.
 """
 BATCHES = (
-    "tasks are asked for batch by batch, until the agent cannot reach the podium or its score is known: ask "
-    "again once these are delivered"
+    "tasks come in batches, until the score of the agent is known well enough and it cannot reach the "
+    "podium: ask again once these are delivered"
 )
 KEPT = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
 

@@ -74,14 +74,18 @@ def replayed(benchmark: Benchmark, standings: Standings) -> Replayed | None:
     figures = benchmark.replay["figures"]
     facts = [
         ("Runs not needed", f"{words.percent(figures['saved'])}%"),
-        ("Pairs in the order of full runs", f"{words.percent(figures['pairs']['value'])}%"),
+        *(
+            [("Pairs in the order of full runs", f"{words.percent(figures['pairs']['value'])}%")]
+            if figures["pairs"]
+            else []
+        ),
         ("Best five found", f"{figures['best_five'] * N_TOP:g} of {N_TOP}"),
     ]
     off = {agent: (at.score or 0.0) - full[agent].score for agent, at in told.items() if at.estimated}
     if off:
         most = max(off, key=lambda agent: abs(off[agent]))
         points = f"{100 * off[most]:+.1f}".replace("-", "−")
-        facts.append(("Largest difference", f"{points} points ({most})"))
+        facts.append(("Largest difference of an estimate on this board", f"{points} points ({most})"))
     return Replayed(of, benchmark.replay["board"], tuple(facts), _chart(told, full))
 
 

@@ -187,7 +187,7 @@ def replay(
     ReplayRefused
         With fewer than 10 agents, or none after those that run everything first.
     """
-    staging = spared_from(staging or Staging(), assignment)
+    staging = starting_where(staging or Staging(), assignment)
     orders, histories = histories_of(
         agents,
         staging,
@@ -228,8 +228,8 @@ def histories_of(
     ]
 
 
-def spared_from(staging: Staging, assignment: str) -> Staging:
-    """Return the rule with `staged_from` where tasks are spared first under this assignment."""
+def starting_where(staging: Staging, assignment: str) -> Staging:
+    """Return the rule with `staged_from` at the first agent that is asked for a part of the tasks."""
     return replace(staging, staged_from=staging.subset_from) if assignment == "subset" else staging
 
 
@@ -268,7 +268,7 @@ def summary(
     histories : sequence of History
         One for each order.
     staging : Staging
-        Of it P, and from which agent on tasks are spared.
+        Of it P, and from which agent on tasks are saved.
     seed : int
     """
     m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)

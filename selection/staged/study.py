@@ -258,15 +258,15 @@ class Course:
         What was decided once a batch was there, as `leaderboard` keeps it.
     fit : dict or None
         What `staged_fit` would have returned; None: it was asked for everything at once.
-    n_recalled : int
-        How many tasks the last batch has where it was asked for as the agent was recalled; else 0.
+    is_recalled : bool
+        Whether the last batch was asked for because the agent was recalled.
     """
 
     agent: str
     batches: tuple[tuple[str, ...], ...]
     decisions: tuple[dict[str, Any], ...]
     fit: dict[str, Any] | None
-    n_recalled: int
+    is_recalled: bool
 
 
 def courses(
@@ -286,7 +286,8 @@ def courses(
     """
     agents = _replayable(training(record), asked or {})
     if None in agents.dates:
-        raise ReplayRefused(f"{agents.names[agents.dates.index(None)]} has no date, and so no place in time")
+        undated = agents.names[agents.dates.index(None)]
+        raise ReplayRefused(f"{undated} has no date; state submitted_at of every agent that ran all tasks")
     (order,), (history,) = histories_of(
         agents,
         rule.staging,
@@ -303,7 +304,7 @@ def courses(
 def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
     batches = tuple(tuple(tasks[j] for j in batch) for batch in walk.batches)
     if walk.fit is None:
-        return Course(agent, batches, (), None, 0)
+        return Course(agent, batches, (), None, False)
     fit = {
         "available": True,
         "reason": "",
@@ -329,7 +330,7 @@ def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
         if one.estimate
     )
     asked = sum(bool(one.batch) for one in walk.steps)
-    return Course(agent, batches, decisions, fit, walk.batches[-1].size if len(batches) > asked else 0)
+    return Course(agent, batches, decisions, fit, len(batches) > asked)
 
 
 def _judged(found: Replay) -> dict[str, Any]:

@@ -353,15 +353,15 @@ def decide(fit: Fit, found: Estimate, n_left: int) -> Decision:
     staging, se = fit.staging, fit.scale.c * found.se
     most = round(found.score + staging.reach * se, DECIMALS)
     podium, best = fit.podium, fit.best
-    known, least = f"known to ±{100 * se:.1f} points", round(se, DECIMALS)
+    known, least = f"its standard error is {100 * se:.1f} points", round(se, DECIMALS)
     if not n_left:
         goes_on, reason = False, "it ran all tasks"
     elif least > KNOWN:
-        goes_on, reason = True, f"its score is {known}; {100 * KNOWN:g} are needed"
+        goes_on, reason = True, f"{known}; at most {100 * KNOWN:g} are allowed"
     elif most < podium:
         goes_on, reason = False, f"it reaches {most:.1%} at most; place {staging.podium} has {podium:.1%}"
     elif least < staging.precise and most < best:
-        goes_on, reason = False, f"its score is {known}, and below the best one, {best:.1%}"
+        goes_on, reason = False, f"{known}, and it cannot lead: the best one has {best:.1%}"
     else:
         goes_on, reason = True, f"it may reach place {staging.podium}, which has {podium:.1%}"
     return Decision(goes_on, reason, found.score, se)

@@ -47,6 +47,6 @@ def podium_text(board: Standings, podium: int) -> str:
     excused = [line.agent for line in owing(board, podium) if not is_recalled(line)]
     but = f", but for {first_names(excused)}, excused by an operator" if excused else ""
     return (
-        f"each agent on the {places} ran all tasks, or is known within a point and cannot lead, or is "
-        f"recalled to run the rest{but}"
+        f"each agent on the {places} ran all tasks, or has a standard error under one point and cannot lead, "
+        f"or is recalled to run the rest{but}"
     )

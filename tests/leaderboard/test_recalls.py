@@ -125,10 +125,8 @@ def test_it_is_marked_everywhere_and_nowhere_called_the_best(leading, client):
     for target in standings.targets:
         assert "newcomer" not in words.headline(standings, target)
     assert words.headline(standings).endswith("1 agent above it is recalled to run the remaining tasks.")
-    says = (
-        "Each agent on the first 3 places ran all tasks, or is known within a point and cannot lead, or is "
-    )
-    assert f"{says}recalled to run the rest." in standings.notices
+    says = "Each agent on the first 3 places ran all tasks, or has a standard error under one point and "
+    assert f"{says}cannot lead, or is recalled to run the rest." in standings.notices
     (row,) = [
         row
         for row in csv.DictReader(StringIO(client.get("/api/v1/benchmarks/toy/board.csv").content.decode()))

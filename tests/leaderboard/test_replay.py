@@ -163,6 +163,19 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         assert here not in list(when(AS_OF))
 
 
+def test_who_is_not_replayed_needs_no_date(loaded, client):
+    """An agent that ran half of the tasks, without a date, keeps nobody else from being replayed."""
+    half = [f"Toy,half,scaffold 9,model 9,,task {j:02d},1,1,0.01" for j in range(20)]
+    loaded(rising(24, 40) + "\n".join(half) + "\n")
+    call_command("replay", "toy", "--store", "here")
+    here = Benchmark.objects.get(slug="here")
+    assert len(ran_in(here)) == 24
+    page = client.get("/b/here/validity").content.decode()
+    assert "A replay is not validated." in page
+    assert "When it will be known" not in page
+    assert "When it will be known" in client.get("/b/toy/validity").content.decode()
+
+
 def test_full_runs_are_shown_while_visitors_see_them(loaded, client):
     loaded(rising(24, 40))
     call_command("replay", "toy", "--store", "here")
