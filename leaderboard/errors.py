@@ -9,6 +9,8 @@ from typing import Any
 from django.db import DatabaseError, OperationalError
 from psycopg.errors import UndefinedTable
 
+from leaderboard.called import PROGRAM
+
 
 class Refusal(Exception):
     """The request was refused."""
@@ -63,7 +65,7 @@ class Busy(Exhausted):
 def of_database(error: DatabaseError) -> str:
     """Say in a line that there are no tables, or that the server is away; empty where it is neither."""
     if isinstance(error.__cause__, UndefinedTable):
-        return "The tables are not there yet; make them with `manage.py migrate`."
+        return f"The tables are not there yet; make them with `{PROGRAM} migrate`."
     if isinstance(error, OperationalError) and not getattr(error.__cause__, "sqlstate", None):
         return f"The database does not answer: {str(error).strip().partition(chr(10))[0]}"
     return ""

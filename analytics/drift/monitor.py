@@ -35,9 +35,8 @@ ADVICE = {
     "capability jump": "look at the runs of the agents named; where they are sound, ask them for full runs "
     "and choose the subset anew",
     "band erosion": "choose the subset anew from the latest complete agents",
-    "calibration": "ask 8 agents drawn at random for full runs, then `manage.py recompute` to fit the "
-    "calibration anew",
-    "calibration residuals": "ask 8 agents drawn at random for full runs, then `manage.py recompute` to fit "
+    "calibration": "ask 8 agents drawn at random for full runs, then recompute to fit the calibration anew",
+    "calibration residuals": "ask 8 agents drawn at random for full runs, then recompute to fit "
     "the calibration anew",
     "saturation": "add harder tasks, or close the benchmark",
     "tuning to the subset": "ask the agents named for full runs; their rank on the subset alone is in doubt",

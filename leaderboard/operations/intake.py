@@ -463,7 +463,7 @@ def _unheard(of: Delivered) -> Iterator[str]:
     if len(heard) == conditions.MOST_VOICES and agent.pk not in heard:
         yield (
             f"your account has {len(heard)} full runs already: this agent is ranked, but pass rates, "
-            "calibration and alerts leave it out until an operator trusts the account (`manage.py trust`) or "
+            "calibration and alerts leave it out until an operator trusts the account or "
             "confirms the submission"
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leaderboard.called import PROGRAM
 from leaderboard.operations.comparisons import Comparison, Moved, Stand, Variant
 from leaderboard.studies.answers import as_text, validated, words
 
@@ -121,9 +122,9 @@ def _some(rows: list[Plain]) -> list[Plain] | None:
 def _next(found: Comparison) -> Iterator[str]:
     if found.obstacle:
         yield f"It cannot be approved: {found.obstacle}."
-        yield f"Next: manage.py reselect {found.slug} --propose REASON"
+        yield f"Next: {PROGRAM} reselect {found.slug} --propose REASON"
         return
-    command = f"manage.py reselect {found.slug}"
+    command = f"{PROGRAM} reselect {found.slug}"
     for one in found.variants:
         if one.changes:
             yield f"Next: {command} --approve {found.id} --variant {one.name} --reason REASON"

@@ -9,6 +9,7 @@ from django.db import DatabaseError
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import withdrawn_since
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.operations.queries import accounts_behind
@@ -91,7 +92,7 @@ def validation_text(study: ValidationStudy) -> str:
 
 def advice(benchmark: Benchmark, told: Verdict | None) -> str:
     """Name the command that changes the policy, where another strategy does better."""
-    return advice_text(told, f"manage.py policy {benchmark.slug} --set strategy={{strategy}}")
+    return advice_text(told, f"{PROGRAM} policy {benchmark.slug} --set strategy={{strategy}}")
 
 
 def variance_text(study: VarianceStudy) -> str:

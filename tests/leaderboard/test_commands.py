@@ -536,6 +536,22 @@ def test_tables_that_are_not_there_yet():
     assert "Traceback" not in answer.stderr
 
 
+def test_next_steps_name_the_program_as_it_was_called():
+    """As pip's script does: an installation has no manage.py."""
+    for called, named in {
+        "/opt/bandstand/bin/bandstand-server": "bandstand-server",
+        "manage.py": "manage.py",
+        "./manage.py": "manage.py",
+    }.items():
+        script = (
+            f"import sys; sys.argv = [{called!r}]; from leaderboard.called import PROGRAM; print(PROGRAM)"
+        )
+        done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == (f"{named}\n", "")
+    sources = (ROOT / "leaderboard").rglob("*.py")
+    assert [path.name for path in sources if ": manage.py " in path.read_text()] == []
+
+
 def test_the_command_that_changes_the_policy_is_named_where_another_strategy_is_better(run, toy, monkeypatch):
     result = stored()
     of_spread = result["protocols"]["loao"]["strategies"]["spread"]

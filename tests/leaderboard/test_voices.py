@@ -253,7 +253,7 @@ def test_the_receipt_of_a_third_full_run_says_that_nothing_is_learnt_from_it(tas
     told = [run(by, f"x{name}", marks)["warnings"] for name, marks in run_of.items()]
     said = (
         "your account has 2 full runs already: this agent is ranked, but pass rates, calibration and alerts "
-        "leave it out until an operator trusts the account (`manage.py trust`) or confirms the submission"
+        "leave it out until an operator trusts the account or confirms the submission"
     )
     assert [said in one for one in told] == [False, False, True, True, True, True]
     load_text(csv_text(graded(1, N_TASKS, seed=11, prefix="b")))

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from leaderboard.called import PROGRAM
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress
 from leaderboard.submissions.parsing.importers import (
@@ -101,7 +102,7 @@ def _format_of(source: Source, name: str | None) -> str:
         ending = next(end for end in flat.ENDINGS if tables[0].name.endswith(end))
         raise Faulty(
             f"{source.called} is a folder of flat files ({_first_of(source, tables)}). Name the files one by "
-            f"one: manage.py load {on_one_line(tables[0].parent.as_posix())}/*{ending} …",
+            f"one: {PROGRAM} load {on_one_line(tables[0].parent.as_posix())}/*{ending} …",
             faults=(),
         )
     if not found:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import approve
 from leaderboard.terminal.arguments import stated_reason
@@ -27,4 +28,4 @@ class Command(ServiceCommand):
         reason = stated_reason(reason)
         with refusals_as_errors():
             approve(benchmark=benchmark_of(benchmark), agent=agent, reason=reason, as_of=timezone.now())
-        self.stdout.write(f"{agent} may be ranked, and counts.\nNext: manage.py recompute {benchmark}")
+        self.stdout.write(f"{agent} may be ranked, and counts.\nNext: {PROGRAM} recompute {benchmark}")

@@ -19,7 +19,7 @@ from leaderboard.terminal.printing import refusals_as_errors
 
 
 class NoSuchAccount(Missing):
-    """There is no account of this address; `manage.py token` makes one."""
+    """There is no account of this address; `token` makes one."""
 
 
 class Command(ServiceCommand):

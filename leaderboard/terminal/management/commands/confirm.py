@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.operations.corrections import confirm
 from leaderboard.studies.answers import words
 from leaderboard.terminal.command import ServiceCommand
@@ -29,5 +30,5 @@ class Command(ServiceCommand):
         said, are = words.counted(n, "invalid outcome"), "is a failure" if n == 1 else "are failures"
         self.stdout.write(
             f"Confirmed: {said} of {agent.name} {are} of the harness.\n"
-            f"Next: manage.py recompute {agent.benchmark.slug}"
+            f"Next: {PROGRAM} recompute {agent.benchmark.slug}"
         )

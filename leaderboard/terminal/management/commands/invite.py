@@ -25,9 +25,7 @@ class Command(ServiceCommand):
         parser.add_argument("email")
         parser.add_argument("--benchmark", required=True, metavar="SLUG")
         parser.add_argument("--role", choices=Role.values, default=Role.SUBMITTER.value)
-        parser.add_argument(
-            "--trusted", action="store_true", help="trust the account as `manage.py trust` does"
-        )
+        parser.add_argument("--trusted", action="store_true", help="trust the account as `trust` does")
         parser.add_argument("--reason", default=AT_COMMAND_LINE, help="why; it is kept")
 
     def handle(self, *, email: str, benchmark: str, role: str, trusted: bool, reason: str, **_: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
@@ -91,7 +92,7 @@ class Command(ServiceCommand):
         self.stdout.write("".join(map(read_as, found)) + summary(report, dry_run=dry_run) + notes(*stored))
         if not dry_run:
             told = _warned(stored, benchmark) + _offer(stored, benchmark) + _fed(benchmark)
-            self.stdout.write(f"{told}Next: manage.py recompute {benchmark}")
+            self.stdout.write(f"{told}Next: {PROGRAM} recompute {benchmark}")
 
 
 def read(file: Path, *, only: str | None = None) -> FlatFile:
@@ -174,7 +175,7 @@ def _check_one_benchmark(found: Sequence[Imported], slug: str) -> None:
         first = shlex.join(next(iter(files.values())))
         raise Refusal(
             f"The files name {len(files)} benchmarks: {named}. Nothing was stored. "
-            f"Load each benchmark by itself: manage.py load {first} --benchmark {slug}"
+            f"Load each benchmark by itself: {PROGRAM} load {first} --benchmark {slug}"
         )
 
 
@@ -243,7 +244,7 @@ def _offer(files: Collection[FlatFile], slug: str) -> str:
     if policy_in_force(benchmark).universe is not None or is_whole:
         return ""
     offer = offered(benchmark)
-    return offer and f"{offer}: manage.py policy {slug} --set universe=common\n"
+    return offer and f"{offer}: {PROGRAM} policy {slug} --set universe=common\n"
 
 
 def _fed(slug: str) -> str:
@@ -253,7 +254,7 @@ def _fed(slug: str) -> str:
         return ""
     return (
         f"All submitted agents are of {account.email}: pass rates, calibration and alerts take two of them. "
-        f"If this is your own CI: manage.py trust {slug} {account.email} --reason TEXT\n"
+        f"If this is your own CI: {PROGRAM} trust {slug} {account.email} --reason TEXT\n"
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.naming import agent_named, merge
 from leaderboard.terminal.arguments import stated_reason
@@ -35,4 +36,4 @@ class Command(ServiceCommand):
                 reason=reason,
                 as_of=timezone.now(),
             )
-        self.stdout.write(f"{agent} counts as {into}.\nNext: manage.py recompute {benchmark}")
+        self.stdout.write(f"{agent} counts as {into}.\nNext: {PROGRAM} recompute {benchmark}")

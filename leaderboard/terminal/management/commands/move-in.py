@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from leaderboard.called import PROGRAM
 from leaderboard.operations.moving import move_in
 from leaderboard.studies.answers import words
 from leaderboard.terminal.arguments import check_slug, reading
@@ -26,4 +27,4 @@ class Command(ServiceCommand):
         counts = (done.n_outcomes, "outcome"), (done.n_boards, "board"), (done.n_accounts, "account")
         name = done.benchmark.slug
         self.stdout.write(f"{name}: {', '.join(words.counted(n, noun) for n, noun in counts)}.")
-        self.stdout.write(f"Nobody has a role in it yet. Next: manage.py invite EMAIL --benchmark {name}")
+        self.stdout.write(f"Nobody has a role in it yet. Next: {PROGRAM} invite EMAIL --benchmark {name}")

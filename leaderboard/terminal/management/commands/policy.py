@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.catalog.rules import RULES, shown
@@ -44,7 +45,7 @@ class Command(ServiceCommand):
             if not dry_run and changes(policy_in_force(found), after):
                 put_in_force(policy=after)
                 self.stdout.write(
-                    f"Policy {after.number} is in force.\nNext: manage.py recompute {benchmark}"
+                    f"Policy {after.number} is in force.\nNext: {PROGRAM} recompute {benchmark}"
                 )
 
 

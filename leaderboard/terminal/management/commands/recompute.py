@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import head_of
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import recompute
 from leaderboard.studies.rules import rules_sha256
@@ -41,10 +42,10 @@ def _next(board: Board) -> str:
     """The command that makes sense now: a study that was not made and would tell something, else looking."""
     slug = board.benchmark.slug
     if board.variance is None and _can_measure(board):
-        return f"Next: manage.py variance {slug} (where the noise comes from)"
+        return f"Next: {PROGRAM} variance {slug} (where the noise comes from)"
     if not _is_validated(board) and _can_validate(board):
-        return f"Next: manage.py validate {slug} (whether the subset ranks like all tasks)"
-    return f"Next: manage.py standings {slug}"
+        return f"Next: {PROGRAM} validate {slug} (whether the subset ranks like all tasks)"
+    return f"Next: {PROGRAM} standings {slug}"
 
 
 def _can_measure(board: Board) -> bool:

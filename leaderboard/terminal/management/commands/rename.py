@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.naming import agent_named, rename
 from leaderboard.terminal.arguments import stated_reason
@@ -29,4 +30,4 @@ class Command(ServiceCommand):
         with refusals_as_errors():
             found = agent_named(benchmark_of(benchmark), agent)
             rename(agent=found, name=name, by=None, reason=reason, as_of=timezone.now())
-        self.stdout.write(f"{agent} is {name} from now on.\nNext: manage.py recompute {benchmark}")
+        self.stdout.write(f"{agent} is {name} from now on.\nNext: {PROGRAM} recompute {benchmark}")

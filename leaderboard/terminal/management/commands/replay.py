@@ -6,8 +6,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from django.core.management.base import CommandError
-
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.replaying import replay, store_replay
 from leaderboard.studies.answers import as_text, printed, replay_figures
@@ -44,20 +43,18 @@ class Command(ServiceCommand):
             raise CommandError("--store replays what is stored: load FILE first.", returncode=USAGE)
         board = None
         with refusals_as_errors():
-            flat = read(file, only=only) if file else None
-            with progress_bar("Replaying", "agents") as progress:
-                if store is not None:
-                    check_slug(store)
-                    assert known is not None
-                    board, found = store_replay(source=known, slug=store, progress=progress)
-                else:
-                    found = replay(benchmark=known, flat=flat, progress=progress)
-        if options["json"]:
-            self.stdout.write(json.dumps(found, indent=2, ensure_ascii=False))
-        else:
-            self.stdout.write(text(found))
-        if board:
-            self.stdout.write(f"\nStored as {store}, board {board.number}.")
+            flat = read(file, only=only)
+            with progress_bar("Replaying") as progress:
+                done = replay(
+                    flat=flat,
+                    slug=benchmark,
+                    policy=policy_in_force(known) if known else None,
+                    progress=progress,
+                )
+        self.stdout.write(_json(done) if options["json"] else text(done))
+        if page := options["page"]:
+            command = f"{PROGRAM} replay {benchmark} {file.name}"
+            page.write_text(replay_page(slug=benchmark, report=done.report, command=command))
 
 
 def text(found: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.comparisons import LABELS, comparison_of
@@ -67,7 +68,7 @@ def _shown(benchmark: Benchmark) -> str:
         return comparison_text(comparison_of(waiting))
     return (
         f"No reselection of {benchmark.slug} is proposed.\n"
-        f"Next: manage.py reselect {benchmark.slug} --propose REASON"
+        f"Next: {PROGRAM} reselect {benchmark.slug} --propose REASON"
     )
 
 
@@ -89,7 +90,7 @@ def _approved(benchmark: Benchmark, number: int, variant: str | None, reason: st
     subset = approve(reselection=found, variant=variant, by=None, reason=reason, as_of=timezone.now())
     return (
         f"Version {subset.number} of the subset is active: {subset.reason}.\n"
-        f"Next: manage.py recompute {benchmark.slug} (the board on it)"
+        f"Next: {PROGRAM} recompute {benchmark.slug} (the board on it)"
     )
 
 

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from leaderboard.called import PROGRAM
 from leaderboard.operations.backups import restore
 from leaderboard.schema import mismatch
 from leaderboard.terminal.arguments import reading
@@ -24,4 +25,4 @@ class Command(ServiceCommand):
         with refusals_as_errors(), reading(file, "what `backup` wrote"):
             restore(file)
             earlier = mismatch()
-        self.stdout.write(f"Restored from {file}.{' Next: manage.py migrate' if earlier else ''}")
+        self.stdout.write(f"Restored from {file}.{f' Next: {PROGRAM} migrate' if earlier else ''}")

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.previews import preview_of_task
 from leaderboard.operations.retirement import restore, retire, task_of
@@ -36,7 +37,7 @@ class Command(ServiceCommand):
                 self.stdout.write(sentence)
             if not dry_run:
                 self.stdout.write(_done(found, reason, back=restore))
-                self.stdout.write(f"Next: manage.py recompute {benchmark}")
+                self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
 
 
 def _done(task: Any, reason: str, *, back: bool) -> str:

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from leaderboard.called import PROGRAM
 from leaderboard.operations.listing import list_tasks
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
@@ -33,4 +34,4 @@ class Command(ServiceCommand):
             f"{report.n_changed:,} changed."
         )
         if report.is_new_benchmark:
-            self.stdout.write(f"Next: manage.py benchmark {benchmark} --set title=…")
+            self.stdout.write(f"Next: {PROGRAM} benchmark {benchmark} --set title=…")

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.people import account_of
 from leaderboard.operations.verifying import trust_account
@@ -38,5 +39,5 @@ class Command(ServiceCommand):
             )
         is_now = "no longer trusted" if undo else "trusted"
         self.stdout.write(
-            f"{account.email} is {is_now} on {benchmark}.\nNext: manage.py recompute {benchmark}"
+            f"{account.email} is {is_now} on {benchmark}.\nNext: {PROGRAM} recompute {benchmark}"
         )

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import unload, unload_latest
 from leaderboard.studies.answers import words
@@ -43,7 +44,7 @@ class Command(ServiceCommand):
             f"{words.counted(n_outcomes, 'outcome')} from {benchmark}."
         )
         if Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED).exists():
-            self.stdout.write(f"Next: manage.py recompute {benchmark}")
+            self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
 
 
 def _latest(what: list[str], reason: str) -> list[Submission]:

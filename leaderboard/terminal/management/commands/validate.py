@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import validate
 from leaderboard.terminal.command import ServiceCommand
@@ -31,5 +32,5 @@ class Command(ServiceCommand):
         self.stdout.write(validation_text(study))
         if is_new and any(one["available"] for one in study.result["protocols"].values()):
             self.stdout.write(
-                f"\nNext: manage.py recompute {benchmark} (a board that takes this into account)"
+                f"\nNext: {PROGRAM} recompute {benchmark} (a board that takes this into account)"
             )

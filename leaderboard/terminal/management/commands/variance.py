@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.services import measure_variance
 from leaderboard.terminal.command import ServiceCommand
@@ -25,5 +26,5 @@ class Command(ServiceCommand):
         self.stdout.write(variance_text(study))
         if is_new and study.result["available"]:
             self.stdout.write(
-                f"\nNext: manage.py recompute {benchmark} (a board that takes this into account)"
+                f"\nNext: {PROGRAM} recompute {benchmark} (a board that takes this into account)"
             )

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from leaderboard.called import PROGRAM
 from leaderboard.operations.acting import require_seen
 from leaderboard.operations.disputes import LONGEST
 from leaderboard.operations.verifying import draw as draw_tasks
@@ -63,7 +64,7 @@ class Command(ServiceCommand):
         is_now = "no longer verified" if undo else "verified"
         self.stdout.write(
             f"{submission} of {found.agent.name} is {is_now}.\n"
-            f"Next: manage.py recompute {found.agent.benchmark.slug}"
+            f"Next: {PROGRAM} recompute {found.agent.benchmark.slug}"
         )
         return None
 
@@ -81,4 +82,4 @@ class Command(ServiceCommand):
             now = "It stays verified, but" if is_still else "Not verified:"
             raise CommandError(f"{now} the runs differ by more than chance ({figures(found)}).")
         told = f"{uuid} of {submission.agent.name} is verified: {figures(found)}."
-        self.stdout.write(f"{told}\nNext: manage.py recompute {submission.agent.benchmark.slug}")
+        self.stdout.write(f"{told}\nNext: {PROGRAM} recompute {submission.agent.benchmark.slug}")
