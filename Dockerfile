@@ -1,11 +1,11 @@
 # One image for the web server, the scheduler and the cluster; deploy/entrypoint.sh tells them apart.
 # Nothing is written but to /tmp: run it with a read-only root (docker-compose.yml does).
-# Debian 12 brings the programs of PostgreSQL 15, the version of docker-compose.yml: change both together.
-FROM python:3.11-slim-bookworm AS build
+# Debian 13 brings the programs of PostgreSQL 17, the version of docker-compose.yml: change both together.
+FROM python:3.13-slim-trixie AS build
 COPY . /src
 RUN sh /src/deploy/build.sh /opt/bandstand
 
-FROM python:3.11-slim-bookworm
+FROM python:3.13-slim-trixie
 COPY deploy/system.sh /opt/system.sh
 RUN sh /opt/system.sh
 COPY --from=build /opt/bandstand /opt/bandstand

@@ -16,7 +16,7 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
 # Where nothing is cached, each of the many processes of a run compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test collected test-slow lint perf soak sbom audit lock
+.PHONY: help demo serve test collected test-slow lint perf soak sbom audit lock test-image
 .DEFAULT_GOAL := help
 
 help:  ## list these targets
@@ -44,6 +44,9 @@ collected: .venv/dev
 
 test-slow: .venv/dev  ## crash, crowd, simulation tests and whole walks; SEEDS=1 takes one parameter set of each
 	$(PY) -m pytest -n $$(( 2 * $(PROCESSORS) )) --dist worksteal -m slow $(if $(SEEDS),--seeds $(SEEDS))
+
+test-image: .venv/dev  ## build the image without a daemon and walk through it as docs/deployment.md says; as root on a Debian
+	$(PY) -m pytest -s tests/image/walk.py
 
 perf: .venv/run  ## ratios against named rivals
 	@for benchmark in perf/[a-z]*.py; do $(PY) -m perf.$$(basename $$benchmark .py) || exit 1; done

