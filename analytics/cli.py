@@ -31,8 +31,8 @@ from analytics.command_line import (
     copied_trials,
     csv_header,
     csv_valid,
-    flat_file,
     numbers,
+    outcomes_of,
     pairs,
     plain,
     progress_bar,
@@ -40,7 +40,7 @@ from analytics.command_line import (
     truths,
     whole,
 )
-from analytics.commands import pairwise, panels, surrogate, turns, variance
+from analytics.commands import pairwise, panels, surrogate, table, turns, variance
 from analytics.text import counted
 from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
 
@@ -74,6 +74,7 @@ def _parser() -> Parser:
     surrogate.add(commands)
     turns.add(commands)
     panels.add(commands)
+    table.add(commands)
     return parser
 
 
@@ -160,7 +161,7 @@ def _percent(change: float | None) -> str:
 
 
 def _icc(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file, arguments.only)
+    flat = outcomes_of(arguments)
     copied = copied_trials(flat)
     repeated = trials.repeated_trials(flat)
     lines = trials.consistency(repeated, flat.categories, copied)
@@ -278,7 +279,7 @@ def _add_harness(commands: Any) -> None:
 
 def _harness(arguments: argparse.Namespace) -> Answer:
     if arguments.columns is None:
-        tensor = harness.tensor_of_file(flat_file(arguments.file, arguments.only))
+        tensor = harness.tensor_of_file(outcomes_of(arguments))
     else:
         tensor = _tensor(arguments)
     stated = dict(_stated(text) for text in arguments.metadata)
@@ -330,7 +331,7 @@ def _add_gaming(commands: Any) -> None:
 
 
 def _gaming(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file, arguments.only)
+    flat = outcomes_of(arguments)
     copied = copied_trials(flat)
     fit, facets = fit_repeats(flat, copied)
     components = fit.components | {trials.RESIDUAL: fit.residual}

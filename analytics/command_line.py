@@ -31,6 +31,14 @@ from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.outcome_table import OutcomeTable
 from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
+from analytics.tables import (
+    AS_FOUND,
+    TableOptions,
+    add_table_options,
+    is_table,
+    read_table,
+    table_options,
+)
 from analytics.text import as_text, named
 from analytics.threads import one_blas_thread
 from analytics.trials.consistency import improving_trials
@@ -130,12 +138,13 @@ def add_command(
     # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
     listed = summary.replace("%", "%%")
     parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)
-    about_file = "" if file else "a flat file of outcomes: CSV, NDJSON or Parquet (docs/flat-file.md)"
+    about_file = "" if file else "outcomes: a flat file (docs/flat-file.md), or a table (docs/formats.md)"
     parser.add_argument("file", type=Path, metavar=file or "FILE", help=about_file)
     if file is None:
         parser.add_argument(
             "--only", metavar="BENCHMARK", help="the one to read, of a file that holds several"
         )
+        add_table_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object with full precision")
     parser.set_defaults(command=command, called=name, expected=FLAT if file is None else TABLE)
     return parser
@@ -255,14 +264,25 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def flat_file(path: Path, only: str | None = None) -> FlatFile:
-    """Read the flat file of one benchmark, or of several the rows of `only` one.
+def flat_file(path: Path, only: str | None = None, options: TableOptions = AS_FOUND) -> FlatFile:
+    """Read a flat file or a table of one benchmark, or of several the rows of `only` one.
+
+    How a table was read is said on stderr.
 
     Raises
     ------
-    FlatFileError, OSError
+    FlatFileError, FrameRefused, OSError
     """
-    return read(path, as_of=datetime.now(UTC), only=only)
+    if not is_table(path, options):
+        return read(path, as_of=datetime.now(UTC), only=only)
+    flat, note = read_table(path, options, as_of=datetime.now(UTC), only=only)
+    sys.stderr.write(f"{note}\n")
+    return flat
+
+
+def outcomes_of(arguments: argparse.Namespace) -> FlatFile:
+    """Read the file of a command that was added without `file`."""
+    return flat_file(arguments.file, arguments.only, table_options(vars(arguments)))
 
 
 def table_of(flat: FlatFile) -> OutcomeTable:

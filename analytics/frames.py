@@ -74,7 +74,7 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
     FlatFileError
         With every fault at once; rows count from 1 in the order of the frame, whatever its index.
     """
-    if not isinstance(frame, _pandas().DataFrame):
+    if not isinstance(frame, pandas_there().DataFrame):
         raise FrameRefused(f"a pandas DataFrame is needed, not {type(frame).__name__}", code="no_frame")
     _check_columns(list(frame.columns))
     present = {ALIASES.get(name, name) for name in frame.columns}
@@ -106,7 +106,7 @@ def frame_of(table: "OutcomeTable") -> Any:
     FrameRefused
         Without pandas.
     """
-    pandas = _pandas()
+    pandas = pandas_there()
     shape = (table.n_agents, table.n_tasks)
     agent, task = (index.ravel() for index in np.indices(shape))
     columns: dict[str, Any] = {
@@ -123,7 +123,8 @@ def frame_of(table: "OutcomeTable") -> Any:
     return pandas.DataFrame(columns)
 
 
-def _pandas() -> Any:
+def pandas_there() -> Any:
+    """Import pandas, or say how it is installed."""
     try:
         import pandas
     except ImportError:

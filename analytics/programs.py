@@ -1,4 +1,4 @@
-"""What a program does without that a library must not: it imports no pandas.
+"""What a program does without that a library must not: it imports no pandas, unless it reads a table by it.
 
 pyarrow imports pandas, where it is installed, only to ask of a list or an array whether it is one of its own:
 a second of a short command, and 60 MB of every web worker, for nothing.
@@ -14,6 +14,11 @@ class _WithoutPandas(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("this program uses no pandas", name=name)
+
+
+def use_pandas() -> None:
+    """Hide pandas no longer: this command reads by it."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
 
 
 def use_no_pandas() -> None:

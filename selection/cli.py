@@ -34,7 +34,7 @@ from analytics.command_line import (
     Answer,
     Parser,
     add_command,
-    flat_file,
+    outcomes_of,
     plain,
     run,
     whole,
@@ -98,7 +98,7 @@ def _parser() -> Parser:
 
 
 def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
-    return _counted(flat_file(arguments.file, arguments.only), rules)
+    return _counted(outcomes_of(arguments), rules)
 
 
 def _counted(flat: FlatFile, rules: Rules) -> Record:
@@ -337,7 +337,7 @@ def _add_compare(commands: Any) -> None:
 
 def _compare(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
-    flat = flat_file(arguments.file, arguments.only)
+    flat = outcomes_of(arguments)
     record = _counted(flat, rules)
     with progress_bar("comparison", "pairs") as show:
         found = pairs(
@@ -355,7 +355,7 @@ def _compare(arguments: argparse.Namespace) -> Answer:
 
 
 def _drift(arguments: argparse.Namespace) -> Answer:
-    record = Record.from_flat(flat_file(arguments.file, arguments.only))
+    record = Record.from_flat(outcomes_of(arguments))
     with progress_bar("replay", "agents") as show:
         found = replay(record, Rules(seed=arguments.seed), progress=show)
     return Answer(_replay_values(found), _replay_shown(found))

@@ -13,7 +13,7 @@ from analytics.command_line import (
     Answer,
     Parser,
     add_command,
-    flat_file,
+    outcomes_of,
     plain,
     progress_bar,
     whole,
@@ -78,7 +78,7 @@ def _add_next(commands: Any) -> None:
 def _adaptive(arguments: argparse.Namespace) -> Answer:
     if arguments.seeds < 1:
         raise adaptive.AdaptiveRefused(f"seeds: at least 1; here {arguments.seeds}")
-    record = Record.from_flat(flat_file(arguments.file, arguments.only))
+    record = Record.from_flat(outcomes_of(arguments))
     with progress_bar("replay", "agents") as show:
         found = replay(
             record,
@@ -96,7 +96,7 @@ def _adaptive(arguments: argparse.Namespace) -> Answer:
 
 def _next(arguments: argparse.Namespace) -> Answer:
     stop = adaptive.Stop(arguments.half_width, arguments.ranks, arguments.budget)
-    record = Record.from_flat(flat_file(arguments.file, arguments.only))
+    record = Record.from_flat(outcomes_of(arguments))
     table, everybody = record.table, training(record)
     others = np.array([i for i, name in enumerate(everybody.names) if name != arguments.agent], np.intp)
     adaptive.check(others.size, table.n_tasks, record.graded_share)

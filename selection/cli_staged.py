@@ -13,7 +13,7 @@ from analytics.command_line import (
     Answer,
     Parser,
     add_command,
-    flat_file,
+    outcomes_of,
     plain,
     progress_bar,
     whole,
@@ -92,7 +92,7 @@ def _replay(arguments: argparse.Namespace) -> Answer:
         draw_share=arguments.draw_share,
         subset_from=arguments.subset_from,
     )
-    record = Record.from_flat(flat_file(arguments.file, arguments.only))
+    record = Record.from_flat(outcomes_of(arguments))
     subset = None if arguments.subset is None else _tasks(record, arguments.subset)
     with progress_bar("replay", "agents") as show:
         found = replay(

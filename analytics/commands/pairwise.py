@@ -14,7 +14,7 @@ from analytics.command_line import (
     check_columns,
     csv_header,
     csv_valid,
-    flat_file,
+    outcomes_of,
     progress_bar,
     table_of,
     whole,
@@ -79,7 +79,7 @@ def _outcomes(arguments: argparse.Namespace) -> Battles:
         raise OptionRefused(
             "outcomes are nobody's verdicts: --cells and --human are for a file of comparisons"
         )
-    table = table_of(flat_file(arguments.file, arguments.only))
+    table = table_of(outcomes_of(arguments))
     return Outcomes.of(table.agents, table.tasks, table.means)
 
 

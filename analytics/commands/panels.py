@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray
-from analytics.command_line import MOST_SEED, Answer, add_command, flat_file, plain, whole
+from analytics.command_line import MOST_SEED, Answer, add_command, outcomes_of, plain, whole
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.panels import disagreement, ensemble, tiers
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 
 
 def _panels(arguments: argparse.Namespace) -> Answer:
-    flat = flat_file(arguments.file, arguments.only)
+    flat = outcomes_of(arguments)
     rows = np.flatnonzero(flat.valid)
     if arguments.reference is not None:
         return _items(flat, rows, arguments.reference, arguments.seed)

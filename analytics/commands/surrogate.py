@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray
-from analytics.command_line import Answer, add_command, flat_file
+from analytics.command_line import Answer, add_command, outcomes_of
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.reml import FactorRefused, FitRefused, fit
@@ -75,7 +75,7 @@ def _surrogate(arguments: argparse.Namespace) -> Answer:
         raise SurrogateOptionRefused(BY_HAND)
     if arguments.judge == arguments.human_judge:
         raise SurrogateOptionRefused(f"--judge and --human-judge are both {arguments.judge!r}")
-    flat = flat_file(arguments.file, arguments.only)
+    flat = outcomes_of(arguments)
     chosen = _rows_under(flat, arguments.judge)
     rows = _labelled_rows(flat, chosen, arguments)
     found, left_out = _agents(flat, rows, stated=arguments.probability is not None)

@@ -14,7 +14,7 @@ from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
 from analytics.flat_file.guards import guarded
 from analytics.flat_file.limits import DELIVERED, FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
 from analytics.flat_file.reading import Beside, from_arrow, from_records, read
-from analytics.flat_file.streams import GzipMembers
+from analytics.flat_file.streams import GzipMembers, head
 from analytics.flat_file.texts import text_of
 from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
 
@@ -41,6 +41,7 @@ __all__ = [
     "from_arrow",
     "from_records",
     "guarded",
+    "head",
     "name_rule",
     "read",
     "text_of",

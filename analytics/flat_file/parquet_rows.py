@@ -14,7 +14,7 @@ from analytics.flat_file.faults import Fault, FlatFileError, refuse
 from analytics.flat_file.header import header_faults
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.streams import Opened
-from analytics.flat_file.table import Batch, Table
+from analytics.flat_file.table import Batch, RowNumbers, Table
 from analytics.flat_file.texts import can_be_text, column_as_text, is_text, n_bytes_as_text
 
 N_RECORDS = 10_000  # in a batch
@@ -46,8 +46,8 @@ def batches(source: Opened, table: Table) -> Iterator[Batch]:
             yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
 
 
-def arrow_batches(columns: pa.Table, table: Table) -> Iterator[Batch]:
-    """Read a table that is in memory.
+def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator[Batch]:
+    """Read a table that is in memory, whose rows have numbers, (n_rows,).
 
     Raises
     ------
@@ -59,7 +59,7 @@ def arrow_batches(columns: pa.Table, table: Table) -> Iterator[Batch]:
     n = 0
     for batch in (columns if readable is None else columns.select(readable)).to_batches(N_RECORDS):
         n += len(batch)
-        yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
+        yield Batch(rows[n - len(batch) : n], _columns(batch, table))
 
 
 def _take_header(names: list[str], table: Table) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
 from analytics.flat_file import csv_rows, json_rows, parquet_rows, streams
@@ -13,7 +14,7 @@ from analytics.flat_file.contents import FlatFile, contents
 from analytics.flat_file.faults import Fault, FlatFileError, excerpt
 from analytics.flat_file.json_rows import Records
 from analytics.flat_file.limits import FILE, SUBMISSION, Limits
-from analytics.flat_file.table import Batch, Table
+from analytics.flat_file.table import Batch, RowNumbers, Table
 from analytics.flat_file.texts import empty_as_null, text_of
 
 Progress = Callable[[int, int | None], None]
@@ -152,7 +153,14 @@ def from_records(
     return contents(table)
 
 
-def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: datetime) -> FlatFile:
+def from_arrow(
+    columns: pa.Table,
+    *,
+    constants: Mapping[str, object],
+    as_of: datetime,
+    rows: RowNumbers | None = None,
+    only: str | None = None,
+) -> FlatFile:
     """Check columns that are in memory, as of a data frame, by the rules of the flat file.
 
     Parameters
@@ -163,6 +171,10 @@ def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: dat
         Columns that are equal in all rows and not among `columns`; their faults have no row.
     as_of : datetime
         With time zone; a later `submitted_at` lies in the future.
+    rows : int64 array, (n_rows,), optional
+        What faults call the rows, ascending; counted from 1 by default.
+    only : str, optional
+        The benchmark to read, as in `read`.
 
     Returns
     -------
@@ -172,15 +184,16 @@ def from_arrow(columns: pa.Table, *, constants: Mapping[str, object], as_of: dat
     Raises
     ------
     FlatFileError
-        With every fault at once; rows count from 1.
+        With every fault at once.
     ValueError
         If `as_of` has no time zone.
     """
     FILE.check_rows(columns.num_rows)
-    table = Table(_in_utc(as_of), FILE)
+    table = Table(_in_utc(as_of), FILE, only)
     fixed = table.add_constants(_constant_texts(constants, table))
     table.state_header(fixed)
-    for batch in parquet_rows.arrow_batches(columns, table):
+    numbers = np.arange(1, columns.num_rows + 1) if rows is None else rows
+    for batch in parquet_rows.arrow_batches(columns, table, numbers):
         repeated = {name: pa.repeat(texts[0], len(batch.rows)) for name, texts in fixed.items()}
         table.add(Batch(batch.rows, {**repeated, **batch.columns}))
     return contents(table)

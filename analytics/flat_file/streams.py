@@ -304,6 +304,18 @@ def _stray_rule(line: int) -> str:
     )
 
 
+def head(path: Path) -> bytes:
+    """Read the first bytes of a file, decompressed; what of them can be read."""
+    with path.open("rb") as file:
+        data = file.read(BLOCK_BYTES)
+    if data[:2] != GZIP:
+        return data
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, BLOCK_BYTES)  # cut off, as a head may be
+    except zlib.error:
+        return b""
+
+
 def foreign(first: bytes) -> str | None:
     """Say what the first bytes are if they are no UTF-8 text of ours, or None."""
     if not first:

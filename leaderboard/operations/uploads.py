@@ -1,5 +1,9 @@
 """Files that an operator sends through the admin: looked at first, stored on confirmation."""
 
+import json
+import subprocess
+import sys
+from dataclasses import replace as replaced
 from datetime import datetime
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
@@ -13,11 +17,13 @@ from leaderboard.errors import Missing, Refusal
 from leaderboard.operations.acting import acting
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.models import Upload
-from leaderboard.submissions.parsing.flat import FlatFile, read_file
+from leaderboard.operations.scheduler.children import environment
+from leaderboard.submissions.parsing.flat import FlatFile, is_table, read_file
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 
 LARGEST = 64 * 2**20  # bytes
-KINDS = (".csv", ".csv.gz", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
+KINDS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
+LONGEST = 60  # seconds for reading a table
 
 
 class TooLarge(Refusal):
@@ -25,7 +31,7 @@ class TooLarge(Refusal):
 
 
 class UnknownKind(Refusal):
-    """A file of outcomes is CSV, NDJSON or Parquet, the first two also gzipped; its name says which."""
+    """A file of outcomes is CSV, .xlsx, NDJSON or Parquet, as its name says; CSV and NDJSON also gzipped."""
 
 
 class NoSuchUpload(Missing):
@@ -44,8 +50,9 @@ def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: da
 
 def look(*, upload: Upload, replace: bool, as_of: datetime) -> LoadReport:
     """Say what storing the file would do, and store nothing."""
-    flat = _read(upload, as_of)
-    return load(flat=flat, slug=upload.benchmark.slug, as_of=as_of, replace=replace, dry_run=True)
+    flat, notes = _read(upload, as_of)
+    report = load(flat=flat, slug=upload.benchmark.slug, as_of=as_of, replace=replace, dry_run=True)
+    return replaced(report, notes=(*notes, *report.notes))
 
 
 @transaction.atomic
@@ -57,7 +64,7 @@ def store(*, upload: Upload, replace: bool, by: User, reason: str, as_of: dateti
         raise NoSuchUpload
     with acting(by=by, reason=reason):
         report = load(
-            flat=_read(held, as_of),
+            flat=_read(held, as_of)[0],
             slug=held.benchmark.slug,
             as_of=as_of,
             replace=replace,
@@ -88,9 +95,25 @@ def _suffix(name: str) -> str | None:
     return max((kind for kind in KINDS if name.lower().endswith(kind)), key=len, default=None)
 
 
-def _read(upload: Upload, as_of: datetime) -> FlatFile:
-    """The file's own name is nowhere a path."""
+def _read(upload: Upload, as_of: datetime) -> tuple[FlatFile, list[str]]:
+    """The file, whose own name is nowhere a path, and how it was read where it is a table of people."""
     with TemporaryDirectory() as folder:
-        path = Path(folder, f"outcomes{_suffix(upload.name)}")
+        path = Path(folder, f"{upload.benchmark.slug}{_suffix(upload.name)}")
         path.write_bytes(bytes(upload.content))
-        return read_file(path, as_of=as_of)
+        path, notes = _as_flat(path) if is_table(path) else (path, [])
+        return read_file(path, as_of=as_of), notes
+
+
+def _as_flat(path: Path) -> tuple[Path, list[str]]:
+    """Let a process of its own read a table: no web worker imports pandas, or holds a workbook."""
+    out = path.with_name("flat.parquet")
+    command = [sys.executable, "-m", "analytics", "table", str(path), "--to", str(out), "--json"]
+    try:
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        raise Refusal("The table takes too long to read; load it at the command line.") from None
+    if done.returncode:
+        raise Refusal(
+            done.stderr.strip().removeprefix("python -m analytics table: ") or "The table is too large."
+        )
+    return out, [json.loads(done.stdout)["read_as"]]

@@ -26,7 +26,8 @@ class UploadForm(ReasonForm):
     file = forms.FileField(
         label="File of outcomes",
         required=False,
-        help_text="CSV, NDJSON or Parquet, at most 64 MiB: a row for each agent, task and trial.",
+        help_text="CSV, .xlsx, NDJSON or Parquet, at most 64 MiB: a row for each agent, task and trial, "
+        "or for each agent, and a column for each task.",
     )
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
     replace = forms.BooleanField(

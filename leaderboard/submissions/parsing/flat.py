@@ -19,13 +19,24 @@ from analytics.flat_file import (
     excerpt,
     from_records,
     guarded,
+    head,
     name_rule,
     read,
 )
-from leaderboard.errors import Faulty
+from analytics.tables import (
+    AS_FOUND,
+    FrameRefused,
+    TableOptions,
+    add_table_options,
+    is_table,
+    read_table,
+    table_options,
+)
+from leaderboard.errors import Faulty, Refusal
 
 __all__ = [
     "ALIASES",
+    "AS_FOUND",
     "COLUMNS",
     "FILE",
     "MAX_COLUMNS",
@@ -36,21 +47,27 @@ __all__ = [
     "FlatFileError",
     "GzipMembers",
     "Limits",
+    "TableOptions",
+    "add_table_options",
     "excerpt",
     "faults_of",
     "guarded",
+    "head",
     "is_name",
+    "is_table",
     "name_rule",
     "printable",
     "read_file",
+    "read_outcomes",
     "refused",
+    "table_options",
 ]
 
 Progress = Callable[[int, int | None], None]
 COLUMNS = frozenset((*KNOWN, *ALIASES))
 
 
-def read_file(
+def read_outcomes(
     path: Path,
     *,
     as_of: datetime,
@@ -58,11 +75,21 @@ def read_file(
     only: str | None = None,
     limits: Limits = FILE,
     called: str | None = None,
-) -> FlatFile:
+    table: TableOptions = AS_FOUND,
+) -> tuple[FlatFile, str]:
+    """A flat file, or a table of people, of which a sentence says how it was read."""
     try:
-        return read(path, as_of=as_of, progress=progress, only=only, limits=limits, name=called)
+        if is_table(path, table):
+            return read_table(path, table, as_of=as_of, only=only, limits=limits, called=called)
+        return read(path, as_of=as_of, progress=progress, only=only, limits=limits, name=called), ""
     except FlatFileError as error:
-        raise refused(called or path.name, error.faults, error.n_faults) from error
+        raise refused(error.name or path.name, error.faults, error.n_faults) from error
+    except FrameRefused as error:
+        raise Refusal(str(error)) from error
+
+
+def read_file(path: Path, *, as_of: datetime, progress: Progress | None = None) -> FlatFile:
+    return read_outcomes(path, as_of=as_of, progress=progress)[0]
 
 
 def faults_of(

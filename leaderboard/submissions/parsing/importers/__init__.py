@@ -13,7 +13,15 @@ from typing import Any
 
 from leaderboard.called import PROGRAM
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import FILE, Fault, Limits, Progress
+from leaderboard.submissions.parsing.flat import (
+    AS_FOUND,
+    FILE,
+    Fault,
+    Limits,
+    Progress,
+    TableOptions,
+    head,
+)
 from leaderboard.submissions.parsing.importers import (
     flat,
     hal,
@@ -27,7 +35,7 @@ from leaderboard.submissions.parsing.importers import (
 from leaderboard.submissions.parsing.importers.document import Told, keys, names_of, on_one_line
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Run, Stated
 from leaderboard.submissions.parsing.importers.settling import PLACEHOLDER, checked, settled
-from leaderboard.submissions.parsing.importers.source import Source, head
+from leaderboard.submissions.parsing.importers.source import Source
 
 __all__ = ["FLAT", "FORMATS", "Imported", "Importer", "Source", "Stated", "looked_into", "read", "sniff"]
 
@@ -125,19 +133,20 @@ def read(
     progress: Progress | None = None,
     called: str | None = None,
     only: str | None = None,
+    table: TableOptions = AS_FOUND,
 ) -> Imported:
     """Read a file or a folder of a named format, or of the one that is seen; or several of one format.
 
     Several are read as if they lay in one folder; a flat file is read by itself. `tasks` are those of the
     benchmark, where it has some; `called` is the name of a file that was sent under another; `only` is for a
-    flat file of several benchmarks. Raises Faulty.
+    flat file of several benchmarks, `table` for one of people. Raises Faulty.
     """
     sources = [one if isinstance(one, Source) else looked_into(one, name, called=called) for one in paths]
     for source in sources:
         source.limits, source.progress = limits, progress
     importer = FORMATS[sources[0].format]
     if importer.runs is None:
-        return flat.imported(sources[0], stated=stated, as_of=as_of, only=only)
+        return flat.imported(sources[0], stated=stated, as_of=as_of, only=only, table=table)
     return _imported(importer, sources, stated, benchmark=benchmark, tasks=tasks, as_of=as_of)
 
 

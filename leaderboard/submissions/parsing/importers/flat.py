@@ -8,18 +8,20 @@ from dataclasses import replace
 from datetime import datetime
 
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import COLUMNS, Fault, read_file, refused
+from leaderboard.submissions.parsing.flat import COLUMNS, Fault, TableOptions, read_outcomes, refused
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Stated
 from leaderboard.submissions.parsing.importers.source import Source
 
-ENDINGS = (".csv", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
+ENDINGS = (".csv", ".tsv", ".xlsx", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
 PARQUET = b"PAR1"
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".ods")
 OF_WORKBOOK = (b"[Content_Types].xml", b"opendocument.spreadsheet")  # stands in the archive as it is
 SEPARATORS = (",", ";", "\t", "|")
 
 
-def imported(source: Source, *, stated: Stated, as_of: datetime, only: str | None) -> Imported:
+def imported(
+    source: Source, *, stated: Stated, as_of: datetime, only: str | None, table: TableOptions
+) -> Imported:
     """Read a flat file; each fault names it where several are read."""
     name = source.called
     given = [field for field, value in vars(stated).items() if value is not None]
@@ -28,17 +30,18 @@ def imported(source: Source, *, stated: Stated, as_of: datetime, only: str | Non
         faults = [Fault(None, field, None, rule.format(stated.place(field))) for field in given]
         raise refused(name, faults)
     try:
-        read = read_file(
+        read, note = read_outcomes(
             source.root,
             as_of=as_of,
             progress=source.progress,
             only=only,
             limits=source.limits,
             called=name,
+            table=table,
         )
     except Faulty as refusal:
         raise (_with_file(refusal, name) if source.in_full else refusal) from None
-    return Imported(read, "flat", [], name)
+    return Imported(read, "flat", [note] if note else [], name)
 
 
 def _with_file(refusal: Faulty, file: str) -> Faulty:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from leaderboard.submissions.parsing.flat import FlatFile
+from leaderboard.submissions.parsing.flat import FlatFile, head
 from leaderboard.submissions.parsing.importers.document import Node, Told, Unreadable, keys, parsed
-from leaderboard.submissions.parsing.importers.source import Source, head
+from leaderboard.submissions.parsing.importers.source import Source
 
 
 @dataclass(frozen=True)

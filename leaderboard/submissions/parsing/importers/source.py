@@ -29,7 +29,6 @@ MAX_ENTRIES = 200_000  # looked at in a folder: a run of 80 tasks and 5 trials k
 MAX_NESTED = 16  # folders in folders
 MAX_RATIO = 250  # of decompressed to compressed bytes
 FREE_BYTES = 32 << 20  # decompressed, before the ratio is looked at
-HEAD_BYTES = 1 << 20
 GZIP = b"\x1f\x8b"
 
 Progress = Callable[[int, int | None], None]
@@ -139,18 +138,6 @@ class Source:
         """The refusal for a fault that leaves nothing else to check."""
         where = f" (in {self.shown(path)})" if self.is_folder or self.in_full else ""
         return refused(self.called, (Fault(None, None, None, on_one_line(rule + where)),))
-
-
-def head(path: Path) -> bytes:
-    """The first bytes of a file, decompressed; what of them can be read."""
-    with path.open("rb") as file:
-        data = file.read(HEAD_BYTES)
-    if data[:2] != GZIP:
-        return data
-    try:
-        return zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)  # cut off, as a head may be
-    except zlib.error:
-        return b""
 
 
 def _inflated(data: bytes) -> Iterator[bytes]:

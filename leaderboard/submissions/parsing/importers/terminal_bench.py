@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from leaderboard.submissions.parsing.flat import head
 from leaderboard.submissions.parsing.importers.document import Node, keys
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
-from leaderboard.submissions.parsing.importers.source import head
 
 METADATA, RESULTS = "run_metadata.json", "results.json"
 NUMBER = re.compile(r"\.([0-9]{1,5})-of-[0-9]+\.")

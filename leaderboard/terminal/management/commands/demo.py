@@ -24,7 +24,7 @@ from leaderboard.operations.policies import changed_policy, changes, put_in_forc
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.demonstration import write_history, write_newcomers
-from leaderboard.terminal import demonstration
+from leaderboard.submissions.parsing.flat import AS_FOUND, TableOptions, add_table_options, table_options
 from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import replacing
@@ -50,7 +50,8 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--file", type=Path, help="a flat file of your own")
+        parser.add_argument("--file", type=Path, help="outcomes of your own: a flat file or a table")
+        add_table_options(parser)
         parser.add_argument(
             "--example", choices=EXAMPLES, default=REAL, help=f"what to load without a file ({REAL})"
         )
@@ -59,7 +60,7 @@ class Command(ServiceCommand):
         parser.add_argument("--port", type=port_number, default=8000)
 
     def handle(
-        self, *, file: Path | None, example: str, write: Path | None, serve: bool, port: int, **_: Any
+        self, *, file: Path | None, write: Path | None, serve: bool, port: int, **options: Any
     ) -> None:
         if write:
             try:
@@ -70,10 +71,7 @@ class Command(ServiceCommand):
         if serve:
             check_free(port)
         call_command("migrate", verbosity=0)
-        slug = self._load_simulated() if not file and example == SIMULATED else self._load(file or FILE)
-        if not file and example == REAL:
-            said = [f"{field}={value}" for field, value in ABOUT.items()]
-            call_command("benchmark", slug, "--set", *said, stdout=StringIO())
+        slug = self._load(file, table_options(options)) if file else self._load_demonstration()
         self._study(slug)
         self._recompute(slug)
         self.stdout.write("")
@@ -107,17 +105,10 @@ class Command(ServiceCommand):
             write_newcomers(newcomers, tasks=subset.tasks if subset else ())
             return self._load(newcomers)
 
-    def _replay(self, slug: str) -> None:
-        """Store the same history as if it had been run here, once."""
-        here = f"{slug}-here"
-        if Benchmark.objects.filter(slug=here).exists():
-            return
-        self.stdout.write("The same history, as if it had been run here:")
-        call_command("replay", slug, "--store", here, stdout=self.stdout)
-
-    def _load(self, file: Path) -> str:
+    def _load(self, file: Path, table: TableOptions = AS_FOUND) -> str:
         with refusals_as_errors():
-            flat = read(file)
+            flat, note = read(file, table=table)
+            self.stdout.write(note, ending="\n" if note else "")
             slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
             self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
         return slug

@@ -22,7 +22,14 @@ from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.flat import FlatFile, read_file
+from leaderboard.submissions.parsing.flat import (
+    AS_FOUND,
+    FlatFile,
+    TableOptions,
+    add_table_options,
+    read_outcomes,
+    table_options,
+)
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, Source, Stated
 from leaderboard.terminal.arguments import USAGE, check_slug, reading
 from leaderboard.terminal.command import ServiceCommand
@@ -38,13 +45,15 @@ STATED = {
 
 
 EXPECTED = "a file or a folder of outcomes (see docs/formats.md)"
+OUTCOMES = "a file of outcomes (see docs/flat-file.md and docs/formats.md)"
 
 
 class Command(ServiceCommand):
     help = (
         "Load outcomes into a benchmark, which is made if it is new: flat files (CSV, CSV.gz, NDJSON or "
-        "Parquet; see docs/flat-file.md), or the results of other projects, as files or folders (see "
-        "docs/formats.md). All rows are stored or none; rows that are stored already are skipped."
+        "Parquet; see docs/flat-file.md), tables of your own (.xlsx, CSV), or the results of other "
+        "projects, as files or folders (see docs/formats.md). All rows are stored or none; rows that are "
+        "stored already are skipped."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -67,6 +76,7 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--subsets", type=Path, metavar="FILE", help="what `export --with-subsets` wrote beside the file"
         )
+        add_table_options(parser)
 
     def handle(
         self,
@@ -82,7 +92,8 @@ class Command(ServiceCommand):
     ) -> None:
         stated = Stated(**{name: options.get(name) for name in (*NAMED, *STATED)})
         with refusals_as_errors():
-            found = read_all(files, name=format, stated=stated, slug=benchmark, only=only)
+            table = table_options(options, benchmark=benchmark)
+            found = read_all(files, name=format, stated=stated, slug=benchmark, only=only, table=table)
             flat = {one.called: one.flat for one in found} if len(found) > 1 else found[0].flat
             if subsets:
                 report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
@@ -95,18 +106,25 @@ class Command(ServiceCommand):
             self.stdout.write(f"{told}Next: {PROGRAM} recompute {benchmark}")
 
 
-def read(file: Path, *, only: str | None = None) -> FlatFile:
-    expected = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
-    with reading(file, expected), progress_bar(f"Reading {file.name}") as progress:
-        return read_file(file, as_of=timezone.now(), progress=progress, only=only)
+def read(file: Path, *, only: str | None = None, table: TableOptions = AS_FOUND) -> tuple[FlatFile, str]:
+    """Read a file of outcomes; the sentence says how, of a table of people."""
+    with reading(file, OUTCOMES), progress_bar(f"Reading {file.name}") as progress:
+        return read_outcomes(file, as_of=timezone.now(), progress=progress, only=only, table=table)
 
 
 def read_all(
-    files: Sequence[Path], *, name: str | None, stated: Stated, slug: str, only: str | None
+    files: Sequence[Path],
+    *,
+    name: str | None,
+    stated: Stated,
+    slug: str,
+    only: str | None,
+    table: TableOptions,
 ) -> list[Imported]:
     """Read files and folders of any format: flat ones one by one, all of another as if in one folder."""
     check_slug(slug)
     paths, refusals, found = list(dict.fromkeys(files)), list[Faulty | CommandError](), list[Imported]()
+    name = name or (FLAT if table.said else None)
     for group in _groups(paths, name, refusals):
         first = group[0]
         reads = reading(first.root, EXPECTED, folders=True)
@@ -121,6 +139,7 @@ def read_all(
                     as_of=timezone.now(),
                     progress=progress,
                     only=only,
+                    table=table,
                 )
             )
     if refusals:
@@ -185,11 +204,9 @@ def _tasks(slug: str) -> list[str]:
 
 
 def read_as(imported: Imported) -> str:
-    """Say what files were taken for, and what their reader has to tell; of a flat file nothing."""
-    if imported.format == "flat":
-        return ""
-    head = f"Read as {imported.format}: {imported.called}."
-    return "".join(f"{line}\n" for line in (head, *imported.notes))
+    """Say what files were taken for, and what their reader has to tell; of tables how they were read."""
+    head = [] if imported.format == FLAT else [f"Read as {imported.format}: {imported.called}."]
+    return "".join(f"{line}\n" for line in (*head, *imported.notes))
 
 
 def store(

@@ -8,9 +8,10 @@ from typing import Any
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.replaying import replay, store_replay
-from leaderboard.studies.answers import as_text, printed, replay_figures
-from leaderboard.terminal.arguments import USAGE, check_slug
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.operations.replaying import Replayed, replay
+from leaderboard.studies.answers import as_text, replay_figures, words
+from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import read
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -24,13 +25,14 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="whose rules are replayed")
-        parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="a flat file of full runs")
+        parser.add_argument("benchmark", metavar="SLUG", help="whose rules are tried; need not exist")
+        parser.add_argument("file", type=Path, help="full runs with dates: a flat file or a table")
         parser.add_argument("--only", metavar="NAME", help="the benchmark to read, of a file of several")
         parser.add_argument(
             "--store", metavar="NEW-SLUG", help="store what came of it as a benchmark, with its board"
         )
-        parser.add_argument("--json", action="store_true", help="print figures and verdict as one object")
+        parser.add_argument("--json", action="store_true", help="print the report as one object")
+        add_table_options(parser)
 
     def handle(
         self, *, benchmark: str, file: Path | None, only: str | None, store: str | None, **options: Any
@@ -43,7 +45,8 @@ class Command(ServiceCommand):
             raise CommandError("--store replays what is stored: load FILE first.", returncode=USAGE)
         board = None
         with refusals_as_errors():
-            flat = read(file, only=only)
+            flat, note = read(file, only=only, table=table_options(options))
+            self.stderr.write(note, ending="\n" if note else "")
             with progress_bar("Replaying") as progress:
                 done = replay(
                     flat=flat,

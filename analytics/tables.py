@@ -1,0 +1,490 @@
+"""Tables as people keep them, read by pandas: workbooks, other separators and encodings, wide tables, words.
+
+Model
+-----
+A long table has a row for each trial and names its agent, task and outcome in columns; of a wide one agent or
+task is a column and the other the heads of the rest. The first row that names them is the header; what stands
+above it is a title. Outcomes may be percentages and words, dates the day numbers of Excel. All else obeys the
+rules of the flat file, at the door of data frames (`from_arrow`).
+
+Not done here
+-------------
+What can be meant in two ways is not guessed: it is refused, with the option that says which is meant.
+"""
+
+import argparse
+import csv
+import io
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.flat_file import (
+    ALIASES,
+    FILE,
+    KNOWN,
+    REQUIRED,
+    Fault,
+    FlatFile,
+    FlatFileError,
+    excerpt,
+    from_arrow,
+)
+from analytics.flat_file.columns import LABELS, MEASURED, aliases_in
+from analytics.flat_file.faults import quoted, refuse
+from analytics.flat_file.limits import Limits
+from analytics.flat_file.reading import NDJSON_NAMES
+from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
+from analytics.flat_file.table import RowNumbers
+from analytics.flat_file.texts import text_of
+from analytics.flat_file.values import TRUTH
+from analytics.frames import FrameRefused, pandas_there
+from analytics.programs import use_pandas
+from analytics.workbooks import OLE, ZIP, bounded
+
+NOT_STATED = "not stated"  # as files say of a scaffold or a model
+SEPARATORS = ("\t", ";", "|", ",")
+N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
+ALSO = dict.fromkeys(("system", "submission"), "agent")
+ALSO |= dict.fromkeys(("instance", "instance_id", "problem", "question"), "task")
+PASSED = ("1", "true", "pass", "passed", "yes", "✓", "✔", "☑", "✅")
+FAILED = ("0", "false", "fail", "failed", "no", "✗", "✘", "☒", "❌")
+WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
+SUMS = ("total", "sum", "mean", "average", "overall", "rank", "score", "accuracy", "resolved", "passed")
+PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
+COMMA = re.compile(r"[0-9]+,[0-9]+")
+COUNTED = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")  # 57.3, of a hundred
+DAY = re.compile(r"([3-7][0-9]{4})(?:\.[0-9]+)?")  # as Excel counts: from 1982 to 2119
+NEEDS = "is a workbook, which needs python-calamine: pip install 'bandstand[frames]'"
+MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of byte order
+OF_AGENT = ("scaffold", "model", "submitted_at")
+DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+")  # what Excel makes of a name such as 4-5
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is to be read, as far as somebody said.
+
+    Attributes
+    ----------
+    columns : mapping of str to str
+        Known column → its head in the table.
+    sheet : str or None
+    wide : bool or None
+        Whether agents or tasks stand in the heads; None: recognised.
+    blank : {"fail", "missing"} or None
+        What a blank outcome is; None: missing in a table that says what failed.
+    benchmark : str or None
+        Its name where the table has none; the file's where None.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    sheet: str | None = None
+    wide: bool | None = None
+    blank: str | None = None
+    benchmark: str | None = None
+
+    @property
+    def said(self) -> bool:
+        """Whether anybody said how to read it."""
+        return self != TableOptions(benchmark=self.benchmark)
+
+
+AS_FOUND = TableOptions()
+
+
+def add_table_options(parser: Any) -> None:
+    """Add the options from which `table_options` makes a `TableOptions`."""
+    group = parser.add_argument_group("a table of your own (docs/formats.md)")
+    column = "which column is meant, as outcome=resolved; repeat it for others"
+    group.add_argument("--column", action="append", type=_column, metavar="KNOWN=HEAD", help=column)
+    group.add_argument("--sheet", metavar="NAME", help="the sheet of a workbook (the one with outcomes)")
+    shape = group.add_mutually_exclusive_group()
+    wide = "a row is an agent and a column a task, or the other way round"
+    shape.add_argument("--wide", action="store_const", const=True, dest="wide", help=wide)
+    long = "a row is a trial; a flat file may then have percentages and words, too"
+    shape.add_argument("--long", action="store_const", const=False, dest="wide", help=long)
+    blank = "what a blank outcome is (missing, where the table says what failed)"
+    group.add_argument("--blank", choices=("fail", "missing"), help=blank)
+
+
+def _column(text: str) -> tuple[str, str]:
+    known, equals, theirs = text.partition("=")
+    if not equals or known not in KNOWN:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KNOWN=HEAD with one of {', '.join(KNOWN)}")
+    return known, _clean(theirs)
+
+
+def table_options(options: Mapping[str, Any], benchmark: str | None = None) -> TableOptions:
+    """Collect what the options said."""
+    said = {name: options.get(name) for name in ("sheet", "wide", "blank")}
+    return TableOptions(dict(options.get("column") or ()), **said, benchmark=benchmark)
+
+
+def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
+    """Tell whether a file is to be read as a table of people; flat files are not, however large."""
+    if options.said:
+        return True
+    first = head(path) if path.is_file() else b""
+    if first.startswith((ZIP, OLE, PARQUET)):
+        return first.startswith(OLE) or (b"xl/" in first and not first.startswith(PARQUET))
+    if wide_encoding(first):
+        return True
+    plain = first.decode("utf-8-sig", "replace").lstrip()
+    if not plain or plain[0] in "{[" or "\0" in plain or path.name.lower().endswith(NDJSON_NAMES):
+        return False
+    heads = next(csv.reader([plain.splitlines()[0]]))
+    return not {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """Texts in rows and columns, "" where nothing stands."""
+
+    called: str
+    cells: Any
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A table with a row for each trial: `frame` by known column or else by head, `rows` of the sheet.
+
+    `heads`: known column → its head; `header`: its row; `spread`: what the heads of a wide table are.
+    """
+
+    frame: Any
+    rows: RowNumbers
+    heads: Mapping[str, str]
+    header: int
+    spread: str | None = None
+
+
+def read_table(
+    path: Path,
+    options: TableOptions = AS_FOUND,
+    *,
+    as_of: datetime,
+    only: str | None = None,
+    limits: Limits = FILE,
+    called: str | None = None,
+    out: Path | None = None,
+) -> tuple[FlatFile, str]:
+    """Read and check a table; write it to `out` as a flat file (Parquet), where that is given.
+
+    Returns
+    -------
+    tuple of FlatFile and str
+        In the order of the table, row by row; and a sentence that says how it was read.
+
+    Raises
+    ------
+    FrameRefused
+        Without pandas.
+    FlatFileError
+        With every fault at once, each by sheet, row, column, value and rule.
+    OSError
+    """
+    sheet, found = _chosen(_sheets(path, options, limits, called or path.name), options)
+    with _named(sheet):
+        kept, rows, n_blank = _read(found, options.blank)
+        absent = {"benchmark": options.benchmark or _clean(path.name.partition(".")[0]) or "table"}
+        absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
+        absent = {column: text for column, text in absent.items() if column not in kept}
+        limits.check_rows(len(rows))
+        columns = pa.table({name: pa.array(kept[name].tolist(), pa.string()) for name in kept})
+        try:
+            flat = from_arrow(columns, constants=absent, as_of=as_of, rows=rows, only=only)
+        except FlatFileError as error:
+            faults = list(dict.fromkeys(_placed(error.faults, found)))
+            raise FlatFileError(faults, error.n_faults - len(error.faults) + len(faults)) from None
+    if out is not None:
+        from pyarrow import parquet
+
+        for name, text in absent.items():
+            columns = columns.append_column(name, pa.repeat(text, len(rows)))
+        parquet.write_table(columns, out)
+    return flat, _note(sheet, found, n_blank)
+
+
+@contextmanager
+def _named(sheet: _Sheet) -> Iterator[None]:
+    """Let a refusal name the file, and its sheet."""
+    try:
+        yield
+    except FlatFileError as error:
+        raise FlatFileError(error.faults, error.n_faults, sheet.called) from None
+
+
+# ------------------------------------------------------------------------------------------------- the cells
+
+
+def _sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> list[_Sheet]:
+    """Read the one sheet that is named, or all."""
+    use_pandas()
+    pandas, first = pandas_there(), head(path)
+    with _named(_Sheet(called, None)):
+        if first.startswith(OLE):
+            raise refuse("the workbook is of before 2007 or has a password; save it as .xlsx without one")
+        if not first.startswith(ZIP):
+            return [_Sheet(called, _delimited(_text(path, first, limits)))]
+        workbook = bounded(path, limits)
+        try:
+            from python_calamine import CalamineError
+        except ImportError:
+            raise FrameRefused(f"{called} {NEEDS}", code="calamine_missing") from None
+        whole = {"sheet_name": None, "header": None, "dtype": object, "na_filter": False}
+        try:
+            read = pandas.read_excel(workbook, engine="calamine", **whole)
+        except CalamineError as error:
+            raise refuse(f"the workbook is damaged ({_clean(str(error))})") from None
+        if options.sheet is not None and options.sheet not in read:
+            raise refuse(f"there is no sheet {options.sheet!r}; there are {', '.join(map(repr, read))}")
+    names = list(read) if options.sheet is None else [options.sheet]
+    return [_Sheet(f'{called}, sheet "{name}"', read[name].map(_cell)) for name in names]
+
+
+def _cell(value: object) -> str:
+    text = str(value) if isinstance(value, time | timedelta) else text_of(value)
+    return _clean(text if isinstance(text, str) else str(value))
+
+
+def _clean(text: str) -> str:
+    """Take off white space at both ends, and leave one space between words."""
+    return " ".join(text.split())
+
+
+def _text(path: Path, first: bytes, limits: Limits) -> str:
+    """Read a text in UTF-8, compressed or not, or in UTF-16 or UTF-32."""
+    source: Any = path
+    if wide := wide_encoding(first):
+        limits.check_bytes(path.stat().st_size)
+        order = "" if first.startswith(MARKS) else "-BE" if first[0] == 0 else "-LE"
+        source = io.BytesIO(path.read_bytes().decode(wide + order, "replace").encode())
+    with opened(source) as file:
+        text = Text(file, limits)
+        text.head()
+        return b"".join(text.blocks()).decode()
+
+
+def _delimited(text: str) -> Any:
+    """Cut text into cells by the mark that gives its first rows most."""
+    pandas, lines = pandas_there(), io.StringIO(text, newline="")
+    cut = {}
+    for mark in SEPARATORS:
+        lines.seek(0)
+        cut[mark] = sorted(len(row) for row in islice(csv.reader(lines, delimiter=mark), N_LOOKED) if row)
+    mark = max(SEPARATORS, key=lambda mark: cut[mark][len(cut[mark]) // 2])
+    lines.seek(0)
+    shape = {"header": None, "names": range(cut[mark][-1]), "index_col": False, "skip_blank_lines": False}
+    try:
+        cells = pandas.read_csv(lines, sep=mark, dtype=str, na_filter=False, **shape)
+    except pandas.errors.ParserError as error:
+        raise refuse(f"the table is uneven ({_clean(str(error))})") from None
+    return cells.map(_clean)
+
+
+# ------------------------------------------------------------------------------------------------ its shape
+
+
+def _chosen(sheets: Sequence[_Sheet], options: TableOptions) -> tuple[_Sheet, _Found]:
+    """Find the one sheet that holds outcomes; where none does, say why of the largest."""
+    found, refused = [], []
+    for sheet in sheets:
+        try:
+            with _named(sheet):
+                found.append((sheet, _shaped(sheet.cells, options)))
+        except FlatFileError as error:
+            refused.append((sheet.cells.size, error))
+    if len(found) > 1:
+        names = [sheet.called for sheet, _ in found]
+        raise refuse(f"these all look like outcomes: {'; '.join(names)}; say which: --sheet NAME")
+    if not found:
+        raise max(refused, key=itemgetter(0))[1]
+    return found[0]
+
+
+def _shaped(cells: Any, options: TableOptions) -> _Found:
+    """Find the header and what its columns are, and put a wide table into rows."""
+    place, known = _header(cells, options.columns)
+    body = cells.iloc[place + 1 :]
+    body = body[(body != "").any(axis=1)]
+    heads = {i: text for i, text in cells.iloc[place].items() if text or (body[i] != "").any()}
+    if options.wide if options.wide is not None else len(known.keys() & {"agent", "task"}) < 2:
+        return _wide(body, heads, known, place + 1)
+    for name in ("agent", "task", "outcome"):
+        if name not in known:
+            raise FlatFileError((Fault(None, name, None, f"no column is called so; {_which(heads, name)}"),))
+    names = heads | {i: name for name, i in known.items() if name != "agent" or i != known.get("model")}
+    _check_repeated(list(names.values()))
+    frame = body.rename(columns=names)[[name for name in names.values() if name]]
+    if known["agent"] == known.get("model"):
+        frame["agent"] = frame["model"]
+    return _Found(frame, body.index.to_numpy() + 1, {name: heads[i] for name, i in known.items()}, place + 1)
+
+
+def _header(cells: Any, said: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+    """Find the first broad row that names an agent or a task; a model is an agent where none is named."""
+    looked = cells.iloc[:N_LOOKED]
+    n_filled = (looked != "").sum(axis=1)
+    broad = [i for i, n in n_filled.items() if n >= max(2, n_filled.max() / 2)]
+    if not broad:
+        raise refuse("there is no table: no two cells stand side by side")
+    for is_agent in (False, True):
+        for i in broad:
+            known = _known(list(looked.iloc[i]), said)
+            if is_agent and "model" in known:
+                known["agent"] = known["model"]
+            if known.keys() & {"agent", "task"}:
+                return i, known
+    heads = dict(looked.iloc[broad[0]])
+    for name, theirs in said.items():
+        if theirs not in heads.values():
+            raise refuse(f"no column is called {theirs!r}; {_which(heads, name)}")
+    raise refuse(f"no column is called agent or task; {_which(heads, 'agent')}, or --column task=HEAD")
+
+
+def _known(heads: Sequence[str], said: Mapping[str, str]) -> dict[str, int]:
+    """Find the place of each known column: as it was said, by its name, or by another name."""
+    if not set(said.values()) <= set(heads):
+        return {}
+    found = {name: heads.index(theirs) for name, theirs in said.items()}
+    for also in (dict.fromkeys(KNOWN), {**ALIASES, **ALSO}):
+        for i, text in enumerate(heads):
+            name = also.get(_plain(text), "") or _plain(text)
+            if name in KNOWN and _plain(text) in also and name not in found and i not in found.values():
+                found[name] = i
+    return found
+
+
+def _plain(text: str) -> str:
+    return "_".join(text.lower().split())
+
+
+def _which(heads: Mapping[int, str], name: str) -> str:
+    listed = ", ".join(map(quoted, islice(heads.values(), N_NAMED))) + ", …" * (len(heads) > N_NAMED)
+    return (
+        f"there are {listed}; say which is meant: --column {name}=HEAD (--column {name}= where it is empty)"
+    )
+
+
+def _check_repeated(names: Sequence[str]) -> None:
+    counted = Counter(names).items()
+    if faults := [
+        Fault(None, name, None, f"{n} columns have this name") for name, n in counted if name and n > 1
+    ]:
+        raise FlatFileError(faults)
+
+
+def _wide(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int) -> _Found:
+    """Put a wide table into rows: one for each cell, row by row."""
+    key = min(("agent", "task"), key=lambda name: known.get(name, len(heads)))
+    spread, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
+    beside = set(KNOWN) - {"outcome", *MEASURED, *LABELS, spread, *others}
+    fixed = {name: i for name, i in known.items() if name in beside}
+    under = {i: text for i, text in heads.items() if i not in fixed.values()}
+    wrong = [
+        text or "" for i, text in under.items() if not text or i in known.values() or _plain(text) in SUMS
+    ]
+    wrong += [text for text in body[known[key]] if _plain(text) in SUMS]
+    if wrong:
+        rule = f"is no {spread} or {key}, though it stands among them; delete it"
+        raise FlatFileError([Fault(None, text or "a column without a head", None, rule) for text in wrong])
+    if not under:
+        raise refuse(f"there is no column of outcomes; {_which(heads, 'outcome')}")
+    _check_repeated(list(under.values()))
+    n, k = len(body), len(under)
+    frame = (
+        body[[]]
+        .loc[body.index.repeat(k)]
+        .assign(
+            **{name: body[i].repeat(k) for name, i in fixed.items()},
+            **{spread: np.tile(np.array(list(under.values()), dtype=object), n)},
+            outcome=body[list(under)].to_numpy().ravel(),
+        )
+    )
+    return _Found(frame, frame.index.to_numpy() + 1, {n: heads[i] for n, i in fixed.items()}, header, spread)
+
+
+# ----------------------------------------------------------------------------------------------- its values
+
+
+def _read(found: _Found, blank_is: str | None) -> tuple[Any, RowNumbers, int]:
+    """Read words, percentages and day numbers, and settle what blank is; tell how many are missing."""
+    frame = found.frame.assign(outcome=found.frame["outcome"].map(_outcome))
+    if "submitted_at" in frame:
+        frame["submitted_at"] = frame["submitted_at"].map(_date)
+    is_date = frame["agent"].str.fullmatch(DATED) | frame["task"].str.fullmatch(DATED)
+    if is_date.any():
+        rule = "the spreadsheet made a date of a name in this row; format it as text and type it again"
+        raise FlatFileError([Fault(int(row), None, None, rule) for row in np.unique(found.rows[is_date])])
+    failed = frame["valid"].map(TRUTH.get).eq(False) if "valid" in frame else False
+    blank = frame["outcome"].eq("") & ~failed
+    if blank_is is None and blank.any() and frame["outcome"][~blank].eq("1").all():
+        rule = f"{blank.sum():,} outcomes are blank and all others passed; say what blank is"
+        raise refuse(f"{rule}: --blank fail or --blank missing")
+    if blank_is == "fail":
+        frame.loc[blank, "outcome"] = "0"
+        return frame, found.rows, 0
+    return frame[~blank], found.rows[~blank], int(blank.sum())
+
+
+def _outcome(text: str) -> str:
+    """Read an outcome; what is none stays as it is, to be refused."""
+    word = text.lower().replace("\ufe0f", "")
+    if percent := PERCENT.fullmatch(text):
+        share = Decimal(percent[1].replace(",", ".")) / 100
+        return f"{share:f}" if share <= 1 else text
+    return WORDS.get(word) or (text.replace(",", ".") if COMMA.fullmatch(text) else text)
+
+
+def _date(text: str) -> str:
+    day = DAY.fullmatch(text)
+    return (date(1899, 12, 30) + timedelta(days=int(day[1]))).isoformat() if day else text
+
+
+# -------------------------------------------------------------------------------------------- what is said
+
+
+def _placed(faults: Sequence[Fault], found: _Found) -> Iterator[Fault]:
+    """Name the row and head of the table in each fault; of a wide one, the head that the cell is under."""
+    under = defaultdict[tuple[int, str], list[str]](list)
+    if found.spread:
+        wrong = {(fault.row, fault.value) for fault in faults if fault.field == "outcome"}
+        cells = zip(
+            found.rows.tolist(), found.frame["outcome"].map(excerpt), found.frame[found.spread], strict=True
+        )
+        for row, text, under_head in cells:
+            if (row, text) in wrong:
+                under[row, text].append(under_head)
+    for fault in faults:
+        place = {"field": found.heads.get(fault.field or "", fault.field)}
+        if under and fault.field == "outcome" and fault.row:
+            place["field"] = under[fault.row, fault.value or ""].pop(0)
+        elif fault.field == found.spread is not None:
+            place |= {"row": found.header, "field": None}
+        sign = fault.field == "outcome" and COUNTED.fullmatch(fault.value or "")
+        hint = f"; a percentage has its sign: {fault.value}%" if sign else ""
+        yield replace(fault, **place, rule=f"{fault.rule}{hint}")
+
+
+def _note(sheet: _Sheet, found: _Found, n_blank: int) -> str:
+    """Say how a table was read."""
+    key = "agent" if found.spread == "task" else "task"
+    wide = f"a wide table, a row for each {key} and a column for each {found.spread}"
+    told = [
+        f"Read {sheet.called} as {wide if found.spread else 'a long table'}, header in row {found.header}"
+    ]
+    told += [f"{quoted(text)} as {name}" for name, text in found.heads.items() if _plain(text) != name]
+    told += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
+    return "; ".join(told) + "."

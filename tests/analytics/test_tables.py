@@ -1,0 +1,514 @@
+"""Tables as people bring them, made from SWE-bench Verified: its outcomes, or a line that says why not."""
+
+import gzip
+import io
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from openpyxl.styles import Font
+
+from analytics import workbooks
+from analytics.flat_file import FlatFileError, Limits, read
+from analytics.tables import TableOptions, is_table, read_table
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = "demo/swebench_verified.csv.gz"
+AS_OF = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def source(real_data):
+    return pd.read_csv(real_data / SOURCE, dtype=str, keep_default_na=False)
+
+
+@pytest.fixture(scope="module")
+def few(source):
+    """Six agents on eight tasks, of both outcomes in each row and column."""
+    agents = list(dict.fromkeys(source["agent"]))[::10]
+    rows = source[source["agent"].isin(agents)]
+    mixed = rows.astype({"outcome": int}).groupby("task")["outcome"].agg(["min", "max"])
+    tasks = list(mixed[mixed["min"] < mixed["max"]].index[:8])
+    return rows[rows["task"].isin(tasks)].reset_index(drop=True)
+
+
+def grid(rows, index="agent", columns="task"):
+    return rows.pivot(index=index, columns=columns, values="outcome").reset_index()
+
+
+def outcomes_of(flat):
+    names = zip(flat.agent, flat.task, flat.outcome, strict=True)
+    return {(flat.agents[i], flat.tasks[j]): float(y) for i, j, y in names}
+
+
+def in_rows(frame):
+    return {(a, t): float(y) for a, t, y in zip(frame["agent"], frame["task"], frame["outcome"], strict=True)}
+
+
+def sheet_of(path, rows, *, name="Sheet", other=None, change=None):
+    """A workbook with the rows; `change` is called with the sheet, `other` are rows of a sheet before it."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    if other is not None:
+        sheet.title = "Notes"
+        for row in other:
+            sheet.append(row)
+        sheet = book.create_sheet()
+    sheet.title = name
+    for row in rows:
+        sheet.append(list(row))
+    if change:
+        change(sheet)
+    book.save(path)
+    return path
+
+
+def table(frame, words=None):
+    """Head and rows of a frame; outcomes as numbers, or by words."""
+    words = words or {"0": 0, "1": 1}
+    return [
+        list(frame.columns),
+        *([words.get(cell, cell) for cell in row] for row in frame.to_numpy().tolist()),
+    ]
+
+
+def written(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def dated(path, few):
+    """Dates as day numbers, one of them formatted as a date."""
+    rows = few[["agent", "task", "submitted_at", "outcome"]].to_numpy().tolist()
+    day = {text: (date.fromisoformat(text) - date(1899, 12, 30)).days for text in set(few["submitted_at"])}
+    put = [[a, t, day[d], int(y)] for a, t, d, y in rows]
+    put[0][2] = date.fromisoformat(rows[0][2])
+    return sheet_of(path, [["agent", "task", "submitted_at", "outcome"], *put])
+
+
+def titled(path, few):
+    def merge(sheet):
+        sheet.insert_rows(1, 3)
+        sheet["A1"] = "SWE-bench Verified, model results of January"
+        sheet["A2"], sheet["D2"] = "all agents", "one trial"
+        sheet.merge_cells("A1:D1")
+        sheet["Z400"].font = Font(bold=True)
+
+    return sheet_of(path, table(grid(few)), change=merge)
+
+
+def numbered(few):
+    """Agents called 4.5, 4.10 and so on."""
+    agents = list(dict.fromkeys(few["agent"]))
+    names = dict(zip(agents, ["4.5", "4.10", "4", "3.5", "007", "1e3"], strict=True))
+    return few.assign(agent=few["agent"].map(names))
+
+
+TICKS = {"0": "", "1": "✓"}
+CROSSES = {"0": "✗", "1": "✔️"}
+WORDS = {"0": "FAIL", "1": "Pass"}
+LONG = ["agent", "task", "outcome"]
+
+# Each makes a file from the few rows, and says with which options it is read.
+READ = {
+    "three columns": lambda few, path: (written(path("a.csv"), few[LONG].to_csv(index=False)), {}),
+    "three columns, gzipped": lambda few, path: (zipped(path("a.csv.gz"), few[LONG].to_csv(index=False)), {}),
+    "words for heads": lambda few, path: (
+        written(path("a.csv"), few[LONG].rename(columns=str.title).to_csv(index=False)),
+        {},
+    ),
+    "another name for the outcome": lambda few, path: (
+        written(path("a.csv"), few[LONG].rename(columns={"outcome": "resolved?"}).to_csv(index=False)),
+        {"columns": {"outcome": "resolved?"}},
+    ),
+    "model, instance_id, score": lambda few, path: (
+        written(path("a.csv"), few[LONG].set_axis(["Model", "instance_id", "score"], axis=1).to_csv()),
+        {},
+    ),
+    "semicolons and a mark of byte order": lambda few, path: (
+        written(path("a.csv"), few[LONG].to_csv(index=False, sep=";"), "utf-8-sig"),
+        {},
+    ),
+    "semicolons and decimal commas": lambda few, path: (
+        written(path("a.csv"), few[LONG].replace({"outcome": {"1": "1,0", "0": "0,0"}}).to_csv(sep=";")),
+        {},
+    ),
+    "tabs": lambda few, path: (written(path("a.tsv"), few.to_csv(index=False, sep="\t")), {}),
+    "UTF-16": lambda few, path: (written(path("a.csv"), few.to_csv(index=False, sep="\t"), "utf-16"), {}),
+    "UTF-16 without a mark": lambda few, path: (
+        written(path("a.csv"), few.to_csv(index=False), "utf-16-be"),
+        {},
+    ),
+    "a flat file with words": lambda few, path: (
+        written(path("a.csv"), few.replace({"outcome": WORDS}).to_csv(index=False)),
+        {"wide": False},
+    ),
+    "wide": lambda few, path: (written(path("a.csv"), grid(few).to_csv(index=False)), {}),
+    "transposed": lambda few, path: (
+        written(path("a.csv"), grid(few, "task", "agent").to_csv(index=False)),
+        {},
+    ),
+    "an empty corner": lambda few, path: (
+        written(path("a.csv"), grid(few).rename(columns={"agent": ""}).to_csv(index=False)),
+        {"columns": {"agent": ""}},
+    ),
+    "a workbook": lambda few, path: (sheet_of(path("a.xlsx"), table(few)), {}),
+    "percentages": lambda few, path: (
+        sheet_of(path("a.xlsx"), table(grid(few), {"0": "0%", "1": "100 %"})),
+        {},
+    ),
+    "truths": lambda few, path: (sheet_of(path("a.xlsx"), table(grid(few), {"0": False, "1": True})), {}),
+    "words": lambda few, path: (sheet_of(path("a.xlsx"), table(grid(few), WORDS)), {}),
+    "ticks and crosses": lambda few, path: (sheet_of(path("a.xlsx"), table(grid(few), CROSSES)), {}),
+    "ticks and blanks": lambda few, path: (
+        sheet_of(path("a.xlsx"), table(grid(few, "task", "agent"), TICKS)),
+        {"blank": "fail"},
+    ),
+    "merged titles": lambda few, path: (titled(path("a.xlsx"), few), {}),
+    "dates as numbers of Excel": lambda few, path: (dated(path("a.xlsx"), few), {}),
+    "two sheets, one of notes": lambda few, path: (
+        sheet_of(path("a.xlsx"), table(grid(few)), other=[["Made", "by hand"], ["on", "a Monday"]]),
+        {},
+    ),
+    "two sheets, one named": lambda few, path: (
+        sheet_of(path("a.xlsx"), table(grid(few)), name="Verified", other=[["agent", "x"], ["A", 1]]),
+        {"sheet": "Verified"},
+    ),
+}
+
+
+def zipped(path, text):
+    path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_table_of_people_has_the_outcomes_of_the_file(few, tmp_path, name):
+    path, options = READ[name](few, tmp_path.joinpath)
+    options = TableOptions(**options)
+    assert is_table(path, options)
+    flat, note = read_table(path, options, as_of=AS_OF)
+    assert outcomes_of(flat) == in_rows(few)
+    assert flat.n_rows == len(few) == 48
+    assert note.startswith(f"Read {path.name}")
+
+
+def test_the_whole_file_as_a_wide_workbook(source, tmp_path):
+    path = sheet_of(tmp_path / "all.xlsx", table(grid(source)))
+    flat, note = read_table(path, as_of=AS_OF)
+    assert outcomes_of(flat) == in_rows(source)
+    assert (len(flat.agents), len(flat.tasks)) == (57, 500)
+    shape = "a wide table, a row for each agent and a column for each task"
+    assert note == f'Read all.xlsx, sheet "Sheet" as {shape}, header in row 1.'
+
+
+def test_dates_categories_and_models_come_along(source, few, tmp_path):
+    path = dated(tmp_path / "a.xlsx", few)
+    days = read_table(path, as_of=AS_OF)[0].submitted_at.astype("datetime64[D]").astype(str)
+    assert days.tolist() == few["submitted_at"].tolist()
+    about = few.drop_duplicates("agent").set_index("agent")[["scaffold", "model", "submitted_at"]]
+    path = sheet_of(tmp_path / "b.xlsx", table(grid(few).join(about, on="agent")))
+    flat, _ = read_table(path, as_of=AS_OF)
+    assert outcomes_of(flat) == in_rows(few)
+    assert dict(zip(flat.agents, flat.models, strict=True)) == about["model"].to_dict()
+    whole = grid(few, "task", "agent").merge(few.drop_duplicates("task")[["task", "category"]])
+    flat, _ = read_table(sheet_of(tmp_path / "c.xlsx", table(whole)), as_of=AS_OF)
+    assert dict(zip(flat.tasks, flat.categories, strict=True)) == dict(
+        zip(few["task"], few["category"], strict=True)
+    )
+    assert (set(flat.scaffolds), flat.benchmark) == ({"not stated"}, "c")
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_names_that_are_numbers_stay_as_typed(few, tmp_path, transposed):
+    rows = numbered(few)
+    whole = grid(rows, *(("task", "agent") if transposed else ("agent", "task")))
+    flat, _ = read_table(written(tmp_path / "a.csv", whole.to_csv(index=False)), as_of=AS_OF)
+    assert outcomes_of(flat) == in_rows(rows)
+    typed = {"4.5": 4.5, "4": 4, "3.5": 3.5}  # a cell of numbers; the others a person formats as text
+    rows = [[typed.get(cell, cell) for cell in row] for row in table(whole)]
+    flat, _ = read_table(sheet_of(tmp_path / "a.xlsx", rows), as_of=AS_OF)
+    assert outcomes_of(flat) == in_rows(numbered(few))
+
+
+def test_blank_is_missing_where_the_table_says_what_failed(few, tmp_path):
+    whole = grid(few)
+    gone = (whole["agent"][2], whole.columns[4])
+    whole.loc[2, gone[1]] = ""
+    path = written(tmp_path / "a.csv", whole.to_csv(index=False))
+    flat, note = read_table(path, as_of=AS_OF)
+    assert outcomes_of(flat) == {pair: y for pair, y in in_rows(few).items() if pair != gone}
+    assert "blank outcomes, missing: 1" in note
+    flat, note = read_table(path, TableOptions(blank="fail"), as_of=AS_OF)
+    assert outcomes_of(flat) == in_rows(few) | {gone: 0.0}
+    assert "blank" not in note
+
+
+def test_trials_and_failures_of_the_harness_in_a_long_table(tmp_path):
+    text = "agent;task;trial;outcome;valid\nA;x;1;25 %;\nA;x;2;;0\nA;y;1;0,5;1\n"
+    flat, note = read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
+    np.testing.assert_array_equal(flat.outcome, [0.25, np.nan, 0.5])
+    assert (flat.trial.tolist(), flat.valid.tolist()) == ([1, 2, 1], [True, False, True])
+    assert "blank" not in note
+
+
+def test_one_benchmark_of_several(tmp_path):
+    path = written(tmp_path / "a.csv", "benchmark;agent;task;outcome\nB;A;x;1\nC;A;x;0\n")
+    assert outcomes_of(read_table(path, as_of=AS_OF, only="C")[0]) == {("A", "x"): 0.0}
+    assert "B" in refusal(path)
+
+
+# ---------------------------------------------------------------------------------------------- refused
+
+
+def refusal(path, limits=None, **options):
+    more = {"limits": limits} if limits else {}
+    with pytest.raises(FlatFileError) as refused:
+        read_table(path, TableOptions(**options), as_of=AS_OF, **more)
+    said = str(refused.value)
+    assert said.startswith(path.name)
+    assert "\n" not in said
+    return said
+
+
+def test_a_fault_names_sheet_row_column_value_and_rule(few, tmp_path):
+    def spoil(sheet):
+        sheet.insert_rows(1, 2)
+        sheet["A1"] = "Results"
+        sheet["C5"], sheet["D6"], sheet["E6"], sheet["F6"] = "maybe", 57.3, "maybe", "#N/A"
+
+    whole = grid(few)
+    path = sheet_of(tmp_path / "a.xlsx", table(whole), name="Verified", change=spoil)
+    with pytest.raises(FlatFileError) as refused:
+        read_table(path, as_of=AS_OF)
+    assert refused.value.name == 'a.xlsx, sheet "Verified"'
+    rule = "an outcome is a number from 0 to 1"
+    assert [(one.row, one.field, one.value) for one in refused.value.faults] == [
+        (5, whole.columns[2], "maybe"),
+        (6, whole.columns[3], "57.3"),
+        (6, whole.columns[4], "maybe"),
+        (6, whole.columns[5], "#N/A"),
+    ]
+    assert [one.rule for one in refused.value.faults] == [
+        rule, f"{rule}; a percentage has its sign: 57.3%", rule, rule
+    ]  # fmt: skip
+
+
+def test_rows_that_repeat_are_named_as_in_the_spreadsheet(few, tmp_path):
+    text = "a title\n\nagent;task;outcome\nA;x;1\n\nA;y;0\nA;x;0\na;z;1\n"
+    with pytest.raises(FlatFileError) as refused:
+        read_table(written(tmp_path / "a.csv", text), as_of=AS_OF)
+    first, second = map(str, refused.value.faults)
+    assert first.startswith("row 7: the row repeats row 4: ")
+    assert second.startswith('row 8, agent: "a" is not allowed; "A" in row 4 differs from it only in upper')
+
+
+REFUSED = {
+    "an empty corner": (
+        "a.csv",
+        ",x,y\nA,1,0\n",
+        "say which is meant: --column agent=HEAD (--column agent= where",
+    ),
+    "no outcome": (
+        "a.csv",
+        "agent;task;resolved\nA;x;1\n",
+        'outcome: no column is called so; there are "agent"',
+    ),
+    "no column": ("a.csv", "who;what\nA;x\n", "say which is meant: --column agent=HEAD"),
+    "a sum for a task": (
+        "a.csv",
+        "agent;x;Total\nA;1;0.5\n",
+        "Total: is no task or agent, though it stands among them; delete it",
+    ),
+    "a sum for an agent": (
+        "a.csv",
+        "agent;x;y\nA;1;0\nMean;1;0\n",
+        "Mean: is no task or agent",
+    ),
+    "costs": ("a.csv", "agent;x;cost_usd\nA;1;0.1\n", "cost_usd: is no task or agent"),
+    "a column without a head": ("a.csv", "agent;x;\nA;1;0\n", "a column without a head: is no task"),
+    "one task twice": ("a.csv", "agent;x;x\nA;1;0\n", "x: 2 columns have this name"),
+    "ticks and blanks": (
+        "a.csv",
+        "agent;x;y\nA;✓;\nB;;✓\n",
+        "2 outcomes are blank and all others passed; say what",
+    ),
+    "an uneven row": ("a.csv", "agent;task;outcome\nA;x;1\nB;x;1;2\n", "Expected 3 fields in line 3, saw 4"),
+    "a date with dots": (
+        "a.csv",
+        "agent;task;outcome;submitted_at\nA;x;1;04.03.2025\n",
+        'row 2, submitted_at: "04.03.2025" is not allowed; a date is 2024-04-30',
+    ),
+    "Windows-1252": ("a.csv", "agent;task;outcome\nÉ;x;1\n", "is not UTF-8; save the file as UTF-8"),
+    "nothing": ("a.csv", "\n\n", "there is no table"),
+    "blank lines and a word": ("a.csv", "\nhello\n", "there is no table"),
+    "an old workbook": ("a.xls", "\xd0\xcf\x11\xe0" + "\0" * 100, "save it as .xlsx"),
+    "a damaged workbook": ("a.xlsx", "PK\x03\x04" + "xl/" * 100, "the workbook is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_read_is_told_in_a_line(tmp_path, name):
+    file, text, said = REFUSED[name]
+    is_latin = file != "a.csv" or name == "Windows-1252"
+    assert said in refusal(written(tmp_path / file, text, "latin-1" if is_latin else "utf-8"))
+
+
+def test_sheets_are_named(few, tmp_path):
+    path = sheet_of(tmp_path / "a.xlsx", table(grid(few)), other=[["agent", "x"], ["A", 1]])
+    assert 'look like outcomes: a.xlsx, sheet "Notes"; a.xlsx, sheet "Sheet"; say which: --sheet' in refusal(
+        path
+    )
+    assert "there is no sheet 'No'; there are 'Notes', 'Sheet'" in refusal(path, sheet="No")
+    assert "no sheets" in refusal(written(tmp_path / "a.csv", "agent;x\nA;1\n"), sheet="No")
+
+
+def test_a_name_that_became_a_date_is_not_stored(tmp_path):
+    path = sheet_of(tmp_path / "a.xlsx", [["agent", "x", "y"], [date(2025, 5, 4), 1, 0]])
+    assert "row 2: the spreadsheet made a date of a name" in refusal(path)
+
+
+def test_formulas_need_values(tmp_path):
+    path = sheet_of(tmp_path / "a.xlsx", [["agent", "x", "y"], ["A", "=1+0", 0]])
+    assert "formulas without values; open the workbook in a spreadsheet and save it" in refusal(path)
+
+
+# ----------------------------------------------------------------------------------------------- bounds
+
+
+def changed(path, change):
+    """The workbook with the XML of its sheet changed."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = "xl/worksheets/sheet1.xml"
+    parts[name] = change(parts[name])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return path
+
+
+def bomb(path, n_blocks, stated=None):
+    """A workbook whose sheet grows to blocks of a MiB; its directory may state another number of bytes."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(b"<row/> \n" * (1 << 17)) + packer.flush(zlib.Z_FULL_FLUSH)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/sheet1.xml", packed * n_blocks + packer.flush())
+        info = archive.filelist[1]
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.file_size = min((n_blocks << 20) if stated is None else stated, 0xFFFFFFFE)
+    return path
+
+
+@pytest.mark.parametrize("stated", [None, 1000])
+def test_a_bomb_is_refused_before_it_goes_off(tmp_path, stated):
+    path = bomb(tmp_path / "bomb.xlsx", 4096, stated)
+    assert path.stat().st_size < 16 << 20
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        "from analytics.cli import main; sys.exit(main(['table', sys.argv[1]]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert ("once decompressed" if stated is None else "the workbook is damaged") in done.stderr
+
+
+def far(sheet):
+    sheet["XFD1048576"] = 1
+
+
+def test_what_reaches_too_far_is_refused(few, tmp_path):
+    path = sheet_of(tmp_path / "a.xlsx", table(grid(few)), change=far)
+    assert "reach over 17,179,869,184 cells, and at most 5,000,000 are read; delete" in refusal(path)
+    path = sheet_of(tmp_path / "b.xlsx", table(grid(few)))
+    unplaced = changed(path, lambda data: data.replace(b' r="B2"', b""))
+    assert "cells do not say where they stand" in refusal(unplaced)
+
+
+def test_many_cells_that_share_a_long_text_are_refused(tmp_path):
+    strings = "<sst>" + "".join(f"<si><t>{text}</t></si>" for text in ("agent", "x" * 4096)) + "</sst>"
+    cells = "".join(f'<c r="A{i}" t="s"><v>1</v></c>' for i in range(1, 200_000))
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/sharedStrings.xml", strings)
+        archive.writestr("xl/worksheets/sheet1.xml", f"<worksheet><sheetData>{cells}</sheetData></worksheet>")
+    assert "holds more than 536,870,912 bytes once decompressed" in refusal(path)
+
+
+def test_members_and_growth_are_bounded(few, tmp_path, monkeypatch):
+    path = sheet_of(tmp_path / "a.xlsx", table(grid(few)))
+    assert "holds more than 1,000 bytes" in refusal(path, Limits(1000, 1000, 1000, None, None))
+    assert "more than 10 rows" in refusal(path, Limits(1 << 20, 10, 1000, None, None))
+    grown = bomb(tmp_path / "b.xlsx", 256)
+    assert "grows more than 250-fold" in refusal(grown)
+    monkeypatch.setattr(workbooks, "MAX_MEMBERS", 3)
+    assert "more than 3 members" in refusal(path)
+
+
+# ------------------------------------------------------------------------------------ flat files, programs
+
+
+def test_flat_files_are_not_read_by_pandas(source, few, tmp_path, real_data):
+    assert not is_table(real_data / SOURCE)
+    assert not is_table(real_data / "hal_gaia.csv.gz")
+    for name, write in {
+        "a.csv": lambda path: few.rename(columns={"outcome": "score"}).to_csv(path, index=False),
+        "a.ndjson": lambda path: few.to_json(path, orient="records", lines=True),
+        "a.parquet": lambda path: few.to_parquet(path, index=False),
+        "empty.csv": lambda path: path.write_text(""),
+    }.items():
+        write(tmp_path / name)
+        assert not is_table(tmp_path / name)
+
+
+def test_a_table_becomes_a_flat_file(few, tmp_path):
+    path, out = sheet_of(tmp_path / "a.xlsx", table(grid(few), CROSSES)), tmp_path / "out.parquet"
+    read_table(path, as_of=AS_OF, out=out)
+    assert not is_table(out)
+    assert outcomes_of(read(out, as_of=AS_OF)) == in_rows(few)
+    assert read(io.BytesIO(out.read_bytes()), as_of=AS_OF).benchmark == "a"
+
+
+@pytest.mark.parametrize("program", ["selection", "analytics"])
+def test_programs_read_tables(few, tmp_path, program):
+    path = sheet_of(tmp_path / "a.xlsx", table(grid(few), TICKS))
+    command = [sys.executable, "-m", program, {"selection": "ranks", "analytics": "table"}[program], path]
+    done = subprocess.run([*command, "--blank", "fail"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 'Read a.xlsx, sheet "Sheet" as a wide table' in done.stderr + done.stdout
+    refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "--blank fail or --blank missing" in refused.stderr
+    odd = subprocess.run([*command, "--column", "x=y"], cwd=ROOT, capture_output=True, text=True)
+    assert (odd.returncode, odd.stderr.count("\n")) == (2, 1)
+    assert "'x=y' is not KNOWN=HEAD with one of benchmark, " in odd.stderr
+
+
+def test_without_pandas_the_extra_is_named(few, real_data, tmp_path):
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from analytics.cli import main; sys.exit(main(['icc', sys.argv[1]]))"
+    )
+    path = written(tmp_path / "a.csv", grid(few).to_csv(index=False))
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install 'bandstand[frames]'" in done.stderr
+    whole = subprocess.run(
+        [sys.executable, "-c", code, real_data / SOURCE], cwd=ROOT, capture_output=True, text=True
+    )
+    assert whole.returncode == 0
+
+
+def test_the_signature_of_a_zip_is_that_of_the_library():
+    assert struct.unpack("<4s", workbooks.ZIP)[0] == zipfile.stringFileHeader
