@@ -94,8 +94,8 @@ class Project:
 
     # ------------------------------------------------------------------------------------------ one container
 
-    def container(self, name, arguments=(), *, volumes=(), settings=()):
-        """The command line that runs a service's container; `arguments` in the place of its own."""
+    def container(self, name, *, arguments=(), inside=(), volumes=(), settings=()):
+        """The command line that runs a service: with `arguments` for its own, or a program `inside`."""
         service = self.services[name]
         if other := self.stage.others.get(name):
             root, user, command = other["root"], other["user"], other["command"]
@@ -104,8 +104,7 @@ class Project:
             root, config = mounted(self.folder, self.stage.ours), configured(self.folder, self.stage.ours)
             user, workdir = config["User"], config["WorkingDir"]
             environment = assigned(config["Env"])
-            command = [*config["Entrypoint"], *words(service.get("command", config["Cmd"]))]
-            command = [*config["Entrypoint"], *arguments] if arguments else command
+            command = [*config["Entrypoint"], *(arguments or words(service.get("command", config["Cmd"])))]
         environment |= {key: str(value) for key, value in service.get("environment", {}).items()}
         environment |= assigned(settings)
         mounts = [*service.get("volumes", []), *volumes]
@@ -115,18 +114,21 @@ class Project:
             *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"),
             *(part for path in service.get("tmpfs", []) for part in ("--perms", "1777", "--tmpfs", path)),
             *("--ro-bind", f"{self.folder}/hosts", "/etc/hosts"),
-            *(part for mount in mounts for part in self.bound(mount)),
+            *(part for mount in mounts for part in self.bound(mount, root)),
             *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"),
             *("--clearenv", *(part for one in environment.items() for part in ("--setenv", *one))),
             *("--chdir", workdir),
-            *(SETPRIV, *privileges(user, service), *(arguments if other and arguments else command)),
+            *(SETPRIV, *privileges(user, service), *(inside or command)),
         ]
 
-    def bound(self, mount):
+    def bound(self, mount, root):
+        """A volume, in a place that is made for it where there is none, as Docker does."""
         source, target, *options = mount.split(":")
         if not source.startswith("/"):  # a volume with a name
             source = self.folder / "volumes" / source
             source.mkdir(parents=True, exist_ok=True)
+        if not (place := Path(f"{root}{target}")).exists():
+            place.mkdir(parents=True)
         return ["--ro-bind" if "ro" in options else "--bind", str(source), target]
 
     # ------------------------------------------------------------------------------------------- all of them
@@ -175,7 +177,7 @@ class Project:
         check = service["healthcheck"]
         (_, *test) = check["test"]
         for _ in range(10 * check["retries"]):
-            if subprocess.run(self.container(name, test), stdout=subprocess.DEVNULL).returncode == 0:
+            if subprocess.run(self.container(name, inside=test), stdout=subprocess.DEVNULL).returncode == 0:
                 return
             time.sleep(0.5)
         sys.exit(f"{name} is not healthy: {(self.folder / f'{name}.log').read_text()}")
@@ -255,10 +257,12 @@ def main(arguments):
         case "stop":
             project.stop(asked.services)
         case "run":
-            line = project.container(asked.service, asked.arguments, volumes=asked.volume, settings=asked.env)
+            line = project.container(
+                asked.service, arguments=asked.arguments, volumes=asked.volume, settings=asked.env
+            )
             os.execv(shutil.which(line[0]), line)
         case "exec":  # in a container of its own: all share volumes and network
-            line = project.container(asked.service, asked.arguments)
+            line = project.container(asked.service, inside=asked.arguments)
             os.execv(shutil.which(line[0]), line)
 
 
