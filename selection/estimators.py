@@ -12,10 +12,10 @@ predictions are those behind ``rho_calibrated`` of ``loao`` in `selection.valida
 
 Not done here
 -------------
-No arithmetic: `selection.bands`, `strategies`, `ridge` and `folds` do it. Where `validation` skips a fold
-without a subset or an agent with over a tenth of it missing, an estimator refuses, and scikit-learn's
-``error_score`` tells what becomes of the fold. A path with hysteresis is no estimator: it remembers the
-subset before. Dates are in no X, so that ``forecast`` refuses.
+No arithmetic: `selection.bands`, `strategies` and `folds` do it, and scikit-learn's Ridge. Where
+`validation` skips a fold without a subset or an agent with over a tenth of it missing, an estimator refuses,
+and scikit-learn's ``error_score`` tells what becomes of the fold. A path with hysteresis is no estimator: it
+remembers the subset before. Dates are in no X, so that ``forecast`` refuses.
 
 Source
 ------
@@ -32,6 +32,8 @@ import numpy as np
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
     from sklearn.feature_selection import SelectorMixin
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import Ridge
     from sklearn.model_selection import BaseCrossValidator
     from sklearn.utils.validation import (
         check_consistent_length,
@@ -45,7 +47,7 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection import ridge
 from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, Band, mid_range
 from selection.errors import SelectionError
@@ -155,12 +157,11 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
 
 
 class FullScore(RegressorMixin, _OfOutcomes):
-    """Predict full scores from outcomes on the subset: ``Ridge(alpha=1.0)`` where no cell is missing.
+    """Predict full scores from outcomes on the subset by scikit-learn's ``Ridge(alpha=1.0)``.
 
     Parameters
     ----------
     estimator : {"ridge"}
-        The calibration of `selection.ridge`.
 
     Attributes
     ----------
@@ -197,7 +198,16 @@ class FullScore(RegressorMixin, _OfOutcomes):
         _, scores = validate_data(
             self, X, y, y_numeric=True, ensure_all_finite="allow-nan", ensure_min_samples=2
         )
-        self.calibration_ = ridge.fit(self._outcomes(X, reset=True), np.asarray(scores, dtype=np.float64))
+        outcomes, scores = ridge.checked_training(self._outcomes(X, reset=True), scores, ridge.ALPHA)
+        means, fitted = SimpleImputer(), Ridge(alpha=ridge.ALPHA)
+        fitted.fit(means.fit_transform(outcomes), scores)
+        self.calibration_ = ridge.RidgeFit(
+            intercept=float(fitted.intercept_),
+            coefficients=read_only(fitted.coef_),
+            column_means=read_only(means.statistics_),
+            n=scores.size,
+            alpha=ridge.ALPHA,
+        )
         self.coef_, self.intercept_ = self.calibration_.coefficients, self.calibration_.intercept
         return self
 

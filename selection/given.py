@@ -8,6 +8,7 @@ from typing import Any
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from selection.full_scores.kept import KeptFits
+from selection.ridge import RidgeFit
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class FittedOn:
     residuals, scaffold_residuals, in_time : tuple of (float or None), length n_agents
         With the agent, or its whole scaffold, or all from its date on, left out and the selection repeated;
         None: no prediction.
+    ridge : RidgeFit or None
+        What was fitted then, where it is stored.
     """
 
     estimator: str
@@ -73,6 +76,7 @@ class FittedOn:
     residuals: tuple[float | None, ...]
     scaffold_residuals: tuple[float | None, ...]
     in_time: tuple[float | None, ...]
+    ridge: RidgeFit | None = None
 
 
 @dataclass(frozen=True)

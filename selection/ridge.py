@@ -40,7 +40,9 @@ Hoerl & Kennard, *Technometrics* 12 (1970) 55-67, Eq. 2.1. Ndzomga, *Efficient B
 ``Ridge(alpha=1.0)`` to 1e-10 where no cell is missing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +59,7 @@ from selection.errors import (
 )
 
 ALPHA = 1.0
+OF_TASKS = ("coefficients", "column_means")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +90,17 @@ class RidgeFit:
     def k(self) -> int:
         """Number of tasks in the subset."""
         return int(self.coefficients.size)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        arrays = {name: getattr(self, name).tolist() for name in OF_TASKS}
+        return {"intercept": self.intercept, "n": self.n, "alpha": self.alpha} | arrays
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "RidgeFit":
+        """Return what `as_plain` was made of."""
+        arrays = {name: read_only(np.array(plain[name], dtype=np.float64)) for name in OF_TASKS}
+        return cls(**{**plain, **arrays})
 
 
 def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> RidgeFit:

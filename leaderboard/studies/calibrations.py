@@ -1,11 +1,15 @@
 """The calibration of a subset by `ridge` or `line`, where the policy names one, and its rows."""
 
+from typing import Any
+
+from analytics.arrays import IndexArray
 from analytics.errors import CoreError
-from leaderboard.studies.given import FITS, versions
+from leaderboard.studies.given import versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.queries import tasks_sha256
 from leaderboard.studies.records import Reader, Snapshot
+from selection.folds import CompleteAgents
 from selection.given import Given
 from selection.rules import BY_CALIBRATION
 from selection.standings.answering import basis
@@ -79,11 +83,18 @@ def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
     agents = training(record, found.scores)
     names = tuple(record.table.tasks[j] for j in found.subset)
     fitted = fitted_on(agents, names, then.rules)
-    FITS.fit(fitted.estimator, agents, found.subset)
     ids = {agent.name: agent.pk for agent in then.agents}
     return {
         "estimator": fitted.estimator,
+        "ridge": _ridge(agents, found.subset) if fitted.estimator == "ridge" else None,
         "n_agents": len(fitted.agents),
         "agents": [ids[name] for name in fitted.agents],
         "tasks": [then.task_ids[j] for j in found.subset],
     } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}
+
+
+def _ridge(agents: CompleteAgents, tasks: IndexArray) -> dict[str, Any]:
+    """Fit by scikit-learn, which no web worker imports: what is stored is all that an answer needs of it."""
+    from selection.estimators import FullScore
+
+    return FullScore().fit(agents.outcomes[:, tasks], agents.scores).calibration_.as_plain()

@@ -17,6 +17,7 @@ from leaderboard.studies.rules import rules_sha256
 from leaderboard.studies.staged_steps import degrees_of
 from selection.full_scores.kept import KeptFits
 from selection.given import OVERDUE, FittedOn, Given, Staged, SubsetVersion, Variances
+from selection.ridge import RidgeFit
 
 DRAWS, FITS = KeptDraws(), KeptFits()  # of the answers that this process gave
 
@@ -189,6 +190,7 @@ def _fitted_on(calibration: Calibration) -> FittedOn:
         estimator=calibration.estimator,
         tasks=tuple(tasks[pk] for pk in calibration.tasks),
         agents=agents,
+        ridge=RidgeFit.of_plain(calibration.ridge) if calibration.ridge else None,
         **dict(zip(Calibration.OF_AGENTS, columns, strict=True)),
     )
 

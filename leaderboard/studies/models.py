@@ -105,6 +105,10 @@ class Calibration(models.Model):
         help_text="Each agent predicted from those of strictly earlier dates; empty likewise.",
     )
 
+    ridge = models.JSONField(
+        null=True, help_text="Intercept, coefficients and means of the columns; null where it is no `ridge`."
+    )
+
     OF_AGENTS = ("dates", "residuals", "scaffold_residuals", "in_time")  # one for each agent
 
     class Meta:

@@ -18,6 +18,7 @@ from leaderboard.errors import Conflict, Refusal
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, SubsetTask, TaskSubset
 from leaderboard.studies.queries import active_subset, tasks_sha256
 from leaderboard.studies.rules import FIELDS, policy_values
+from selection.ridge import RidgeFit
 
 OF_TASK = ("name", "category", "group")
 OF_VERSION = (
@@ -97,6 +98,7 @@ def _calibration(subset: TaskSubset) -> dict[str, Any] | None:
         told
         | {
             "estimator": last.estimator,
+            "ridge": last.ridge,
             "agents": [agents[pk] for pk in last.agents],
             "tasks": [tasks[pk] for pk in last.tasks],
         }
@@ -201,6 +203,7 @@ def _calibrated(subset: TaskSubset, told: Mapping[str, Any]) -> None:
         active=tasks_sha256(_active_ids(subset.benchmark)),
         estimator_version=ESTIMATOR_VERSION,
         estimator=told["estimator"],
+        ridge=told["ridge"] and RidgeFit.of_plain(told["ridge"]).as_plain(),
         n_agents=len(told["agents"]),
         agents=[agents[name] for name in told["agents"]],
         tasks=[tasks[name] for name in told["tasks"]],

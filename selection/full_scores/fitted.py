@@ -45,11 +45,14 @@ class FullScores:
         Whom it is fitted to.
     tasks : int array, shape (k,)
         Positions of the subset's tasks, ascending.
+    known : RidgeFit, optional
+        The Ridge fitted to them before.
     """
 
     estimator: EstimatorName
     agents: CompleteAgents
     tasks: IndexArray
+    known: ridge.RidgeFit | None = None
 
     @property
     def n(self) -> int:
@@ -88,11 +91,13 @@ class FullScores:
 
     @cached_property
     def _model(self) -> _Model:
-        made: type[_Ridge] | type[_Line] = _Ridge if self.estimator == "ridge" else _Line
-        return made(self.agents.outcomes[:, self.tasks], self.agents.scores)
+        outcomes, scores = self.agents.outcomes[:, self.tasks], self.agents.scores
+        return _Ridge(outcomes, scores, self.known) if self.estimator == "ridge" else _Line(outcomes, scores)
 
 
-def fit(estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores:
+def fit(
+    estimator: str, agents: CompleteAgents, tasks: IndexArray, known: ridge.RidgeFit | None = None
+) -> FullScores:
     """Fit an estimator to complete agents.
 
     Parameters
@@ -100,6 +105,7 @@ def fit(estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores
     estimator : {"ridge", "line"}
     agents : CompleteAgents
     tasks : int array, shape (k,)
+    known : RidgeFit, optional
 
     Raises
     ------
@@ -109,7 +115,7 @@ def fit(estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores
     name = checked_name(estimator)
     if name == "completion":
         raise FullScoreRefused("completion is fitted to all tasks, not to a subset", code="no_fit")
-    return FullScores(name, agents, np.asarray(tasks, dtype=np.intp))
+    return FullScores(name, agents, np.asarray(tasks, dtype=np.intp), known)
 
 
 def refuse_unpredictable(outcomes: FloatArray) -> None:
@@ -138,10 +144,11 @@ class _Ridge:
 
     outcomes: FloatArray
     scores: FloatArray
+    known: ridge.RidgeFit | None
 
     @cached_property
     def fitted(self) -> ridge.RidgeFit:
-        return ridge.fit(self.outcomes, self.scores)
+        return self.known or ridge.fit(self.outcomes, self.scores)
 
     @cached_property
     def without(self) -> RefitsWithout:

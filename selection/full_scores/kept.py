@@ -19,6 +19,7 @@ import numpy.typing as npt
 from analytics.arrays import IndexArray
 from selection.folds import CompleteAgents
 from selection.full_scores.fitted import FullScores, fit
+from selection.ridge import RidgeFit
 
 MOST_BYTES, LEAST_BYTES = 256 << 20, 1 << 20
 
@@ -48,16 +49,18 @@ class KeptFits:
             self._made.popitem(last=False)
         return found
 
-    def fit(self, estimator: str, agents: CompleteAgents, tasks: IndexArray) -> FullScores:
+    def fit(
+        self, estimator: str, agents: CompleteAgents, tasks: IndexArray, known: RidgeFit | None = None
+    ) -> FullScores:
         """Return what `selection.full_scores.fit` does.
 
         Raises
         ------
         FullScoreRefused
         """
-        told = (estimator, agents.names, agents.outcomes.shape)
+        told = (estimator, agents.names, agents.outcomes.shape, known and known.as_plain())
         arrays = (agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))
-        return self.made(told, *arrays, make=lambda: fit(estimator, agents, tasks))
+        return self.made(told, *arrays, make=lambda: fit(estimator, agents, tasks, known))
 
 
 def _sha256(told: object, *arrays: npt.NDArray[np.generic]) -> bytes:

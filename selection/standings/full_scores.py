@@ -111,7 +111,7 @@ def calibrator(
     """
     used = np.flatnonzero(np.isin(agents.names, fitted.agents))
     taken = agents if used.size == agents.n else agents.take(used)
-    made = (fits or KeptFits()).fit(fitted.estimator, taken, tasks)
+    made = (fits or KeptFits()).fit(fitted.estimator, taken, tasks, fitted.ridge)
     return calibrate(
         made,
         _numbers(fitted.residuals),

@@ -1,5 +1,7 @@
 """What a policy says of the choice of tasks and of a calibration, as it is stored (§2, §3)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from django.db import IntegrityError
@@ -7,10 +9,12 @@ from sklearn.linear_model import Ridge
 
 from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.studies.given import decided
 from leaderboard.studies.models import Calibration, TaskSubset
 from leaderboard.studies.records import Reader
 from selection.folds import Rule
 from selection.held_out import nested_residuals
+from selection.standings import answer
 from selection.standings.choice import training
 from selection.strategies import STRATEGIES
 from tests.toys import AS_OF, board_of, csv_text, graded, in_subset, lines_of, load_text, only, recomputed
@@ -75,6 +79,27 @@ def test_another_estimator_of_a_policy_counts_at_once_and_is_stored_with_the_nex
     assert (first.calibration, second.calibration) == (None, None)
     load_text(csv_text(graded(1, 60, seed=21, prefix="c")))
     assert (recomputed().calibration.estimator, recomputed().calibration.n_agents) == ("ridge", 21)
+
+
+def test_the_stored_ridge_is_scikit_learns_and_decides_the_estimate(db):
+    outcomes = graded(20, 60)
+    board = with_policy("toy", csv_text(outcomes), estimator="ridge")
+    x = np.array([[float(mark) for mark in marks] for marks in outcomes.values()])
+    columns, stored = [int(name[1:]) for name in in_subset(board)], board.calibration.ridge
+    theirs = Ridge(alpha=1.0).fit(x[:, columns], x.mean(axis=1))
+    assert stored["coefficients"] == pytest.approx(theirs.coef_, abs=1e-13)
+    assert stored["intercept"] == pytest.approx(theirs.intercept_, abs=1e-13)
+    assert stored["column_means"] == pytest.approx(x[:, columns].mean(axis=0), abs=1e-15)
+    assert (stored["n"], stored["alpha"]) == (20, 1.0)
+    load_text(csv_text({"new": only("10" * 30, in_subset(board))}))
+    known = Reader(board.benchmark).now(board.subset)
+    decides = decided(known, board.subset, board.calibration).given()
+    moved = replace(decides.fitted, ridge=replace(decides.fitted.ridge, intercept=theirs.intercept_ + 0.01))
+    told, other = (
+        {line.agent: line for line in answer(known.record, known.rules, given).agents}["new"].at["full"].score
+        for given in (decides, replace(decides, fitted=moved))
+    )
+    assert other == pytest.approx(told + 0.01, abs=1e-9)
 
 
 def test_residuals_in_time_are_stored_with_their_dates(db):

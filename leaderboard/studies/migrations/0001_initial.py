@@ -108,6 +108,7 @@ class Migration(migrations.Migration):
                 ('residuals', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), help_text='Leave-one-agent-out, selection repeated; empty where the fold gave no prediction.', size=None)),
                 ('scaffold_residuals', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), help_text='Leave-one-scaffold-out; empty likewise.', size=None)),
                 ('in_time', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), help_text='Each agent predicted from those of strictly earlier dates; empty likewise.', size=None)),
+                ('ridge', models.JSONField(help_text='Intercept, coefficients and means of the columns; null where it is no `ridge`.', null=True)),
                 ('policy', models.ForeignKey(help_text='In force at the delivery that it was fitted at.', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='catalog.policy')),
                 ('subset', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='calibrations', to='studies.tasksubset')),
             ],
