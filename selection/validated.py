@@ -125,6 +125,17 @@ def agents_text(result: Plain) -> str:
     return f"{result['agents']:,} complete, of {result['agents_in_file']:,}"
 
 
+def refitted_text(result: Plain) -> str:
+    """Say how far closed forms and scikit-learn differ; empty where they were not compared."""
+    found = result.get("refitted")
+    if not found:
+        return ""
+    return (
+        f"checked against scikit-learn: largest difference {found['difference']:.1g} "
+        f"in {counted(found['folds'], 'fold')}"
+    )
+
+
 def subset_text(result: Plain) -> str:
     """Say which tasks the band holds, or why there is none."""
     subset = result["subset"]
@@ -187,6 +198,8 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
         The strategy that a board uses, which comes first, with a star.
     """
     about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
+    if told := refitted_text(result):
+        about["estimates by Ridge"] = told
     known = {name: result["protocols"][name] for name in PROTOCOLS if name in result["protocols"]}
     for name, protocol in known.items():
         if not protocol["available"]:

@@ -19,7 +19,7 @@ from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Assigning, Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import bump_shown_version
-from leaderboard.errors import Conflict
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import emit, wake
 from leaderboard.operations.mailing import wished_by_owners
@@ -420,6 +420,23 @@ def alert_told(alert: Alert) -> dict[str, Any]:
         "evidence": alert.evidence,
         "link": health_of(alert.benchmark),
     }
+
+
+def alert_of_closed_forms(*, benchmark: Benchmark, about: str, why: Refusal, as_of: datetime) -> None:
+    """Tell operators once that a validation of these data is not published; no run would mend it."""
+    emit(
+        benchmark=benchmark,
+        kind=EventKind.DRIFT_ALERT,
+        about=f"closed forms, {about}",
+        payload={
+            "monitor": "closed forms",
+            "level": Level.ALERT,
+            "evidence": {"reason": str(why), **why.details},
+            "link": f"/b/{benchmark.slug}/validity",
+        },
+        as_of=as_of,
+        emails=operators_of(benchmark),
+    )
 
 
 def close_request(*, request: RerunRequest, by: User | None, reason: str, as_of: datetime) -> RerunRequest:

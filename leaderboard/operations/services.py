@@ -17,7 +17,7 @@ from leaderboard.operations.people import issue_token as issue_token
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.operations.rejudging import judge_held, judge_new
-from leaderboard.operations.reruns import open_recalls, settle_recalls
+from leaderboard.operations.reruns import alert_of_closed_forms, open_recalls, settle_recalls
 from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
 from leaderboard.operations.staging import decisions_of
 from leaderboard.studies.calibrations import settle_calibration
@@ -31,7 +31,7 @@ from leaderboard.studies.reselections import proposal_of
 from leaderboard.studies.services import CoreError, Hold, answered, free, one_blas_thread
 from leaderboard.studies.staged_studies import settle_staged
 from leaderboard.studies.subsets import settle_subset
-from leaderboard.studies.validations import settle_validation
+from leaderboard.studies.validations import ClosedFormsDiffer, settle_validation
 from leaderboard.studies.variances import settle_variance
 from leaderboard.submissions.models import Status, Submission
 
@@ -107,14 +107,18 @@ def validate(
 ) -> tuple[ValidationStudy, bool]:
     """Validate the selection of tasks on the present data; returns the study and whether it is new."""
     now, _ = _present(benchmark, as_of)
-    return settle_validation(
-        snapshot=now,
-        decisions=decisions_of(benchmark),
-        as_of=as_of,
-        n_jobs=n_jobs,
-        progress=progress,
-        hold=hold,
-    )
+    try:
+        return settle_validation(
+            snapshot=now,
+            decisions=decisions_of(benchmark),
+            as_of=as_of,
+            n_jobs=n_jobs,
+            progress=progress,
+            hold=hold,
+        )
+    except ClosedFormsDiffer as refusal:
+        alert_of_closed_forms(benchmark=benchmark, about=f"data {now.data_version}", why=refusal, as_of=as_of)
+        raise
 
 
 @_computing()

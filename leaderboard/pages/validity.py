@@ -134,6 +134,10 @@ class ValidityPage:
         return why_text(self.told, tasks=self.tasks) if self.told and not self.is_replayed else ""
 
     @property
+    def refitted(self) -> str:
+        return validated.refitted_text(self.study.result)
+
+    @property
     def beside_random(self) -> str:
         return random_text(self.study.result, self.in_use)
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from leaderboard.catalog.models import Assigning
+from leaderboard.errors import Refusal
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import Hold, free, keep, kept
@@ -11,6 +13,10 @@ from leaderboard.studies.staged_studies import Decisions, rule_of, walked_of
 from leaderboard.studies.workers import spread_over
 
 Progress = Callable[[int, int], None]
+
+
+class ClosedFormsDiffer(Refusal):
+    """The closed forms and scikit-learn disagree, so that the validation is not published."""
 
 
 def settle_validation(
@@ -22,11 +28,17 @@ def settle_validation(
     progress: Progress | None = None,
     hold: Hold = free,
 ) -> tuple[ValidationStudy, bool]:
-    """Return the validation of the present data and whether it was computed just now."""
+    """Return the validation of the present data and whether it was computed just now.
+
+    Raises
+    ------
+    ClosedFormsDiffer
+    """
     if study := kept(ValidationStudy, snapshot=snapshot):
         return study, False
     from selection.standings.validating import validation_of
 
+    checked = _checked(snapshot)
     is_full = snapshot.policy.assignment == Assigning.FULL
     result = validation_of(
         snapshot.record,
@@ -36,4 +48,19 @@ def settle_validation(
         spread=spread_over(n_jobs),
         progress=progress,
     )
-    return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
+    return keep(ValidationStudy, snapshot=snapshot, result=result | checked, as_of=as_of, hold=hold), True
+
+
+def _checked(snapshot: Snapshot) -> dict[str, Any]:
+    """Hold the closed forms against scikit-learn."""
+    from selection.refitted import MOST_DIFFERENCE, refitted
+
+    found = refitted(snapshot.record, snapshot.rules)
+    if found and not found["difference"] <= MOST_DIFFERENCE:
+        raise ClosedFormsDiffer(
+            f"The closed form predicts {found['closed_form']!r} and scikit-learn {found['scikit_learn']!r} "
+            f"{found['where']}: they differ by {found['difference']:.1g}, more than {MOST_DIFFERENCE:.0g}. "
+            "This validation is not published.",
+            **found,
+        )
+    return {"refitted": found}

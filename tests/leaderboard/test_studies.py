@@ -10,12 +10,17 @@ from django.db import ProgrammingError, connection, transaction
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import head_of
-from leaderboard.catalog.models import Benchmark, Policy, Task
+from leaderboard.catalog.models import Benchmark, Policy, Role, Task
 from leaderboard.operations import services
+from leaderboard.operations.mailing import body
+from leaderboard.operations.models import Delivery, Event, EventKind
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import validations
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 from leaderboard.studies.projections import CannotProject, projected
+from leaderboard.studies.validations import ClosedFormsDiffer
+from selection import fold_predictions
+from tests.leaderboard.desk import person
 from tests.leaderboard.stored_validation import made, stored
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, only, recomputed, rows_text
 
@@ -43,6 +48,36 @@ def test_a_study_is_stored_once_under_its_key(bench, quick, model):
     assert model.objects.count() == 2
     Policy.objects.create(benchmark=bench, number=2, base_seed=1)
     assert SETTLE[model](benchmark=bench, as_of=LATER)[1]
+
+
+def test_a_validation_stores_how_far_scikit_learn_is_from_it(bench, quick):
+    found = validate(benchmark=bench, as_of=AS_OF)[0].result["refitted"]
+    assert found["folds"] == 10  # each agent left out; there is but one scaffold
+    assert found["difference"] == abs(found["closed_form"] - found["scikit_learn"]) < 1e-12
+
+
+def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(bench, quick, monkeypatch):
+    ada = person("ada@example.org", role=Role.OPERATOR, benchmark=bench)
+    right = fold_predictions.predictions
+
+    def falsified(*folds):
+        return [found + 2e-8 for found in right(*folds)]
+
+    monkeypatch.setattr(fold_predictions, "predictions", falsified)
+    for _ in range(2):
+        with pytest.raises(ClosedFormsDiffer, match="This validation is not published") as refused:
+            validate(benchmark=bench, as_of=AS_OF)
+    assert not ValidationStudy.objects.exists()
+    (told,) = Event.objects.filter(kind=EventKind.DRIFT_ALERT)  # the same is told once
+    evidence = told.payload["evidence"]
+    assert evidence["closed_form"] - evidence["scikit_learn"] == pytest.approx(2e-8, rel=1e-4)
+    mail = body(told, ada.email, told.payload)
+    for figure in ("closed_form", "scikit_learn"):
+        assert repr(evidence[figure]) in str(refused.value)
+        assert repr(evidence[figure]) in mail
+    assert Delivery.objects.get(event=told).email == ada.email
+    monkeypatch.undo()
+    assert validate(benchmark=bench, as_of=AS_OF)[1]
 
 
 @pytest.mark.parametrize("model", SETTLE)

@@ -128,6 +128,13 @@ def test_validity_shows_the_stored_figures(client, toy):
     assert html.unescape(loso[1]) == f"Not available: {result['protocols']['loso']['reason']}."
 
 
+def test_validity_says_how_far_it_is_from_scikit_learn(client, toy):
+    stored(ValidationStudy, toy, **the_stored(), refitted={"difference": 4.4e-15, "folds": 85})
+    assert "checked against scikit-learn: largest difference 4e-15 in 85 folds." in text_of(
+        client.get("/b/toy/validity")
+    )
+
+
 def test_validity_says_what_the_board_says_of_the_subset(client, toy):
     told = verdict(store(toy).result, "mid_range")
     text = text_of(client.get("/b/toy/validity"))
