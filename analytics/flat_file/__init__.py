@@ -12,6 +12,7 @@ from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, R
 from analytics.flat_file.contents import FlatFile, Setting
 from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
 from analytics.flat_file.guards import guarded
+from analytics.flat_file.json_rows import unique
 from analytics.flat_file.limits import DELIVERED, FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
 from analytics.flat_file.reading import Beside, from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head
@@ -45,4 +46,5 @@ __all__ = [
     "name_rule",
     "read",
     "text_of",
+    "unique",
 ]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from analytics.flat_file import streams
 from analytics.flat_file.columns import ALIASES, MAX_COLUMNS
-from analytics.flat_file.faults import Fault, excerpt, refuse
+from analytics.flat_file.faults import Fault, excerpt, quoted, refuse
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.table import Batch, Table
 from analytics.flat_file.texts import empty_as_null, kind_of, text_of
@@ -107,15 +108,17 @@ def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
     yield [line.decode() for line in LINE.findall(rest)]
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object whose keys come once; JSON leaves open what a second one means."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("the record names a field twice")
+        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {quoted(twice)} comes twice in one object")
     return found
 
 
 # Numbers stay the text that stands in the file. `decode` would word an error for each line.
-_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=str, parse_int=str, parse_constant=str)
+_decoder = json.JSONDecoder(object_pairs_hook=unique, parse_float=str, parse_int=str, parse_constant=str)
 _scan = _decoder.scan_once  # type: ignore[attr-defined]
 
 
@@ -145,7 +148,7 @@ def _no_object_rule(record: object) -> str:
     if _is_nested(record):
         return f"the record has more than {MAX_BRACKETS:,} opening brackets"
     try:
-        return f"a record is a JSON object, not {kind_of(json.loads(record, object_pairs_hook=_unique))}"
+        return f"a record is a JSON object, not {kind_of(json.loads(record, object_pairs_hook=unique))}"
     except json.JSONDecodeError as error:
         return f"the line is no JSON object ({error.msg}, character {error.colno})"
     except ValueError as error:

@@ -23,12 +23,12 @@ from rest_framework.request import Request
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import fault
 from leaderboard.submissions.parsing.files import UploadedPart
+from leaderboard.submissions.parsing.flat import unique
 
 MAX_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
 MAX_BESIDE_BYTES = 3 * 2**20  # of all else in a body with a file
 MAX_MARKS = 1_000_000  # 20,000 rows of 30 fields have 620,000; what stands at one takes up to 100 bytes
-MAX_SHOWN = 80  # characters of a key
 
 
 class LengthRequired(APIException):
@@ -225,7 +225,7 @@ def require_few_values(body: bytes) -> None:
 def parse_json(body: bytes) -> Any:
     require_few_values(body)
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_once)
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=unique)
     except UnicodeDecodeError as error:
         raise ParseError(f"The body is not UTF-8 text: byte {error.start}.") from error
     except RecursionError as error:
@@ -236,14 +236,3 @@ def parse_json(body: bytes) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys come once; JSON leaves open what a second one means."""
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        seen: set[str] = set()
-        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        shown = repeated if len(repeated) <= MAX_SHOWN else f"{repeated[:MAX_SHOWN]}…"
-        raise ValueError(f"the key {shown!r} comes twice in one object")
-    return mapping

@@ -22,6 +22,7 @@ from analytics.flat_file import (
     head,
     name_rule,
     read,
+    unique,
 )
 from analytics.tables import (
     AS_FOUND,
@@ -60,7 +61,7 @@ __all__ = [
     "read_file",
     "read_outcomes",
     "refused",
-    "table_options",
+    "unique",
 ]
 
 Progress = Callable[[int, int | None], None]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analytics.flat_file import MAX_COLUMNS, MAX_FAULTS, Fault, name_rule
+from analytics.flat_file import MAX_COLUMNS, MAX_FAULTS, Fault, name_rule, unique
 from leaderboard.errors import Faulty
 
 FIELDS = ("name", "category", "group", "position")
@@ -99,18 +99,12 @@ def _check_header(path: Path, header: list[str]) -> None:
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line, object_pairs_hook=_once)
+        record = json.loads(line, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise _whole(path, f"the line is not JSON: {error}", row=number) from None
     if not isinstance(record, dict):
         raise _whole(path, "the line is not an object", row=number)
     return record
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("a field stands in it twice")
-    return found
 
 
 def _task(row: int, record: dict[str, Any], told: _Told) -> ListedTask:

@@ -7,14 +7,13 @@ asks for what it wants without looking first, and every fault of a file is told 
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt, printable
+from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, excerpt, printable, unique
 
 MAX_SHOWN = 80  # characters of a path
 MAX_DEPTH = 200  # objects and lists in each other; Python itself gives up near 1,000
@@ -142,7 +141,7 @@ def parsed(data: bytes, *, n_bytes: int) -> Any:
     """
     _check_marks(data, max(LEAST_VALUES, n_bytes // BYTES_A_VALUE))
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once)
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique)
     except UnicodeDecodeError as error:
         raise Unreadable(f"the text is not UTF-8: {error.reason} at byte {error.start:,}") from None
     except json.JSONDecodeError as error:
@@ -178,13 +177,6 @@ def _check_marks(data: bytes, n_values: int) -> None:
     deepest = int(np.cumsum(steps, dtype=np.int32).max(initial=0))
     if deepest > MAX_DEPTH:
         raise Unreadable(f"objects and lists lie {deepest:,} deep; at most {MAX_DEPTH} are read")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) < len(pairs):
-        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"an object names {json.dumps(excerpt(twice))} twice")
-    return found
 
 
 def keys(data: bytes) -> frozenset[str]:
