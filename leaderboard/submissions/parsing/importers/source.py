@@ -27,8 +27,7 @@ from leaderboard.submissions.parsing.importers.document import on_one_line
 
 MAX_ENTRIES = 200_000  # looked at in a folder: a run of 80 tasks and 5 trials keeps some 4,000 files
 MAX_NESTED = 16  # folders in folders
-MAX_RATIO = 250  # of decompressed to compressed bytes
-FREE_BYTES = 32 << 20  # decompressed, before the ratio is looked at
+HEAD_BYTES = 1 << 20
 GZIP = b"\x1f\x8b"
 
 Progress = Callable[[int, int | None], None]
@@ -129,8 +128,10 @@ class Source:
 
     def check(self, path: Path, n_bytes: int, n_compressed: int) -> None:
         """Refuse what is too much, or grows on decompression as no results do."""
-        if n_bytes > max(FREE_BYTES, MAX_RATIO * n_compressed):
-            raise self.refused(path, f"the file grows more than {MAX_RATIO}-fold on decompression")
+        try:
+            self.limits.check_ratio(n_bytes, n_compressed)
+        except FlatFileError as error:
+            raise self.refused(path, error.faults[0].rule) from None
         if self.n_read + n_bytes > self.limits.n_bytes:
             raise self.refused(path, f"there are more than {self.limits.n_bytes:,} bytes to read")
 
