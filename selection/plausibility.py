@@ -49,11 +49,11 @@ import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.text import counted
+from analytics.wilson import wilson
 from selection.rasch import ability, fit
 
 FEWEST_VERIFIED = 5
 SHARED = 0.9
-Z = 1.959963984540054
 IMPROBABLE = 1e-4
 FEWEST_TOLD = 0.1  # expected passes
 
@@ -116,12 +116,6 @@ def implausible(verified: Reference, means: FloatArray, n_trials: FloatArray, *,
     return _ahead(verified, means) or _passed_alone(verified, means, n_trials)
 
 
-def lowest_likely(mean: float, n: int) -> float:
-    """Lower end of Wilson's 95% interval of a mean of n outcomes from 0 to 1."""
-    middle, half = mean + Z * Z / (2 * n), Z * np.sqrt(mean * (1.0 - mean) / n + Z * Z / (4 * n * n))
-    return float((middle - half) / (1.0 + Z * Z / n))
-
-
 def upper_tail(probabilities: FloatArray, n_passed: int) -> float:
     """P(Σ Bernoulli(p_j) ≥ n_passed), to 1e-15."""
     fewer = np.zeros(n_passed)  # P(sum = 0 … n_passed − 1)
@@ -139,7 +133,7 @@ def _ahead(verified: Reference, means: FloatArray) -> str:
     comparable = np.count_nonzero(~np.isnan(others), axis=1) >= SHARED * n
     if np.count_nonzero(comparable) < FEWEST_VERIFIED:
         return ""
-    best, lowest = float(np.nanmean(others[comparable], axis=1).max()), lowest_likely(mean, n)
+    best, lowest = float(np.nanmean(others[comparable], axis=1).max()), wilson(mean, n, 0.975)[0]
     if round(lowest - best, DECIMALS) <= 0:
         return ""
     return (

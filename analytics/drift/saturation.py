@@ -22,16 +22,15 @@ Source
 Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Wilson, *Probable inference*, JASA 1927.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 
 from analytics.arrays import DECIMALS, FloatArray
 from analytics.drift.monitor import MORE_TRIALS, N_FEWEST, Monitor, State, insufficient, same_length
 from analytics.text import counted
+from analytics.wilson import wilson
 
 NAME = "saturation"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
@@ -61,7 +60,7 @@ class FullScore:
     @classmethod
     def measured(cls, score: float, n_tasks: int, n_trials: float, omega: float | None) -> "FullScore":
         """Return that of an agent with R trials of each of the tasks; ω̂ is over all of them."""
-        lower = wilson_lower(score, _events(n_tasks, n_trials, omega), ALERT_LEVEL)
+        lower = wilson(score, _events(n_tasks, n_trials, omega), 1 - ALERT_LEVEL)[0]
         return cls(score, lower, n_tasks)
 
 
@@ -107,7 +106,7 @@ def saturation(
         if half:
             return Monitor(NAME, "warn", solved, HALF, reason, evidence)
         return insufficient(NAME, reason, evidence, to_do=MORE_TRIALS)
-    warned, alerted = (wilson_lower(p, n, level) for level in (WARN_LEVEL, ALERT_LEVEL))
+    warned, alerted = (wilson(p, n, 1 - level)[0] for level in (WARN_LEVEL, ALERT_LEVEL))
     state: State = "alert" if alerted >= SATURATED else "warn" if warned >= SATURATED or half else "ok"
     bounded = f"at least {alerted:.1%} with 99% confidence"
     if warned >= SATURATED > alerted:
@@ -151,10 +150,3 @@ def _share_solved(latest: FloatArray) -> float | None:
     counts = np.count_nonzero(~np.isnan(latest), axis=0)
     solved = np.nansum(latest, axis=0) > SOLVED * counts + 1e-9
     return float(np.mean(solved[counts > 0])) if counts.any() else None
-
-
-def wilson_lower(p: float, n: float, alpha: float) -> float:
-    """Lower Wilson bound (p + z²/2n − z·√(p(1−p)/n + z²/4n²))/(1 + z²/n), one-sided at `alpha`."""
-    z = float(-ndtri(alpha))
-    centre, spread = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return (centre - spread) / (1 + z * z / n)

@@ -23,11 +23,11 @@ from threadpoolctl import threadpool_limits
 from analytics.arrays import FloatArray
 from analytics.command_line import flat_file
 from analytics.record import Record
+from analytics.wilson import wilson
 from selection.errors import SelectionError
 from selection.folds import PROTOCOLS, CompleteAgents, Rule, fold_bands, plan
 from selection.held_out import choose, hold_out, nested_residuals
 from selection.intervals import prequential
-from selection.intervals.prequential import wilson
 from selection.rules import BY_CALIBRATION
 from selection.standings.choice import training
 from selection.validation.coverage import covered
@@ -75,7 +75,7 @@ def _coverage(name: str, agents: CompleteAgents, estimator: str, residuals: Floa
     head = f"{name:<34}{estimator:<12}"
     if told.share is None:
         return f"{head}no score after 19 residuals of earlier dates"
-    lower, upper = wilson(told.n_covered, told.n, 0.975)
+    lower, upper = wilson(told.share, told.n, 0.975)
     said = "said instead of 95%" if told.falls_short else "95% is said"
     return (
         f"{head}{told.n_covered:>3} of {told.n:<3} {100 * told.share:5.1f}%  "
@@ -91,7 +91,7 @@ def _by_protocol(name: str, agents: CompleteAgents, protocol: str) -> str:
     n, n_covered = int(np.count_nonzero(~np.isnan(hits))), int(np.nansum(hits))
     if not n:
         return ""
-    lower, upper = wilson(n_covered, n, 0.975)
+    lower, upper = wilson(n_covered / n, n, 0.975)
     share = f"{n_covered:>5,} of {n:<5,} {100 * n_covered / n:5.1f}%"
     independent = "" if protocol == "random_80_20" else f"  [{100 * lower:.1f}, {100 * upper:.1f}]"
     return f"{name:<34}{protocol:<16}{share}{independent}"

@@ -21,9 +21,9 @@ import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import FloatArray
+from analytics.wilson import wilson
 from perf.studies.table import print_table
 from selection.folds import CompleteAgents
-from selection.intervals.prequential import wilson
 from selection.staged.histories import run_agent
 from selection.staged.replay import TOP, best, replay, right
 from selection.staged.teaching import FullRun, taught
@@ -94,7 +94,7 @@ def share(cases: Sequence[Case], is_right: Callable[[Case], bool]) -> str:
     if not cases:
         return "–"
     n = sum(map(is_right, cases))
-    lower, upper = wilson(n, len(cases), 0.975)
+    lower, upper = wilson(n / len(cases), len(cases), 0.975)
     return f"{n / len(cases):.2f} ({lower:.2f}–{upper:.2f})"
 
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from scipy.special import ndtri
 
 from analytics.arrays import DECIMALS, FloatArray
+from analytics.wilson import wilson
 from selection.intervals.quantiles import FEWEST_FOR_QUANTILE, split_conformal
 from selection.intervals.scaffolds import LEVEL
 
@@ -51,26 +51,12 @@ class Prequential:
     @property
     def upper(self) -> float | None:
         """U; None without a score."""
-        return wilson(self.n_covered, self.n, LEVEL)[1] if self.n else None
+        return None if self.share is None else wilson(self.share, self.n, LEVEL)[1]
 
     @property
     def falls_short(self) -> bool:
         """Whether U < .95."""
         return self.upper is not None and self.upper < LEVEL
-
-
-def wilson(n_covered: int, n: int, level: float) -> tuple[float, float]:
-    """Wilson's one-sided lower and upper bounds of a share at a level, each by itself.
-
-    Parameters
-    ----------
-    n_covered, n : int
-        n ≥ 1.
-    level : float
-    """
-    z, p = float(ndtri(level)), n_covered / n
-    middle, spread = p + z**2 / (2 * n), z * float(np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)))
-    return (middle - spread) / (1 + z**2 / n), (middle + spread) / (1 + z**2 / n)
 
 
 def prequential(residuals: FloatArray, dates: Sequence[date | None]) -> Prequential:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from analytics import DECIMALS
-from selection.intervals.prequential import wilson
+from analytics.wilson import wilson
 from selection.staged.replay import TOP, Figure, Replay
 
 ONE_SIDED = 1.6448536269514722
@@ -139,9 +139,7 @@ def _lower(pairs: Figure | None) -> float | None:
 
 
 def _upper(coverage: Figure | None) -> float | None:
-    if coverage is None:
-        return None
-    return float(wilson(round(coverage.value * coverage.n), coverage.n, 0.95)[1])
+    return None if coverage is None else wilson(coverage.value, coverage.n, 0.95)[1]
 
 
 def _few(found: Replay) -> list[str]:

@@ -13,7 +13,7 @@ from analytics.drift.e_value import log_e_values, upper_share
 from analytics.drift.erosion import _left
 from analytics.drift.looks import Look, last_look, permutation_p, permuted
 from analytics.drift.monitor import SeriesMismatch
-from analytics.drift.saturation import wilson_lower
+from analytics.wilson import wilson
 
 AGENTS = [f"a{i:03d}" for i in range(600)]
 DAYS = [date.fromordinal(date(2025, 1, 1).toordinal() + i) for i in range(600)]
@@ -381,10 +381,10 @@ def test_trials_and_noise_make_a_mean_surer():
     """Each is worth k·R/ω̂: 20 tasks, 5 trials, ω̂ = .5 are worth 200."""
     found = saturated(0.94, 20, 5.0, 0.5)
     assert found.evidence["n"] == pytest.approx(200)
-    assert found.statistic == pytest.approx(wilson_lower(0.94, 200, 0.01))
-    assert wilson_lower(0.94, 200, 0.05) >= 0.90 > found.statistic
+    assert found.statistic == pytest.approx(wilson(0.94, 200, 0.99)[0])
+    assert wilson(0.94, 200, 0.95)[0] >= 0.90 > found.statistic
     assert found.state == "warn"
-    low, lower = wilson_lower(0.94, 200, 0.05), wilson_lower(0.94, 200, 0.01)
+    low, lower = wilson(0.94, 200, 0.95)[0], wilson(0.94, 200, 0.99)[0]
     assert found.reason == (
         f"b has 94.0% on 20 tasks, at least {low:.1%} with 95% confidence, {lower:.1%} with 99%"
     )
@@ -413,7 +413,7 @@ def test_a_solved_subset_of_an_unsolved_benchmark_warns_and_proposes_another():
     """As on MINT, where the best agent had 96.6% of S and 66% of all 586 tasks."""
     found = saturated(0.98, 200)
     full = drift.FullScore.measured(0.66, 586, 1.0, None)
-    assert (found.state, full.lower) == ("alert", pytest.approx(wilson_lower(0.66, 586, 0.01)))
+    assert (found.state, full.lower) == ("alert", pytest.approx(wilson(0.66, 586, 0.99)[0]))
     asked = drift.of_benchmark(found, full)
     assert (asked.state, asked.statistic, asked.threshold) == ("warn", found.statistic, found.threshold)
     assert asked.reason == (
@@ -439,7 +439,7 @@ def test_a_solved_benchmark_alerts_and_what_is_quiet_stays_so():
 def test_the_wilson_bound_solves_its_equation():
     """The lower limit is the share from which p lies z standard errors away."""
     for p, n, alpha in ((0.9, 50, 0.05), (1.0, 60, 0.01), (0.5, 7, 0.2)):
-        low = wilson_lower(p, n, alpha)
+        low = wilson(p, n, 1 - alpha)[0]
         assert p - low == pytest.approx(norm.isf(alpha) * math.sqrt(low * (1 - low) / n))
 
 

@@ -15,6 +15,7 @@ from scipy.special import expit
 
 from analytics.command_line import flat_file
 from analytics.record import Record
+from analytics.wilson import wilson
 from selection import full_scores
 from selection.folds import Fold
 from selection.full_scores import (
@@ -27,7 +28,6 @@ from selection.full_scores import (
 from selection.full_scores.left_out import unnamed
 from selection.held_out import nested_residuals
 from selection.intervals import prequential
-from selection.intervals.prequential import wilson
 from selection.standings.choice import training
 from tests.selection import reference
 
@@ -243,7 +243,7 @@ def test_folds_against_scikit_learn_and_scipy(name, share):
 @pytest.mark.parametrize(("n_covered", "n"), [(0, 3), (7, 8), (44, 51), (27, 27)])
 def test_wilson_against_scipy(n_covered, n):
     theirs = stats.binomtest(n_covered, n).proportion_ci(confidence_level=0.90, method="wilson")
-    assert wilson(n_covered, n, 0.95) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    assert wilson(n_covered / n, n, 0.95) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------ refusals

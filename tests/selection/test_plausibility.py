@@ -8,7 +8,8 @@ import scipy.stats
 
 from analytics.command_line import flat_file
 from analytics.record import Record
-from selection.plausibility import implausible, lowest_likely, reference, upper_tail
+from analytics.wilson import wilson
+from selection.plausibility import implausible, reference, upper_tail
 
 REAL = {
     "swebench_verified_2023_2025": 57,
@@ -31,10 +32,10 @@ def judged(verified, means, *, n_trials=1, n_graded=0, is_pass_fail=True):
 
 def test_the_lower_end_is_wilsons():
     # 8 of 10, by hand: (.8 + .19207 − 1.95996·√(.016 + .0096036))/1.38415
-    assert lowest_likely(0.8, 10) == pytest.approx(0.490162, abs=1e-6)
+    assert wilson(0.8, 10, 0.975)[0] == pytest.approx(0.490162, abs=1e-6)
     for passed, n in ((0, 5), (3, 7), (161, 161), (480, 500)):
         foreign = scipy.stats.binomtest(passed, n).proportion_ci(method="wilson")
-        assert lowest_likely(passed / n, n) == pytest.approx(foreign.low, abs=1e-12)
+        assert wilson(passed / n, n, 0.975)[0] == pytest.approx(foreign.low, abs=1e-12)
 
 
 def test_the_tail_by_definition():
