@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
-from urllib.parse import urlencode
 
 from django.db.models import Model, QuerySet
 from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.api.bodies import Said
-from leaderboard.api.parameters import PAGE, Parameters, read_query
+from leaderboard.api.parameters import DEFAULT_ROWS, MOST_ROWS, PAGE, Parameters, read_query
 from leaderboard.api.parsers import require_length
 from leaderboard.api.permissions import Anyone, may_operate, reaches, token_in
 from leaderboard.catalog.models import Benchmark
@@ -101,6 +101,10 @@ class Asked(APIView):
         raise NoSuchThing
 
 
+class Pages(LimitOffsetPagination):
+    default_limit, max_limit = DEFAULT_ROWS, MOST_ROWS
+
+
 class Listing(Asked):
     """Rows of one form, by pages."""
 
@@ -112,25 +116,6 @@ class Listing(Asked):
         raise NotImplementedError
 
     def get(self, request: Request, **named: Any) -> Response:
-        rows = self.rows()
-        return Response(self.page(rows))
-
-    def page(self, rows: Any) -> dict[str, Any]:
-        n = rows.count() if isinstance(rows, QuerySet) else len(rows)
-        offset, limit = self.asked["offset"], self.asked["limit"]
-        shown = rows[offset : offset + limit]
-        return {
-            "count": n,
-            "next": self._at(offset + limit) if offset + limit < n else None,
-            "previous": self._at(max(0, offset - limit)) if offset else None,
-            "results": self.row(list(shown), many=True, context={"view": self, "request": self.request}).data,
-        }
-
-    def _at(self, offset: int) -> str:
-        asked = [(name, value) for name, value in self._stated() if name != "offset"]
-        query = urlencode([*asked, ("offset", offset)])
-        return self.request.build_absolute_uri(f"{self.request.path}?{query}")
-
-    def _stated(self) -> list[tuple[str, str]]:
-        query = self.request.query_params
-        return [(name, value) for name in query for value in query.getlist(name)]
+        pages, context = Pages(), {"view": self, "request": request}
+        rows = pages.paginate_queryset(self.rows(), request, view=self)
+        return pages.get_paginated_response(self.row(rows, many=True, context=context).data)
