@@ -16,11 +16,13 @@ Nothing is written to disk: a process that starts anew draws anew.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache, cachedmethod
 
 from analytics.arrays import FloatArray, Mask, read_only
 from analytics.differences.error_draws import own_draws
@@ -49,20 +51,16 @@ class KeptWeights:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._drawn: OrderedDict[Place, npt.NDArray[np.uint16]] = OrderedDict()
+        self._drawn = LRUCache[Place, npt.NDArray[np.uint16]](most_bytes, attrgetter("nbytes"))
 
     def of(self, place: Place) -> Weights:
         """Return what `analytics.differences.task_draws.task_weights` does there."""
         k, seed, n_draws = place
-        if 2 * k * n_draws > self._most_bytes:
+        if 2 * k * n_draws > self._drawn.maxsize:
             return task_weights
-        kept = self._drawn.pop(place, None)
-        if kept is None:
-            kept = task_weights(k, seed, n_draws).astype(np.uint16)
-        self._drawn[place] = kept
-        while sum(one.nbytes for one in self._drawn.values()) > self._most_bytes:
-            self._drawn.popitem(last=False)
+        if place not in self._drawn:
+            self._drawn[place] = task_weights(k, seed, n_draws).astype(np.uint16)
+        kept = self._drawn[place]
 
         def weights(k: int, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
             return kept[first : first + n_draws].astype(np.float64)
@@ -86,9 +84,8 @@ class KeptDraws:
         self._most_bytes = most_bytes
         self._found: OrderedDict[tuple[Place, int], _Found] = OrderedDict()
         self._n = 0
-        self._variances: OrderedDict[bytes, FloatArray] = OrderedDict()
-        self._own: OrderedDict[tuple[str, AgentError, int, int], FloatArray] = OrderedDict()
-        self._n_bytes = 0  # of these
+        self._variances = LRUCache[bytes, FloatArray](most_bytes // 2, attrgetter("nbytes"))
+        self._own = LRUCache[Hashable, FloatArray](most_bytes // 2, attrgetter("nbytes"))
 
     def ahead(
         self,
@@ -136,28 +133,15 @@ class KeptDraws:
             )
         return self._keep(place, rows, found)
 
+    @cachedmethod(attrgetter("_variances"), lambda _, x, v: _sha256(np.array(x.shape), x, v))
     def pair_variances(self, outcomes: FloatArray, v: FloatArray) -> FloatArray:
         """Return what `analytics.differences.task_draws.pair_variances` does, read-only; kept as it is."""
-        key = _sha256(np.array(outcomes.shape), outcomes, v)
-        found = self._variances.pop(key, None)
-        if found is None:
-            found = read_only(pair_variances(outcomes, v))
-        self._variances[key] = found
-        while sum(one.nbytes for one in self._variances.values()) > self._most_bytes // 2:
-            self._variances.popitem(last=False)
-        return found
+        return read_only(pair_variances(outcomes, v))
 
+    @cachedmethod(attrgetter("_own"))
     def own(self, name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
         """Return what `analytics.differences.error_draws.own_draws` does, read-only."""
-        key = (name, error, seed, n_draws)
-        found = self._own.pop(key, None)
-        if found is None:
-            found = read_only(own_draws(name, error, seed=seed, n_draws=n_draws))
-            self._n_bytes += found.nbytes
-        self._own[key] = found
-        while self._n_bytes > self._most_bytes // 2:
-            self._n_bytes -= self._own.popitem(last=False)[1].nbytes
-        return found
+        return read_only(own_draws(name, error, seed=seed, n_draws=n_draws))
 
     def _nearest(self, place: Place, rows: dict[str, bytes]) -> tuple[Place, int] | None:
         """Name the largest set of agents found there that are among these, with the same outcomes."""

@@ -13,8 +13,8 @@ clock or the visitor; an answer that did read the visitor is not kept. See docs/
 import gzip
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import django
+from cachetools import LRUCache
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import OperationalError, connection, transaction
@@ -132,22 +133,16 @@ class Recent:
     """The pages that this process sent last, by key, as far as they take no more room than that."""
 
     def __init__(self, n_bytes: int) -> None:
-        self._most, self._n_bytes, self._pages = n_bytes, 0, OrderedDict[str, Page]()
+        self._pages = LRUCache[str, Page](n_bytes, lambda page: len(page.content))
         self._one_at_a_time = Lock()
 
     def get(self, key: str) -> Page | None:
         with self._one_at_a_time:
-            if key in self._pages:
-                self._pages.move_to_end(key)
             return self._pages.get(key)
 
     def put(self, key: str, page: Page) -> None:
-        with self._one_at_a_time:
-            if key not in self._pages:
-                self._n_bytes += len(page.content)
+        with self._one_at_a_time, suppress(ValueError):  # it is larger than all may be
             self._pages[key] = page
-            while self._n_bytes > self._most:
-                self._n_bytes -= len(self._pages.popitem(last=False)[1].content)
 
 
 RECENT = Recent(MOST_IN_MEMORY)

@@ -9,12 +9,14 @@ Nothing is written to disk: a process that starts anew fits anew.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 
 from analytics.arrays import IndexArray
 from selection.folds import CompleteAgents
@@ -36,17 +38,15 @@ class KeptFits:
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._made: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
+        self._made = LRUCache[bytes, tuple[Any, int]](most_bytes, itemgetter(1))
 
     def made(self, told: object, *arrays: npt.NDArray[np.generic], make: Callable[[], Made]) -> Made:
         """Return what `make` does, made once for each such `told` and such arrays, which decide it."""
         key = _sha256(told, *arrays)
         n_bytes = sum(array.nbytes for array in arrays) + LEAST_BYTES
-        found: Made = self._made.pop(key)[0] if key in self._made else make()
-        self._made[key] = (found, n_bytes)
-        while sum(n for _, n in self._made.values()) > self._most_bytes:
-            self._made.popitem(last=False)
+        found: Made = self._made[key][0] if key in self._made else make()
+        with suppress(ValueError):  # it is larger than all may be
+            self._made[key] = (found, n_bytes)
         return found
 
     def fit(

@@ -156,4 +156,4 @@ def test_draws_of_errors_are_made_once_of_the_same_error(monkeypatch):
     kept.own("b", measured, **DRAWS)
     kept.own("a", measured, **DRAWS)
     assert drawn[len(cases) :] == ["c", "a"]
-    assert kept._n_bytes == sum(one.nbytes for one in kept._own.values()) <= 6 * 16 * DRAWS["n_draws"]
+    assert kept._own.currsize == sum(one.nbytes for one in kept._own.values()) <= 6 * 16 * DRAWS["n_draws"]
