@@ -195,7 +195,8 @@ def read_table(
         With every fault at once, each by sheet, row, column, value and rule.
     OSError
     """
-    sheet, found = _chosen(_sheets(path, options, limits, called or path.name), options)
+    called = called or path.name
+    sheet, found = _chosen(_sheets(path, options, limits, called), options, called)
     with _named(sheet):
         kept, rows, n_blank = _read(found, options.blank)
         absent = {"benchmark": options.benchmark or _clean(path.name.partition(".")[0]) or "table"}
@@ -236,6 +237,8 @@ def _sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> l
     with _named(_Sheet(called, None)):
         if first.startswith(OLE):
             raise refuse("the workbook is of before 2007 or has a password; save it as .xlsx without one")
+        if options.sheet is not None and not first.startswith(ZIP):
+            raise refuse("the file has no sheets; leave --sheet out")
         if not first.startswith(ZIP):
             return [_Sheet(called, _delimited(_text(path, first, limits)))]
         workbook = bounded(path, limits)
@@ -280,6 +283,8 @@ def _text(path: Path, first: bytes, limits: Limits) -> str:
 def _delimited(text: str) -> Any:
     """Cut text into cells by the mark that gives its first rows most."""
     pandas, lines = pandas_there(), io.StringIO(text, newline="")
+    if not text.strip():
+        raise refuse("the file is empty")
     cut = {}
     for mark in SEPARATORS:
         lines.seek(0)
@@ -297,7 +302,7 @@ def _delimited(text: str) -> Any:
 # ------------------------------------------------------------------------------------------------ its shape
 
 
-def _chosen(sheets: Sequence[_Sheet], options: TableOptions) -> tuple[_Sheet, _Found]:
+def _chosen(sheets: Sequence[_Sheet], options: TableOptions, called: str) -> tuple[_Sheet, _Found]:
     """Find the one sheet that holds outcomes; where none does, say why of the largest."""
     found, refused = [], []
     for sheet in sheets:
@@ -307,8 +312,9 @@ def _chosen(sheets: Sequence[_Sheet], options: TableOptions) -> tuple[_Sheet, _F
         except FlatFileError as error:
             refused.append((sheet.cells.size, error))
     if len(found) > 1:
-        names = [sheet.called for sheet, _ in found]
-        raise refuse(f"these all look like outcomes: {'; '.join(names)}; say which: --sheet NAME")
+        names = ", ".join(sheet.called.removeprefix(f"{called}, ") for sheet, _ in found)
+        rule = f"these all look like outcomes: {names}; say which: --sheet NAME"
+        raise FlatFileError(refuse(rule).faults, name=called)
     if not found:
         raise max(refused, key=itemgetter(0))[1]
     return found[0]
@@ -325,6 +331,8 @@ def _shaped(cells: Any, options: TableOptions) -> _Found:
     for name in ("agent", "task", "outcome"):
         if name not in known:
             raise FlatFileError((Fault(None, name, None, f"no column is called so; {_which(heads, name)}"),))
+    if any(i and not text and i not in known.values() for i, text in heads.items()):
+        raise refuse("a column has no head; name it, or delete it")
     names = heads | {i: name for name, i in known.items() if name != "agent" or i != known.get("model")}
     _check_repeated(list(names.values()))
     frame = body.rename(columns=names)[[name for name in names.values() if name]]
@@ -343,8 +351,8 @@ def _header(cells: Any, said: Mapping[str, str]) -> tuple[int, dict[str, int]]:
     for is_agent in (False, True):
         for i in broad:
             known = _known(list(looked.iloc[i]), said)
-            if is_agent and "model" in known:
-                known["agent"] = known["model"]
+            if "model" in known and (is_agent or "task" in known):
+                known.setdefault("agent", known["model"])
             if known.keys() & {"agent", "task"}:
                 return i, known
     heads = dict(looked.iloc[broad[0]])

@@ -474,6 +474,19 @@ class Standings:
         """Return the same as objects of JSON: dictionaries, lists, texts, numbers, true, false and null."""
         return dict(_plain(self))
 
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each agent, in the columns of the CSV of a board.
+
+        Raises
+        ------
+        FrameRefused
+            Without pandas.
+        """
+        from analytics.frames import pandas_there
+        from selection.standings.table import flat
+
+        return pandas_there().DataFrame([flat(line) for line in self.agents])
+
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> "Standings":
         """Return what `as_plain` was made from; what a published board adds is left out."""

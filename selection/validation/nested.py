@@ -27,11 +27,13 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import N_DRAWS
+from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.threads import one_blas_thread
 from selection.bands import HI, LO, Band, mid_range, table_band
@@ -144,6 +146,23 @@ class Validation:
     estimator: str
     protocols: Mapping[str, Protocol]
     bands: Bands | None = None
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each protocol and strategy: figures, and errors as `se_…`.
+
+        Raises
+        ------
+        FrameRefused
+            Without pandas.
+        """
+        rows = [
+            {"protocol": protocol, "strategy": strategy}
+            | {name: value for name, value in vars(figures).items() if not isinstance(value, Mapping)}
+            | {f"se_{name}": value for name, value in figures.se.items()}
+            for protocol, found in self.protocols.items()
+            for strategy, figures in found.strategies.items()
+        ]
+        return pandas_there().DataFrame(rows)
 
 
 def validate(

@@ -341,14 +341,18 @@ REFUSED = {
         "agent;x;y\nA;✓;\nB;;✓\n",
         "2 outcomes are blank and all others passed; say what",
     ),
-    "an uneven row": ("a.csv", "agent;task;outcome\nA;x;1\nB;x;1;2\n", "Expected 3 fields in line 3, saw 4"),
+    "an uneven row": (
+        "a.csv",
+        "agent;task;outcome\nA;x;1\nB;x;1;2\n",
+        "a column has no head; name it, or delete it",
+    ),
     "a date with dots": (
         "a.csv",
         "agent;task;outcome;submitted_at\nA;x;1;04.03.2025\n",
         'row 2, submitted_at: "04.03.2025" is not allowed; a date is 2024-04-30',
     ),
     "Windows-1252": ("a.csv", "agent;task;outcome\nÉ;x;1\n", "is not UTF-8; save the file as UTF-8"),
-    "nothing": ("a.csv", "\n\n", "there is no table"),
+    "nothing": ("a.csv", "\n\n", "the file is empty"),
     "blank lines and a word": ("a.csv", "\nhello\n", "there is no table"),
     "an old workbook": ("a.xls", "\xd0\xcf\x11\xe0" + "\0" * 100, "save it as .xlsx"),
     "a damaged workbook": ("a.xlsx", "PK\x03\x04" + "xl/" * 100, "the workbook is damaged"),
@@ -364,9 +368,7 @@ def test_what_cannot_be_read_is_told_in_a_line(tmp_path, name):
 
 def test_sheets_are_named(few, tmp_path):
     path = sheet_of(tmp_path / "a.xlsx", table(grid(few)), other=[["agent", "x"], ["A", 1]])
-    assert 'look like outcomes: a.xlsx, sheet "Notes"; a.xlsx, sheet "Sheet"; say which: --sheet' in refusal(
-        path
-    )
+    assert 'look like outcomes: sheet "Notes", sheet "Sheet"; say which: --sheet' in refusal(path)
     assert "there is no sheet 'No'; there are 'Notes', 'Sheet'" in refusal(path, sheet="No")
     assert "no sheets" in refusal(written(tmp_path / "a.csv", "agent;x\nA;1\n"), sheet="No")
 

@@ -305,8 +305,7 @@ def workbook(path):
 BROKEN = {
     "a truncated gzip": (truncated, "gzip"),
     "an empty file": (lambda path: path.write_bytes(b""), "empty"),
-    "UTF-16": (lambda path: path.write_text(csv_text({"a": "1"}), encoding="utf-16"), "UTF-16"),
-    "a workbook": (workbook, "a ZIP archive or an Excel workbook; save the sheet as CSV"),
+    "a workbook": (workbook, "the workbook is damaged"),
     "no outcome column": (lambda path: path.write_text("benchmark,agent\nx,y\n"), "outcome"),
 }
 
