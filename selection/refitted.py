@@ -68,7 +68,7 @@ def _of(protocol: str, agents: CompleteAgents, rule: Rule) -> list[dict[str, Any
         agents.outcomes,
         agents.scores,
         cv=[(subsets.folds[f].training, records.agents[own]) for f, own in zip(spread, rows, strict=True)],
-        scoring="max_error",
+        scoring="neg_mean_absolute_error",
         return_estimator=True,
         error_score="raise",
     )["estimator"]
