@@ -144,7 +144,10 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     plain = first.decode("utf-8-sig", "replace").lstrip()
     if not plain or plain[0] in "{[" or "\0" in plain or path.name.lower().endswith(NDJSON_NAMES):
         return False
-    heads = next(csv.reader([plain.splitlines()[0]]))
+    try:
+        heads = next(csv.reader([plain.splitlines()[0]]))
+    except csv.Error:
+        return False
     return not {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
 
 
@@ -207,6 +210,9 @@ def read_table(
         try:
             flat = from_arrow(columns, constants=absent, as_of=as_of, rows=rows, only=only)
         except FlatFileError as error:
+            if found.spread and options.wide is None and 2 * error.n_faults > len(rows):
+                heads = f"--column {found.spread}=HEAD --column outcome=HEAD"
+                raise refuse(f"most cells are no outcomes; if a row is a trial, say so: {heads}") from None
             faults = list(dict.fromkeys(_placed(error.faults, found)))
             raise FlatFileError(faults, error.n_faults - len(error.faults) + len(faults)) from None
     if out is not None:
@@ -235,12 +241,14 @@ def _sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> l
     use_pandas()
     pandas, first = pandas_there(), head(path)
     with _named(_Sheet(called, None)):
+        if not path.is_file():
+            raise refuse("a table is looked at before it is read; save it as a file")
         if first.startswith(OLE):
             raise refuse("the workbook is of before 2007 or has a password; save it as .xlsx without one")
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; leave --sheet out")
         if not first.startswith(ZIP):
-            return [_Sheet(called, _delimited(_text(path, first, limits)))]
+            return [_Sheet(called, _delimited(_text(path, limits)))]
         workbook = bounded(path, limits)
         try:
             from python_calamine import CalamineError
@@ -267,15 +275,17 @@ def _clean(text: str) -> str:
     return " ".join(text.split())
 
 
-def _text(path: Path, first: bytes, limits: Limits) -> str:
+def _text(path: Path, limits: Limits) -> str:
     """Read a text in UTF-8, compressed or not, or in UTF-16 or UTF-32."""
     source: Any = path
+    with path.open("rb") as file:
+        first = file.read(4)
     if wide := wide_encoding(first):
         limits.check_bytes(path.stat().st_size)
         order = "" if first.startswith(MARKS) else "-BE" if first[0] == 0 else "-LE"
         source = io.BytesIO(path.read_bytes().decode(wide + order, "replace").encode())
-    with opened(source) as file:
-        text = Text(file, limits)
+    with opened(source) as stream:
+        text = Text(stream, limits)
         text.head()
         return b"".join(text.blocks()).decode()
 
@@ -286,15 +296,15 @@ def _delimited(text: str) -> Any:
     if not text.strip():
         raise refuse("the file is empty")
     cut = {}
-    for mark in SEPARATORS:
-        lines.seek(0)
-        cut[mark] = sorted(len(row) for row in islice(csv.reader(lines, delimiter=mark), N_LOOKED) if row)
-    mark = max(SEPARATORS, key=lambda mark: cut[mark][len(cut[mark]) // 2])
-    lines.seek(0)
-    shape = {"header": None, "names": range(cut[mark][-1]), "index_col": False, "skip_blank_lines": False}
     try:
+        for mark in SEPARATORS:
+            lines.seek(0)
+            cut[mark] = sorted(len(row) for row in islice(csv.reader(lines, delimiter=mark), N_LOOKED) if row)
+        mark = max(SEPARATORS, key=lambda mark: cut[mark][len(cut[mark]) // 2])
+        lines.seek(0)
+        shape = {"header": None, "names": range(cut[mark][-1]), "index_col": False, "skip_blank_lines": False}
         cells = pandas.read_csv(lines, sep=mark, dtype=str, na_filter=False, **shape)
-    except pandas.errors.ParserError as error:
+    except (csv.Error, pandas.errors.ParserError) as error:
         raise refuse(f"the table is uneven ({_clean(str(error))})") from None
     return cells.map(_clean)
 

@@ -322,6 +322,12 @@ REFUSED = {
         "agent;task;resolved\nA;x;1\n",
         'outcome: no column is called so; there are "agent"',
     ),
+    "a long table taken for a wide one": (
+        "a.csv",
+        "agent;test;result\nA;x;1\nB;y;0\nA;z;half\n",
+        "if a row is a trial, say so: --column task=HEAD --column outcome=HEAD",
+    ),
+    "a field without end": ("a.csv", 'agent;task;outcome\n"' + "x" * 200_000, "the table is uneven"),
     "no column": ("a.csv", "who;what\nA;x\n", "say which is meant: --column agent=HEAD"),
     "a sum for a task": (
         "a.csv",
