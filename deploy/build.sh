@@ -15,10 +15,7 @@ export UV_LINK_MODE=copy
 
 uv="$work/tools/bin/uv pip"
 "$python" -m venv --without-pip "$target"
-$uv install --quiet --python "$target/bin/python" --compile-bytecode --require-hashes \
-    -r "$source/requirements-image.txt"
-$uv install --quiet --python "$target/bin/python" --compile-bytecode --no-deps --offline "$work"/bandstand-*.whl
-$uv check --quiet --python "$target/bin/python"
+$uv install --quiet --python "$target/bin/python" --require-hashes -r "$source/requirements-image.txt"
 
 # Left out, which nobody calls here: what libraries test themselves with; what is compiled against them; catalogues of
 # translations (USE_I18N is off); Arrow's remote calls and S3, and copies of its own library under names that only
@@ -35,4 +32,7 @@ $uv check --quiet --python "$target/bin/python"
     rm -rf drf_spectacular_sidecar/static/drf_spectacular_sidecar/redoc zstandard/_cffi*
 )
 
+$uv install --quiet --python "$target/bin/python" --no-deps --offline "$work"/bandstand-*.whl
+$uv check --quiet --python "$target/bin/python"
+"$target/bin/python" -m compileall -q -j 0 "$target/lib" || echo "What is named above is compiled when it is imported." >&2
 install -m 755 "$source/deploy/entrypoint.sh" "$target/bin/bandstand-entrypoint"
