@@ -295,7 +295,7 @@ def _delimited(text: str) -> Any:
     pandas, lines = pandas_there(), io.StringIO(text, newline="")
     if not text.strip():
         raise refuse("the file is empty")
-    cut = {}
+    cut = dict[str, list[int]]()
     try:
         for mark in SEPARATORS:
             lines.seek(0)
@@ -314,7 +314,7 @@ def _delimited(text: str) -> Any:
 
 def _chosen(sheets: Sequence[_Sheet], options: TableOptions, called: str) -> tuple[_Sheet, _Found]:
     """Find the one sheet that holds outcomes; where none does, say why of the largest."""
-    found, refused = [], []
+    found, refused = list[tuple[_Sheet, _Found]](), list[tuple[int, FlatFileError]]()
     for sheet in sheets:
         try:
             with _named(sheet):
@@ -486,7 +486,7 @@ def _placed(faults: Sequence[Fault], found: _Found) -> Iterator[Fault]:
             if (row, text) in wrong:
                 under[row, text].append(under_head)
     for fault in faults:
-        place = {"field": found.heads.get(fault.field or "", fault.field)}
+        place: dict[str, Any] = {"field": found.heads.get(fault.field or "", fault.field)}
         if under and fault.field == "outcome" and fault.row:
             place["field"] = under[fault.row, fault.value or ""].pop(0)
         elif fault.field == found.spread is not None:
