@@ -268,6 +268,8 @@ def walk():
             told("stand-ins for PostgreSQL and Caddy", begun)
             walk = Walk(folder, Stage(str(folder), network, OURS, others))
             ending.callback(walk.close)
+            walk.type(blocks_of("With Docker")[0].splitlines()[0])
+            walk.fill_in()
             begun = time.monotonic()
             walk.type(line_of("Upgrade", "build"))
             told("the image", begun)
@@ -278,9 +280,7 @@ def walk():
 
 
 def test_the_image_as_the_document_says(walk, real_data, real_rows):
-    copied, up, behind_caddy, superuser, load = blocks_of("With Docker")[0].splitlines()
-    walk.type(copied)
-    walk.fill_in()
+    _, up, behind_caddy, superuser, load = blocks_of("With Docker")[0].splitlines()
     walk.type(up)
     walk.type(behind_caddy)
     assert_runs_as_the_file_says(walk)
