@@ -117,5 +117,5 @@ class Listing(Asked):
 
     def get(self, request: Request, **named: Any) -> Response:
         pages, context = Pages(), {"view": self, "request": request}
-        rows = pages.paginate_queryset(self.rows(), request, view=self)
+        rows: Any = pages.paginate_queryset(self.rows(), request, view=self)
         return pages.get_paginated_response(self.row(rows, many=True, context=context).data)
