@@ -75,10 +75,11 @@ def assigned(environment):
 class Project:
     """The services of the file with its .env, as docker-compose reads both."""
 
-    def __init__(self, stage):
+    def __init__(self, stage, checkout="."):
         self.stage, self.folder = stage, Path(stage.folder)
         profiles = ["--profile", "https", "--profile", "cluster"]
-        config = subprocess.run(["docker-compose", *profiles, "config"], stdout=subprocess.PIPE, text=True)
+        command = ["docker-compose", *profiles, "config"]
+        config = subprocess.run(command, cwd=checkout, stdout=subprocess.PIPE, text=True)
         if config.returncode:
             sys.exit(config.returncode)
         self.services = yaml.safe_load(config.stdout)["services"]
