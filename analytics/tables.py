@@ -49,7 +49,8 @@ from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encodi
 from analytics.flat_file.table import RowNumbers
 from analytics.flat_file.texts import text_of
 from analytics.flat_file.values import TRUTH
-from analytics.frames import FrameRefused, pandas_there
+from analytics.frames import FrameRefused as FrameRefused
+from analytics.frames import pandas_there
 from analytics.programs import use_pandas
 from analytics.workbooks import OLE, ZIP, bounded
 

@@ -24,9 +24,9 @@ from analytics.flat_file import (
     read,
     unique,
 )
-from analytics.frames import FrameRefused
 from analytics.tables import (
     AS_FOUND,
+    FrameRefused,
     TableOptions,
     add_table_options,
     is_table,
