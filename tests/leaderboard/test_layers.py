@@ -46,7 +46,7 @@ def test_only_studies_and_the_reader_of_files_ask_the_core():
             asking[module] = found
     assert {name for name in asking if not name.startswith(MAY_ASK_THE_CORE)} == set()
     of_files = [found for name, found in asking.items() if name.startswith(MAY_ASK_THE_CORE[1])]
-    assert set().union(*of_files) == {"analytics.flat_file"}
+    assert set().union(*of_files) == {"analytics.flat_file", "analytics.tables"}
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_the_page_shows_what_is_printed(db, tmp_path):
     page = (ROOT / "docs" / "formats.md").read_text()
     [report] = re.findall(r"^cat > (?:.+) << 'END'\n(.+?)\nEND$", page, re.MULTILINE | re.DOTALL)
     [command, *_] = re.findall(r"manage\.py (load model\.run-1\.json .+)", page)
-    [shown] = re.findall(r"^```text\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)
+    [shown, *_] = re.findall(r"^```text\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)
     path, out = shapes.write(tmp_path / "model.run-1.json", report), io.StringIO()
     call_command(*shlex.split(command.replace("model.run-1.json", str(path), 1)), stdout=out)
     assert out.getvalue() == shown
