@@ -137,16 +137,15 @@ def network_of(folder):
     """A network that has nothing but a loopback device, as long as it is used."""
     (folder / "hosts").write_text("127.0.0.1 localhost db web scheduler caddy cluster\n")
     command = ["bwrap", "--dev-bind", "/", "/", "--unshare-net", "--info-fd", "1", "sleep", "infinity"]
-    keeper = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    lines = []
-    while "}" not in "".join(lines):
-        lines.append(keeper.stdout.readline())
-    child = json.loads("".join(lines))["child-pid"]
-    try:
-        yield f"/proc/{child}/ns/net"
-    finally:
-        os.kill(child, signal.SIGKILL)
-        keeper.wait(PATIENCE)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as keeper:
+        lines = []
+        while "}" not in "".join(lines):
+            lines.append(keeper.stdout.readline())
+        child = json.loads("".join(lines))["child-pid"]
+        try:
+            yield f"/proc/{child}/ns/net"
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 # -------------------------------------------------------------------------------------------------- the walk
@@ -328,7 +327,9 @@ def assert_runs_as_the_file_says(walk):
         assert (status["Uid"].split()[0], status["Gid"].split()[0]) == ("10001", "10001"), name
         assert {status[f"Cap{which}"] for which in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}, name
         assert status["NoNewPrivs"] == "1", name
-        mounts = {line.split()[4]: line.split()[5] for line in (process / "mountinfo").open()}
+        mounts = {
+            line.split()[4]: line.split()[5] for line in (process / "mountinfo").read_text().splitlines()
+        }
         assert mounts["/"].startswith("ro"), name
         assert mounts["/tmp"].startswith("rw"), name
 
