@@ -323,7 +323,7 @@ def test_lines_of_json_that_are_no_records_are_told_with_the_others():
     assert [str(fault) for fault in caught.value.faults] == [
         "row 2: the line is no JSON object (Expecting property name enclosed in double quotes, character 2)",
         "row 3: a record is a JSON object, not a list",
-        'row 4: the key "task" comes twice in one object',
+        'row 4: the key "agent" comes twice in one object',
         "row 5: the record has more than 10,000 opening brackets",
         'row 6, outcome: "NaN" is not allowed; an outcome is a number from 0 to 1;'
         " leave a missing value empty",
