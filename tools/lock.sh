@@ -6,10 +6,10 @@ compile() {
     uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet --upgrade "$@"
 }
 PATH=.venv/bin:$PATH
-# All together first: what an extra forbids (inspect-ai the newest python-dateutil), the service does without too.
 compile pyproject.toml --all-extras --output-file requirements-extra.txt
-compile pyproject.toml --extra server --constraints requirements-extra.txt --output-file requirements.txt
-compile pyproject.toml --extra server --extra cluster --extra sentry --constraints requirements-extra.txt \
+compile pyproject.toml --extra server --extra embedded --constraint requirements-extra.txt \
+    --output-file requirements.txt
+compile pyproject.toml --extra server --extra cluster --extra sentry --constraint requirements-extra.txt \
     --output-file requirements-image.txt
 compile pyproject.toml --all-extras --group dev --constraint requirements-extra.txt --output-file requirements-dev.txt
 compile --group build --output-file requirements-build.txt

@@ -61,6 +61,7 @@ __all__ = [
     "read_file",
     "read_outcomes",
     "refused",
+    "table_options",
     "unique",
 ]
 

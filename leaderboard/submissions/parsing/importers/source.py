@@ -27,7 +27,6 @@ from leaderboard.submissions.parsing.importers.document import on_one_line
 
 MAX_ENTRIES = 200_000  # looked at in a folder: a run of 80 tasks and 5 trials keeps some 4,000 files
 MAX_NESTED = 16  # folders in folders
-HEAD_BYTES = 1 << 20
 GZIP = b"\x1f\x8b"
 
 Progress = Callable[[int, int | None], None]

@@ -25,6 +25,7 @@ from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.submissions.parsing.flat import AS_FOUND, TableOptions, add_table_options, table_options
+from leaderboard.terminal import demonstration
 from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import replacing
@@ -60,7 +61,7 @@ class Command(ServiceCommand):
         parser.add_argument("--port", type=port_number, default=8000)
 
     def handle(
-        self, *, file: Path | None, write: Path | None, serve: bool, port: int, **options: Any
+        self, *, file: Path | None, example: str, write: Path | None, serve: bool, port: int, **options: Any
     ) -> None:
         if write:
             try:
@@ -71,7 +72,13 @@ class Command(ServiceCommand):
         if serve:
             check_free(port)
         call_command("migrate", verbosity=0)
-        slug = self._load(file, table_options(options)) if file else self._load_demonstration()
+        if file:
+            slug = self._load(file, table_options(options))
+        else:
+            slug = self._load_simulated() if example == SIMULATED else self._load(FILE)
+        if not file and example == REAL:
+            said = [f"{field}={value}" for field, value in ABOUT.items()]
+            call_command("benchmark", slug, "--set", *said, stdout=StringIO())
         self._study(slug)
         self._recompute(slug)
         self.stdout.write("")
@@ -104,6 +111,14 @@ class Command(ServiceCommand):
             subset = head_of(latest_board(benchmark_of(slug))).subset
             write_newcomers(newcomers, tasks=subset.tasks if subset else ())
             return self._load(newcomers)
+
+    def _replay(self, slug: str) -> None:
+        """Store the same history as if it had been run here, once."""
+        here = f"{slug}-here"
+        if Benchmark.objects.filter(slug=here).exists():
+            return
+        self.stdout.write("The same history, as if it had been run here:")
+        call_command("replay", slug, "--store", here, stdout=self.stdout)
 
     def _load(self, file: Path, table: TableOptions = AS_FOUND) -> str:
         with refusals_as_errors():

@@ -6,12 +6,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from leaderboard.called import PROGRAM
+from django.core.management.base import CommandError
+
 from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import policy_in_force
-from leaderboard.operations.replaying import Replayed, replay
-from leaderboard.studies.answers import as_text, replay_figures, words
+from leaderboard.operations.replaying import replay, store_replay
+from leaderboard.studies.answers import as_text, printed, replay_figures
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
+from leaderboard.terminal.arguments import USAGE, check_slug
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import read
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -25,13 +26,15 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="whose rules are tried; need not exist")
-        parser.add_argument("file", type=Path, help="full runs with dates: a flat file or a table")
+        parser.add_argument("benchmark", metavar="SLUG", help="whose rules are replayed")
+        parser.add_argument(
+            "file", type=Path, nargs="?", metavar="FILE", help="full runs with dates: a flat file or a table"
+        )
         parser.add_argument("--only", metavar="NAME", help="the benchmark to read, of a file of several")
         parser.add_argument(
             "--store", metavar="NEW-SLUG", help="store what came of it as a benchmark, with its board"
         )
-        parser.add_argument("--json", action="store_true", help="print the report as one object")
+        parser.add_argument("--json", action="store_true", help="print figures and verdict as one object")
         add_table_options(parser)
 
     def handle(
@@ -45,19 +48,21 @@ class Command(ServiceCommand):
             raise CommandError("--store replays what is stored: load FILE first.", returncode=USAGE)
         board = None
         with refusals_as_errors():
-            flat, note = read(file, only=only, table=table_options(options))
+            flat, note = read(file, only=only, table=table_options(options)) if file else (None, "")
             self.stderr.write(note, ending="\n" if note else "")
-            with progress_bar("Replaying") as progress:
-                done = replay(
-                    flat=flat,
-                    slug=benchmark,
-                    policy=policy_in_force(known) if known else None,
-                    progress=progress,
-                )
-        self.stdout.write(_json(done) if options["json"] else text(done))
-        if page := options["page"]:
-            command = f"{PROGRAM} replay {benchmark} {file.name}"
-            page.write_text(replay_page(slug=benchmark, report=done.report, command=command))
+            with progress_bar("Replaying", "agents") as progress:
+                if store is not None:
+                    check_slug(store)
+                    assert known is not None
+                    board, found = store_replay(source=known, slug=store, progress=progress)
+                else:
+                    found = replay(benchmark=known, flat=flat, progress=progress)
+        if options["json"]:
+            self.stdout.write(json.dumps(found, indent=2, ensure_ascii=False))
+        else:
+            self.stdout.write(text(found))
+        if board:
+            self.stdout.write(f"\nStored as {store}, board {board.number}.")
 
 
 def text(found: dict[str, Any]) -> str:
