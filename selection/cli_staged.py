@@ -40,7 +40,7 @@ def add_replay(commands: Any) -> None:
         _replay,
         summary="What staged assignment would have saved on these full runs, and what it would get right.",
         about="Agents come in order of date. The first ones run all tasks; each later one runs batches until "
-        "its score is known well enough and it cannot reach the podium, or the subset alone.",
+        "the standard error of its score is small and the score cannot reach the podium.",
     )
     parser.add_argument(
         "--assignment",
@@ -82,7 +82,13 @@ def add_replay(commands: Any) -> None:
         help="share of stopped agents drawn to run the rest, so that estimates can be judged (.25 until 30 "
         "full runs can be replayed, then .10)",
     )
-    parser.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of draws and orders (0)")
+    parser.add_argument("--seed", type=whole(MOST_SEED), default=0, help="the first seed (0)")
+    parser.add_argument(
+        "--seeds",
+        type=whole(MOST_COUNTED),
+        metavar="N",
+        help="replays with other draws, over which figures are means (10; 20 where dates are missing)",
+    )
 
 
 def _replay(arguments: argparse.Namespace) -> Answer:
@@ -102,6 +108,7 @@ def _replay(arguments: argparse.Namespace) -> Answer:
             subset=subset,
             reselected=arguments.reselect,
             seed=arguments.seed,
+            n_seeds=arguments.seeds,
             progress=show,
         )
     replayed, judged = plain(found), plain(verdict(found))

@@ -60,18 +60,22 @@ class AssignsOtherwise(Conflict):
 
 
 def replay(
-    *, benchmark: Benchmark | None, flat: FlatFile | None, progress: Progress | None = None
+    *,
+    benchmark: Benchmark | None,
+    flat: FlatFile | None,
+    n_seeds: int | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay the rules of a benchmark, of a new one without it, on the full runs of a file or its own."""
     with one_blas_thread():
         if flat is not None:
             policy = policy_in_force(benchmark) if benchmark else Policy()
-            return replay_of_file(flat, policy, progress)
+            return replay_of_file(flat, policy, n_seeds, progress)
         assert benchmark is not None
         now = Reader(benchmark).now(active_subset(benchmark))
         if now is None:
             raise NothingToRank
-        return replay_of_stored(now, decisions_of(benchmark), progress)
+        return replay_of_stored(now, decisions_of(benchmark), n_seeds, progress)
 
 
 def store_replay(

@@ -43,15 +43,19 @@ def replays_of_policies(
     return side_by_side(now.record, rules, walked_of(decisions), now.policy.base_seed, progress)
 
 
-def replay_of_file(flat: FlatFile, policy: Policy, progress: Progress | None = None) -> dict[str, Any]:
+def replay_of_file(
+    flat: FlatFile, policy: Policy, n_seeds: int | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
     """Replay a policy on the full runs of a file."""
     from selection.staged.study import replayed
 
     record = Record.from_flat(flat, rules_of(policy).counting)
-    return replayed(record, rule_of(policy), base_seed=policy.base_seed, progress=progress)
+    return replayed(record, rule_of(policy), base_seed=policy.base_seed, n_seeds=n_seeds, progress=progress)
 
 
-def replay_of_stored(now: Snapshot, decisions: Decisions, progress: Progress | None = None) -> dict[str, Any]:
+def replay_of_stored(
+    now: Snapshot, decisions: Decisions, n_seeds: int | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
     """Replay the policy in force on the full runs that it did not choose."""
     from selection.staged.study import replayed
 
@@ -60,6 +64,7 @@ def replay_of_stored(now: Snapshot, decisions: Decisions, progress: Progress | N
         rule_of(now.policy),
         walked_of(decisions),
         base_seed=now.policy.base_seed,
+        n_seeds=n_seeds,
         progress=progress,
     )
 
@@ -67,7 +72,7 @@ def replay_of_stored(now: Snapshot, decisions: Decisions, progress: Progress | N
 def courses_of(
     now: Snapshot, decisions: Decisions, progress: Progress | None = None
 ) -> tuple[dict[str, Any], list["Course"]]:
-    """Do the same, and tell what each agent was asked for."""
+    """Do the same with the first seed alone, and say what each agent was asked for."""
     from selection.staged.study import courses
 
     return courses(

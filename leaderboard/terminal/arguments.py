@@ -12,6 +12,7 @@ from leaderboard.catalog.models import Benchmark
 
 USAGE = 2
 MOST_PORT = 65_535
+MOST_COUNTED = 1_000
 
 
 @contextmanager
@@ -32,6 +33,13 @@ def port(text: str) -> int:
     """Read the number of a TCP port."""
     if not 1 <= (number := int(text)) <= MOST_PORT:
         raise ArgumentTypeError(f"a port is a number from 1 to {MOST_PORT}")
+    return number
+
+
+def count(text: str) -> int:
+    """Read how many there are of something."""
+    if not 1 <= (number := int(text)) <= MOST_COUNTED:
+        raise ArgumentTypeError(f"a number from 1 to {MOST_COUNTED} is needed")
     return number
 
 

@@ -2,11 +2,12 @@
 
 Model
 -----
-Agents with full runs come in order of (date, name), without dates in 20 random orders. The first
-`staged_from` run everything, each later one as the rule says (`selection.staged.histories`), by a fit to
-those before it, and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of
-the last fit: measured, or estimated. Published is what an agent's estimate was when the rule stopped it, also
-where it was drawn, or recalled later.
+Agents with full runs come in order of (date, name), without dates in random orders. The first `staged_from`
+run everything, each later one as the rule says (`selection.staged.histories`), by a fit to those before it,
+and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of the last fit:
+measured, or estimated. Published is what an agent's estimate was when the rule stopped it, also where it was
+drawn, or recalled later. Which agents are drawn, and some tasks, depend on the seed, so the history is
+replayed with several seeds: figures are means over these, `ranges` their least and largest.
 
 =================  ========================================================================================
 figure             meaning
@@ -22,9 +23,9 @@ figure             meaning
 ``bias``, ``rmse`` of published estimates
 =================  ========================================================================================
 
-Standard errors leave out one agent at a time. *Random tasks at the same cost*: each later agent runs as many
-as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the share of pairs in the same
-order in two full runs drawn from a fit to all full runs.
+Standard errors leave out one agent at a time, each seed by itself. *Random tasks at the same cost*: each
+later agent runs as many as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the
+share of pairs in the same order in two full runs drawn from a fit to all full runs.
 
 Source
 ------
@@ -46,7 +47,7 @@ from selection.staged.model import fit
 from selection.staged.teaching import taught
 from selection.staged.walks import Staging
 
-N_FEWEST, N_ORDERS, N_RANDOM, N_SIMULATED, TOP = 10, 20, 10, 200, 5
+N_FEWEST, N_SEEDS, N_ORDERS, N_SIMULATED, TOP = 10, 10, 20, 200, 5
 SURE = 1.96
 ASSIGNMENTS: Mapping[str, Callable[..., History]] = {"staged": walked, "subset": on_subset, "full": in_full}
 
@@ -124,8 +125,10 @@ class Replay:
 
     Attributes
     ----------
-    n_agents, n_tasks, n_orders : int
-        Orders: 1 by date, or 20 random ones, over which figures are means.
+    n_agents, n_tasks, n_seeds : int
+        Seeds: over which figures are means.
+    is_dated : bool
+        Whether agents came in order of date; else in a random order for each seed.
     n_published, n_podium : int
         Estimates published; agents that were among the first P when they came, after those run in full.
     saved, saved_late, best_five, podium, regret : float
@@ -133,13 +136,18 @@ class Replay:
     pairs, clear_pairs, coverage, bias : Figure or None
         None where there is no pair, or no estimate.
     rmse : float or None
-    random_pairs, ceiling : float
-        Pairs by random tasks at the same cost; pairs on which two full runs would agree.
+    random_pairs, random_best_five, random_regret : float
+        The same by random tasks at the same cost.
+    ceiling : float
+        Pairs on which two full runs would agree.
+    ranges : mapping of str to (float, float)
+        The least and the largest over seeds of ``saved``, ``pairs``, ``best_five`` and ``regret``.
     """
 
     n_agents: int
     n_tasks: int
-    n_orders: int
+    n_seeds: int
+    is_dated: bool
     n_published: int
     n_podium: int
     saved: float
@@ -153,7 +161,10 @@ class Replay:
     bias: Figure | None
     rmse: float | None
     random_pairs: float
+    random_best_five: float
+    random_regret: float
     ceiling: float
+    ranges: Mapping[str, tuple[float, float]]
 
 
 def replay(
@@ -164,6 +175,7 @@ def replay(
     subset: IndexArray | None = None,
     reselected: bool = False,
     seed: int = 0,
+    n_seeds: int | None = None,
     progress: Progress | None = None,
 ) -> Replay:
     """Replay a rule of assignment over full runs.
@@ -178,9 +190,11 @@ def replay(
     subset, reselected
         As in `selection.staged.histories.walked`.
     seed : int
-        Of draws and orders.
+        The first one.
+    n_seeds : int, optional
+        By default 10 where all agents have dates, else 20.
     progress : callable, optional
-        Called with (agents done, all of all orders).
+        Called with (agents done, all with all seeds).
 
     Raises
     ------
@@ -195,6 +209,7 @@ def replay(
         subset=subset,
         reselected=reselected,
         seed=seed,
+        n_seeds=n_seeds,
         progress=progress,
     )
     return summary(agents, orders, histories, staging, seed)
@@ -208,11 +223,12 @@ def histories_of(
     subset: IndexArray | None,
     reselected: bool,
     seed: int,
+    n_seeds: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[list[int]], list[History]]:
-    """Return the orders of the agents, and the history of each; arguments and errors as of `replay`."""
+    """Return the order of the agents for each seed, and its history; arguments and errors as of `replay`."""
     check_enough(agents.n, staging)
-    orders = orders_of(agents, seed)
+    orders = orders_of(agents, seed, n_seeds)
     n_all = agents.n * len(orders)
     return orders, [
         ASSIGNMENTS[assignment](
@@ -221,7 +237,7 @@ def histories_of(
             staging,
             subset=subset,
             reselected=reselected,
-            seed=seed,
+            seed=seed + k,
             progress=_shown(progress, k * agents.n, n_all),
         )
         for k, order in enumerate(orders)
@@ -241,15 +257,17 @@ def check_enough(n: int, staging: Staging) -> None:
 
 
 def _shown(progress: Progress | None, before: int, n_all: int) -> Progress | None:
-    """Return what tells the progress of one order as that of all."""
+    """Return what tells the progress with one seed as that with all."""
     return None if progress is None else lambda done, _: progress(before + done, n_all)
 
 
-def orders_of(agents: CompleteAgents, seed: int) -> list[list[int]]:
-    """Return the order of (date, name), or 20 random ones where a date is missing."""
+def orders_of(agents: CompleteAgents, seed: int, n_seeds: int | None = None) -> list[list[int]]:
+    """Return for each seed the order of (date, name), or a random one where a date is missing."""
     if None not in agents.dates:
-        return [sorted(range(agents.n), key=lambda i: (agents.dates[i], agents.names[i]))]
-    return [generator(seed, "staged order", k).permutation(agents.n).tolist() for k in range(N_ORDERS)]
+        by_date = sorted(range(agents.n), key=lambda i: (agents.dates[i], agents.names[i]))
+        return [by_date] * (n_seeds or N_SEEDS)
+    n = n_seeds or N_ORDERS
+    return [generator(seed, "staged order", k).permutation(agents.n).tolist() for k in range(n)]
 
 
 def summary(
@@ -270,36 +288,48 @@ def summary(
     staging : Staging
         Of it P, and from which agent on tasks are saved.
     seed : int
+        The first one.
     """
     m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)
-    random_pairs = [
-        _share(at_random(agents, order, staging, one.n_run[later].mean(), seed + k), one.truth)
-        for order, one in zip(orders, histories, strict=True)
-        for k in range(N_RANDOM)
+    at_same_cost = [
+        at_random(agents, order, staging, one.n_run[later].mean(), seed + k)
+        for k, (order, one) in enumerate(zip(orders, histories, strict=True))
     ]
+    truths = [one.truth for one in histories]
     estimates = [published(one) for one in histories]
     coverage, bias = (_mean_figure([found[k] for found in estimates]) for k in range(2))
     errors = np.concatenate([found[1] for found in estimates])
     tells = clear(agents.outcomes, agents.scores)
     of_clear = [tells[np.ix_(order, order)] for order in orders]
+    each = {
+        "saved": [1.0 - float(one.n_run.mean()) / m for one in histories],
+        "pairs": [_share(one.board, one.truth) for one in histories],
+        "best_five": [best(one.board, one.truth, TOP) for one in histories],
+        "regret": [_regret(one.board, one.truth) for one in histories],
+    }
+    pairs = _pair_figure(histories, None)
     return Replay(
         n_agents=agents.n,
         n_tasks=m,
-        n_orders=len(orders),
+        n_seeds=len(orders),
+        is_dated=None not in agents.dates,
         n_published=round(errors.size / len(orders)),
         n_podium=round(float(np.mean([_n_podium(one.truth, staging) for one in histories]))),
-        saved=1.0 - float(np.mean([one.n_run.mean() / m for one in histories])),
+        saved=float(np.mean(each["saved"])),
         saved_late=1.0 - float(np.mean([one.n_run[half:].mean() / m for one in histories])),
-        pairs=_pair_figure(histories, None),
+        pairs=pairs,
         clear_pairs=_pair_figure(histories, of_clear),
-        best_five=float(np.mean([best(one.board, one.truth, TOP) for one in histories])),
+        best_five=float(np.mean(each["best_five"])),
         podium=float(np.mean([best(one.board, one.truth, staging.podium) for one in histories])),
-        regret=float(np.mean([_regret(one) for one in histories])),
+        regret=float(np.mean(each["regret"])),
         coverage=coverage,
         bias=bias,
         rmse=float(np.sqrt(np.mean(errors**2))) if errors.size else None,
-        random_pairs=float(np.mean(random_pairs)),
-        ceiling=float(np.mean([ceiling(agents.outcomes[list(order)], seed) for order in orders])),
+        random_pairs=_mean(_share, at_same_cost, truths),
+        random_best_five=_mean(lambda board, truth: best(board, truth, TOP), at_same_cost, truths),
+        random_regret=_mean(_regret, at_same_cost, truths),
+        ceiling=ceiling(agents.outcomes[list(orders[0])], seed),
+        ranges={name: (min(of), max(of)) for name, of in each.items() if name != "pairs" or pairs},
     )
 
 
@@ -318,7 +348,7 @@ def published(one: History) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean_figure(samples: Sequence[FloatArray]) -> Figure | None:
-    """Mean over agents with its jackknife error, averaged over orders."""
+    """Mean over agents with its jackknife error, averaged over seeds."""
     told = [one for one in samples if one.size]
     if not told:
         return None
@@ -353,6 +383,13 @@ def _n_podium(truth: FloatArray, staging: Staging) -> int:
     return sum(int((y[: k + 1] > y[k]).sum()) < staging.podium for k in range(staging.staged_from, y.size))
 
 
-def _regret(one: History) -> float:
-    leader = int(np.argmax(np.round(one.board, DECIMALS)))
-    return float(one.truth.max() - one.truth[leader])
+def _regret(board: FloatArray, truth: FloatArray) -> float:
+    return float(truth.max() - truth[int(np.argmax(np.round(board, DECIMALS)))])
+
+
+def _mean(
+    figure: Callable[[FloatArray, FloatArray], float],
+    boards: Sequence[FloatArray],
+    truths: Sequence[FloatArray],
+) -> float:
+    return float(np.mean([figure(board, truth) for board, truth in zip(boards, truths, strict=True)]))

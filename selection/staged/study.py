@@ -19,7 +19,7 @@ from selection.given import OVER, Staged
 from selection.staged.histories import Walk
 from selection.staged.replay import Replay, ReplayRefused, histories_of, replay, summary
 from selection.staged.teaching import Teaching
-from selection.staged.verdict import verdict
+from selection.staged.verdict import sentence, verdict
 from selection.staged.walks import Estimated, Fit, Staging, estimated
 from selection.standings.choice import n_complete, n_teaching, training
 from selection.standings.completing import Walked as Walked
@@ -163,6 +163,7 @@ def replayed(
     asked: Mapping[str, Walked] | None = None,
     *,
     base_seed: int = 0,
+    n_seeds: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay a rule on the agents that it did not choose.
@@ -174,9 +175,11 @@ def replayed(
     asked : mapping of str to Walked, optional
         As in `staged_fit`.
     base_seed : int
-        Of draws and orders.
+        The first of the seeds.
+    n_seeds : int, optional
+        As in `selection.staged.replay.replay`.
     progress : callable, optional
-        Called with (agents replayed, all).
+        Called with (agents replayed, all with all seeds).
 
     Returns
     -------
@@ -193,6 +196,7 @@ def replayed(
             subset=tasks,
             reselected=rule.reselected,
             seed=base_seed,
+            n_seeds=n_seeds,
             progress=progress,
         )
     except CoreError as refusal:
@@ -277,7 +281,9 @@ def courses(
     base_seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[dict[str, Any], list[Course]]:
-    """Replay staged assignment by date; return what `replayed` does, and each agent's course in order.
+    """Replay staged assignment by date with one seed; return its figures, and each agent's course in order.
+
+    One replay has no verdict: only its sentence is there.
 
     Raises
     ------
@@ -295,10 +301,14 @@ def courses(
         subset=None,
         reselected=False,
         seed=base_seed,
+        n_seeds=1,
         progress=progress,
     )
-    figures = {"rule": rule.words} | _judged(summary(agents, [order], [history], rule.staging, base_seed))
-    return figures, [_course(walk, agents.names[walk.agent], record.table.tasks) for walk in history.walks]
+    found = summary(agents, [order], [history], rule.staging, base_seed)
+    judged = {"verdict": {"word": None, "reasons": [], "text": sentence(found)}}
+    return {"rule": rule.words} | _judged(found) | judged, [
+        _course(walk, agents.names[walk.agent], record.table.tasks) for walk in history.walks
+    ]
 
 
 def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:

@@ -151,18 +151,24 @@ def replay_figures(validation: Mapping[str, Any]) -> dict[str, Any]:
 
 def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
     """Return a replay and its verdict, as plain values, as what `analytics.text.as_text` sets as text."""
-    n_orders, bias, rmse = replay["n_orders"], replay["bias"], replay["rmse"]
-    order = "by date" if n_orders == 1 else f"in {n_orders} random orders, as dates are missing"
+    bias, rmse, n_seeds = replay["bias"], replay["rmse"], replay["n_seeds"]
+    order = "in order of date" if replay["is_dated"] else "in random order, as dates are missing"
+    times = "" if n_seeds == 1 else f"; means over {n_seeds} replays with other draws (least to largest)"
     told = {
         "verdict": verdict["text"],
-        "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}",
-        "runs saved": f"{replay['saved']:.1%}; among the second half {replay['saved_late']:.1%}",
-        "pairs in order": f"{_percent(replay['pairs'])}, the order of full runs; random tasks at the same "
-        f"cost {_share(replay['random_pairs'])}; two full runs would agree on {_share(replay['ceiling'])}",
+        "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}{times}",
+        "runs saved": f"{replay['saved']:.1%}{_range(replay, 'saved')}; among the second half "
+        f"{replay['saved_late']:.1%}",
+        "pairs in order": f"{_percent(replay['pairs'])}{_range(replay, 'pairs')}, the order of full runs; "
+        f"random tasks at the same cost {_share(replay['random_pairs'])}; two full runs would agree on "
+        f"{_share(replay['ceiling'])}",
         "clear pairs": _percent(replay["clear_pairs"]),
-        "best five found": f"{5 * replay['best_five']:.1f}",
+        "best five found": f"{5 * replay['best_five']:.1f}{_range(replay, 'best_five', '.0f', 5)}; "
+        f"random tasks {5 * replay['random_best_five']:.1f}",
         "podium found": f"{replay['podium']:.0%}",
-        "leader": f"{100 * replay['regret']:.1f} points below the best",
+        "leader": f"{100 * replay['regret']:.1f} points below the best"
+        f"{_range(replay, 'regret', '.1f', 100)}; "
+        f"random tasks {100 * replay['random_regret']:.1f}",
         "95% intervals": f"{_percent(replay['coverage'])} of {replay['n_published']} estimates inside",
         "bias": "no estimate" if bias is None else f"{100 * bias['value']:+.1f} points",
         "typical error": "no estimate" if rmse is None else f"{100 * rmse:.1f} points (RMSE)",
@@ -178,3 +184,9 @@ def _percent(figure: Mapping[str, Any] | None) -> str:
 
 def _share(value: float | None) -> str:
     return "none" if value is None or value != value else f"{value:.1%}"
+
+
+def _range(replay: Mapping[str, Any], name: str, form: str = ".1%", times: int = 1) -> str:
+    """Return the least and the largest of a figure in brackets, where replays differ."""
+    low, high = (f"{times * value:{form}}" for value in replay["ranges"].get(name, (0.0, 0.0)))
+    return "" if low == high else f" ({low} to {high})"

@@ -87,10 +87,11 @@ def verdict(found: Replay) -> Verdict:
 
 def sentence(found: Replay) -> str:
     """Say what the service would have saved, and what it would have got right."""
+    mean = " on average" if found.n_seeds > 1 else ""
     leader = (
         "found the best agent"
         if found.regret < 5e-10
-        else f"missed the best agent by {100 * found.regret:.1f} points"
+        else f"missed the best agent by {100 * found.regret:.1f} points{mean}"
     )
     five = found.best_five * TOP
     many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
@@ -100,9 +101,11 @@ def sentence(found: Replay) -> str:
             f", and ordered {found.pairs.value:.1%} of pairs as full runs do (random tasks at the same cost: "
             f"{found.random_pairs:.1%})"
         )
+    low, high = (f"{100 * share:.0f}" for share in found.ranges["saved"])
+    spread = "" if low == high else f" ({low} to {high}% in {found.n_seeds} replays)"
     return (
-        f"On this benchmark’s own history the service would have saved {found.saved:.0%} of all runs; "
-        f"it {leader} and {many} of the best five{pairs}."
+        f"On this benchmark’s own history the service would have saved {found.saved:.0%} of all runs"
+        f"{spread}; it {leader} and {many} of the best five{pairs}."
     )
 
 

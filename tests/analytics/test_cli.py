@@ -503,7 +503,6 @@ def test_refusals_of_harness(refusal, real_data, tmp_path):
         "harness", path, "--columns", "model=model,task=task,run=task,outcome=score"
     )
     assert "NAME=TEXT" in refusal("harness", path, "--columns", HARNESS28, "--metadata", "hardware")
-    assert "refused" in refusal("harness", path)  # no flat file
 
 
 # --------------------------------------------------------------------------------------------------- gaming

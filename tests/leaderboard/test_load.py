@@ -169,7 +169,7 @@ BAD = {
         "future",
     ),
     "a task with a newline": (f'{HEAD}\n{ROW},"t\n1",1,1\n', "row 1", "task"),
-    "a missing column": (f"{HEAD.replace(',trial', '')}\nToy,a,Loop,M,2026-01-05,t1,1\n", "trial"),
+    "a missing column": (f"{HEAD.replace(',outcome', '')}\nToy,a,Loop,M,2026-01-05,t1,1\n", "outcome"),
     "no rows": (f"{HEAD}\n", "row"),
     "an empty file": ("", "empty"),
     "65 columns": (

@@ -18,7 +18,7 @@ from leaderboard.submissions.parsing.flat import read_file
 from selection.cli import main
 from selection.staged.histories import walked
 from selection.staged.replay import best, orders_of, replay, right
-from selection.staged.verdict import verdict
+from selection.staged.verdict import sentence
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 from tests.leaderboard.feeding import fed
@@ -71,7 +71,7 @@ def test_staged_assignment_runs_what_the_core_replays(
     policy = Policy(assignment="staged", subset_from=12, draw_share=0.3, publish_every=0, base_seed=5)
     done = fed(flat, policy=policy)
     agents = training(Record.from_flat(flat))
-    (order,) = orders_of(agents, 5)
+    (order,) = orders_of(agents, 5, 1)
     staging = Staging(subset_from=12, draw_share=0.3)
     core = walked(agents, order, staging, seed=5)
     tasks = Record.from_flat(flat).table.tasks
@@ -133,9 +133,9 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
     printed = capsys.readouterr().out
     stored = json.loads(printed[: printed.rindex("}") + 1])
     agents = training(Record.from_flat(read_file(path, as_of=AS_OF)))
-    (order,) = orders_of(agents, 5)
+    (order,) = orders_of(agents, 5, 1)
     staging = Staging(subset_from=12, draw_share=0.3)
-    core, found = walked(agents, order, staging, seed=5), replay(agents, staging, seed=5)
+    core, found = walked(agents, order, staging, seed=5), replay(agents, staging, seed=5, n_seeds=1)
     here, tasks = (
         Benchmark.objects.get(slug="here"),
         Record.from_flat(read_file(path, as_of=AS_OF)).table.tasks,
@@ -145,6 +145,8 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
     assert ran_in(here) == {
         agents.names[walk.agent]: {tasks[j] for batch in walk.batches for j in batch} for walk in core.walks
     }
+    call_command("replay", "toy", "--seeds", "1", "--json")
+    assert json.loads(capsys.readouterr().out)["figures"] == stored["figures"]
     n_ran = sum(map(len, ran_in(here).values()))
     assert stored["figures"]["saved"] == pytest.approx(1 - n_ran / (n_agents * 40)) == found.saved
     scores = scores_in(here)
@@ -154,7 +156,7 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
     agreed, differ = right(board, agents.scores[order])
     assert stored["figures"]["pairs"]["value"] == pytest.approx(agreed[differ].mean())
     assert stored["figures"]["best_five"] == best(board, agents.scores[order], 5)
-    assert stored["verdict"]["text"] == verdict(found).text
+    assert stored["verdict"] == {"word": None, "reasons": [], "text": sentence(found)}
     for assignment in Assignment.objects.filter(agent__benchmark=here):
         assert assignment.submissions.count() == len(
             {tuple(one.asked) for one in assignment.submissions.all()}
@@ -216,6 +218,7 @@ def test_what_cannot_be_replayed_is_refused_and_nothing_is_stored(loaded, tmp_pa
     for arguments, why in (
         (["none"], "There is no benchmark none"),
         (["toy", str(path), "--store", "here"], "load FILE first"),
+        (["toy", "--store", "here", "--seeds", "1"], "leave --seeds out"),
         (["toy", "--store", "toy"], "There is a benchmark of this name already"),
         (["toy", "--store", "no slug"], "cannot stand in an address"),
         (["toy", "--store", ""], "cannot stand in an address"),

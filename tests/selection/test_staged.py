@@ -472,11 +472,39 @@ def test_undated_agents_are_replayed_in_random_orders(monkeypatch):
     monkeypatch.setattr(staged_replay, "N_ORDERS", 3)
     agents = complete(simulated(12, 20), dated=False)
     found = replay(agents)
-    assert found.n_orders == 3
+    assert (found.n_seeds, found.is_dated) == (3, False)
     orders = staged_replay.orders_of(agents, 0)
     assert len({tuple(order) for order in orders}) == 3
-    saved = [1 - walked(agents, order, Staging()).n_run.mean() / 20 for order in orders]
+    saved = [1 - walked(agents, order, Staging(), seed=k).n_run.mean() / 20 for k, order in enumerate(orders)]
     assert found.saved == pytest.approx(np.mean(saved))
+
+
+def test_figures_are_means_over_seeds():
+    assert staged_replay.N_SEEDS == 10
+    agents = complete(simulated(24, 60, rising=2.0))
+    alone = [replay(agents, seed=7 + k, n_seeds=1) for k in range(4)]
+    found = replay(agents, seed=7, n_seeds=4)
+    assert (found.n_seeds, found.is_dated) == (4, True)
+    assert len({one.saved for one in alone}) > 1
+    for name in (
+        "saved",
+        "saved_late",
+        "best_five",
+        "podium",
+        "regret",
+        "random_pairs",
+        "random_best_five",
+        "random_regret",
+    ):
+        assert getattr(found, name) == pytest.approx(np.mean([getattr(one, name) for one in alone])), name
+    for name in ("pairs", "clear_pairs", "coverage", "bias"):
+        values = [getattr(one, name).value for one in alone]
+        assert getattr(found, name).value == pytest.approx(np.mean(values)), name
+    for name in ("saved", "best_five", "regret"):
+        values = [getattr(one, name) for one in alone]
+        assert found.ranges[name] == pytest.approx((min(values), max(values)))
+    values = [one.pairs.value for one in alone]
+    assert found.ranges["pairs"] == pytest.approx((min(values), max(values)))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
@@ -532,7 +560,7 @@ def test_a_real_history_from_the_command_line(real_data, capsys):
     file = str(real_data / "hal_scicode.csv.gz")
     assert main(["replay", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["n_agents"], found["n_tasks"], found["n_orders"]) == (24, 65, 1)
+    assert (found["n_agents"], found["n_tasks"], found["n_seeds"], found["is_dated"]) == (24, 65, 10, True)
     assert found["saved"] > 0.2
     assert found["pairs"]["value"] > 0.95
     assert found["regret"] == 0.0
@@ -548,7 +576,8 @@ def test_a_real_history_from_the_command_line(real_data, capsys):
 GOOD = Replay(
     n_agents=40,
     n_tasks=100,
-    n_orders=1,
+    n_seeds=1,
+    is_dated=True,
     n_published=30,
     n_podium=8,
     saved=0.31,
@@ -562,7 +591,10 @@ GOOD = Replay(
     bias=Figure(-0.004, 0.004, 30),
     rmse=0.02,
     random_pairs=0.959,
+    random_best_five=0.9,
+    random_regret=0.001,
     ceiling=0.96,
+    ranges={"saved": (0.31, 0.31)},
 )
 
 
@@ -574,6 +606,15 @@ def test_the_sentence_of_a_good_replay():
         "Yes. On this benchmark’s own history the service would have saved 31% of all runs; it found the "
         "best agent and five of the best five, and ordered 97.4% of pairs as full runs do (random tasks at "
         "the same cost: 95.9%)."
+    )
+
+
+def test_the_sentence_says_how_far_replays_differ():
+    of_ten = changed(GOOD, n_seeds=10, ranges={"saved": (0.283, 0.344)}, best_five=0.9, regret=0.0012)
+    assert verdict(of_ten).text == (
+        "Mostly. On this benchmark’s own history the service would have saved 31% of all runs (28 to 34% in "
+        "10 replays); it missed the best agent by 0.1 points on average and 4.5 of the best five, and "
+        "ordered 97.4% of pairs as full runs do (random tasks at the same cost: 95.9%)."
     )
 
 

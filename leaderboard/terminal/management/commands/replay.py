@@ -8,11 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.replaying import replay, store_replay
 from leaderboard.studies.answers import as_text, printed, replay_figures
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.arguments import USAGE, check_slug
+from leaderboard.terminal.arguments import USAGE, check_slug, count
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import read
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -34,6 +35,12 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--store", metavar="NEW-SLUG", help="store what came of it as a benchmark, with its board"
         )
+        parser.add_argument(
+            "--seeds",
+            type=count,
+            metavar="N",
+            help="replays with other draws, over which figures are means (10; 20 where dates are missing)",
+        )
         parser.add_argument("--json", action="store_true", help="print figures and verdict as one object")
         add_table_options(parser)
 
@@ -44,6 +51,8 @@ class Command(ServiceCommand):
         known = Benchmark.objects.filter(slug=benchmark).first()
         if known is None and (store is not None or file is None):
             raise CommandError(f"There is no benchmark {benchmark}.", returncode=USAGE)
+        if store is not None and options["seeds"]:
+            raise CommandError("--store keeps the replay of one seed: leave --seeds out.", returncode=USAGE)
         if store is not None and file:
             raise CommandError("--store replays what is stored: load FILE first.", returncode=USAGE)
         board = None
@@ -56,13 +65,14 @@ class Command(ServiceCommand):
                     assert known is not None
                     board, found = store_replay(source=known, slug=store, progress=progress)
                 else:
-                    found = replay(benchmark=known, flat=flat, progress=progress)
+                    found = replay(benchmark=known, flat=flat, n_seeds=options["seeds"], progress=progress)
         if options["json"]:
             self.stdout.write(json.dumps(found, indent=2, ensure_ascii=False))
         else:
             self.stdout.write(text(found))
         if board:
             self.stdout.write(f"\nStored as {store}, board {board.number}.")
+            self.stdout.write(f"Other draws give other figures. Means over ten: {PROGRAM} replay {benchmark}")
 
 
 def text(found: dict[str, Any]) -> str:
