@@ -10,7 +10,7 @@ drawn for a full run with inclusion probability π_i, then 1/π_i: Hájek's rati
 A task is in the band when lo − 1e-9 ≤ p_j ≤ hi + 1e-9: both ends are in, and so is 3 of 10. Under 10% of the
 active tasks (10·k < m) the band widens 30-70% → 25-75% → 15-85%; the last is the rounded form of
 p(1 − p) ≥ 1/8, half the Fisher information of a task at p = ½ (0.1464 to 0.8536). Still under 10%: no subset,
-the benchmark is unsuited and agents run all tasks. Under 5 complete agents there is no subset either.
+the benchmark is unsuited. Under 5 complete agents there is no subset either.
 
 The posterior of a task's pass rate under Jeffreys' prior is Beta(s + ½, n − s + ½), n the agents' effective
 number (Σw)²/Σw² (Kish; their count when all weights are equal) and s = n·p_j, which may be fractional.
@@ -446,7 +446,7 @@ def _reason(
 
 def _reason_too_few_agents(n_complete: int) -> str:
     found = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
-    return f"{found}; at least {N_AGENTS_PROVISIONAL} are needed, so every agent runs all tasks"
+    return f"{found}; at least {N_AGENTS_PROVISIONAL} are needed"
 
 
 def _needed(n_tasks: int) -> str:
@@ -460,8 +460,7 @@ def _reason_unsuited(widest: Attempt, n_tasks: int, *, widening: bool) -> str:
     found = f"only {k} of {tasks} ({_share(k, n_tasks)})" if k else f"none of {tasks}"
     verb = "has" if k <= 1 else "have"
     kept = "" if widening else " and the band is not widened"
-    needed = f"{_needed(n_tasks)}{kept}, so every agent runs all tasks"
-    return f"{found} {verb} a pass rate {_range(widest)}; {needed}"
+    return f"{found} {verb} a pass rate {_range(widest)}; {_needed(n_tasks)}{kept}"
 
 
 def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, n_complete: int) -> str:

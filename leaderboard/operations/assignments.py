@@ -206,11 +206,12 @@ def _wanted(agent: Agent, policy: Policy) -> _Wanted:
     if policy.assignment == Assigning.FULL:
         return _Wanted(everything, None, None, "the policy asks every agent for all tasks")
     is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(benchmark)
-    if subset is None or not (of_subset or is_staged):
+    in_batches = is_staged and (subset is not None or staging.usable_study(benchmark) is not None)
+    if not (of_subset or in_batches):
         return _Wanted(everything, None, None, _no_subset(benchmark))
     if request := open_request(benchmark, RerunKind.DRIFT):
         return _Wanted(everything, None, request, f"a drift request is open: {request.reason}")
-    if of_subset is None:
+    if of_subset is None or subset is None:
         reason = "batches are for agents that have not delivered yet; others run all tasks"
         return _Wanted(everything, None, None, reason)
     reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"

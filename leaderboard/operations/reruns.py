@@ -61,7 +61,7 @@ class NobodyToAsk(Conflict):
 
 
 class NoSubset(Conflict):
-    """No subset is fixed, so every agent runs all tasks already."""
+    """No subset is fixed, so there is none to check."""
 
 
 class FullRunsOnly(Conflict):

@@ -12,6 +12,7 @@ from django.urls import reverse
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import tells_costs
 from leaderboard.boards.signing import public_key
+from leaderboard.catalog.models import Assigning
 from leaderboard.pages.asked import Asked, number_in, query, unknown
 from leaderboard.pages.costs import score_chart
 from leaderboard.pages.filters import LEVELS, SHOWN, Filters, offered, offered_costs
@@ -301,7 +302,10 @@ class BoardPage:
 
     @property
     def phase(self) -> str:
-        return words.phase_text(self.standings)
+        policy = self.board.policy
+        in_batches = policy.assignment != Assigning.STAGED or self.board.n_complete >= policy.staged_from
+        is_full = self.board.benchmark.full_runs_only_at or not in_batches
+        return words.phase_text(self.standings, Assigning.FULL if is_full else policy.assignment)
 
     @property
     def trials(self) -> str:

@@ -182,7 +182,7 @@ def chosen(of: Placed) -> str:
     if of.board is None:
         return "No board has been published yet."
     if of.subset is None:
-        return "No subset is in use: every agent runs all tasks, and is ranked on all."
+        return "No subset is in use: agents are ranked on all tasks."
     n, inside = len(of.subset.tasks), int(of.in_band.sum())
     outside = sum(ranking and not now for ranking, now in zip(of.in_subset, of.in_band, strict=True))
     which = f"The {words.counted(n, 'ranking task')}{', a preview,' if of.subset.provisional else ''}"

@@ -99,6 +99,15 @@ class ValidityPage:
         return f"the {words.counted(size, 'task')}" if size else "a subset of the tasks"
 
     @property
+    def no_subset(self) -> str:
+        """Why there is none, and what a new agent runs; empty where there is one."""
+        if self.is_suited:
+            return ""
+        told, policy = self.study.result, self.study.policy
+        asked = "full" if told["agents"] < policy.staged_from else policy.assignment
+        return f"{told['subset']['reason']}. {words.ASKED[asked]['unsuited']}"
+
+    @property
     def has_figures(self) -> bool:
         return any(protocol.result["available"] for protocol in self.protocols)
 

@@ -166,7 +166,7 @@ def how_chosen(band: Band, rules: Rules) -> str:
 
 
 def choice(record: Record, rules: Rules, given: Given) -> Choice:
-    """Return the subset in use, or why every agent runs all tasks.
+    """Return the subset in use, or why there is none.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ COVERS = {
     "domain": "the agent's expected mean on tasks like these, of which the benchmark is taken for a sample",
 }
 NOBODY_RANKED = "no agent is ranked on these tasks"
-NO_SUBSET = "every agent runs all tasks, so there is no subset to speak of"
+NO_SUBSET = "no subset is in use"
 MARKS = {
     "estimated": "ran the tasks of the subset, not all: its score on all tasks is estimated from them",
     "chosen tasks": "was asked for tasks chosen for it, batch by batch: its score on all tasks is estimated "
@@ -96,13 +96,26 @@ SHORT_UNMEASURED = {
 }
 PHASES = {
     "cold_start": "Too few agents have run all tasks to choose among these, so every agent runs all of them.",
-    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks, and until it is "
-    "fixed every agent runs all of them.",
-    "ongoing": "The subset is fixed: a new agent runs these tasks alone, and its score on all tasks is "
-    "estimated from them.",
+    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks.",
+    "ongoing": "The subset is fixed.",
     "revalidating": "Agents run all tasks until it is clear whether the subset still ranks like the whole.",
     "saturated": "The best agents pass nearly every task, so that ranks say little.",
-    "unsuited": "No subset is in use: every agent runs all tasks and is ranked on all.",
+    "unsuited": "No subset is in use: agents are ranked on all tasks.",
+}
+EVERYTHING = "Every agent runs all tasks."
+ASKED = {  # what a new agent runs, by assignment and phase; in other phases the phase says it
+    "staged": {
+        **dict.fromkeys(
+            ("provisional", "ongoing"), "A new agent begins with some of its tasks and goes on in batches."
+        ),
+        "unsuited": "A new agent begins with the tasks nearest to a pass rate of 50% and goes on in batches.",
+    },
+    "subset": {
+        "provisional": "Until it is fixed every agent runs all tasks.",
+        "ongoing": "A new agent runs its tasks alone, and its score on all tasks is estimated from them.",
+        "unsuited": EVERYTHING,
+    },
+    "full": dict.fromkeys(("provisional", "ongoing", "unsuited"), EVERYTHING),
 }
 UNBELIEVED = "?"  # in the place of a cost
 LEGEND = {

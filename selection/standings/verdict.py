@@ -9,7 +9,7 @@ word         pairs of agents in the right order, and of those that all tasks can
 yes          at least 95%, and 99%
 mostly       at least 90%, and 95%
 not yet      fewer
-no subset    every agent runs all tasks
+no subset    none is in use
 ===========  ======================================================================================
 
 The figures are pairs_correct_full and pairs_clear_full of the strategy in use, in time where ten agents

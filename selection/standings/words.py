@@ -22,6 +22,7 @@ from selection.standings.lines import (
     Trials,
     TrialsLine,
 )
+from selection.standings.terms import ASKED as ASKED
 from selection.standings.terms import (
     BASIS,
     METHODS,
@@ -370,11 +371,11 @@ def scores_text(board: Standings, target: str = "") -> str:
     return f"{text}: {', '.join(parts)}."
 
 
-def phase_text(board: Standings) -> str:
-    """Say what the phase means; without a subset, by an operator's wish, every agent runs all tasks."""
-    if board.subset is None and board.phase in ("provisional", "ongoing"):
-        return PHASES["unsuited"]
-    return PHASES[board.phase]
+def phase_text(board: Standings, assignment: str) -> str:
+    """Say what the phase means, and what a new agent runs: `assignment` is staged, subset or full."""
+    is_without = board.subset is None and board.phase in ("provisional", "ongoing")
+    phase = "unsuited" if is_without else board.phase
+    return " ".join(filter(None, (PHASES[phase], ASKED[assignment].get(phase))))
 
 
 def verdict_text(board: Standings) -> str:

@@ -93,12 +93,10 @@ def test_still_under_a_tenth_is_unsuited():
     assert (band.suited, band.size, band.stage) == (False, 0, "provisional")
     assert (band.lo, band.hi, band.widened) == (0.15, 0.85, True)
     assert band.reason == (
-        "only 1 of 11 tasks (9%) has a pass rate from 15% to 85%; at least 2 (10%) are needed, "
-        "so every agent runs all tasks"
+        "only 1 of 11 tasks (9%) has a pass rate from 15% to 85%; at least 2 (10%) are needed"
     )
     assert mid_range(board([0, 10])).reason == (
-        "none of 2 tasks has a pass rate from 15% to 85%; at least 1 (10%) is needed, "
-        "so every agent runs all tasks"
+        "none of 2 tasks has a pass rate from 15% to 85%; at least 1 (10%) is needed"
     )
 
 
@@ -126,7 +124,7 @@ def test_under_five_complete_agents_there_is_no_subset():
     assert (band.suited, band.size, band.widened, band.tried) == (False, 0, False, ())
     assert (band.lo, band.hi, band.n_complete, band.n_tasks) == (0.30, 0.70, 4, 3)
     assert band.pass_rates.tolist() == [0.5, 0.5, 0.5]
-    assert band.reason == "only 4 complete agents; at least 5 are needed, so every agent runs all tasks"
+    assert band.reason == "only 4 complete agents; at least 5 are needed"
     assert mid_range(np.full((1, 3), 0.5)).reason.startswith("only 1 complete agent;")
     assert mid_range(np.empty((0, 3))).reason.startswith("no complete agent yet; at least 5")
     assert mid_range(np.full((5, 3), 0.5)).size == 3
@@ -413,8 +411,7 @@ def test_scicode_has_four_mid_range_tasks_and_is_unsuited(real_rows):
     assert [attempt.n_in_band for attempt in band.tried] == counts
     assert (band.suited, band.size, band.n_complete) == (False, 0, 24)
     assert band.reason == (
-        "only 6 of 65 tasks (9%) have a pass rate from 15% to 85%; at least 7 (10%) are needed, "
-        "so every agent runs all tasks"
+        "only 6 of 65 tasks (9%) have a pass rate from 15% to 85%; at least 7 (10%) are needed"
     )
 
 

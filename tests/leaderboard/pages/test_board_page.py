@@ -72,7 +72,7 @@ def test_its_sentences_are_those_of_the_answer(client, ongoing, target):
         words.headline(board, target),
         words.second_run_text(board, target),
         words.scores_text(board, target),
-        words.phase_text(board),
+        words.phase_text(board, ongoing.policy.assignment),
         words.covers_text(board, target),
         words.savings_text(board.savings),
         board.why,
@@ -613,19 +613,44 @@ def test_it_names_its_version(client, ongoing):
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "phase"),
+    ("outcomes", "phase", "asked"),
     [
-        (ladder(3, 20), "Cold start"),
-        (ladder(8, 20), "Provisional"),
-        (dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}, "Unsuited"),
+        (ladder(3, 20), "Cold start", "so every agent runs all of them."),
+        (ladder(8, 20), "Provisional", "Until it is fixed every agent runs all tasks."),
+        (
+            dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20},
+            "Unsuited",
+            "No subset is in use: agents are ranked on all tasks. Every agent runs all tasks.",
+        ),
     ],
 )
-def test_each_phase_is_told_in_words(client, publish, outcomes, phase):
+def test_each_phase_is_told_in_words(client, publish, outcomes, phase, asked):
     board = standings_of(publish(outcomes))
     text = text_of(client.get("/b/toy"))
     assert f"{phase} {words.scores_text(board)}" in text
-    assert f"Phase {phase}. {words.phase_text(board)}" in text
-    assert f"{'Why all tasks' if board.subset is None else 'The subset'} {board.why}" in text
+    assert re.search(f"Phase {phase}\\. [^<]*{re.escape(asked)}", text)
+    assert f"{'Why no subset' if board.subset is None else 'The subset'} {board.why}" in text
+
+
+BATCHES = "begins with the tasks nearest to a pass rate of 50% and goes on in batches."
+
+
+@pytest.mark.parametrize(
+    ("fields", "staged_from", "asked"),
+    [
+        ({}, 5, "A new agent " + BATCHES),
+        ({}, 9, "Every agent runs all tasks."),
+        ({"full_runs_only_at": AS_OF, "full_runs_only_reason": "x"}, 5, "Every agent runs all tasks."),
+    ],
+)
+def test_an_unsuited_board_says_what_a_new_agent_runs(client, publish, fields, staged_from, asked):
+    publish(dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20})
+    Benchmark.objects.update(**fields)
+    toy = Benchmark.objects.get()
+    Policy.objects.create(benchmark=toy, number=2, assignment="staged", staged_from=staged_from)
+    recomputed(as_of=AS_OF)
+    told = [one in text_of(client.get("/b/toy")) for one in ("Every agent runs all tasks.", BATCHES)]
+    assert told == [asked == "Every agent runs all tasks.", asked.endswith(BATCHES)]
 
 
 def test_every_phase_has_a_sentence():

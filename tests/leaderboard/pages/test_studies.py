@@ -183,8 +183,8 @@ def test_an_unsuited_benchmark_says_so(client, db):
     load_text(csv_text(dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}))
     study, _ = validate(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert f"No subset: {study.result['subset']['reason']}." in text
-    assert text.count("every agent runs all tasks") == 1
+    assert f"No subset: {study.result['subset']['reason']}. Every agent runs all tasks." in text
+    assert text.count("Every agent runs all tasks") == 1
     assert "How to read" not in text
     assert "every strategy" not in text
     assert not re.search("<table|<svg[^>]*plot", client.get("/b/toy/validity").content.decode())
