@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 EVERY = 5.0  # seconds between lines
+STILL_AT_WORK = "still at work"
 STILL = 12  # lines' time after which one that says the same as the last is written again
 
 Progress = Callable[[int, int | None], None]
@@ -16,7 +17,7 @@ def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
     """Yield a callback (done, in all or None) that moves a bar on stderr.
 
     Where stderr is no terminal, a line is written every few seconds: ``validation: 120 of 900 folds``; once a
-    minute while nothing moves. What ends sooner is silent.
+    minute while nothing moves, with ``still at work`` behind it. What ends sooner is silent.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
 @contextmanager
 def _lines(title: str, counted: str) -> Iterator[Progress]:
     """Write where the work stands from a thread of its own, so that one long step is no silence."""
-    stand, ended = [f"{title}: still at work, nothing to count yet"], Event()
+    stand, ended = [f"{title}: {STILL_AT_WORK}, nothing to count yet"], Event()
 
     def show(done: int, total: int | None) -> None:
         of_all = f" of {total:,}" if total is not None else ""
@@ -52,8 +53,9 @@ def _lines(title: str, counted: str) -> Iterator[Progress]:
         while not ended.wait(EVERY):
             n_silent = n_silent + 1 if stand[0] == said else STILL
             if n_silent >= STILL:
+                again = f"; {STILL_AT_WORK}" if stand[0] == said and STILL_AT_WORK not in said else ""
                 said, n_silent = stand[0], 0
-                sys.stderr.write(f"{said}\n")
+                sys.stderr.write(f"{said}{again}\n")
                 sys.stderr.flush()
 
     writer = Thread(target=write, daemon=True)

@@ -28,8 +28,8 @@ Trial = tuple[pa.Table, Submission]
 is not stored.
 """
 BATCHES = (
-    "tasks come in batches, until the score of the agent is known well enough and it cannot reach the "
-    "podium: ask again once these are delivered"
+    "tasks come in batches, until the standard error is at most 3 points and the agent cannot reach the "
+    "podium, or it is under 1 point and the agent cannot lead: ask again once these are delivered"
 )
 KEPT = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
 

@@ -32,7 +32,7 @@ N_LISTED = 10  # surprises of either kind
 NO_ICC = "not measured: there is no ICC of it"
 OPENED = ("https://", "http://")
 THAT_COUNT = {
-    Duplicates.MEAN: "the mean of all that stand counts",
+    Duplicates.MEAN: "all that stand count, and several outcomes of a task count with their mean",
     Duplicates.LATEST: "the latest that stands counts",
     Duplicates.FIRST: "the first that stands counts",
 }
@@ -119,6 +119,7 @@ class AgentPage:
             else "",
             f"{'~' if line.at['full'].estimated else ''}{words.percent(full)}% {of} "
             f"{words.task_set('full', n) if not k or of_subset is None or n == 1 else f'all {n:,}'}"
+            f"{_between(line.at['full'])}"
             if full is not None
             else "",
         ]
@@ -381,6 +382,13 @@ class AgentPage:
 def _shared(rank: int | None, held: Counter[int | None]) -> str:
     """5= where others have that rank too, as on the board."""
     return f"{rank:,}{'=' if held[rank] > 1 else ''}" if rank else ""
+
+
+def _between(at: AtTarget) -> str:
+    """The interval of an estimated score, which is no measured one's."""
+    if not at.estimated or at.lower is None or at.upper is None:
+        return ""
+    return f" (95%: {words.percent(at.lower)} to {words.percent(at.upper)}%)"
 
 
 def _share(value: float | None) -> str:

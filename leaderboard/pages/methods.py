@@ -168,14 +168,15 @@ TASKS = Part(
         Method(
             "staged",
             "Batch after batch",
-            "A new agent runs a first batch of tasks near a pass rate of ½. It goes on while its score is "
-            "uncertain, or while it may reach the podium. A random share of the agents that could stop runs "
-            "everything all the same: these check the estimates.",
+            "A new agent runs a first batch of tasks near a pass rate of ½. It stops once its "
+            "standard error is at most 3 points and it cannot reach the podium, or once its standard error "
+            "is under 1 point and it cannot lead. A random share of the agents that could stop runs everything "
+            "all the same: these check the estimates.",
             (
                 "goes on when se > .03",
-                "or when score + z·se ≥ podium and (se ≥ .01 or score + z·se ≥ best)",
-                "podium, best: scores of the P-th best and of the best ranked agent; P = 3 and z = 2 unless "
-                "the policy says otherwise",
+                "or when score + 2·se ≥ podium and (se ≥ .01 or score + 2·se ≥ best)",
+                "podium, best: scores of the P-th best and of the best teaching agent; P = 3 unless the policy "
+                "says otherwise",
             ),
             "on Ndzomga’s subset of tasks; selection/staged",
         ),

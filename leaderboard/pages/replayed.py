@@ -11,11 +11,13 @@ from leaderboard.boards.queries import NoBoardYet, board_numbered, entries_of, l
 from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import visible_benchmarks
+from leaderboard.operations.models import Assignment, Mode
 from leaderboard.plots.against import Dot, against
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import AtTarget, Standings, words
 
 N_TOP = 5
+PUBLISHED = ("stopped", "drawn")  # stages of a decision
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,30 @@ def replayed(benchmark: Benchmark, standings: Standings) -> Replayed | None:
         ),
         ("Best five found", f"{figures['best_five'] * N_TOP:g} of {N_TOP}"),
     ]
-    off = {agent: (at.score or 0.0) - full[agent].score for agent, at in told.items() if at.estimated}
-    if off:
-        most = max(off, key=lambda agent: abs(off[agent]))
-        points = f"{100 * off[most]:+.1f}".replace("-", "−")
-        facts.append(("Largest difference of an estimate on this board", f"{points} points ({most})"))
+    estimates = {
+        "Largest error of an estimate when it was published": _published(benchmark),
+        "Largest error of an estimate on this board": {
+            agent: at.score or 0.0 for agent, at in told.items() if at.estimated
+        },
+    }
+    for name, of_agents in estimates.items():
+        off = {agent: score - full[agent].score for agent, score in of_agents.items() if agent in full}
+        if off:
+            most = max(off, key=lambda agent: abs(off[agent]))
+            points = f"{100 * off[most]:+.1f}".replace("-", "−")
+            facts.append((name, f"{points} points ({most})"))
     return Replayed(of, benchmark.replay["board"], tuple(facts), _chart(told, full))
+
+
+def _published(benchmark: Benchmark) -> dict[str, float]:
+    """What was published of the agents that stopped, also of those that ran the rest later."""
+    asked = Assignment.objects.filter(agent__benchmark=benchmark, mode=Mode.STAGED)
+    return {
+        name: one["score"]
+        for name, decisions in asked.values_list("agent__name", "decisions")
+        for one in decisions
+        if one["stage"] in PUBLISHED
+    }
 
 
 def _chart(told: Mapping[str, AtTarget], full: Mapping[str, FullRun]) -> Chart:

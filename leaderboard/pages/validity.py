@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.replayed import source_of
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.widths import overlap_chart, width_chart
 from leaderboard.plots.chart import Chart
@@ -385,5 +386,5 @@ def drawn_overlaps(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 def validity(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     page = validity_page(benchmark)
-    shown = {"page": page, "benchmark": benchmark, "here": "validity"}
+    shown = {"page": page, "benchmark": benchmark, "of": source_of(benchmark), "here": "validity"}
     return render(request, "pages/validity.html", shown)

@@ -61,7 +61,7 @@ class Staging:
     Attributes
     ----------
     podium : int
-        P, the places at the top that are always run in full.
+        P, the first places. Who may reach them runs on, unless se < `precise` and it cannot lead.
     staged_from : int
         Teaching agents from which on newcomers are asked in batches.
     draw_share : float or None
@@ -354,16 +354,18 @@ def decide(fit: Fit, found: Estimate, n_left: int) -> Decision:
     most = round(found.score + staging.reach * se, DECIMALS)
     podium, best = fit.podium, fit.best
     known, least = f"its standard error is {100 * se:.1f} points", round(se, DECIMALS)
+    reach = f"its score plus {staging.reach:g} standard errors is {most:.1%}"
+    third = f"place {staging.podium} has {podium:.1%}"
     if not n_left:
         goes_on, reason = False, "it ran all tasks"
     elif least > KNOWN:
         goes_on, reason = True, f"{known}; at most {100 * KNOWN:g} are allowed"
     elif most < podium:
-        goes_on, reason = False, f"it reaches {most:.1%} at most; place {staging.podium} has {podium:.1%}"
+        goes_on, reason = False, f"{reach}, and {third}"
     elif least < staging.precise and most < best:
-        goes_on, reason = False, f"{known}, and it cannot lead: the best one has {best:.1%}"
+        goes_on, reason = False, f"{known}, and it cannot lead: {reach}, and the best has {best:.1%}"
     else:
-        goes_on, reason = True, f"it may reach place {staging.podium}, which has {podium:.1%}"
+        goes_on, reason = True, f"it may reach the podium: {reach}, and {third}"
     return Decision(goes_on, reason, found.score, se)
 
 

@@ -1,7 +1,8 @@
 """The first places of a board: whether who stands there ran all tasks.
 
-An agent on the podium whose score is estimated from tasks chosen for it ran all of them, is known within a
-point and cannot lead, or is recalled: asked for the rest (`selection.staged.walks.recalled`).
+An agent on the podium whose score is estimated from tasks chosen for it ran all of them, has a
+standard error under 1 point and cannot lead, or is recalled: asked for the rest
+(`selection.staged.walks.recalled`).
 
 Source
 ------
@@ -47,6 +48,6 @@ def podium_text(board: Standings, podium: int) -> str:
     excused = [line.agent for line in owing(board, podium) if not is_recalled(line)]
     but = f", but for {first_names(excused)}, excused by an operator" if excused else ""
     return (
-        f"each agent on the {places} ran all tasks, or has a standard error under one point and cannot lead, "
+        f"each agent on the {places} ran all tasks, or has a standard error under 1 point and cannot lead, "
         f"or is recalled to run the rest{but}"
     )

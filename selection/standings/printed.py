@@ -10,6 +10,9 @@ from selection.standings.lines import Standings
 from selection.standings.table import Column, columns, rank_columns
 
 WIDTH = 110
+TWO_KINDS = (
+    " Without ~ it holds the mean of many full runs; with ~ it holds the score that one full run would have."
+)
 
 
 def text(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
@@ -82,6 +85,8 @@ def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, 
     signs = {sign for sign in ("~", "≤") if sign in cells}
     signs |= {terms.UNBELIEVED for column in shown if terms.UNBELIEVED in column.cells}
     told = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
+    if "95%" in told and target == "full" and any(line.at[target].estimated for line in board.agents):
+        told["95%"] += TWO_KINDS
     if "Trust" in heads:
         told |= trust_legend(board)
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]

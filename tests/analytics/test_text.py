@@ -321,7 +321,7 @@ def test_what_does_not_move_is_not_said_again_every_few_seconds(capsys, monkeypa
     with progress_bar("work", "folds") as show:
         show(0, 900)
         while said < 5 and time.monotonic() - begun < 10:
-            said += capsys.readouterr().err.count("work: 0 of 900 folds\n")
+            said += capsys.readouterr().err.count("work: 0 of 900 folds; still at work\n")
     assert 5 <= said <= 1 + (time.monotonic() - begun) / 0.03
 
 

@@ -125,7 +125,7 @@ def test_it_is_marked_everywhere_and_nowhere_called_the_best(leading, client):
     for target in standings.targets:
         assert "newcomer" not in words.headline(standings, target)
     assert words.headline(standings).endswith("1 agent above it is recalled to run the remaining tasks.")
-    says = "Each agent on the first 3 places ran all tasks, or has a standard error under one point and "
+    says = "Each agent on the first 3 places ran all tasks, or has a standard error under 1 point and "
     assert f"{says}cannot lead, or is recalled to run the rest." in standings.notices
     (row,) = [
         row
@@ -252,8 +252,8 @@ def test_two_that_compute_at_once_ask_once():
         ([0.8, 0.7, 0.6, 0.5], [None, None, None, 0.02], []),  # fourth
         ([0.8, 0.7, 0.6, 0.5], [None, None, 0.02, None], [2]),
         ([0.8, 0.7, 0.6, 0.6], [None, None, 0.02, 0.02], [2, 3]),  # both third
-        ([0.8, 0.7, 0.6, 0.5], [None, None, 0.009, None], []),  # within a point, and 61.8% at most
-        ([0.8, 0.79, 0.6, 0.5], [None, 0.009, None, None], [1]),  # within a point, and may lead
+        ([0.8, 0.7, 0.6, 0.5], [None, None, 0.009, None], []),  # SE under 1 point, and 61.8% at most
+        ([0.8, 0.79, 0.6, 0.5], [None, 0.009, None, None], [1]),  # SE under 1 point, and may lead
         ([0.8, 0.7, 0.6, 0.5], [0.001, None, None, None], [0]),  # leads
         ([0.9], [0.02], [0]),
         ([], [], []),

@@ -165,7 +165,7 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         assert here not in list(when(AS_OF))
 
 
-def test_who_is_not_replayed_needs_no_date(loaded, client):
+def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
     """An agent that ran half of the tasks, without a date, keeps nobody else from being replayed."""
     half = [f"Toy,half,scaffold 9,model 9,,task {j:02d},1,1,0.01" for j in range(20)]
     loaded(rising(24, 40) + "\n".join(half) + "\n")
@@ -174,8 +174,39 @@ def test_who_is_not_replayed_needs_no_date(loaded, client):
     assert len(ran_in(here)) == 24
     page = client.get("/b/here/validity").content.decode()
     assert "A replay is not validated." in page
+    assert '<a href="/b/toy/validity">the page of <bdi>Toy</bdi></a>' in page
+    capsys.readouterr()
+    call_command("replay", "toy")
+    assert "Not replayed: 1 agent, for want of a full run" in capsys.readouterr().out
     assert "When it will be known" not in page
     assert "When it will be known" in client.get("/b/toy/validity").content.decode()
+
+
+def test_the_largest_error_published_is_that_of_the_stored_decisions(loaded, client):
+    """An agent that was drawn has no estimate on the board any more; what was published of it had an error."""
+    loaded(rising(24, 40))
+    call_command("replay", "toy", "--store", "here")
+    full = scores_in(Benchmark.objects.get(slug="toy"))
+    walks = Assignment.objects.filter(agent__benchmark__slug="here").values_list("agent__name", "decisions")
+    last = {name: steps[-1] for name, steps in walks if steps[-1]["stage"] in ("stopped", "drawn")}
+    assert {one["stage"] for one in last.values()} == {"stopped", "drawn"}
+    name, error = max(
+        ((name, one["score"] - full[name]) for name, one in last.items()), key=lambda of: abs(of[1])
+    )
+    points = f"{100 * error:+.1f}".replace("-", "−")
+    page = client.get("/b/here").content.decode()
+    label = "<dt>Largest error of an estimate when it was published</dt>"
+    assert f"{label}<dd><bdi>{points} points ({name})</bdi></dd>" in page
+    assert "Largest error of an estimate on this board" in page
+
+
+@pytest.mark.parametrize(
+    ("n_agents", "dated", "is_said"), [(10, False, True), (9, False, False), (10, True, False)]
+)
+def test_a_load_without_dates_says_what_a_replay_does(loaded, capsys, n_agents, dated, is_said):
+    loaded(rising(n_agents, 20, dated=dated))
+    told = f"Without a date: {n_agents} of {n_agents} agents. A replay then takes 20 random orders"
+    assert (told in capsys.readouterr().out) is is_said
 
 
 def test_full_runs_are_shown_while_visitors_see_them(loaded, client):
@@ -184,7 +215,7 @@ def test_full_runs_are_shown_while_visitors_see_them(loaded, client):
     here = Benchmark.objects.get(slug="here")
     of = here.agents.get(name="agent 10").pk
     pages = {
-        "/b/here": "Largest difference",
+        "/b/here": "Largest error of an estimate when it was published",
         f"/b/here/agents/{of}": "full run</a> scored",
         "/b/here/plots/replayed.svg": "Board score against full run",
     }
@@ -216,7 +247,7 @@ def test_the_command_and_the_core_print_the_same_figures(loaded, capsys):
 def test_what_cannot_be_replayed_is_refused_and_nothing_is_stored(loaded, tmp_path):
     path = loaded(rising(16, 40, dated=False))
     for arguments, why in (
-        (["none"], "There is no benchmark none"),
+        (["none"], "There is no benchmark .none.. .*add FILE"),
         (["toy", str(path), "--store", "here"], "load FILE first"),
         (["toy", "--store", "here", "--seeds", "1"], "leave --seeds out"),
         (["toy", "--store", "toy"], "There is a benchmark of this name already"),

@@ -216,11 +216,11 @@ def decided(score, se, *, podium=3, precise=0.01, n_left=5):
 @pytest.mark.parametrize(
     ("score", "se", "goes_on"),
     [
-        (0.1, 0.031, True),  # not known well enough
+        (0.1, 0.031, True),  # over 3 points
         (0.1, 0.030, False),
         (0.66, 0.020, True),  # .66 + 2·.02 = .70 reaches the third place
         (0.659, 0.020, False),
-        (0.75, 0.009, False),  # known to a point, and cannot lead
+        (0.75, 0.009, False),  # under 1 point, and cannot lead
         (0.75, 0.010, True),
         (0.885, 0.009, True),  # may lead
     ],

@@ -79,9 +79,10 @@ def test_what_lies_between_failed_and_passed_is_a_score(client, publish):
 def test_an_estimated_score_is_marked(client, publish):
     subset = in_subset(publish(ladder(16, 40), slug="first"))
     board = publish(ladder(16, 40), {"newcomer": only("1" * 40, subset)})
-    score = line_of(board, "newcomer").at["full"].score
+    at = line_of(board, "newcomer").at["full"]
     text = text_of(seen(client, "newcomer"))
-    assert f"100.0% of the 17 ranking tasks and ~{100 * score:.1f}% of all 40" in text
+    between = f"(95%: {100 * at.lower:.1f} to {100 * at.upper:.1f}%)"
+    assert f"100.0% of the 17 ranking tasks and ~{100 * at.score:.1f}% of all 40 {between}" in text
     assert "~ Estimated from the tasks that it ran, which are not all." in text
     assert "Estimated" in text.split("About this agent")[1]  # the mark in words
 
@@ -239,7 +240,10 @@ def test_an_agent_under_other_conditions_is_told_what_does_not_count(client, pub
 def test_every_submission_is_told(client, publish):
     publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
     text = text_of(seen(client, "a"))
-    assert "2 submissions; none was chosen by us: the mean of all that stand counts." in text
+    assert (
+        "2 submissions; none was chosen by us: all that stand count, and several outcomes of a task count with their mean."
+        in text
+    )
     assert "1st submission: dated 2026-01-05 , received 2026-06-01 ; 5 outcomes" in text
     assert "2nd submission: dated 2026-02-01 , received 2026-06-01 ; 5 outcomes, 1 of them invalid" in text
     assert "One submission." in text_of(seen(client, "b"))
@@ -261,7 +265,10 @@ def test_how_many_outcomes_count_where_not_all_do(client, post, toy, missing):
     assert "outcomes count" not in text_of(seen(client, "new"))
     delivered(post, range(17, 20))
     text = text_of(seen(client, "new"))
-    assert "2 submissions; none was chosen by us: the mean of all that stand counts. 1st submission" in text
+    assert (
+        "2 submissions; none was chosen by us: all that stand count, and several outcomes of a task count with their mean. 1st submission"
+        in text
+    )
     # Of the other tasks one trial each is there.
     delivered(post, range(12), trial=2)
     response = seen(client, "new")

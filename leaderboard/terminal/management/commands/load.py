@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.called import PROGRAM
-from leaderboard.catalog.models import Task
+from leaderboard.catalog.models import Assigning, Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.coverage import fed_by, is_partial, offered, warnings
@@ -36,6 +37,7 @@ from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import fault_lines, progress_bar, refusals_as_errors
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
+N_REPLAYED = 10  # agents, at least
 STATED = {
     "submitted_at": "date of the submission",
     "run": "label of the run",
@@ -103,6 +105,7 @@ class Command(ServiceCommand):
         self.stdout.write("".join(map(read_as, found)) + summary(report, dry_run=dry_run) + notes(*stored))
         if not dry_run:
             told = _warned(stored, benchmark) + _offer(stored, benchmark) + _fed(benchmark)
+            told += _undated(stored, benchmark)
             self.stdout.write(f"{told}Next: {PROGRAM} recompute {benchmark}")
 
 
@@ -272,6 +275,20 @@ def _fed(slug: str) -> str:
     return (
         f"All submitted agents are of {account.email}: pass rates, calibration and alerts take two of them. "
         f"If this is your own CI: {PROGRAM} trust {slug} {account.email} --reason TEXT\n"
+    )
+
+
+def _undated(files: Collection[FlatFile], slug: str) -> str:
+    """Say that agents have no date, where there are enough of them for a replay."""
+    names = {name for flat in files for name in flat.agents}
+    dated = {flat.agents[i] for flat in files for i in np.unique(flat.agent[~np.isnat(flat.submitted_at)])}
+    n = len(names - dated)
+    is_replayed = policy_in_force(benchmark_of(slug)).assignment != Assigning.FULL
+    if not n or len(names) < N_REPLAYED or not is_replayed:
+        return ""
+    return (
+        f"Without a date: {n:,} of {words.counted(len(names), 'agent')}. A replay then takes 20 random "
+        "orders; to replay by date, state submitted_at of each agent.\n"
     )
 
 

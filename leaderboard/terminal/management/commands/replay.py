@@ -7,11 +7,14 @@ from textwrap import fill
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db.models.functions import Coalesce
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.queries import NoSuchBenchmark, benchmark_of
 from leaderboard.operations.replaying import replay, store_replay
-from leaderboard.studies.answers import as_text, printed, replay_figures
+from leaderboard.studies.answers import as_text, printed, replay_figures, words
+from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
 from leaderboard.terminal.arguments import USAGE, check_slug, count
 from leaderboard.terminal.command import ServiceCommand
@@ -48,9 +51,7 @@ class Command(ServiceCommand):
         self, *, benchmark: str, file: Path | None, only: str | None, store: str | None, **options: Any
     ) -> None:
         check_slug(benchmark)
-        known = Benchmark.objects.filter(slug=benchmark).first()
-        if known is None and (store is not None or file is None):
-            raise CommandError(f"There is no benchmark {benchmark}.", returncode=USAGE)
+        known = _benchmark(benchmark, must_exist=store is not None or file is None)
         if store is not None and options["seeds"]:
             raise CommandError("--store keeps the replay of one seed: leave --seeds out.", returncode=USAGE)
         if store is not None and file:
@@ -69,14 +70,41 @@ class Command(ServiceCommand):
         if options["json"]:
             self.stdout.write(json.dumps(found, indent=2, ensure_ascii=False))
         else:
-            self.stdout.write(text(found))
+            self.stdout.write(text(found, len(flat.agents) if flat else n_listed(benchmark)))
         if board:
             self.stdout.write(f"\nStored as {store}, board {board.number}.")
             self.stdout.write(f"Other draws give other figures. Means over ten: {PROGRAM} replay {benchmark}")
 
 
-def text(found: dict[str, Any]) -> str:
-    """Verdict and figures for a reader."""
+def _benchmark(slug: str, *, must_exist: bool) -> Benchmark | None:
+    try:
+        return benchmark_of(slug)
+    except NoSuchBenchmark as refusal:
+        if must_exist:
+            told = f"{refusal} To replay a file by the rules of a new benchmark, add FILE."
+            raise CommandError(told, returncode=USAGE) from None
+    return None
+
+
+def n_listed(slug: str) -> int:
+    """Agents of which something counts."""
+    of = Submission.objects.filter(agent__benchmark__slug=slug, status=Status.ACCEPTED)
+    return of.values(one=Coalesce("agent__merged_into", "agent")).distinct().count()
+
+
+def text(found: dict[str, Any], n_agents: int) -> str:
+    """Verdict and figures for a reader, and how many of the agents were not replayed."""
     verdict = found["verdict"]
     head = verdict["text"] if verdict else f"Too few to tell: {found['reason']}."
-    return "\n\n".join(filter(None, [fill(head, printed.WIDTH), as_text(replay_figures({"replay": found}))]))
+    figures = found["figures"]
+    n_left_out = n_agents - figures["n_agents"] if figures else 0
+    left_out = (
+        f"Not replayed: {words.counted(n_left_out, 'agent')}, for want of a full run that counts, or as the "
+        "rule itself let them run everything."
+    )
+    parts = [
+        fill(head, printed.WIDTH),
+        as_text(replay_figures({"replay": found})),
+        fill(left_out, printed.WIDTH) if n_left_out else "",
+    ]
+    return "\n\n".join(filter(None, parts))
