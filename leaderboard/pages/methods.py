@@ -175,8 +175,8 @@ TASKS = Part(
             (
                 "goes on when se > .03",
                 "or when score + 2·se ≥ podium and (se ≥ .01 or score + 2·se ≥ best)",
-                "podium, best: scores of the P-th best and of the best teaching agent; P = 3 unless the policy "
-                "says otherwise",
+                "podium, best: scores of the P-th best and of the best teaching agent; P = 3 unless the "
+                "policy says otherwise",
             ),
             "on Ndzomga’s subset of tasks; selection/staged",
         ),

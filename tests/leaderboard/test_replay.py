@@ -183,7 +183,7 @@ def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
 
 
 def test_the_largest_error_published_is_that_of_the_stored_decisions(loaded, client):
-    """An agent that was drawn has no estimate on the board any more; what was published of it had an error."""
+    """An agent that was drawn has no estimate on the board any more; what was published had an error."""
     loaded(rising(24, 40))
     call_command("replay", "toy", "--store", "here")
     full = scores_in(Benchmark.objects.get(slug="toy"))

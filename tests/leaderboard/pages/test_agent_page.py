@@ -14,7 +14,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.erasing import erase_agent
 from leaderboard.operations.naming import merge, rename
-from leaderboard.pages.agent import AgentPage, convergence_text, icc_text, ordinal
+from leaderboard.pages.agent import THAT_COUNT, AgentPage, convergence_text, icc_text, ordinal
 from leaderboard.pages.placed import placed
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
@@ -240,10 +240,7 @@ def test_an_agent_under_other_conditions_is_told_what_does_not_count(client, pub
 def test_every_submission_is_told(client, publish):
     publish(csv_text({"a": "11111.....", "b": "1111100000"}), csv_text({"a": ".....1000x"}, day="2026-02-01"))
     text = text_of(seen(client, "a"))
-    assert (
-        "2 submissions; none was chosen by us: all that stand count, and several outcomes of a task count with their mean."
-        in text
-    )
+    assert f"2 submissions; none was chosen by us: {THAT_COUNT['mean']}." in text
     assert "1st submission: dated 2026-01-05 , received 2026-06-01 ; 5 outcomes" in text
     assert "2nd submission: dated 2026-02-01 , received 2026-06-01 ; 5 outcomes, 1 of them invalid" in text
     assert "One submission." in text_of(seen(client, "b"))
@@ -265,10 +262,7 @@ def test_how_many_outcomes_count_where_not_all_do(client, post, toy, missing):
     assert "outcomes count" not in text_of(seen(client, "new"))
     delivered(post, range(17, 20))
     text = text_of(seen(client, "new"))
-    assert (
-        "2 submissions; none was chosen by us: all that stand count, and several outcomes of a task count with their mean. 1st submission"
-        in text
-    )
+    assert f"2 submissions; none was chosen by us: {THAT_COUNT['mean']}. 1st submission" in text
     # Of the other tasks one trial each is there.
     delivered(post, range(12), trial=2)
     response = seen(client, "new")
