@@ -170,8 +170,8 @@ TASKS = Part(
             "Batch after batch",
             "A new agent runs a first batch of tasks near a pass rate of ½. It stops once its "
             "standard error is at most 3 points and it cannot reach the podium, or once its standard error "
-            "is under 1 point and it cannot lead. A random share of the agents that could stop runs everything "
-            "all the same: these check the estimates.",
+            "is under 1 point and it cannot lead. A random share of the agents that could stop runs "
+            "everything all the same: these check the estimates.",
             (
                 "goes on when se > .03",
                 "or when score + 2·se ≥ podium and (se ≥ .01 or score + 2·se ≥ best)",
