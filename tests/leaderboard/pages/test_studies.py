@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leaderboard.boards.reading import standings_of
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.pages.uncertainty import UncertaintyPage, halving
 from leaderboard.studies.answers import validated, why_text, words
@@ -188,6 +188,15 @@ def test_an_unsuited_benchmark_says_so(client, db):
     assert "How to read" not in text
     assert "every strategy" not in text
     assert not re.search("<table|<svg[^>]*plot", client.get("/b/toy/validity").content.decode())
+
+
+def test_an_unsuited_benchmark_says_what_a_new_agent_runs_in_batches(client, db):
+    load_text(csv_text(dict.fromkeys("abcdefg", "0" * 20) | {"h": "1" * 20}))
+    toy = Benchmark.objects.get()
+    Policy.objects.create(benchmark=toy, number=2, assignment="staged")
+    study, _ = validate(benchmark=toy, as_of=AS_OF)
+    asked = "A new agent begins with the tasks nearest to a pass rate of 50% and goes on in batches."
+    assert f"No subset: {study.result['subset']['reason']}. {asked}" in text_of(client.get("/b/toy/validity"))
 
 
 def test_each_scaffold_is_told_where_there_are_several(client, toy):
