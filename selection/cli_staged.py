@@ -40,7 +40,8 @@ def add_replay(commands: Any) -> None:
         _replay,
         summary="What staged assignment would have saved on these full runs, and what it would get right.",
         about="Agents come in order of date. The first ones run all tasks; each later one runs batches until "
-        "the standard error of its score is small and the score cannot reach the podium.",
+        "its standard error is at most 3 points and it cannot reach the podium, or its standard error is under "
+        "1 point and it cannot lead; or it runs the subset alone.",
     )
     parser.add_argument(
         "--assignment",
@@ -66,7 +67,7 @@ def add_replay(commands: Any) -> None:
         type=whole(MOST_COUNTED),
         default=standard.podium,
         metavar="P",
-        help=f"places that are always run in full ({standard.podium})",
+        help=f"first places, which an agent that stops cannot reach ({standard.podium})",
     )
     parser.add_argument(
         "--staged-from",

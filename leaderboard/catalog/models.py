@@ -357,7 +357,7 @@ class Policy(models.Model):
         "others stop; for the subset; or for all tasks.",
     )
     podium = models.PositiveSmallIntegerField(
-        default=3, help_text="Under staged assignment: places at the top that are always run in full."
+        default=3, help_text="Under staged assignment: first places, which an agent that stops cannot reach."
     )
     staged_from = models.PositiveSmallIntegerField(
         default=5, help_text="Agents from which on newcomers are asked batch by batch."

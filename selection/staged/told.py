@@ -24,7 +24,7 @@ class Told:
     n_run, n_tasks : int
         Tasks that are there of those asked for; all active tasks.
     podium, best : float
-        The scores that it is compared with: that of the last place which is always run in full, and the best.
+        The scores that it is compared with: that of the podium's last place, and the best.
     reason : str
     score, lower, upper, se : float or None
         Its estimated full score, the 95% interval, and the standard error; None while tasks are waiting, and
