@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
                 ('trial_noise', models.CharField(blank=True, default='', help_text='Noise of trials that another benchmark measured, as a share of p(1 − p), and its name: 0.118 from Terminal-Bench; used where no agent has two trials of a task; empty: an upper bound.', max_length=255)),
                 ('n_trials', models.PositiveSmallIntegerField(default=1, help_text='Trials asked for on each task.')),
                 ('assignment', models.CharField(choices=[('subset', 'Subset'), ('staged', 'Staged'), ('full', 'Full')], default='staged', help_text='Whether new agents are asked batch by batch, so that contenders run all tasks and the others stop; for the subset; or for all tasks.', max_length=8)),
-                ('podium', models.PositiveSmallIntegerField(default=3, help_text='Under staged assignment: places at the top that are always run in full.')),
+                ('podium', models.PositiveSmallIntegerField(default=3, help_text='Under staged assignment: first places, which an agent that stops cannot reach.')),
                 ('staged_from', models.PositiveSmallIntegerField(default=5, help_text='Agents from which on newcomers are asked batch by batch.')),
                 ('draw_share', models.FloatField(blank=True, help_text='Share of the agents that stop which run the rest all the same, so that estimates can be checked; empty: a quarter until 30 full runs can be replayed, then a tenth.', null=True)),
                 ('audit_share', models.FloatField(default=0.05, help_text='Share of k asked for outside the subset.')),
