@@ -17,7 +17,7 @@ import csv
 import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
@@ -55,27 +55,28 @@ from analytics.programs import use_pandas
 from analytics.workbooks import OLE, ZIP, bounded
 
 NOT_STATED = "not stated"  # as files say of a scaffold or a model
-SEPARATORS = ("\t", ";", "|", ",")
+DELIMITERS = ("\t", ";", "|", ",")
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
-ALSO = dict.fromkeys(("system", "submission"), "agent")
-ALSO |= dict.fromkeys(("instance", "instance_id", "problem", "question"), "task")
-PASSED = ("1", "true", "pass", "passed", "yes", "✓", "✔", "☑", "✅")
-FAILED = ("0", "false", "fail", "failed", "no", "✗", "✘", "☒", "❌")
-WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
-SUMS = ("total", "sum", "mean", "average", "overall", "rank", "score", "accuracy", "resolved", "passed")
+OTHER_NAMES = {**ALIASES, "date": "submitted_at"} | dict.fromkeys(("system", "submission"), "agent")
+OTHER_NAMES |= dict.fromkeys(("instance", "instance_id", "problem", "question"), "task")
+PASSED = ("1", "true", "pass", "passed", "resolved", "yes", "✓", "✔", "☑", "✅")
+FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒", "❌")
+TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
+NOT_NAMES = {"total", "grand_total", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"}
+NOT_NAMES |= {"passed", "rank", "index", "#"}
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
-COMMA = re.compile(r"[0-9]+,[0-9]+")
-COUNTED = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")  # 57.3, of a hundred
-DAY = re.compile(r"([3-7][0-9]{4})(?:\.[0-9]+)?")  # as Excel counts: from 1982 to 2119
-NEEDS = "is a workbook, which needs python-calamine: pip install 'bandstand[frames]'"
-MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of byte order
+DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
+OF_HUNDRED = re.compile(r"[0-9]{1,3}(?:[.,][0-9]+)?")  # 57.3, of a hundred
+DAY_NUMBER = re.compile(r"([3-7][0-9]{4})(?:\.[0-9]+)?")  # as Excel counts: from 1982 to 2119
+EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
+NEEDS_CALAMINE = "is a workbook, which needs python-calamine: pip install 'bandstand[frames]'"
 OF_AGENT = ("scaffold", "model", "submitted_at")
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+")  # what Excel makes of a name such as 4-5
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How a table is to be read, as far as somebody said.
+    """How a table is to be read; what is not given is recognised.
 
     Attributes
     ----------
@@ -97,8 +98,8 @@ class TableOptions:
     benchmark: str | None = None
 
     @property
-    def said(self) -> bool:
-        """Whether anybody said how to read it."""
+    def given(self) -> bool:
+        """Whether anything but the benchmark is stated."""
         return self != TableOptions(benchmark=self.benchmark)
 
 
@@ -124,18 +125,18 @@ def _column(text: str) -> tuple[str, str]:
     known, equals, theirs = text.partition("=")
     if not equals or known not in KNOWN:
         raise argparse.ArgumentTypeError(f"{text!r} is not KNOWN=HEAD with one of {', '.join(KNOWN)}")
-    return known, _clean(theirs)
+    return known, _normalize_space(theirs)
 
 
 def table_options(options: Mapping[str, Any], benchmark: str | None = None) -> TableOptions:
-    """Collect what the options said."""
-    said = {name: options.get(name) for name in ("sheet", "wide", "blank")}
-    return TableOptions(dict(options.get("column") or ()), **said, benchmark=benchmark)
+    """Collect the options of `add_table_options`."""
+    given = {name: options.get(name) for name in ("sheet", "wide", "blank")}
+    return TableOptions(dict(options.get("column") or ()), **given, benchmark=benchmark)
 
 
 def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     """Tell whether a file is to be read as a table of people; flat files are not, however large."""
-    if options.said:
+    if options.given:
         return True
     first = head(path) if path.is_file() else b""
     if first.startswith((ZIP, OLE, PARQUET)):
@@ -154,24 +155,25 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """Texts in rows and columns, "" where nothing stands."""
+    """Texts in rows and columns, "" where nothing stands; dates may be numbers of days since `epoch`."""
 
     called: str
     cells: Any
+    epoch: date = EPOCH
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Table:
     """A table with a row for each trial: `frame` by known column or else by head, `rows` of the sheet.
 
-    `heads`: known column → its head; `header`: its row; `spread`: what the heads of a wide table are.
+    `heads`: known column → its head; `header`: its row; `across`: what the heads of a wide table name.
     """
 
     frame: Any
     rows: RowNumbers
     heads: Mapping[str, str]
     header: int
-    spread: str | None = None
+    across: str | None = None
 
 
 def read_table(
@@ -200,10 +202,10 @@ def read_table(
     OSError
     """
     called = called or path.name
-    sheet, found = _chosen(_sheets(path, options, limits, called), options, called)
-    with _named(sheet):
-        kept, rows, n_blank = _read(found, options.blank)
-        absent = {"benchmark": options.benchmark or _clean(path.name.partition(".")[0]) or "table"}
+    sheet, table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
+    with _naming(sheet.called):
+        kept, rows, n_blank = _read_values(table, sheet.epoch, options.blank)
+        absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
         absent = {column: text for column, text in absent.items() if column not in kept}
         limits.check_rows(len(rows))
@@ -211,10 +213,12 @@ def read_table(
         try:
             flat = from_arrow(columns, constants=absent, as_of=as_of, rows=rows, only=only)
         except FlatFileError as error:
-            if found.spread and options.wide is None and 2 * error.n_faults > len(rows):
-                heads = f"--column {found.spread}=HEAD --column outcome=HEAD"
-                raise refuse(f"most cells are no outcomes; if a row is a trial, say so: {heads}") from None
-            faults = list(dict.fromkeys(_placed(error.faults, found)))
+            no_outcome = next((fault for fault in error.faults if fault.field == "outcome"), None)
+            if table.across and options.wide is None and no_outcome and 2 * error.n_faults > len(rows):
+                rule = f"most cells are no outcomes, as {quoted(no_outcome.value or '')}"
+                heads = f"--column {table.across}=HEAD --column outcome=HEAD"
+                raise refuse(f"{rule}; if a row is a trial, say so: {heads}") from None
+            faults = list(dict.fromkeys(_locate(error.faults, table)))
             raise FlatFileError(faults, error.n_faults - len(error.faults) + len(faults)) from None
     if out is not None:
         from pyarrow import parquet
@@ -222,68 +226,72 @@ def read_table(
         for name, text in absent.items():
             columns = columns.append_column(name, pa.repeat(text, len(rows)))
         parquet.write_table(columns, out)
-    return flat, _note(sheet, found, n_blank)
+    return flat, _note(sheet, table, n_blank)
 
 
 @contextmanager
-def _named(sheet: _Sheet) -> Iterator[None]:
+def _naming(called: str) -> Iterator[None]:
     """Let a refusal name the file, and its sheet."""
     try:
         yield
     except FlatFileError as error:
-        raise FlatFileError(error.faults, error.n_faults, sheet.called) from None
+        raise FlatFileError(error.faults, error.n_faults, called) from None
 
 
 # ------------------------------------------------------------------------------------------------- the cells
 
 
-def _sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> list[_Sheet]:
+def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> list[_Sheet]:
     """Read the one sheet that is named, or all."""
     use_pandas()
     pandas, first = pandas_there(), head(path)
-    with _named(_Sheet(called, None)):
+    with _naming(called):
         if not path.is_file():
             raise refuse("a table is looked at before it is read; save it as a file")
         if first.startswith(OLE):
             raise refuse("the workbook is of before 2007 or has a password; save it as .xlsx without one")
+        if first.startswith(PARQUET):
+            raise refuse(
+                "a Parquet file is read as it is; leave out --column, --sheet, --wide, --long, --blank"
+            )
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; leave --sheet out")
         if not first.startswith(ZIP):
-            return [_Sheet(called, _delimited(_text(path, limits)))]
-        workbook = bounded(path, limits)
+            return [_Sheet(called, _parse_delimited(_read_text(path, limits)))]
+        workbook, is_1904 = bounded(path, limits)
         try:
             from python_calamine import CalamineError
         except ImportError:
-            raise FrameRefused(f"{called} {NEEDS}", code="calamine_missing") from None
+            raise FrameRefused(f"{called} {NEEDS_CALAMINE}", code="calamine_missing") from None
         whole = {"sheet_name": None, "header": None, "dtype": object, "na_filter": False}
         try:
             read = pandas.read_excel(workbook, engine="calamine", **whole)
         except CalamineError as error:
-            raise refuse(f"the workbook is damaged ({_clean(str(error))})") from None
+            raise refuse(f"the workbook is damaged ({_normalize_space(str(error))})") from None
         if options.sheet is not None and options.sheet not in read:
             raise refuse(f"there is no sheet {options.sheet!r}; there are {', '.join(map(repr, read))}")
     names = list(read) if options.sheet is None else [options.sheet]
-    return [_Sheet(f'{called}, sheet "{name}"', read[name].map(_cell)) for name in names]
+    epoch = EPOCH_1904 if is_1904 else EPOCH
+    return [_Sheet(f'{called}, sheet "{name}"', read[name].map(_cell_text), epoch) for name in names]
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
     text = str(value) if isinstance(value, time | timedelta) else text_of(value)
-    return _clean(text if isinstance(text, str) else str(value))
+    return _normalize_space(text if isinstance(text, str) else str(value))
 
 
-def _clean(text: str) -> str:
-    """Take off white space at both ends, and leave one space between words."""
+def _normalize_space(text: str) -> str:
     return " ".join(text.split())
 
 
-def _text(path: Path, limits: Limits) -> str:
+def _read_text(path: Path, limits: Limits) -> str:
     """Read a text in UTF-8, compressed or not, or in UTF-16 or UTF-32."""
     source: Any = path
     with path.open("rb") as file:
         first = file.read(4)
     if wide := wide_encoding(first):
         limits.check_bytes(path.stat().st_size)
-        order = "" if first.startswith(MARKS) else "-BE" if first[0] == 0 else "-LE"
+        order = "-BE" if first[0] in b"\0\xfe" else "-LE"
         source = io.BytesIO(path.read_bytes().decode(wide + order, "replace").encode())
     with opened(source) as stream:
         text = Text(stream, limits)
@@ -291,162 +299,160 @@ def _text(path: Path, limits: Limits) -> str:
         return b"".join(text.blocks()).decode()
 
 
-def _delimited(text: str) -> Any:
-    """Cut text into cells by the mark that gives its first rows most."""
+def _parse_delimited(text: str) -> Any:
+    """Read cells with the delimiter by which the median of the first rows has most fields."""
     pandas, lines = pandas_there(), io.StringIO(text, newline="")
     if not text.strip():
         raise refuse("the file is empty")
-    cut = dict[str, list[int]]()
+    n_fields = dict[str, list[int]]()
     try:
-        for mark in SEPARATORS:
+        for mark in DELIMITERS:
             lines.seek(0)
-            cut[mark] = sorted(len(row) for row in islice(csv.reader(lines, delimiter=mark), N_LOOKED) if row)
-        mark = max(SEPARATORS, key=lambda mark: cut[mark][len(cut[mark]) // 2])
+            rows = islice(csv.reader(lines, delimiter=mark), N_LOOKED)
+            n_fields[mark] = sorted(len(row) for row in rows if row)
+        mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
         lines.seek(0)
-        shape = {"header": None, "names": range(cut[mark][-1]), "index_col": False, "skip_blank_lines": False}
-        cells = pandas.read_csv(lines, sep=mark, dtype=str, na_filter=False, **shape)
+        shape = {"header": None, "names": range(n_fields[mark][-1]), "index_col": False}
+        kept = {"dtype": str, "na_filter": False, "skip_blank_lines": False}
+        cells = pandas.read_csv(lines, sep=mark, **shape, **kept)
     except (csv.Error, pandas.errors.ParserError) as error:
-        raise refuse(f"the table is uneven ({_clean(str(error))})") from None
-    return cells.map(_clean)
+        raise refuse(f"the table is uneven ({_normalize_space(str(error))})") from None
+    return cells.map(_normalize_space)
 
 
 # ------------------------------------------------------------------------------------------------ its shape
 
 
-def _chosen(sheets: Sequence[_Sheet], options: TableOptions, called: str) -> tuple[_Sheet, _Found]:
+def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) -> tuple[_Sheet, _Table]:
     """Find the one sheet that holds outcomes; where none does, say why of the largest."""
-    found, refused = list[tuple[_Sheet, _Found]](), list[tuple[int, FlatFileError]]()
+    tables, refused = list[tuple[_Sheet, _Table]](), list[tuple[int, FlatFileError]]()
     for sheet in sheets:
         try:
-            with _named(sheet):
-                found.append((sheet, _shaped(sheet.cells, options)))
+            with _naming(sheet.called):
+                tables.append((sheet, _find_table(sheet.cells, options)))
         except FlatFileError as error:
             refused.append((sheet.cells.size, error))
-    if len(found) > 1:
-        names = ", ".join(sheet.called.removeprefix(f"{called}, ") for sheet, _ in found)
+    if len(tables) > 1:
+        names = ", ".join(sheet.called.removeprefix(f"{called}, ") for sheet, _ in tables)
         rule = f"these all look like outcomes: {names}; say which: --sheet NAME"
         raise FlatFileError(refuse(rule).faults, name=called)
-    if not found:
+    if not tables:
         raise max(refused, key=itemgetter(0))[1]
-    return found[0]
+    return tables[0]
 
 
-def _shaped(cells: Any, options: TableOptions) -> _Found:
+def _find_table(cells: Any, options: TableOptions) -> _Table:
     """Find the header and what its columns are, and put a wide table into rows."""
-    place, known = _header(cells, options.columns)
+    place, known = _find_header(cells, options.columns)
     body = cells.iloc[place + 1 :]
     body = body[(body != "").any(axis=1)]
     heads = {i: text for i, text in cells.iloc[place].items() if text or (body[i] != "").any()}
     if options.wide if options.wide is not None else len(known.keys() & {"agent", "task"}) < 2:
-        return _wide(body, heads, known, place + 1)
+        return _melt(body, heads, known, place + 1)
     for name in ("agent", "task", "outcome"):
         if name not in known:
-            raise FlatFileError((Fault(None, name, None, f"no column is called so; {_which(heads, name)}"),))
+            raise refuse(f"{name}: no column is called so; {_ask_which(heads, name)}")
     if any(i and not text and i not in known.values() for i, text in heads.items()):
         raise refuse("a column has no head; name it, or delete it")
     names = heads | {i: name for name, i in known.items() if name != "agent" or i != known.get("model")}
-    _check_repeated(list(names.values()))
+    _check_repeated(names.values())
     frame = body.rename(columns=names)[[name for name in names.values() if name]]
     if known["agent"] == known.get("model"):
         frame["agent"] = frame["model"]
-    return _Found(frame, body.index.to_numpy() + 1, {name: heads[i] for name, i in known.items()}, place + 1)
+    return _Table(frame, body.index.to_numpy() + 1, {name: heads[i] for name, i in known.items()}, place + 1)
 
 
-def _header(cells: Any, said: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str, int]]:
     """Find the first broad row that names an agent or a task; a model is an agent where none is named."""
     looked = cells.iloc[:N_LOOKED]
     n_filled = (looked != "").sum(axis=1)
     broad = [i for i, n in n_filled.items() if n >= max(2, n_filled.max() / 2)]
     if not broad:
-        raise refuse("there is no table: no two cells stand side by side")
+        raise refuse("there is no table: no two cells stand side by side; save it as CSV or .xlsx")
     for is_agent in (False, True):
         for i in broad:
-            known = _known(list(looked.iloc[i]), said)
+            known = _match_columns(list(looked.iloc[i]), columns)
             if "model" in known and (is_agent or "task" in known):
                 known.setdefault("agent", known["model"])
             if known.keys() & {"agent", "task"}:
                 return i, known
     heads = dict(looked.iloc[broad[0]])
-    for name, theirs in said.items():
+    for name, theirs in columns.items():
         if theirs not in heads.values():
-            raise refuse(f"no column is called {theirs!r}; {_which(heads, name)}")
-    raise refuse(f"no column is called agent or task; {_which(heads, 'agent')}, or --column task=HEAD")
+            raise refuse(f"no column is called {theirs!r}; {_ask_which(heads, name)}")
+    raise refuse(f"no column is called agent or task; {_ask_which(heads, 'agent')}, or --column task=HEAD")
 
 
-def _known(heads: Sequence[str], said: Mapping[str, str]) -> dict[str, int]:
-    """Find the place of each known column: as it was said, by its name, or by another name."""
-    if not set(said.values()) <= set(heads):
+def _match_columns(heads: Sequence[str], columns: Mapping[str, str]) -> dict[str, int]:
+    """Find the place of each known column: as `columns` says, by its name, or by another name."""
+    if not set(columns.values()) <= set(heads):
         return {}
-    found = {name: heads.index(theirs) for name, theirs in said.items()}
-    for also in (dict.fromkeys(KNOWN), {**ALIASES, **ALSO}):
+    places = {name: heads.index(theirs) for name, theirs in columns.items()}
+    for names in (dict(zip(KNOWN, KNOWN, strict=True)), OTHER_NAMES):
         for i, text in enumerate(heads):
-            name = also.get(_plain(text), "") or _plain(text)
-            if name in KNOWN and _plain(text) in also and name not in found and i not in found.values():
-                found[name] = i
-    return found
+            name = names.get(_snake_case(text))
+            if name and name not in places and i not in places.values():
+                places[name] = i
+    return places
 
 
-def _plain(text: str) -> str:
+def _snake_case(text: str) -> str:
     return "_".join(text.lower().split())
 
 
-def _which(heads: Mapping[int, str], name: str) -> str:
+def _ask_which(heads: Mapping[int, str], name: str) -> str:
     listed = ", ".join(map(quoted, islice(heads.values(), N_NAMED))) + ", …" * (len(heads) > N_NAMED)
-    return (
-        f"there are {listed}; say which is meant: --column {name}=HEAD (--column {name}= where it is empty)"
-    )
+    meant = f"--column {name}=HEAD (--column {name}= where it is empty)"
+    return f"there are {listed}; say which is meant: {meant}"
 
 
-def _check_repeated(names: Sequence[str]) -> None:
-    counted = Counter(names).items()
-    if faults := [
-        Fault(None, name, None, f"{n} columns have this name") for name, n in counted if name and n > 1
-    ]:
-        raise FlatFileError(faults)
+def _check_repeated(names: Iterable[str]) -> None:
+    repeated = [(name, n) for name, n in Counter(names).items() if name and n > 1]
+    if repeated:
+        raise FlatFileError([Fault(None, name, None, f"{n} columns have this name") for name, n in repeated])
 
 
-def _wide(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int) -> _Found:
+def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int) -> _Table:
     """Put a wide table into rows: one for each cell, row by row."""
     key = min(("agent", "task"), key=lambda name: known.get(name, len(heads)))
-    spread, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
-    beside = set(KNOWN) - {"outcome", *MEASURED, *LABELS, spread, *others}
+    across, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
+    beside = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
     fixed = {name: i for name, i in known.items() if name in beside}
     under = {i: text for i, text in heads.items() if i not in fixed.values()}
-    wrong = [
-        text or "" for i, text in under.items() if not text or i in known.values() or _plain(text) in SUMS
-    ]
-    wrong += [text for text in body[known[key]] if _plain(text) in SUMS]
+    names = [text for i, text in under.items() if i not in known.values()] + list(body[known[key]])
+    wrong = [text for i, text in under.items() if i in known.values()]
+    wrong += [text for text in names if not text or _snake_case(text) in NOT_NAMES]
     if wrong:
-        rule = f"is no {spread} or {key}, though it stands among them; delete it"
+        rule = f"is no {across} or {key}, though it stands among them; delete it"
         raise FlatFileError([Fault(None, text or "a column without a head", None, rule) for text in wrong])
     if not under:
-        raise refuse(f"there is no column of outcomes; {_which(heads, 'outcome')}")
-    _check_repeated(list(under.values()))
+        raise refuse(f"there is no column of outcomes; {_ask_which(heads, 'outcome')}")
+    _check_repeated(under.values())
     n, k = len(body), len(under)
     frame = (
         body[[]]
         .loc[body.index.repeat(k)]
         .assign(
             **{name: body[i].repeat(k) for name, i in fixed.items()},
-            **{spread: np.tile(np.array(list(under.values()), dtype=object), n)},
+            **{across: np.tile(np.array(list(under.values()), dtype=object), n)},
             outcome=body[list(under)].to_numpy().ravel(),
         )
     )
-    return _Found(frame, frame.index.to_numpy() + 1, {n: heads[i] for n, i in fixed.items()}, header, spread)
+    return _Table(frame, frame.index.to_numpy() + 1, {n: heads[i] for n, i in fixed.items()}, header, across)
 
 
 # ----------------------------------------------------------------------------------------------- its values
 
 
-def _read(found: _Found, blank_is: str | None) -> tuple[Any, RowNumbers, int]:
+def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any, RowNumbers, int]:
     """Read words, percentages and day numbers, and settle what blank is; tell how many are missing."""
-    frame = found.frame.assign(outcome=found.frame["outcome"].map(_outcome))
+    frame = table.frame.assign(outcome=table.frame["outcome"].map(_read_outcome))
     if "submitted_at" in frame:
-        frame["submitted_at"] = frame["submitted_at"].map(_date)
+        frame["submitted_at"] = frame["submitted_at"].map(lambda text: _read_date(text, epoch))
     is_date = frame["agent"].str.fullmatch(DATED) | frame["task"].str.fullmatch(DATED)
     if is_date.any():
         rule = "the spreadsheet made a date of a name in this row; format it as text and type it again"
-        raise FlatFileError([Fault(int(row), None, None, rule) for row in np.unique(found.rows[is_date])])
+        raise FlatFileError([Fault(int(row), None, None, rule) for row in np.unique(table.rows[is_date])])
     failed = frame["valid"].map(TRUTH.get).eq(False) if "valid" in frame else False
     blank = frame["outcome"].eq("") & ~failed
     if blank_is is None and blank.any() and frame["outcome"][~blank].eq("1").all():
@@ -454,56 +460,53 @@ def _read(found: _Found, blank_is: str | None) -> tuple[Any, RowNumbers, int]:
         raise refuse(f"{rule}: --blank fail or --blank missing")
     if blank_is == "fail":
         frame.loc[blank, "outcome"] = "0"
-        return frame, found.rows, 0
-    return frame[~blank], found.rows[~blank], int(blank.sum())
+        return frame, table.rows, 0
+    return frame[~blank], table.rows[~blank], int(blank.sum())
 
 
-def _outcome(text: str) -> str:
+def _read_outcome(text: str) -> str:
     """Read an outcome; what is none stays as it is, to be refused."""
     word = text.lower().replace("\ufe0f", "")
     if percent := PERCENT.fullmatch(text):
         share = Decimal(percent[1].replace(",", ".")) / 100
         return f"{share:f}" if share <= 1 else text
-    return WORDS.get(word) or (text.replace(",", ".") if COMMA.fullmatch(text) else text)
+    return TRUTH_WORDS.get(word) or (text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text)
 
 
-def _date(text: str) -> str:
-    day = DAY.fullmatch(text)
-    return (date(1899, 12, 30) + timedelta(days=int(day[1]))).isoformat() if day else text
+def _read_date(text: str, epoch: date) -> str:
+    day = DAY_NUMBER.fullmatch(text)
+    return (epoch + timedelta(days=int(day[1]))).isoformat() if day else text
 
 
 # -------------------------------------------------------------------------------------------- what is said
 
 
-def _placed(faults: Sequence[Fault], found: _Found) -> Iterator[Fault]:
+def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
     """Name the row and head of the table in each fault; of a wide one, the head that the cell is under."""
     under = defaultdict[tuple[int, str], list[str]](list)
-    if found.spread:
+    if table.across:
         wrong = {(fault.row, fault.value) for fault in faults if fault.field == "outcome"}
-        cells = zip(
-            found.rows.tolist(), found.frame["outcome"].map(excerpt), found.frame[found.spread], strict=True
-        )
-        for row, text, under_head in cells:
+        outcomes = table.frame["outcome"].map(excerpt)
+        for row, text, head in zip(table.rows.tolist(), outcomes, table.frame[table.across], strict=True):
             if (row, text) in wrong:
-                under[row, text].append(under_head)
+                under[row, text].append(head)
     for fault in faults:
-        place: dict[str, Any] = {"field": found.heads.get(fault.field or "", fault.field)}
+        place: dict[str, Any] = {"field": table.heads.get(fault.field or "", fault.field)}
         if under and fault.field == "outcome" and fault.row:
             place["field"] = under[fault.row, fault.value or ""].pop(0)
-        elif fault.field == found.spread is not None:
-            place |= {"row": found.header, "field": None}
-        sign = fault.field == "outcome" and COUNTED.fullmatch(fault.value or "")
+        elif fault.field == table.across is not None:
+            place |= {"row": table.header, "field": None}
+        sign = fault.field == "outcome" and OF_HUNDRED.fullmatch(fault.value or "")
         hint = f"; a percentage has its sign: {fault.value}%" if sign else ""
         yield replace(fault, **place, rule=f"{fault.rule}{hint}")
 
 
-def _note(sheet: _Sheet, found: _Found, n_blank: int) -> str:
+def _note(sheet: _Sheet, table: _Table, n_blank: int) -> str:
     """Say how a table was read."""
-    key = "agent" if found.spread == "task" else "task"
-    wide = f"a wide table, a row for each {key} and a column for each {found.spread}"
-    told = [
-        f"Read {sheet.called} as {wide if found.spread else 'a long table'}, header in row {found.header}"
-    ]
-    told += [f"{quoted(text)} as {name}" for name, text in found.heads.items() if _plain(text) != name]
-    told += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
-    return "; ".join(told) + "."
+    key = "agent" if table.across == "task" else "task"
+    wide = f"a wide table, a row for each {key} and a column for each {table.across}"
+    shape = wide if table.across else "a long table"
+    parts = [f"Read {sheet.called} as {shape}, header in row {table.header}"]
+    parts += [f"{quoted(text)} as {name}" for name, text in table.heads.items() if _snake_case(text) != name]
+    parts += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
+    return "; ".join(parts) + "."

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from analytics.flat_file.faults import refuse
 from analytics.flat_file.limits import Limits
 
+WORKBOOK = "xl/workbook.xml"
 ZIP = b"PK\x03\x04"
 OLE = b"\xd0\xcf\x11\xe0"  # of workbooks before 2007, and of those behind a password
 MAX_MEMBERS = 10_000
@@ -26,11 +27,14 @@ CELL = re.compile(rb"<(?:\w+:)?c[\s>]")
 PLACE = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 WHOLE = re.compile(rb">\s*([0-9]{1,9})\s*</")  # also how a cell names a shared text
 ERROR = re.compile(rb'(<c\b[^<>]*\bt=)"e"')
+IS_1904 = re.compile(rb"""<(?:\w+:)?workbookPr\b[^>]*\bdate1904\s*=\s*["'](?:1|true)["']""")
 UNVALUED = re.compile(rb"(?:</f>|<f\b[^<>]*/>)\s*(?:<v\s*/>|<v></v>|</c>)")
 
 
-def bounded(path: Path, limits: Limits) -> io.BytesIO:
+def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
     """Copy the parts of a workbook that hold tables; errors such as #N/A become texts.
+
+    Also tell whether its day numbers count from 1904.
 
     Raises
     ------
@@ -52,14 +56,14 @@ def bounded(path: Path, limits: Limits) -> io.BytesIO:
         for name, data in parts.items():
             archive.writestr(name, ERROR.sub(rb'\1"str"', data) if SHEET in data else data)
     copy.seek(0)
-    return copy
+    return copy, bool(IS_1904.search(parts[WORKBOOK]))
 
 
 def _parts(path: Path, limits: Limits) -> dict[str, bytes]:
     with ZipFile(path) as archive:
         if len(archive.filelist) > MAX_MEMBERS:
             raise refuse(f"the workbook has more than {MAX_MEMBERS:,} members")
-        if "xl/workbook.xml" not in archive.namelist():
+        if WORKBOOK not in archive.namelist():
             raise refuse("the archive is no .xlsx workbook; save the table as .xlsx or CSV")
         kept = [info for info in archive.filelist if info.filename.endswith((".xml", ".rels"))]
         n_bytes = sum(info.file_size for info in kept)

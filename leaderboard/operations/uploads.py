@@ -1,8 +1,11 @@
 """Files that an operator sends through the admin: looked at first, stored on confirmation."""
 
 import json
+import shlex
 import subprocess
 import sys
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Sequence
 from dataclasses import replace as replaced
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -18,7 +21,13 @@ from leaderboard.operations.acting import acting
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.models import Upload
 from leaderboard.operations.scheduler.children import environment
-from leaderboard.submissions.parsing.flat import FlatFile, is_table, read_file
+from leaderboard.submissions.parsing.flat import (
+    FlatFile,
+    add_table_options,
+    is_table,
+    read_file,
+    table_options,
+)
 from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 
 LARGEST = 64 * 2**20  # bytes
@@ -48,15 +57,17 @@ def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: da
     return Upload.objects.create(benchmark=benchmark, by=by, name=short, content=content, created_at=as_of)
 
 
-def look(*, upload: Upload, replace: bool, as_of: datetime) -> LoadReport:
-    """Say what storing the file would do, and store nothing."""
-    flat, notes = _read(upload, as_of)
+def look(*, upload: Upload, replace: bool, as_of: datetime, options: str = "") -> LoadReport:
+    """Say what storing the file would do, and store nothing; `options` are those of a table, as one types."""
+    flat, notes = _read(upload, options, as_of)
     report = load(flat=flat, slug=upload.benchmark.slug, as_of=as_of, replace=replace, dry_run=True)
     return replaced(report, notes=(*notes, *report.notes))
 
 
 @transaction.atomic
-def store(*, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime) -> LoadReport:
+def store(
+    *, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime, options: str = ""
+) -> LoadReport:
     """Load the file, and keep it no longer."""
     found = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
     held = found.first()
@@ -64,7 +75,7 @@ def store(*, upload: Upload, replace: bool, by: User, reason: str, as_of: dateti
         raise NoSuchUpload
     with acting(by=by, reason=reason):
         report = load(
-            flat=_read(held, as_of)[0],
+            flat=_read(held, options, as_of)[0],
             slug=held.benchmark.slug,
             as_of=as_of,
             replace=replace,
@@ -95,19 +106,28 @@ def _suffix(name: str) -> str | None:
     return max((kind for kind in KINDS if name.lower().endswith(kind)), key=len, default=None)
 
 
-def _read(upload: Upload, as_of: datetime) -> tuple[FlatFile, list[str]]:
+def _read(upload: Upload, options: str, as_of: datetime) -> tuple[FlatFile, list[str]]:
     """The file, whose own name is nowhere a path, and how it was read where it is a table of people."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    add_table_options(parser)
+    try:
+        words = shlex.split(options)
+        known, others = parser.parse_known_args(words)
+    except (ArgumentError, ValueError) as error:
+        raise Refusal(f"Reading options: {error}.") from None
+    if others:
+        raise Refusal(f"Reading options: {others[0]} is none of --column, --sheet, --wide, --long, --blank.")
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{upload.benchmark.slug}{_suffix(upload.name)}")
         path.write_bytes(bytes(upload.content))
-        path, notes = _as_flat(path) if is_table(path) else (path, [])
+        path, notes = _as_flat(path, words) if is_table(path, table_options(vars(known))) else (path, [])
         return read_file(path, as_of=as_of), notes
 
 
-def _as_flat(path: Path) -> tuple[Path, list[str]]:
+def _as_flat(path: Path, options: Sequence[str]) -> tuple[Path, list[str]]:
     """Let a process of its own read a table: no web worker imports pandas, or holds a workbook."""
     out = path.with_name("flat.parquet")
-    command = [sys.executable, "-m", "analytics", "table", str(path), "--to", str(out), "--json"]
+    command = [sys.executable, "-m", "analytics", "table", str(path), "--to", str(out), "--json", *options]
     try:
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LONGEST)
     except subprocess.TimeoutExpired:

@@ -8,6 +8,7 @@ from pathlib import Path
 import openpyxl
 import pandas as pd
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
 from leaderboard.accounts.models import User
@@ -15,6 +16,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Refusal
 from leaderboard.operations import uploads
 from leaderboard.submissions.models import Outcome, Submission
+from tests.leaderboard.desk import person
 from tests.toys import AS_OF
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,6 +114,79 @@ def test_an_upload_is_read_by_a_process_of_its_own(db, book, wide):
         Refusal, match=r'^toy\.xlsx, sheet "Sheet" is refused: row 4, .*: "maybe" is not allowed'
     ):
         uploads.look(upload=upload, replace=False, as_of=AS_OF)
+
+
+@pytest.fixture
+def sent(db, client, book, wide):
+    """A function that uploads a workbook of two sheets with outcomes in the admin, and returns the answer."""
+    toy = Benchmark.objects.create(slug="toy", title="Toy")
+    client.force_login(person("staff@example.org", staff=True))
+
+    def copied(sheet):
+        sheet.parent.copy_worksheet(sheet).title = "Of March"
+        sheet["B2"] = 1 - sheet["B2"].value
+
+    content = book(copied).read_bytes()
+
+    def send(options, **confirmed):
+        form = {"reason": "new runs", "options": options, **confirmed}
+        form |= {} if confirmed else {"file": SimpleUploadedFile("results.xlsx", content)}
+        return client.post(f"/admin/catalog/benchmark/{toy.pk}/upload/", form)
+
+    return send
+
+
+def test_the_admin_takes_the_options_that_a_refusal_asks_for(sent, wide):
+    refused = sent("")
+    assert refused.status_code == 422
+    assert "say which: --sheet NAME" in str(refused.context["form"].non_field_errors())
+    seen = sent("--sheet 'Of March'")
+    assert 'sheet "Of March" as a wide table' in " ".join(seen.context["sentences"])
+    assert not Outcome.objects.exists()
+    assert sent(**dict(seen.context["carried"])).status_code == 302
+    assert means()["mean"].to_dict() == pytest.approx(wide.mean(axis=1).to_dict())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--to /tmp/flat.parquet", "--to is none of --column, --sheet, --wide, --long, --blank"),
+        ("Of March", "Of is none of"),
+        ("--help", "--help is none of"),
+        ("--sheet", "argument --sheet: expected one argument"),
+        ("--sheet 'Of", "No closing quotation"),
+        ("--column x=y", "is not KNOWN=HEAD"),
+        ("--wide --long", "not allowed with argument"),
+        ("--sheet=--to", "there is no sheet '--to'"),
+    ],
+)
+def test_the_admin_takes_no_other_options(sent, options, told):
+    refused = sent(options)
+    assert refused.status_code == 422
+    assert told in str(refused.context["form"].errors.as_data())
+    assert not Submission.objects.exists()
+
+
+@pytest.fixture
+def tables(wide, tmp_path):
+    """The six agents on 40 tasks, as CSV with a row for each and as a workbook with a row for each task."""
+    few = wide.iloc[:, ::13].reset_index()
+    csv, xlsx = tmp_path / "our runs.csv", tmp_path / "our runs.xlsx"
+    few.to_csv(csv, index=False)
+    few.set_index("agent").T.rename_axis("task").reset_index().to_excel(xlsx, index=False)
+    return csv, xlsx
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_demo_takes_a_table(transactional_db, tables, wide, number):
+    out, path = io.StringIO(), tables[number]
+    call_command("demo", "--file", str(path), stdout=out, stderr=io.StringIO())
+    key, across = ("agent", "task") if number == 0 else ("task", "agent")
+    assert f"a row for each {key} and a column for each {across}" in out.getvalue().splitlines()[0]
+    assert "6 submissions from 6 agents on 39 tasks" in out.getvalue()
+    assert Benchmark.objects.get().slug == "our-runs"
+    assert means()["mean"].to_dict() == pytest.approx(wide.iloc[:, ::13].mean(axis=1).to_dict())
+    assert all(name in out.getvalue() for name in wide.index)
 
 
 def test_a_command_that_reads_no_table_imports_no_pandas(tmp_path):

@@ -29,6 +29,12 @@ class UploadForm(ReasonForm):
         help_text="CSV, .xlsx, NDJSON or Parquet, at most 64 MiB: a row for each agent, task and trial, "
         "or for each agent, and a column for each task.",
     )
+    options = forms.CharField(
+        label="Reading options",
+        required=False,
+        max_length=1_000,
+        help_text="Of a table, where a refusal asks for them: --sheet NAME, --blank fail, --column task=HEAD",
+    )
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
     replace = forms.BooleanField(
         label="Supersede what the file contradicts",
@@ -90,10 +96,14 @@ def _sent(asked: Asked) -> Upload:
     return keep(benchmark=asked.row, by=asked.by, name=file.name, content=file.read(), as_of=asked.as_of)
 
 
+def _how(asked: Asked) -> dict[str, Any]:
+    return {name: asked.said[name] for name in ("replace", "options")}
+
+
 @transaction.atomic  # a file that is refused is not kept
 def _look(asked: Asked) -> Preview:
     upload = _sent(asked)
-    report = look(upload=upload, replace=asked.said["replace"], as_of=asked.as_of)
+    report = look(upload=upload, as_of=asked.as_of, **_how(asked))
     sentences = [f"Of {upload.name}:", *loaded(report, "would be")]
     return Preview(sentences, {"upload": str(upload.uuid)})
 
@@ -101,10 +111,10 @@ def _look(asked: Asked) -> Preview:
 def _store(asked: Asked) -> Told:
     report = store(
         upload=_sent(asked),
-        replace=asked.said["replace"],
         by=asked.by,
         reason=asked.reason,
         as_of=asked.as_of,
+        **_how(asked),
     )
     return Told(f"{' '.join(loaded(report, 'were'))} The board follows by itself.")
 
