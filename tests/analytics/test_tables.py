@@ -15,6 +15,7 @@ import openpyxl
 import pandas as pd
 import pytest
 from openpyxl.styles import Font
+from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900
 
 from analytics import workbooks
 from analytics.flat_file import FlatFileError, Limits, read
@@ -85,13 +86,17 @@ def written(path, text, encoding="utf-8"):
     return path
 
 
-def dated(path, few):
-    """Dates as day numbers, one of them formatted as a date."""
+def dated(path, few, epoch=CALENDAR_WINDOWS_1900):
+    """Dates as day numbers since `epoch`, one of them formatted as a date."""
     rows = few[["agent", "task", "submitted_at", "outcome"]].to_numpy().tolist()
-    day = {text: (date.fromisoformat(text) - date(1899, 12, 30)).days for text in set(few["submitted_at"])}
+    day = {text: (date.fromisoformat(text) - epoch.date()).days for text in set(few["submitted_at"])}
     put = [[a, t, day[d], int(y)] for a, t, d, y in rows]
     put[0][2] = date.fromisoformat(rows[0][2])
-    return sheet_of(path, [["agent", "task", "submitted_at", "outcome"], *put])
+
+    def count_from(sheet):
+        sheet.parent.epoch = epoch
+
+    return sheet_of(path, [["agent", "task", "submitted_at", "outcome"], *put], change=count_from)
 
 
 def titled(path, few):
@@ -115,6 +120,7 @@ def numbered(few):
 TICKS = {"0": "", "1": "✓"}
 CROSSES = {"0": "✗", "1": "✔️"}
 WORDS = {"0": "FAIL", "1": "Pass"}
+RESOLVED = {"0": "unresolved", "1": "Resolved"}
 LONG = ["agent", "task", "outcome"]
 
 # Each makes a file from the few rows, and says with which options it is read.
@@ -167,6 +173,7 @@ READ = {
     ),
     "truths": lambda few, path: (sheet_of(path("a.xlsx"), table(grid(few), {"0": False, "1": True})), {}),
     "words": lambda few, path: (sheet_of(path("a.xlsx"), table(grid(few), WORDS)), {}),
+    "words of SWE-bench": lambda few, path: (sheet_of(path("a.xlsx"), table(grid(few), RESOLVED)), {}),
     "ticks and crosses": lambda few, path: (sheet_of(path("a.xlsx"), table(grid(few), CROSSES)), {}),
     "ticks and blanks": lambda few, path: (
         sheet_of(path("a.xlsx"), table(grid(few, "task", "agent"), TICKS)),
@@ -174,6 +181,20 @@ READ = {
     ),
     "merged titles": lambda few, path: (titled(path("a.xlsx"), few), {}),
     "dates as numbers of Excel": lambda few, path: (dated(path("a.xlsx"), few), {}),
+    "dates as numbers since 1904": lambda few, path: (
+        dated(path("a.xlsx"), few, CALENDAR_MAC_1904),
+        {},
+    ),
+    "two sheets, one of agents": lambda few, path: (
+        sheet_of(
+            path("a.xlsx"),
+            table(grid(few)),
+            other=table(
+                few[["agent", "scaffold", "submitted_at"]].set_axis(["Agent", "Scaffold", "Date"], axis=1)
+            ),
+        ),
+        {},
+    ),
     "two sheets, one of notes": lambda few, path: (
         sheet_of(path("a.xlsx"), table(grid(few)), other=[["Made", "by hand"], ["on", "a Monday"]]),
         {},
@@ -211,13 +232,14 @@ def test_the_whole_file_as_a_wide_workbook(source, tmp_path):
 
 
 def test_dates_categories_and_models_come_along(source, few, tmp_path):
-    path = dated(tmp_path / "a.xlsx", few)
-    days = read_table(path, as_of=AS_OF)[0].submitted_at.astype("datetime64[D]").astype(str)
-    assert days.tolist() == few["submitted_at"].tolist()
+    for epoch in (CALENDAR_WINDOWS_1900, CALENDAR_MAC_1904):
+        flat, _ = read_table(dated(tmp_path / "a.xlsx", few, epoch), as_of=AS_OF)
+        assert flat.submitted_at.astype("datetime64[D]").astype(str).tolist() == few["submitted_at"].tolist()
     about = few.drop_duplicates("agent").set_index("agent")[["scaffold", "model", "submitted_at"]]
-    path = sheet_of(tmp_path / "b.xlsx", table(grid(few).join(about, on="agent")))
-    flat, _ = read_table(path, as_of=AS_OF)
+    whole = grid(few).join(about.rename(columns={"submitted_at": "Date"}), on="agent")
+    flat, note = read_table(sheet_of(tmp_path / "b.xlsx", table(whole)), as_of=AS_OF)
     assert outcomes_of(flat) == in_rows(few)
+    assert '"Date" as submitted_at' in note
     assert dict(zip(flat.agents, flat.models, strict=True)) == about["model"].to_dict()
     whole = grid(few, "task", "agent").merge(few.drop_duplicates("task")[["task", "category"]])
     flat, _ = read_table(sheet_of(tmp_path / "c.xlsx", table(whole)), as_of=AS_OF)
@@ -339,6 +361,27 @@ REFUSED = {
         "agent;x;y\nA;1;0\nMean;1;0\n",
         "Mean: is no task or agent",
     ),
+    "a pivot": (
+        "a.csv",
+        "agent;x;y;Grand Total\nA;1;0;1\n",
+        "Grand Total: is no task or agent",
+    ),
+    "numbered rows": ("a.csv", "#;agent;x\n1;A;1\n2;B;0\n", "#: is no task or agent"),
+    "words that are no outcomes": (
+        "a.csv",
+        "agent;y;z\nA;x;\nB;x;0\n",
+        'most cells are no outcomes, as "x"; if',
+    ),
+    "one scaffold for several rows": (
+        "a.csv",
+        "scaffold;agent;x\nS;A;1\n;B;0\n;C;0\n",
+        "(1) row 3, scaffold: the field is empty; every row states its scaffold (2) row 4, scaffold: the",
+    ),
+    "a name of the day": (
+        "a.csv",
+        "agent;task;outcome;date\nA;x;1;01/05/2024\n",
+        'row 2, date: "01/05/2024" is not allowed; a date is 2024-04-30',
+    ),
     "costs": ("a.csv", "agent;x;cost_usd\nA;1;0.1\n", "cost_usd: is no task or agent"),
     "a column without a head": ("a.csv", "agent;x;\nA;1;0\n", "a column without a head: is no task"),
     "one task twice": ("a.csv", "agent;x;x\nA;1;0\n", "x: 2 columns have this name"),
@@ -377,6 +420,11 @@ def test_sheets_are_named(few, tmp_path):
     assert 'look like outcomes: sheet "Notes", sheet "Sheet"; say which: --sheet' in refusal(path)
     assert "there is no sheet 'No'; there are 'Notes', 'Sheet'" in refusal(path, sheet="No")
     assert "no sheets" in refusal(written(tmp_path / "a.csv", "agent;x\nA;1\n"), sheet="No")
+
+
+def test_parquet_takes_no_options(few, tmp_path):
+    few.to_parquet(tmp_path / "a.parquet")
+    assert "a Parquet file is read as it is; leave out" in refusal(tmp_path / "a.parquet", wide=False)
 
 
 def test_a_name_that_became_a_date_is_not_stored(tmp_path):

@@ -1,6 +1,7 @@
 """Tables of people, loaded: outcomes of SWE-bench Verified as a sheet, whole or not at all."""
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -175,6 +176,25 @@ def tables(wide, tmp_path):
     few.to_csv(csv, index=False)
     few.set_index("agent").T.rename_axis("task").reset_index().to_excel(xlsx, index=False)
     return csv, xlsx
+
+
+def test_replay_of_a_table_is_that_of_the_flat_file(db, real_data, tmp_path):
+    rows = pd.read_csv(real_data / "demo/swebench_verified.csv.gz", dtype=str)
+    rows = rows[rows["task"].isin(sorted(set(rows["task"]))[::20])]
+    about = rows.drop_duplicates("agent")[["agent", "submitted_at"]].set_axis(["Agent", "Date"], axis=1)
+    few = rows.pivot(index="agent", columns="task", values="outcome").rename_axis("Agent").reset_index()
+    paths = [tmp_path / name for name in ("flat.csv", "wide.csv", "wide.xlsx")]
+    rows.to_csv(paths[0], index=False)
+    about.merge(few).to_csv(paths[1], index=False)
+    about.merge(few).to_excel(paths[2], index=False)
+    found = []
+    for path in paths:
+        out = io.StringIO()
+        call_command("replay", "new", str(path), "--json", stdout=out, stderr=io.StringIO())
+        found.append(json.loads(out.getvalue()))
+    assert found[0]["figures"]["n_agents"] == 57
+    assert found[0] == found[1] == found[2]
+    assert not Benchmark.objects.exists()
 
 
 @pytest.mark.parametrize("number", [0, 1])

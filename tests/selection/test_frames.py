@@ -19,7 +19,7 @@ FILE = Path(__file__).resolve().parents[2] / "leaderboard/terminal/demonstration
 
 @pytest.fixture(scope="module")
 def record():
-    """A quarter of the agents of SWE-bench Verified on a tenth of the tasks; the latest lacks half of them."""
+    """A quarter of the agents of SWE-bench Verified on a tenth of the tasks; the first lacks half of them."""
     rows = pd.read_csv(FILE, dtype={"outcome": float})
     agents, tasks = (list(dict.fromkeys(rows[name])) for name in ("agent", "task"))
     rows = rows[rows["agent"].isin(agents[::4]) & rows["task"].isin(tasks[::10])]
