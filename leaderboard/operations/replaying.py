@@ -27,11 +27,18 @@ from leaderboard.operations.services import CannotCompute, NothingToRank, recomp
 from leaderboard.operations.staging import BATCHES, decisions_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
-from leaderboard.studies.replays import courses_of, keep_fit, replay_of_file, replay_of_stored
+from leaderboard.studies.replays import (
+    Trusted,
+    courses_of,
+    keep_fit,
+    replay_of_file,
+    replay_of_stored,
+    trusted_as,
+)
 from leaderboard.studies.services import CoreError, one_blas_thread
 from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
 from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot
-from leaderboard.submissions.models import Submission
+from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.submissions.services import append_changes
 
@@ -99,7 +106,7 @@ def store_replay(
     if source.data_version != now.data_version:
         raise DataChanged
     with transaction.atomic():
-        last = _store(source, full, slug, flat, found, courses)
+        last = _store(source, full, slug, flat, found, courses, trusted_as(now))
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
     return board, found
 
@@ -120,6 +127,7 @@ def _store(
     flat: FlatFile,
     found: Mapping[str, Any],
     courses: Sequence["Course"],
+    trusted: Mapping[str, Trusted],
 ) -> datetime:
     """Store what each agent ran, at noon of its date, a delivery for each batch; return the last moment."""
     dates = {one.agent: _noon(flat, flat.agents.index(one.agent)) for one in courses}
@@ -154,7 +162,10 @@ def _store(
     moment = dates[courses[0].agent]
     for course in courses:
         moment = max(moment, dates[course.agent])
-        _deliver(course, agents[course.agent], policy, placed, moment)
+        agent = agents[course.agent]
+        stored = _deliver(course, agent, policy, placed, moment, trusted[course.agent])
+        if trusted[course.agent].is_confirmed:
+            _confirm([one for one in stored if one.n_invalid and not one.loaded], moment)
     return moment
 
 
@@ -163,7 +174,9 @@ def _noon(flat: FlatFile, agent: int) -> datetime:
     return datetime.combine(np.nanmin(stated).item().date(), NOON)
 
 
-def _deliver(course: "Course", agent: Agent, policy: Policy, placed: Placed, moment: datetime) -> None:
+def _deliver(
+    course: "Course", agent: Agent, policy: Policy, placed: Placed, moment: datetime, trusted: Trusted
+) -> list[Submission]:
     """Store an agent's course: its assignment, where it was asked in batches, and a delivery for each."""
     ids = {name: pk for pk, name in placed.task_names.items()}
     batches = [[ids[name] for name in batch] for batch in course.batches]
@@ -193,16 +206,26 @@ def _deliver(course: "Course", agent: Agent, policy: Policy, placed: Placed, mom
         by = assignment if assignment and not is_rest else None
         terms = Terms(
             as_of=moment,
-            loaded=True,
+            loaded=trusted.is_verified,
             reason="replay",
             asked=asked[:n_asked] if by else None,
             n_trials=policy.n_trials if by else None,
             study=by.study_id if by else None,
         )
-        part = Part(rows=rows, submitted_at=moment, imprecise=False)
+        part = Part(rows=rows, submitted_at=moment, imprecise=False, links=trusted.links)
         submission = drafted(part, placed=placed, terms=terms)
         changes += record(submission, part, terms=terms)
-        submissions += [submission] if by else []
-    if assignment:
-        assignment.submissions.add(*submissions)
+        submissions.append(submission)
+        if by:
+            by.submissions.add(submission)
     append_changes(benchmark=agent.benchmark, changes=changes)
+    return submissions
+
+
+def _confirm(submissions: Sequence[Submission], at: datetime) -> None:
+    """Let what was confirmed on the source be failures of the harness here, from their delivery on."""
+    for one in submissions:
+        version = one.status_changes.get().data_version
+        InvalidConfirmation.objects.create(
+            submission=one, data_version=version, at=at, reason="as on the benchmark replayed"
+        )

@@ -51,7 +51,10 @@ def moments(
 def _events(benchmark: Benchmark, upto: int) -> Iterable[Any]:
     """Status changes, verifications and trust in accounts, in the order of their data versions."""
     of_agents = {"submission__agent__benchmark": benchmark}
-    submission = ("submission_id", "submission__agent_id", "submission__n_outcomes", "submission__loaded")
+    submission = (
+        *("submission_id", "submission__agent_id", "submission__n_outcomes"),
+        *("submission__loaded", "submission__submitted_by_id"),
+    )
     logs = (
         (StatusChange.objects.filter(**of_agents), ("status", *submission)),
         (Verification.objects.filter(**of_agents), ("verified", "submission_id")),
@@ -83,7 +86,7 @@ class _Past:
         self.n_rows: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by agent and submission
         self.owners = dict(benchmark.agents.values_list("id", "owner_id"))
         self.trusted: set[int] = set()  # accounts
-        self.verified: set[int] = set()  # submissions, and those that were loaded
+        self.verified: set[int] = set()  # submissions, and those of no account
 
     def policies_before(self, at: datetime | None) -> Iterator[Moment]:
         """Bring into force the policy rows made before this; ahead of any delivery they settle nothing."""
@@ -112,7 +115,7 @@ class _Past:
             (self.verified.add if event.verified else self.verified.discard)(event.submission_id)
         elif event.status == Status.ACCEPTED:
             self.n_rows[self._agent(event)][event.submission_id] = event.submission__n_outcomes
-            if event.submission__loaded:
+            if event.submission__loaded or event.submission__submitted_by_id is None:
                 self.verified.add(event.submission_id)
         else:
             self.n_rows[self._agent(event)].pop(event.submission_id, None)

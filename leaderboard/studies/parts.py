@@ -313,9 +313,14 @@ def keys_of(delivered: Delivered, tasks: Sequence[Task], counting: Counting) -> 
 
 
 def voter_of(agent: Agent, mine: Sequence[submissions.Delivery], trusted: Collection[int]) -> Voter:
-    """Whose an agent is, by what stands of it or once did; `trusted` are ids of accounts."""
+    """Whose an agent is, by what stands of it or once did; `trusted` are ids of accounts.
+
+    What no account delivered is vouched for, unverified as it may be: in a replay who teaches had a voice.
+    """
     standing = [one for one in mine if not one.withdrawn] or mine
-    vouched = agent.owner_id in trusted or all(one.trust == Trust.VERIFIED for one in standing)
+    vouched = agent.owner_id in trusted or all(
+        one.trust == Trust.VERIFIED or one.account is None for one in standing
+    )
     return Voter(agent.name, str(agent.owner_id or ""), vouched, min(one.arrival for one in mine))
 
 

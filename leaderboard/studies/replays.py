@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.record import Record
-from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.models import Benchmark, Policy, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_of, rules_sha256
@@ -82,6 +82,27 @@ def courses_of(
         base_seed=now.policy.base_seed,
         progress=progress,
     )
+
+
+class Trusted(NamedTuple):
+    """How far an agent's outcomes can be checked; `links` to logs where each delivery has them.
+
+    `is_confirmed`: no invalid outcome counts as a failure.
+    """
+
+    is_verified: bool
+    links: Mapping[str, str]
+    is_confirmed: bool
+
+
+def trusted_as(now: Snapshot) -> dict[str, Trusted]:
+    """How far agents are trusted, by name."""
+    return {
+        one.name: Trusted(
+            one.trust == Trust.VERIFIED, one.links if one.trust == Trust.LOGS else {}, not n_unconfirmed
+        )
+        for one, n_unconfirmed in zip(now.record.about, now.record.n_unconfirmed, strict=True)
+    }
 
 
 def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: datetime) -> StagedStudy:

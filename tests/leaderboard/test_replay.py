@@ -1,6 +1,7 @@
 """What the core replays is what the service does, what is stored of a replay, and the command."""
 
 import json
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from analytics.record import Record
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations import due
+from leaderboard.operations.corrections import confirm
+from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Assignment
+from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Outcome, Submission
 from leaderboard.submissions.parsing.flat import read_file
 from selection.cli import main
@@ -22,6 +26,7 @@ from selection.staged.verdict import sentence
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 from tests.leaderboard.feeding import fed
+from tests.leaderboard.world import token
 from tests.toys import AS_OF
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -163,6 +168,52 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         )
     for when in (due.reconcile, due.drift, due.validate, due.variance, due.validation_runs):
         assert here not in list(when(AS_OF))
+
+
+def test_agents_are_trusted_as_far_as_on_the_source(loaded):
+    """Of an account that nobody trusts two runs teach; replayed, they are no more verified than before."""
+    loaded(rising(24, 40))
+    toy, ada = Benchmark.objects.get(slug="toy"), token("ada@example.org", is_trusted=False)
+    sent = {
+        name: submit(
+            benchmark=toy,
+            token=ada,
+            body={
+                "agent": {"name": name, "scaffold": name, "model": name},
+                "submitted_at": f"{AS_OF:%Y-%m-%d}",
+                "links": links,
+                "outcomes": [
+                    {"task": f"task {j:02d}", "trial": 1, "outcome": int((j * step) % 5 < 2), "valid": j > 0}
+                    for j in range(40)
+                ],
+            },
+            idempotency_key=None,
+            as_of=AS_OF,
+        ).content
+        for step, (name, links) in enumerate(
+            [("bare", {}), ("logged", {"logs": "https://logs.example/1"}), ("third", {})], start=1
+        )
+    }
+    assert {receipt["status"] for receipt in sent.values()} == {"accepted"}
+    confirm(uuid=UUID(sent["logged"]["id"]), reason="the sandbox was full", as_of=AS_OF)
+    call_command("replay", "toy", "--store", "here")
+    here = Benchmark.objects.get(slug="here")
+    trust = {line.agent: line.trust for line in standings_of(here.boards.latest("number")).agents}
+    assert trust.pop("bare") == "self_reported"
+    assert trust.pop("logged") == "logs"
+    assert trust == {f"agent {i:02d}": "verified" for i in range(24)}
+    there, record = (Reader(one).now(None).record for one in (toy, here))
+    assert record.voice.all()
+    unconfirmed = [dict(zip(one.table.agents, one.n_unconfirmed, strict=True)) for one in (there, record)]
+    assert [(one["bare"], one["logged"]) for one in unconfirmed] == [(1, 0), (1, 0)]
+    agents = training(there)
+    (order,) = orders_of(agents, 5, 1)
+    core = walked(agents, order, Staging(subset_from=12, draw_share=0.3), seed=5)
+    told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
+    scores = scores_in(here)
+    assert scores.keys() == told.keys()
+    del scores["logged"], told["logged"]  # the board estimates its gap, the core takes the mean of the rest
+    assert scores == pytest.approx(told, abs=1e-8)
 
 
 def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
