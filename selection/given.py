@@ -98,8 +98,8 @@ class Promise:
 OVER = "it was asked batch by batch, so that it is ranked by its estimated score on all tasks alone"
 GOING_ON = "it is asked batch by batch, and not all of its tasks have arrived"
 OVERDUE = (
-    "it was asked for its remaining tasks, as it stood on the podium by an estimate, and they have not all "
-    "arrived in time"
+    "it was asked for its remaining tasks, as it was drawn or stood on the podium by an estimate, and they "
+    "have not all arrived in time"
 )
 
 

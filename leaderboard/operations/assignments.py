@@ -40,6 +40,8 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, submissions_of
 
+N_NAMED = 100  # tasks that a refusal names
+
 
 class NotYourAgent(Forbidden):
     """This name, or one that reads like it, belongs to another account; its owner or an operator can add to
@@ -53,6 +55,13 @@ class NothingLacks(Conflict):
 
 class NotItsAssignment(Conflict):
     """`assignment` must name an assignment of the same agent."""
+
+
+class NotAskedFor(Conflict):
+    """This agent is asked for tasks batch by batch, and some of these were not asked for; nothing was stored.
+    Ask for its assignment: that names the next batch or, for an agent that a recall or a drift request
+    names, all that remain. An operator can open a drift request.
+    """
 
 
 @dataclass(frozen=True)
@@ -287,6 +296,19 @@ def _taken_back(agent: Agent) -> Assignment | None:
     return last if is_of_now and not last.submissions.exclude(status=Status.WITHDRAWN).exists() else None
 
 
+def check_asked(assignment: Assignment | None, rows: pa.Table) -> None:
+    """Refuse outcomes that nobody asked for of an agent that is asked batch by batch.
+
+    They would make its score a measured one, and who has run all tasks in secret would deliver the rest where
+    it is better than the estimate.
+    """
+    if assignment is None or assignment.mode != Mode.STAGED:
+        return
+    if others := set(rows["task"].to_pylist()).difference(assignment.tasks):
+        named = assignment.agent.benchmark.tasks.filter(pk__in=others).order_by("name")
+        raise NotAskedFor(n_tasks=len(others), tasks=list(named.values_list("name", flat=True)[:N_NAMED]))
+
+
 def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
     """Ids of the tasks whose absence leaves the agent without a rank; None: all active tasks.
 
@@ -379,12 +401,12 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
 
 
 def told(
-    assignment: Assignment | None, as_of: datetime, trial: Callable[[], staging.Trial] | None = None
+    assignment: Assignment | None, as_of: datetime, trial: Callable[[], staging.Trial], *, dry_run: bool
 ) -> dict[str, object] | None:
     """What a receipt says of the assignment."""
     if assignment is None:
         return None
-    staged = staging.told(assignment, trial)
+    staged = staging.told(assignment, trial, dry_run=dry_run)
     return {
         "id": str(assignment.uuid),
         "mode": assignment.mode,

@@ -195,6 +195,8 @@ class _Delivery:
         assignment = assignments.answered(
             agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
         )
+        if not by_operator:
+            assignments.check_asked(assignment, part.rows)
         before, replaced = divided(placed.stored, [old.pk for old in part.replaces])
         terms = self._terms(agent, part, policy, assignment, taken_back=bool(part.replaces) and shown)
         submission = drafted(part, placed=placed, terms=terms)
@@ -309,7 +311,10 @@ class _Delivery:
                 *([f"held for review: {held}; it counts once an operator has accepted it"] if held else []),
             ],
             "assignment": assignments.told(
-                delivered.assignment, as_of, lambda: (delivered.outcomes, submission)
+                delivered.assignment,
+                as_of,
+                lambda: (delivered.outcomes, submission),
+                dry_run=not keep,
             ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
             "checks": None if in_background else checking.as_plain(found),

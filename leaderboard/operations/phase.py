@@ -1,15 +1,26 @@
 """What open requests and alerts say of a benchmark: its phase, a notice, and whose full runs were drawn."""
 
+from django.db.models import QuerySet
+
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.models import RerunAgent, RerunKind, RerunRequest, RerunStatus
+from leaderboard.operations.models import (
+    Assignment,
+    AssignmentStatus,
+    RerunAgent,
+    RerunKind,
+    RerunRequest,
+    RerunStatus,
+)
 from leaderboard.operations.queries import open_request
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.requests import Reruns
+from leaderboard.studies.staged_steps import DRAWN
 
 
 def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
     """What a board has to know of rerun requests on the subset in use."""
-    recalled, overdue = (_awaited(benchmark, status) for status in (RerunStatus.OPEN, RerunStatus.EXPIRED))
+    recalled, late = (_awaited(benchmark, status) for status in (RerunStatus.OPEN, RerunStatus.EXPIRED))
+    overdue = tuple(sorted({*late, *_drawn_in_vain(benchmark)}))
     if subset is None:
         return Reruns(recalled=recalled, overdue=overdue)
     drawn = RerunAgent.objects.filter(request__subset=subset, sampled=True).order_by("request_id")
@@ -28,6 +39,13 @@ def _awaited(benchmark: Benchmark, status: RerunStatus) -> tuple[int, ...]:
     recalls = {"request__kind": RerunKind.RECALL, "request__status": status, "arrived_at": None}
     asked = RerunAgent.objects.filter(request__benchmark=benchmark, **recalls)
     return tuple(asked.order_by("agent_id").values_list("agent_id", flat=True))
+
+
+def _drawn_in_vain(benchmark: Benchmark) -> QuerySet[Assignment, int]:
+    """Ids of the agents that were drawn to run the rest, and let the days of their assignment pass."""
+    drawn = Assignment.objects.filter(decisions__contains=[{"stage": DRAWN}])
+    late = drawn.filter(agent__benchmark=benchmark, status=AssignmentStatus.EXPIRED)
+    return late.values_list("agent_id", flat=True)
 
 
 def _revalidating(request: RerunRequest) -> str:

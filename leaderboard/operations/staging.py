@@ -19,7 +19,7 @@ from leaderboard.studies.draws import digest
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.own_parts import OfAgent, means_of
 from leaderboard.studies.queries import active_subset, latest_study
-from leaderboard.studies.staged_steps import Told, step
+from leaderboard.studies.staged_steps import DRAWN, STOPPED, Told, step
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 
@@ -31,6 +31,8 @@ BATCHES = (
     "tasks come in batches, until the standard error is at most 3 points and the agent cannot reach the "
     "podium, or it is under 1 point and the agent cannot lead: ask again once these are delivered"
 )
+ESTIMATED = "estimated"  # of a dry run: stopped or drawn
+NOT_YET_TOLD = "whether the rest is to be run all the same is told once this is delivered"
 KEPT = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
 
 
@@ -140,11 +142,22 @@ def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str
     return means_of(outcomes, delivered, n_trials=assignment.n_trials)
 
 
-def told(assignment: Assignment | None, trial: Callable[[], Trial] | None = None) -> dict[str, Any] | None:
-    """Score, interval and what is left; None for another assignment than a staged one."""
+def told(
+    assignment: Assignment | None, trial: Callable[[], Trial] | None = None, *, dry_run: bool = False
+) -> dict[str, Any] | None:
+    """Score, interval and what is left; None for another assignment than a staged one.
+
+    A dry run does not say who is drawn: that is told once the estimate is stored, so that nobody can look for
+    outcomes, or an agent, that are not.
+    """
     if assignment is None or assignment.mode != Mode.STAGED:
         return None
-    return step_of(assignment, trial() if trial else None).as_plain()
+    found = step_of(assignment, trial() if trial else None)
+    plain = found.as_plain()
+    if dry_run and found.stage in (STOPPED, DRAWN):
+        known, _, _ = found.sentence.partition("; ")
+        plain |= {"stage": ESTIMATED, "done": None, "told": f"{known}; {found.reason}: {NOT_YET_TOLD}"}
+    return plain
 
 
 def decisions_of(benchmark: Benchmark) -> dict[str, tuple[StagedStudy, list[dict[str, Any]]]]:

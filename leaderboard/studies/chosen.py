@@ -10,12 +10,12 @@ from typing import NamedTuple
 from analytics.record import Record
 from leaderboard.catalog.models import Task
 from leaderboard.studies.models import StagedStudy
-from leaderboard.studies.staged_steps import degrees_of, step
+from leaderboard.studies.staged_steps import DRAWN, STOPPED, degrees_of, step
 from leaderboard.submissions.queries import Delivery
 from selection.given import GOING_ON, OVER, Staged
 from selection.staged.delivered import delivered_means
 
-ENDED = ("stopped", "drawn")  # one that was drawn has its estimate until it delivers some of the rest
+ENDED = (STOPPED, DRAWN)  # one that was drawn has its estimate until it delivers some of the rest
 
 
 class Chosen(NamedTuple):

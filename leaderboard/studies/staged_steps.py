@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leaderboard.studies.models import StagedStudy
+from selection.staged.told import DRAWN as DRAWN
+from selection.staged.told import STOPPED as STOPPED
 from selection.staged.told import Told as Told
 
 if TYPE_CHECKING:

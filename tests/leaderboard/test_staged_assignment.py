@@ -21,7 +21,8 @@ from leaderboard.boards.queries import promises_of
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription, SecondName
-from leaderboard.operations.assignments import assign, expire_due
+from leaderboard.operations import due
+from leaderboard.operations.assignments import NotAskedFor, assign, expire_due, names_of
 from leaderboard.operations.corrections import confirm, withdraw
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.naming import merge
@@ -33,6 +34,7 @@ from leaderboard.studies.answers import words
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
+from leaderboard.submissions.models import Submission
 from selection.staged.delivered import delivered_means
 from selection.staged.model import estimate
 from selection.staged.replay import replay
@@ -124,6 +126,23 @@ def walk(by, marks=WEAK, agent=NEW.name, **more):
         tasks = waiting(assignment)
         receipts.append(deliver(by, marked(tasks, marks), agent=agent, **more))
     return receipts
+
+
+def drawn():
+    """Walk to the end where whoever is stopped is drawn; return whose token it was."""
+    Policy.objects.create(benchmark=toy(), number=3, publish_every=0, **STAGED | {"draw_share": 1.0})
+    recomputed()
+    by = token("ada@example.org")
+    while deliver(by, marked(waiting(ask(by))))["assignment"]["staged"]["stage"] == "running":
+        pass
+    recomputed()
+    return by
+
+
+def not_asked(assignment):
+    """The names of all other tasks, in order."""
+    asked = {*waiting_names(assignment)}
+    return [f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in asked]
 
 
 def printed(*arguments):
@@ -406,14 +425,61 @@ class TestWhatGainsNothing:
         assert ask(ada).tasks == assignment.tasks  # no next batch
 
     def test_tasks_outside_the_batches(self, ada):
+        """Neither before the end nor with the batch that leads to it."""
         first = ask(ada)
-        outside = [f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in waiting(first)]
-        receipt = deliver(ada, runs(outside[-12:]))
-        assert receipt["n_outside"] == 12
-        assert receipt["assignment"]["staged"]["score"] is None
-        told = deliver(ada, marked(waiting(first)))["assignment"]["staged"]
+        tasks = waiting(first)
+        outside = not_asked(first)
+        for more in (outside[-12:], [*tasks, *outside]):
+            with pytest.raises(NotAskedFor, match="Ask for its assignment") as refused:
+                deliver(ada, runs(more))
+        assert refused.value.details == {"n_tasks": N_TASKS - FIRST, "tasks": outside}
+        assert not Submission.objects.filter(agent__name="newcomer").exists()
+        told = deliver(ada, marked(tasks))["assignment"]["staged"]
         known = estimate_of(first, marked(waiting_names(first)))
         assert told["score"] == pytest.approx(known)
+
+    def test_delivering_the_rest_where_it_is_better(self, walked):
+        """Of an agent that was stopped; it runs on where it is asked to."""
+        ada, _, board = walked
+        rest = not_asked(Assignment.objects.get())
+        with pytest.raises(NotAskedFor):
+            deliver(ada, runs(rest))
+        assert recomputed() == board
+        open_drift_request(benchmark=toy(), reason="the jump", as_of=AS_OF)
+        with pytest.raises(NotAskedFor):
+            deliver(ada, runs(rest[:1]))
+        assert sorted(names_of(ask(ada))) == rest
+        deliver(ada, marked(rest))
+        line = lines_of(recomputed())["newcomer"]
+        assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
+        assert line.at["subset"].rank is not None
+
+    def test_delivering_the_rest_where_it_is_better_after_being_drawn(self, board):
+        """Who keeps it back has no rank after the days of its assignment, and asks in vain for more."""
+        ada = drawn()
+        told = by_present_fit()
+        line = lines_of(recomputed())["newcomer"]
+        assert (line.how, line.at["full"].score) == ("estimated", told["score"])
+        assert line.at["full"].rank is not None
+        assert expire_due(as_of=OVER) == "1 assignments have expired"
+        (one,) = due.reconcile(OVER)
+        assert one.benchmark == toy()
+        for _ in range(2):
+            line = lines_of(recomputed(as_of=OVER))["newcomer"]
+            assert (line.how, line.at["full"].rank, line.at["full"].score) == ("incomplete", None, None)
+            assert "as it was drawn" in line.at["full"].reason
+            lower, upper = line.at["full"].bounds
+            assert lower < told["score"] < upper
+            rest = waiting(ask(ada, as_of=OVER))
+        deliver(ada, marked(rest), as_of=OVER)
+        line = lines_of(recomputed(as_of=OVER))["newcomer"]
+        assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
+
+    def test_a_part_of_the_rest_after_being_drawn(self, board):
+        ada = drawn()
+        deliver(ada, runs(waiting(ask(ada))[:10]))
+        line = lines_of(recomputed())["newcomer"]
+        assert (line.how, line.at["full"].rank) == ("incomplete", None)
 
     def test_more_trials_of_failed_tasks(self, ada):
         assignment = ask(ada)
@@ -453,16 +519,19 @@ class TestWhatGainsNothing:
         deliver(ada, marked(waiting(ask(ada))))
         expire_due(as_of=OVER)
         ran = waiting_names(Assignment.objects.get())
-        receipt = deliver(ada, runs(sorted(set(names_of_subset()) - set(ran))))
-        assert receipt["assignment"]["staged"]["done"] is False
-        assert "the assignment expired" in " ".join(receipt["warnings"])
+        with pytest.raises(NotAskedFor):
+            deliver(ada, runs(sorted(set(names_of_subset()) - set(ran))))
         assert lines_of(recomputed())["newcomer"].at["subset"].rank is None
 
     def test_taking_all_back_and_delivering_the_subset(self, walked):
         ada, receipts, _ = walked
         for receipt in receipts:
             withdraw(uuid=UUID(receipt["id"]), token=ada, reason="another try", as_of=AS_OF)
-        receipt = deliver(ada, runs(names_of_subset()))
+        with pytest.raises(NotAskedFor):
+            deliver(ada, runs(names_of_subset()))
+        receipt = deliver(
+            ada, runs(sorted({*names_of_subset()} & {*waiting_names(Assignment.objects.get())}))
+        )
         assert receipt["assignment"]["staged"]["done"] is False
         line = lines_of(recomputed())["newcomer"]
         assert (line.how, line.at["full"].rank, line.at["subset"].rank) == ("incomplete", None, None)
@@ -585,22 +654,6 @@ class TestBoard:
         assert check.pk != quiet.pk
         assert check.result == quiet.result
         assert promises_of(toy()) == {}
-
-    def test_the_subset_delivered_on_top_gives_no_second_score(self, walked):
-        ada, _, board = walked
-        ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
-        deliver(ada, runs(sorted(set(names_of_subset()) - ran)))
-        line = lines_of(recomputed())["newcomer"]
-        assert line.at["subset"].rank is None
-        assert line.at["full"].score == lines_of(board)["newcomer"].at["full"].score
-
-    def test_all_tasks_delivered_are_measured(self, walked):
-        ada, _, _ = walked
-        ran = set(toy().tasks.filter(pk__in=Assignment.objects.get().tasks).values_list("name", flat=True))
-        deliver(ada, marked([f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in ran]))
-        line = lines_of(recomputed())["newcomer"]
-        assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
-        assert line.at["subset"].rank is not None
 
     def test_its_pages_say_how_it_came_to_its_score(self, walked, client):
         agent = Agent.objects.get(name="newcomer")
@@ -807,38 +860,74 @@ def test_ten_at_once_add_one_batch():
     assert Assignment.objects.count() == 1
 
 
-def test_the_interface_gives_batches_and_says_what_is_left(ada, client):
+@pytest.fixture
+def post(ada, client):
+    """POST a body as its owner and return status and answer."""
     from leaderboard.operations.services import issue_token
 
     _, secret = issue_token(
         email="ada@example.org", slug="toy", scope="submit", name="web", as_of=AS_OF, life=timedelta(days=300)
     )
-    head = {"Authorization": f"Bearer {secret}"}
-    agent = {"name": "newcomer", "scaffold": "Loop", "model": "Model 9"}
+    client.defaults["HTTP_AUTHORIZATION"] = f"Bearer {secret}"
 
-    def post(where, body):
-        answer = client.post(
-            f"/api/v1/benchmarks/toy/{where}", json.dumps(body), content_type="application/json", headers=head
-        )
+    def send(where, **body):
+        address = f"/api/v1/benchmarks/toy/{where}"
+        answer = client.post(address, json.dumps({"agent": WHO} | body), content_type="application/json")
         return answer.status_code, answer.json()
 
-    status, asked = post("assignments", {"agent": agent})
+    return send
+
+
+WHO = {"name": "newcomer", "scaffold": "Loop", "model": "Model 9"}
+
+
+def test_the_interface_gives_batches_and_says_what_is_left(post, client):
+    status, asked = post("assignments")
     assert (status, asked["mode"], asked["study"]) == (201, "staged", StagedStudy.objects.get().pk)
     assert asked["staged"]["waiting"] == asked["tasks"]
     rows = [{"task": task, "trial": 1, "outcome": 1} for task in asked["tasks"]]
-    _, tried = post("submissions?dry_run=true", {"agent": agent, "outcomes": rows})
+    _, tried = post("submissions?dry_run=true", outcomes=rows)
     assert "; ask for the next 15 tasks: " in tried["assignment"]["staged"]["told"]
-    _, receipt = post("submissions", {"agent": agent, "outcomes": rows})
+    _, receipt = post("submissions", outcomes=rows)
     assert receipt["assignment"]["staged"] == tried["assignment"]["staged"]
-    status, further = post("assignments", {"agent": agent})
+    status, further = post("assignments")
     assert (status, further["id"], len(further["tasks"])) == (200, asked["id"], FIRST + NEXT)
     assert further["staged"]["waiting"] == further["tasks"][FIRST:]
-    found = client.get(f"/api/v1/submissions/{receipt['id']}", headers=head).json()
+    found = client.get(f"/api/v1/submissions/{receipt['id']}").json()
     assert found["assignment"]["staged"]["waiting"] == further["tasks"][FIRST:]
+    assert client.get(f"/api/v1/benchmarks/toy/assignments/{asked['id']}").json() == further
     client.force_login(User.objects.get(email="ada@example.org"))
     page = client.get(f"/submissions/{receipt['id']}").content.decode()
     assert "15 tasks asked for are still to be run" in page
-    assert client.get(f"/api/v1/benchmarks/toy/assignments/{asked['id']}", headers=head).json() == further
+
+
+@pytest.mark.parametrize("stage", ["stopped", "drawn"])
+def test_the_interface_tells_who_is_drawn_once_the_estimate_is_stored(post, monkeypatch, stage):
+    """A dry run of the last batch answers alike, whether the agent is drawn or not."""
+
+    def drawn_is(answer):
+        monkeypatch.setattr("selection.staged.walks.is_drawn", lambda *_: answer)
+
+    told = {"stage": "running"}
+    while told["stage"] == "running":
+        _, asked = post("assignments")
+        marks = marked(asked["staged"]["waiting"])
+        rows = [{"task": task, "trial": 1, "outcome": one} for task, (one,) in marks.items()]
+        tried = []
+        for answer in (False, True):
+            drawn_is(answer)
+            tried.append(post("submissions?dry_run=true", outcomes=rows)[1])
+        drawn_is(stage == "drawn")
+        told = post("submissions", outcomes=rows)[1]["assignment"]["staged"]
+        stopped, drawn = tried
+        assert drawn == stopped
+    assert (told["stage"], told["done"]) == (stage, stage == "stopped")
+    assert Assignment.objects.get().decisions[-1]["score"] == told["score"]
+    before = stopped["assignment"]["staged"]
+    assert (before["stage"], before["done"], before["score"]) == ("estimated", None, told["score"])
+    assert before["told"].endswith(
+        "whether the rest is to be run all the same is told once this is delivered"
+    )
 
 
 def test_new_benchmarks_ask_batch_by_batch():
