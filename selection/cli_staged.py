@@ -40,8 +40,8 @@ def add_replay(commands: Any) -> None:
         _replay,
         summary="What staged assignment would have saved on these full runs, and what it would get right.",
         about="Agents come in order of date. The first ones run all tasks; each later one runs batches until "
-        "its standard error is at most 3 points and it cannot reach the podium, or its standard error is under "
-        "1 point and it cannot lead; or it runs the subset alone.",
+        "its standard error is at most 3 points and it cannot reach the podium, or its standard error is "
+        "under 1 point and it cannot lead; or it runs the subset alone.",
     )
     parser.add_argument(
         "--assignment",
