@@ -226,6 +226,7 @@ def _confirm(submissions: Sequence[Submission], at: datetime) -> None:
     """Let what was confirmed on the source be failures of the harness here, from their delivery on."""
     for one in submissions:
         version = one.status_changes.get().data_version
+        assert version is not None
         InvalidConfirmation.objects.create(
             submission=one, data_version=version, at=at, reason="as on the benchmark replayed"
         )

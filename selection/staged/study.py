@@ -305,10 +305,9 @@ def courses(
         progress=progress,
     )
     found = summary(agents, [order], [history], rule.staging, base_seed)
-    judged = {"verdict": {"word": None, "reasons": [], "text": sentence(found)}}
-    return {"rule": rule.words} | _judged(found) | judged, [
-        _course(walk, agents.names[walk.agent], record.table.tasks) for walk in history.walks
-    ]
+    judged = {"word": None, "reasons": (), "text": sentence(found)}
+    figures = {"rule": rule.words, "figures": _known(plain(found)), "verdict": judged, "reason": ""}
+    return figures, [_course(walk, agents.names[walk.agent], record.table.tasks) for walk in history.walks]
 
 
 def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
