@@ -183,17 +183,16 @@ def test_replay_of_a_table_is_that_of_the_flat_file(db, real_data, tmp_path):
     rows = rows[rows["task"].isin(sorted(set(rows["task"]))[::3])]
     about = rows.drop_duplicates("agent")[["agent", "submitted_at"]].set_axis(["Agent", "Date"], axis=1)
     few = rows.pivot(index="agent", columns="task", values="outcome").rename_axis("Agent").reset_index()
-    paths = [tmp_path / name for name in ("flat.csv", "wide.csv", "wide.xlsx")]
+    paths = [tmp_path / name for name in ("flat.csv", "wide.xlsx")]
     rows.to_csv(paths[0], index=False)
-    about.merge(few).to_csv(paths[1], index=False)
-    about.merge(few).to_excel(paths[2], index=False)
+    about.merge(few).to_excel(paths[1], index=False)
     found = []
     for path in paths:
         out = io.StringIO()
         call_command("replay", "new", str(path), "--json", stdout=out, stderr=io.StringIO())
         found.append(json.loads(out.getvalue()))
     assert found[0]["figures"]["n_agents"] == 57
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
     assert not Benchmark.objects.exists()
 
 
