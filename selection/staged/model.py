@@ -8,7 +8,8 @@ b_j ~ N(0, 2²) and θ_a ~ N(μ_a, τ²/φ); at the maximum::
 
     Σ_j (x_aj − P_aj) = φ(θ_a − μ_a)/τ²,          Σ_a (x_aj − P_aj) = −b_j/4
 
-    μ_a = mean θ̂ of the ten teaching agents before a; of the first ones their own mean
+    μ_a = mean θ̂ of the ten teaching agents before a; of the first ones their own mean, itself N(0, 10²),
+          which adds μ_a/(10² n_first) to their equations: who passed nothing has an ability, too
     τ²  = max([Σ_a ((θ̂_a − μ_a)² + v_a) + 5·1²]/(n + 5), .3²)
     φ   = Σ (x − P)²/Σ P(1 − P), at most 1.2, and 1 where all outcomes are 0 or 1
 
@@ -55,7 +56,7 @@ from scipy.special import expit
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from selection.errors import SelectionError
 
-DIFFICULTY_VARIANCE = 4.0
+DIFFICULTY_VARIANCE, FIRST_VARIANCE = 4.0, 100.0
 N_BEFORE = 10
 PSEUDO_AGENTS, LEAST_SPREAD, MOST_DISPERSION = 5, 0.09, 1.2
 LARGEST_DERIVATIVE, NEAR = 1e-10, 1.0
@@ -154,6 +155,7 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
     is_graded = bool(((x > 0.0) & (x < 1.0)).any())
     abilities, difficulties = _started(x, ran, start)
     before = before_each(first)
+    pull = (first == 0) / (FIRST_VARIANCE * max(np.count_nonzero(first == 0), 1))
     spread, dispersion = (1.0, 1.0) if start is None else (start.spread, start.dispersion)
     for _ in range(MOST_STEPS):
         passing = expit(abilities[:, None] - difficulties)
@@ -161,7 +163,7 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         curvature = passing * (1.0 - passing)
         of_abilities = curvature.sum(axis=1) + dispersion / spread
         means = before @ abilities
-        for_abilities = (x - passing).sum(axis=1) - (abilities - means) * dispersion / spread
+        for_abilities = (x - passing).sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
         for_difficulties = (passing - x).sum(axis=0) - difficulties / DIFFICULTY_VARIANCE
         new_spread = _spread(abilities - means, dispersion / of_abilities)
         new_dispersion = _dispersion(x, passing, curvature, ran) if is_graded else 1.0
@@ -180,6 +182,7 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         of_difficulties = curvature.sum(axis=0) + 1.0 / DIFFICULTY_VARIANCE
         shared = curvature / of_difficulties
         complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread
+        complement += pull[:, None] * before
         apart = abilities - means
         wider = apart * dispersion / spread**2
         right = np.column_stack([for_abilities + shared @ for_difficulties, wider])

@@ -56,17 +56,21 @@ def solved(cells, n, m, in_time):
     graded = ((x > 0) & (x < 1)).any()
     before = ten_before(n, in_time)
     z, spread, dispersion = np.zeros(n + m), 1.0, 1.0
+    first = np.zeros((n, n))  # minus the slope of −μ²/(2·10²), μ the mean of the first agents
+    first[:1, :1] = 1 / 100
+    if not in_time:
+        first[:] = 1 / 100 / n**2
 
     def beyond(z):
         return seen * (x - expit(z[:n, None] - z[None, n:]))
 
     def equations(z):
-        of_agents = beyond(z).sum(axis=1) - dispersion * (z[:n] - before @ z[:n]) / spread
+        of_agents = beyond(z).sum(axis=1) - dispersion * (z[:n] - before @ z[:n]) / spread - first @ z[:n]
         return np.concatenate([of_agents, beyond(z).sum(axis=0) + z[n:] / 4])
 
     def slopes(z):
         w = variances(z)
-        of_agents = -np.diag(w.sum(axis=1)) - (np.eye(n) - before) * dispersion / spread
+        of_agents = -np.diag(w.sum(axis=1)) - (np.eye(n) - before) * dispersion / spread - first
         return np.block([[of_agents, w], [-w.T, np.diag(w.sum(axis=0) + 1 / 4)]])
 
     def variances(z):

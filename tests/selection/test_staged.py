@@ -25,6 +25,7 @@ from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.verdict import verdict
 from selection.staged.walks import Fit, Stage, StagedRefused, Staging, decide, next_batch, step
 from tests.selection.records import record_of
+from tests.selection.reference import joint_model
 
 
 def simulated(n=24, m=40, *, seed=1, run=1.0, graded=False, rising=2.0):
@@ -65,18 +66,39 @@ def test_the_fit_is_the_maximum_that_scipy_finds(run, graded):
 
     def loss(x):
         apart = x[:n] - found.means
-        prior = found.dispersion * apart @ apart / (2 * found.spread) + x[n:] @ x[n:] / 8
+        prior = found.dispersion * apart @ apart / (2 * found.spread) + x[n:] @ x[n:] / 8 + x[0] ** 2 / 200
         return prior - likelihood(outcomes, x[:n], x[n:])
 
     def slope(x):
         beyond = np.nan_to_num(outcomes - 1 / (1 + np.exp(-(x[:n, None] - x[n:]))))
         for_abilities = (x[:n] - found.means) * found.dispersion / found.spread - beyond.sum(axis=1)
+        for_abilities[0] += x[0] / 100
         return np.concatenate([for_abilities, x[n:] / 4 + beyond.sum(axis=0)])
 
     other = minimize(
         loss, np.zeros(n + 20), jac=slope, method="BFGS", options={"gtol": 1e-10, "maxiter": 10000}
     )
     assert np.abs(other.x - np.concatenate([found.abilities, found.difficulties])).max() < 1e-7
+
+
+@pytest.mark.parametrize("passed", [0.0, 1.0])
+@pytest.mark.parametrize("dated", [True, False])
+def test_a_first_agent_that_passed_nothing_or_everything_has_an_ability(passed, dated):
+    outcomes = simulated(9, 40)
+    outcomes[0] = passed
+    found = fit(outcomes, None if dated else np.zeros(9, dtype=np.intp))
+    abilities, difficulties, spread, *_ = joint_model(outcomes, dated)
+    assert np.abs(found.abilities - abilities).max() < 1e-6
+    assert np.abs(found.difficulties - difficulties).max() < 1e-6
+    assert found.spread == pytest.approx(spread, abs=1e-6)
+    assert (found.abilities[0] > found.abilities[1:].max()) == (passed == 1.0)
+
+
+def test_a_history_that_begins_with_an_agent_that_passed_nothing_is_replayed():
+    outcomes = simulated(14, 40, rising=2.0)
+    outcomes[:2] = 0.0
+    found = replay(complete(outcomes), n_seeds=1)
+    assert found.pairs.value > 0.8
 
 
 @pytest.mark.parametrize(("run", "graded"), [(0.4, False), (0.5, True)])
