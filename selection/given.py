@@ -181,6 +181,9 @@ class Given:
         By agent that was stopped, and drawn or asked for the rest: est and c·se of that moment.
     staged : mapping of str to Staged
         Agents that were asked for tasks chosen for them, by name.
+    walks : mapping of str to mapping
+        By agent that was asked batch by batch: what `selection.staged.study.staged_fit` gave of the fit that
+        it was asked by.
     podium : int or None
         P, where staged assignment is in force and those on the podium are recalled.
     draws : KeptDraws
@@ -200,6 +203,7 @@ class Given:
     sampled: Mapping[str, float] = field(default_factory=dict)
     published: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     staged: Mapping[str, Staged] = field(default_factory=dict)
+    walks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     podium: int | None = None
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)
     fits: KeptFits = field(default_factory=KeptFits, compare=False, repr=False)

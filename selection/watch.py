@@ -6,7 +6,7 @@ The record stands in time order beside the version in use (`selection.history`).
 agent's full score before it ran all tasks comes with what is given, and so do the agents that were drawn at
 random for a full run: rank fidelity rests on these, once complete, and on the agents that came complete.
 Where agents were stopped (staged assignment), what was published of those that then ran everything, drawn or
-asked, is held against their full scores too.
+asked, is held against their full scores too; and what agents did beyond their first batches, against these.
 
 `findings` asks every monitor of `analytics.drift` about all agents there are; `selection.replay` asks the
 same of the prefixes of a record.
@@ -30,7 +30,7 @@ import numpy as np
 
 from analytics import drift
 from analytics.arrays import CodeArray, IndexArray
-from analytics.drift import Audit, Invalid, Noise, OnAndOff
+from analytics.drift import Audit, Invalid, Noise, OnAndOff, tuning
 from analytics.drift.looks import FIRST_LOOK, last_look
 from analytics.drift.monitor import N_LATEST, Monitor
 from analytics.drift.rank_fidelity import FIRST_RUNS
@@ -38,6 +38,8 @@ from analytics.record import Record
 from selection.given import Given
 from selection.history import History, columns_of, history_of
 from selection.rules import Rules
+from selection.staged.later import beyond_first_batch
+from selection.staged.walks import Fit
 from selection.standings.choice import training
 
 DAYS_A_YEAR = 365.25
@@ -98,6 +100,8 @@ def findings(record: Record, rules: Rules, given: Given) -> Findings:
         return Findings(None, None, 0, (), None, NO_SUBSET)
     history = history_of(record, rules, given)
     monitors = tuple(watch(history, history.n_agents) for watch in MONITORS)
+    if given.walks:
+        monitors = tuple(_walked(record, given, one) if one.name == tuning.NAME else one for one in monitors)
     if given.published:
         monitors = (*monitors, _published(record, given))
     return Findings(
@@ -262,6 +266,26 @@ def _published(record: Record, given: Given) -> Monitor:
         complete.scores[rows],
         [complete.names[i] for i in rows],
         [complete.dates[i] for i in rows],
+    )
+
+
+def _walked(record: Record, given: Given, found: Monitor) -> Monitor:
+    """Ask about agents that were asked batch by batch, and came to an end, where no others tell."""
+    if found.state != "insufficient":
+        return found
+    table, known = record.table, list[tuple[float, int]]()
+    ended = record.voice & (record.complete | np.array([one.stopped for one in record.about]))
+    for i in np.argsort(record.arrival, kind="stable").tolist():
+        if (study := given.walks.get(table.agents[i])) and ended[i]:
+            place = np.array(
+                [table.tasks.index(task) if task in table.tasks else -1 for task in study["tasks"]]
+            )
+            outcomes = np.where(place < 0, np.nan, table.means[i, place])
+            z = beyond_first_batch(Fit.from_plain(study["fit"]), outcomes, record.asked[i, place])
+            known += [] if z is None else [(z, i)]
+    rows = [i for _, i in known]
+    return drift.first_batch_tuning(
+        np.array([z for z, _ in known]), [table.agents[i] for i in rows], [table.dates[i] for i in rows]
     )
 
 

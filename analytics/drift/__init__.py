@@ -45,7 +45,7 @@ from analytics.drift.published_order import published_order
 from analytics.drift.rank_fidelity import OnAndOff, subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
 from analytics.drift.saturation import FullScore, of_benchmark, saturation
-from analytics.drift.tuning import Audit, n_audit_tasks, subset_tuning
+from analytics.drift.tuning import Audit, first_batch_tuning, n_audit_tasks, subset_tuning
 
 __all__ = [
     "Audit",
@@ -60,6 +60,7 @@ __all__ = [
     "capability_jump",
     "cost_per_task",
     "false_alerts_a_year",
+    "first_batch_tuning",
     "harness_failures",
     "insufficient",
     "n_audit_tasks",

@@ -23,6 +23,10 @@ Looks at 10, 20, 40, … newcomers with audit tasks, over those since the look b
 20 of 160 would tell no more than those of 40, at a stricter level. An agent alone is flagged where
 Σ(x − P)/√(Σ P(1 − P)) is below −3 on at least 5 audit tasks.
 
+Agents that were asked batch by batch have more tasks outside what everybody knows: all beyond their first
+batch. z_i is their mean there, less what a model expects given the first batch, over its standard error. The
+statistic is Σz_i/√n over the same looks, against the normal distribution; an agent is flagged below −3.
+
 Symbols
 -------
 =======  ===============  =====================================  ======
@@ -35,7 +39,8 @@ d        ``beyond``       (n_agents,)                            −1 to 1
 
 Not done here
 -------------
-No ability is fitted. The flag of an agent alone counts P as known.
+No ability is fitted. The flag of an agent alone counts P as known. Errors of difficulties are common to the
+newcomers of a board; in z_i they count as if each had its own.
 
 Source
 ------
@@ -48,6 +53,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from analytics.arrays import FloatArray, IndexArray
 from analytics.drift.looks import LEVEL, last_look, permutation_p, permuted
@@ -127,6 +133,38 @@ def subset_tuning(
         "points from what the subset predicts, against the agents before"
     )
     evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
+    bound = ALERT_TIMES * LEVEL
+    return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
+
+
+def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
+    """Test whether newcomers do worse on later tasks than their first batches say; name those far worse.
+
+    Parameters
+    ----------
+    z : float array, (n_agents,)
+        In time order.
+    agents, dates : sequences, (n_agents,)
+
+    Raises
+    ------
+    SeriesMismatch
+    """
+    same_length(z, agents, dates)
+    look, flagged = last_look(z.size), [agents[i] for i in np.flatnonzero(z < FLAGGED_BELOW).tolist()]
+    evidence: dict[str, Any] = {"agents": flagged, "n_audited": z.size}
+    if look is None:
+        asked = f"agents that ran tasks beyond a first batch: {z.size}; {N_FEWEST} are needed"
+        return insufficient(NAME, asked, evidence)
+    window = z[: look.size][-max(N_LATEST, look.size // 2) :]
+    pooled = float(window.sum() / np.sqrt(window.size))
+    p, limit = float(ndtr(pooled)), ALERT_TIMES * look.level
+    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
+    reason = (
+        f"beyond their first batches the last {window.size} of the first {look.size} newcomers lie "
+        f"{pooled:+.1f} standard errors from what these say"
+    )
+    evidence |= {"look": at(look.size - 1, agents, dates)}
     bound = ALERT_TIMES * LEVEL
     return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
 

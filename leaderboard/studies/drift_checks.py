@@ -42,6 +42,7 @@ def settle_drift_check(
         promises=_by_name(snapshot, promises),
         sampled=sampled,
         published=published_of(decisions, sampled),
+        walks={name: study.result for name, (study, _) in decisions.items()},
     )
     result = findings(snapshot.record, snapshot.rules, given).as_plain()
     return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True

@@ -50,17 +50,17 @@ KINDS = (".3f", ".3f", "+.2f", *(6 * (".3f",)))
 
 
 def board(
-    rng: np.random.Generator, rising: float, n_tasks: int = N_TASKS
+    rng: np.random.Generator, rising: float, n_tasks: int = N_TASKS, n_agents: int = N_AGENTS
 ) -> tuple[CompleteAgents, FloatArray]:
     """Draw one; return its agents, and P of each agent on each task."""
-    ability = rng.normal(0.0, 1.0, N_AGENTS) + rising * np.arange(N_AGENTS)
+    ability = rng.normal(0.0, 1.0, n_agents) + rising * np.arange(n_agents)
     slope, difficulty = np.exp(rng.normal(0.0, 0.3, n_tasks)), rng.normal(0.5, 1.3, n_tasks)
-    of_cluster = rng.normal(0.0, 0.3, (N_AGENTS, N_CLUSTERS))[:, np.arange(n_tasks) % N_CLUSTERS]
+    of_cluster = rng.normal(0.0, 0.3, (n_agents, N_CLUSTERS))[:, np.arange(n_tasks) % N_CLUSTERS]
     chances = 1.0 / (1.0 + np.exp(-slope * (ability[:, None] - difficulty + of_cluster)))
-    outcomes = (rng.random((N_AGENTS, n_tasks)) < chances).astype(np.float64)
-    names = tuple(f"a{i:02d}" for i in range(N_AGENTS))
-    dates = tuple(date(2025, 1, 1) + timedelta(days=i) for i in range(N_AGENTS))
-    agents = CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names, np.ones(N_AGENTS))
+    outcomes = (rng.random((n_agents, n_tasks)) < chances).astype(np.float64)
+    names = tuple(f"a{i:02d}" for i in range(n_agents))
+    dates = tuple(date(2025, 1, 1) + timedelta(days=i) for i in range(n_agents))
+    agents = CompleteAgents(names, outcomes, outcomes.mean(axis=1), dates, names, names, np.ones(n_agents))
     return agents, chances
 
 

@@ -111,7 +111,7 @@ def founders(agents: CompleteAgents) -> Audit:
     folds, batches, outside = list[Fold](), list[IndexArray](), list[IndexArray]()
     for i in range(agents.n):
         kept = np.setdiff1d(np.arange(agents.n), [i])
-        found = _taught(agents.take(kept))
+        found = taught_by_all(agents.take(kept))
         folds.append(Fold(agents.names[i], np.array([i]), kept))
         batches.append(found.first_batch)
         outside.append(found.ranking_tasks)
@@ -122,7 +122,8 @@ def founders(agents: CompleteAgents) -> Audit:
     return Audit(outcomes, audit.expected)
 
 
-def _taught(agents: CompleteAgents) -> Teaching:
+def taught_by_all(agents: CompleteAgents) -> Teaching:
+    """Fit to agents that all ran everything."""
     runs = [FullRun(i, float(y)) for i, y in enumerate(agents.scores)]
     return taught(agents.outcomes, agents.scores, runs, Staging())
 
@@ -132,7 +133,7 @@ def one_board(seed: int, m: int) -> Found:
     rng = np.random.default_rng([13, m, seed])
     everyone, every_chance = board(rng, 0.0, m)
     agents = everyone.take(np.arange(N_TEACHING))
-    found, chances = _taught(agents), np.repeat(every_chance[N_TEACHING:], 2, axis=0)
+    found, chances = taught_by_all(agents), np.repeat(every_chance[N_TEACHING:], 2, axis=0)
     fit, told = found.fit, Found()
     names = [f"b{k:02d}" for k in range(2 * N_TWICE)]
     luck = rng.random(chances.shape)

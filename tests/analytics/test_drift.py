@@ -24,6 +24,23 @@ def of(n):
     return AGENTS[:n], DAYS[:n]
 
 
+# ------------------------------------------------------------------------------------- beyond first batches
+
+
+def test_newcomers_pool_their_errors_beyond_first_batches():
+    z = np.array([-1.2, -0.4, 0.3, -3.1, -0.8, 0.1, -1.0, -0.6, -2.0, -0.3, 9.0])
+    found = drift.first_batch_tuning(z, *of(11))
+    assert found.statistic == pytest.approx(norm.cdf(-9.0 / math.sqrt(10)))  # the eleventh is of no look
+    assert (found.state, found.threshold) == ("alert", pytest.approx(0.0075))
+    assert found.evidence["agents"] == ["a003"]
+    assert drift.first_batch_tuning(z[:9], *of(9)).state == "insufficient"
+    assert drift.first_batch_tuning(np.zeros(40), *of(40)).state == "ok"
+    late = np.concatenate([np.zeros(20), np.full(20, -0.9)])  # the last 20 of 40
+    assert drift.first_batch_tuning(late, *of(40)).state == "alert"
+    with pytest.raises(SeriesMismatch):
+        drift.first_batch_tuning(z, *of(10))
+
+
 # ------------------------------------------------------------------------------------------------------ looks
 
 

@@ -646,13 +646,18 @@ class TestBoard:
         for key in file:
             assert file[key] == stored[key], key
 
-    def test_it_feeds_no_band_and_no_monitor(self, ada):
+    def test_it_feeds_no_band_and_one_monitor(self, ada):
+        """That of tuning, which looks at what agents do beyond their first batches."""
         before, quiet = recomputed(), check_drift(benchmark=toy(), as_of=AS_OF)[0]
         walk(ada)
         after, check = recomputed(), check_drift(benchmark=toy(), as_of=AS_OF)[0]
         assert (after.calibration, after.n_complete) == (before.calibration, N_PAST)
         assert check.pk != quiet.pk
-        assert check.result == quiet.result
+        found = [{one["name"]: one for one in made.result["monitors"]} for made in (quiet, check)]
+        before, after = (one.pop("tuning to the subset") for one in found)
+        assert found[0] == found[1]
+        assert (before["reason"], after["evidence"]["n_audited"]) == ("no audit task was run", 1)
+        assert "agents that ran tasks beyond a first batch: 1;" in after["reason"]
         assert promises_of(toy()) == {}
 
     def test_its_pages_say_how_it_came_to_its_score(self, walked, client):
