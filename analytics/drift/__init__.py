@@ -15,6 +15,8 @@ saturation             lower limits of the best mean over S            95% limit
                                                                        99% limit ≥ .90, and not less of the
                                                                        agent's full score where it is known
 tuning to the subset   audit tasks against what S predicts, drawn      p ≤ 5α_j; p ≤ 1.5α_j
+                       from the reference; batch by batch: tasks
+                       beyond the first batch against the model
 scaffold novelty       new ones in the latest 20, by permutation       p ≤ 5α_j and > 50%; never
 harness failures       bets on larger invalid shares of agents          20; 100
 run-to-run noise       rise of ω̂, by permutation                       p ≤ 5α_j; p ≤ α_j
