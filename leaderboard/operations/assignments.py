@@ -146,7 +146,8 @@ def current(agent: Agent, as_of: datetime) -> Assignment | None:
 def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assignment:
     wanted, stored = _wanted(agent, policy), live_outcomes([agent.pk])
     asks_for_all = wanted.request or agent.benchmark.full_runs_only_at
-    if not asks_for_all and (start := staging.begun(agent, policy, is_new=not stored.num_rows)):
+    is_new = not submissions_of(agent).exists()  # who took everything back has seen what it scores
+    if not asks_for_all and (start := staging.begun(agent, policy, is_new=is_new)):
         return _staged(agent, policy, start, by, as_of)
     has = _has(stored, policy.n_trials)
     audit = _audit(agent, policy, wanted, is_new=not stored.num_rows)

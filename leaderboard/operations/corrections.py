@@ -107,15 +107,17 @@ def _judged(submission: Submission) -> str:
 
 
 def is_better(rows: pa.Table, gone: pa.Table) -> bool:
-    """Whether outcomes are better on average than those taken back, over the tasks that both have.
+    """Whether outcomes are better on average than those of a submission taken back, over the tasks of both.
 
     Under whatever prompt or judge: these are labels that a submitter chooses.
     """
-    if not gone.num_rows:
-        return False
-    new, old = _means(rows), _means(gone)
-    differences = [new[task] - old[task] for task in new.keys() & old.keys()]
-    return bool(differences) and round(sum(differences) / len(differences), 6) > 0  # of four bytes each
+    new = _means(rows)
+    for one in pc.unique(gone["submission"]):
+        old = _means(gone.filter(pc.equal(gone["submission"], one)))
+        differences = [new[task] - old[task] for task in new.keys() & old.keys()]
+        if differences and round(sum(differences) / len(differences), 6) > 0:  # of four bytes each
+            return True
+    return False
 
 
 def _means(rows: pa.Table) -> dict[int, float]:

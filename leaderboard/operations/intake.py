@@ -313,7 +313,7 @@ class _Delivery:
             "assignment": assignments.told(
                 delivered.assignment,
                 as_of,
-                lambda: (delivered.outcomes, submission),
+                lambda: (replace(delivered).outcomes, submission),  # under the id that it has by now
                 dry_run=not keep,
             ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),

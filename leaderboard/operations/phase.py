@@ -42,10 +42,13 @@ def _awaited(benchmark: Benchmark, status: RerunStatus) -> tuple[int, ...]:
 
 
 def _drawn_in_vain(benchmark: Benchmark) -> QuerySet[Assignment, int]:
-    """Ids of the agents that were drawn to run the rest, and let the days of their assignment pass."""
+    """Ids of the agents that were drawn to run the rest, and ran it or let its days pass.
+
+    Who ran it has a measured score, unless it took the rest back.
+    """
     drawn = Assignment.objects.filter(decisions__contains=[{"stage": DRAWN}])
-    late = drawn.filter(agent__benchmark=benchmark, status=AssignmentStatus.EXPIRED)
-    return late.values_list("agent_id", flat=True)
+    over = drawn.filter(agent__benchmark=benchmark).exclude(status=AssignmentStatus.OPEN)
+    return over.values_list("agent_id", flat=True)
 
 
 def _revalidating(request: RerunRequest) -> str:

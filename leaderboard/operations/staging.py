@@ -116,12 +116,15 @@ def step_of(assignment: Assignment, trial: Trial | None = None) -> Told:
 
 
 def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
-    """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name."""
+    """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name.
+
+    Versions of an agent are drawn alike, so that nobody asks under many names for the best tasks.
+    """
     if agent.benchmark.replay is not None:
         return {"seed": policy.base_seed, "agent": agent.name}
     return {
         "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),
-        "agent": str(agent.pk),
+        "agent": f"{agent.owner_id} {agent.scaffold_id} {agent.model_id}",
     }
 
 

@@ -662,6 +662,15 @@ class TestResubmission:
         deliver(ada, every_task(1))
         assert len(withheld(toy)) == 1
 
+    def test_nor_after_a_run_too_good_to_be_true(self, ada, toy):
+        """A made-up run taken back does not hide that the second try beats the first."""
+        for n_passed in (20, 5):
+            tried = deliver(ada, {f"t{j:02d}": [int(j < n_passed)] for j in range(20)})
+            withdraw(uuid=stored(tried).uuid, token=ada, reason="again", as_of=AS_OF)
+        assert withheld(toy) == {}
+        deliver(ada, {f"t{j:02d}": [int(j < 9)] for j in range(20)})
+        assert len(withheld(toy)) == 1
+
     def test_nor_as_other_versions(self, ada, toy):
         for version in ("1", "2"):
             tried = deliver(ada, every_task(0), f"newcomer {version}", version=version)

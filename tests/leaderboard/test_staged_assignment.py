@@ -481,6 +481,26 @@ class TestWhatGainsNothing:
         line = lines_of(recomputed())["newcomer"]
         assert (line.how, line.at["full"].rank) == ("incomplete", None)
 
+    def test_taking_the_rest_back_after_being_drawn(self, board):
+        ada = drawn()
+        receipt = deliver(ada, marked(waiting(ask(ada)), "0" * N_TASKS))
+        withdraw(uuid=UUID(receipt["id"]), token=ada, reason="it was worse", as_of=AS_OF)
+        line = lines_of(recomputed())["newcomer"]
+        assert (line.how, line.at["full"].rank, line.at["full"].score) == ("incomplete", None, None)
+
+    def test_taking_a_full_run_back_and_asking(self, ada):
+        receipt = deliver(ada, marked(every_name()))
+        withdraw(uuid=UUID(receipt["id"]), token=ada, reason="it was worse", as_of=AS_OF)
+        assignment = ask(ada)
+        assert (assignment.mode, len(assignment.tasks)) == ("full", N_TASKS)
+
+    def test_asking_under_many_versions(self, ada):
+        tasks = [
+            set(ask(ada, AgentDescription(f"newcomer {k}", "Loop", NEW.model, version=f"{k}")).tasks)
+            for k in range(3)
+        ]
+        assert tasks[0] == tasks[1] == tasks[2]
+
     def test_more_trials_of_failed_tasks(self, ada):
         assignment = ask(ada)
         tasks = waiting(assignment)
@@ -548,6 +568,21 @@ class TestWhatGainsNothing:
             walk(ada, agent="again")
         other = ask(ada, AgentDescription("other", "Loop", "Model 10"))
         assert len(set(other.tasks) - set(first.tasks)) <= 2  # audit tasks are drawn for each
+
+
+def test_a_receipt_knows_its_delivery_whoever_delivers(board):
+    eve = token("eve@example.org", is_trusted=False)
+    assignment = ask(eve)
+    tasks = waiting(assignment)
+    tried, told = (
+        deliver(eve, marked(tasks), dry_run=is_dry)["assignment"]["staged"] for is_dry in (True, False)
+    )
+    assert told["n_run"] == tried["n_run"] == len(tasks)
+    assert told["score"] == tried["score"] == pytest.approx(estimate_of(assignment, marked(tasks)))
+
+
+def every_name():
+    return sorted(toy().tasks.values_list("name", flat=True))
 
 
 def fit_of(study):
