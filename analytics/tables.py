@@ -42,7 +42,7 @@ from analytics.flat_file import (
     from_arrow,
 )
 from analytics.flat_file.columns import LABELS, MEASURED, aliases_in
-from analytics.flat_file.faults import quoted, refuse
+from analytics.flat_file.faults import printable, quoted, refuse
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.reading import NDJSON_NAMES
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
@@ -56,6 +56,7 @@ from analytics.workbooks import OLE, ZIP, bounded
 
 NOT_STATED = "not stated"  # as files say of a scaffold or a model
 DELIMITERS = ("\t", ";", "|", ",")
+MAX_CELLS = 20_000_000  # of a text
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
 OTHER_NAMES = {**ALIASES, "date": "submitted_at"} | dict.fromkeys(("system", "submission"), "agent")
 OTHER_NAMES |= dict.fromkeys(("instance", "instance_id", "problem", "question"), "task")
@@ -201,7 +202,7 @@ def read_table(
         With every fault at once, each by sheet, row, column, value and rule.
     OSError
     """
-    called = called or path.name
+    called = printable(called or path.name)
     sheet, table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
     with _naming(sheet.called):
         kept, rows, n_blank = _read_values(table, sheet.epoch, options.blank)
@@ -216,6 +217,8 @@ def read_table(
             no_outcome = next((fault for fault in error.faults if fault.field == "outcome"), None)
             if table.across and options.wide is None and no_outcome and 2 * error.n_faults > len(rows):
                 rule = f"most cells are no outcomes, as {quoted(no_outcome.value or '')}"
+                if OF_HUNDRED.fullmatch(no_outcome.value or ""):
+                    raise refuse(f"{rule}; write scores of 0 to 100 as 91% or 0.91") from None
                 heads = f"--column {table.across}=HEAD --column outcome=HEAD"
                 raise refuse(f"{rule}; if a row is a trial, say so: {heads}") from None
             faults = list(dict.fromkeys(_locate(error.faults, table)))
@@ -272,7 +275,7 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
             raise refuse(f"there is no sheet {options.sheet!r}; there are {', '.join(map(repr, read))}")
     names = list(read) if options.sheet is None else [options.sheet]
     epoch = EPOCH_1904 if is_1904 else EPOCH
-    return [_Sheet(f'{called}, sheet "{name}"', read[name].map(_cell_text), epoch) for name in names]
+    return [_Sheet(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
 
 
 def _cell_text(value: object) -> str:
@@ -292,7 +295,10 @@ def _read_text(path: Path, limits: Limits) -> str:
     if wide := wide_encoding(first):
         limits.check_bytes(path.stat().st_size)
         order = "-BE" if first[0] in b"\0\xfe" else "-LE"
-        source = io.BytesIO(path.read_bytes().decode(wide + order, "replace").encode())
+        try:
+            source = io.BytesIO(path.read_bytes().decode(wide + order).encode())
+        except UnicodeDecodeError as error:
+            raise refuse(f"byte {error.start:,} is no {wide.upper()}; save the file as UTF-8") from None
     with opened(source) as stream:
         text = Text(stream, limits)
         text.head()
@@ -305,17 +311,24 @@ def _parse_delimited(text: str) -> Any:
     if not text.strip():
         raise refuse("the file is empty")
     n_fields = dict[str, list[int]]()
-    try:
-        for mark in DELIMITERS:
-            lines.seek(0)
-            rows = islice(csv.reader(lines, delimiter=mark), N_LOOKED)
-            n_fields[mark] = sorted(len(row) for row in rows if row)
-        mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
+    for mark in DELIMITERS:
         lines.seek(0)
+        try:
+            rows = list(islice(csv.reader(lines, delimiter=mark), N_LOOKED))
+        except csv.Error:  # a field is longer than any that this delimiter would part
+            rows = []
+        n_fields[mark] = sorted(len(row) for row in rows if row) or [1]
+    mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
+    n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
+    if n_cells > MAX_CELLS:
+        rule = f"the table has {n_cells:,} cells, and at most {MAX_CELLS:,} are read"
+        raise refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
+    lines.seek(0)
+    try:
         shape = {"header": None, "names": range(n_fields[mark][-1]), "index_col": False}
         kept = {"dtype": str, "na_filter": False, "skip_blank_lines": False}
         cells = pandas.read_csv(lines, sep=mark, **shape, **kept)
-    except (csv.Error, pandas.errors.ParserError) as error:
+    except pandas.errors.ParserError as error:
         raise refuse(f"the table is uneven ({_normalize_space(str(error))})") from None
     return cells.map(_normalize_space)
 

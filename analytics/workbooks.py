@@ -7,11 +7,10 @@ bytes, members, growth, cells and repeated texts are bounded.
 import io
 import re
 import zlib
+from collections import Counter
 from pathlib import Path
+from xml.parsers import expat
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
-
-import numpy as np
-import numpy.typing as npt
 
 from analytics.flat_file.faults import refuse
 from analytics.flat_file.limits import Limits
@@ -21,14 +20,12 @@ ZIP = b"PK\x03\x04"
 OLE = b"\xd0\xcf\x11\xe0"  # of workbooks before 2007, and of those behind a password
 MAX_MEMBERS = 10_000
 MAX_CELLS = 5_000_000  # from A1 to the last cell of each sheet: those between are held too
-SHEET, STRINGS = b"sheetData", b"</si>"  # what the XML of a sheet and of shared texts holds
+SHEET = b"sheetData"
 EMPTY = re.compile(rb"<c\b[^<>]*/>")  # a cell with a format and nothing else
-CELL = re.compile(rb"<(?:\w+:)?c[\s>]")
-PLACE = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
-WHOLE = re.compile(rb">\s*([0-9]{1,9})\s*</")  # also how a cell names a shared text
 ERROR = re.compile(rb'(<c\b[^<>]*\bt=)"e"')
-IS_1904 = re.compile(rb"""<(?:\w+:)?workbookPr\b[^>]*\bdate1904\s*=\s*["'](?:1|true)["']""")
-UNVALUED = re.compile(rb"(?:</f>|<f\b[^<>]*/>)\s*(?:<v\s*/>|<v></v>|</c>)")
+PLACE = re.compile("([A-Za-z]{1,3})([0-9]{1,7})")
+UNPLACED = "cells do not say where they stand; open the workbook in a spreadsheet and save it"
+UNVALUED = "cells hold formulas without values; open the workbook in a spreadsheet and save it"
 
 
 def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
@@ -43,20 +40,22 @@ def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
     """
     try:
         parts = _parts(path, limits)
-    except (BadZipFile, EOFError, RuntimeError, UnicodeDecodeError, zlib.error) as error:
+        found = {name: _Part(data) for name, data in parts.items()}
+    except (BadZipFile, EOFError, RuntimeError, UnicodeDecodeError, zlib.error, expat.ExpatError) as error:
         raise refuse(f"the workbook is damaged, or is none ({error})") from None
-    sheets = [EMPTY.sub(b"", data) for data in parts.values() if SHEET in data]
-    lengths = [len(text) for data in parts.values() if STRINGS in data for text in data.split(STRINGS)]
-    _check_cells(sheets)
-    limits.check_bytes(sum(_n_bytes(sheet, np.array(lengths or [0], np.int64)) for sheet in sheets))
-    if any(UNVALUED.search(sheet) for sheet in sheets):
-        raise refuse("cells hold formulas without values; open the workbook in a spreadsheet and save it")
+    n_cells = sum(part.n_rows * part.n_columns for part in found.values())
+    if n_cells > MAX_CELLS:
+        rule = f"the sheets reach over {n_cells:,} cells, and at most {MAX_CELLS:,} are read"
+        raise refuse(f"{rule}; delete what stands far from the table, or save the sheet as CSV")
+    lengths = [length for part in found.values() for length in part.lengths]
+    named = sum((part.named for part in found.values()), Counter[int]())
+    limits.check_bytes(sum(lengths[i] * n for i, n in named.items() if i < len(lengths)))
     copy = io.BytesIO()
     with ZipFile(copy, "w", ZIP_STORED) as archive:
         for name, data in parts.items():
-            archive.writestr(name, ERROR.sub(rb'\1"str"', data) if SHEET in data else data)
+            archive.writestr(name, data)
     copy.seek(0)
-    return copy, bool(IS_1904.search(parts[WORKBOOK]))
+    return copy, found[WORKBOOK].is_1904
 
 
 def _parts(path: Path, limits: Limits) -> dict[str, bytes]:
@@ -72,35 +71,70 @@ def _parts(path: Path, limits: Limits) -> dict[str, bytes]:
         parts = {}
         for info in kept:
             with archive.open(info) as member:
-                parts[info.filename] = member.read(info.file_size)  # no more is decompressed than is stated
+                data = member.read(info.file_size)  # no more is decompressed than is stated
+            parts[info.filename] = ERROR.sub(rb'\1"str"', EMPTY.sub(b"", data)) if SHEET in data else data
         return parts
 
 
-def _check_cells(sheets: list[bytes]) -> None:
-    """Refuse what reaches too far, and cells that do not say where they stand."""
-    n_cells = 0
-    for sheet in sheets:
-        columns, last, n_placed = set[bytes](), 0, 0
-        for place in PLACE.finditer(sheet):
-            columns.add(place[1].upper())
-            last, n_placed = max(last, int(place[2])), n_placed + 1
-        if sum(1 for _ in CELL.finditer(sheet)) > n_placed:
-            raise refuse("cells do not say where they stand; open the workbook in a spreadsheet and save it")
-        n_cells += last * max(map(_number, columns), default=0)
-    if n_cells > MAX_CELLS:
-        rule = f"the sheets reach over {n_cells:,} cells, and at most {MAX_CELLS:,} are read"
-        raise refuse(f"{rule}; delete what stands far from the table, or save the sheet as CSV")
+class _Part:
+    """What a part of the archive holds, as a parser of XML sees what pandas is given.
+
+    `n_rows` and `n_columns` reach from A1 to the last cell of a sheet. `lengths` are those of shared texts,
+    `named` how often cells name each.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.n_rows = self.n_columns = 0
+        self.lengths, self.named = list[int](), Counter[int]()
+        self.is_1904 = self._is_sheet = False
+        self._is_shared = self._has_formula = self._has_value = False
+        self._texts = list[str]()
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._texts.append
+        parser.StartDoctypeDeclHandler = self._refuse_entities
+        parser.Parse(data, True)
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(":")[2]
+        if name == "sheetData":
+            self._is_sheet = True
+        elif name == "workbookPr":
+            self.is_1904 = attributes.get("date1904") in ("1", "true")
+        elif name == "c" and self._is_sheet:
+            if not (place := PLACE.fullmatch(attributes.get("r", ""))):
+                raise refuse(UNPLACED)
+            self.n_rows = max(self.n_rows, int(place[2]))
+            self.n_columns = max(self.n_columns, _number(place[1].upper()))
+            self._is_shared = attributes.get("t") == "s"
+            self._has_formula = self._has_value = False
+        elif name == "f":
+            self._has_formula = True
+        if name in ("v", "si"):
+            self._texts.clear()
+
+    def _end(self, tag: str) -> None:
+        name = tag.rpartition(":")[2]
+        if name == "v" and self._is_sheet:
+            text = "".join(self._texts).strip()
+            self._has_value = self._has_value or bool(text)
+            if self._is_shared and text.isdecimal():
+                self.named[int(text)] += 1
+        elif name == "si":
+            self.lengths.append(sum(map(len, self._texts)))
+        elif name == "c" and self._is_sheet and self._has_formula and not self._has_value:
+            raise refuse(UNVALUED)
+        if name in ("c", "si"):
+            self._texts.clear()
+
+    def _refuse_entities(self, *_: object) -> None:
+        raise refuse("the workbook declares entities, which no spreadsheet writes")
 
 
-def _number(letters: bytes) -> int:
+def _number(letters: str) -> int:
     """Count the columns up to the one of these letters."""
     number = 0
     for letter in letters:
-        number = number * 26 + letter - 64
+        number = number * 26 + ord(letter) - 64
     return number
-
-
-def _n_bytes(sheet: bytes, lengths: npt.NDArray[np.int64]) -> int:
-    """Bound the bytes of the texts that cells share, each as often as a cell may name it."""
-    named = np.array(WHOLE.findall(sheet), dtype="S9").astype(np.int64)
-    return int(lengths[named[named < len(lengths)]].sum())

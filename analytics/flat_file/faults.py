@@ -20,7 +20,12 @@ def excerpt(value: str) -> str:
 
 def quoted(value: str) -> str:
     r"""Put `value` in quotes for a message; what cannot be printed is escaped as in ``\u202e``."""
-    return '"' + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in excerpt(value)) + '"'
+    return f'"{printable(excerpt(value))}"'
+
+
+def printable(text: str) -> str:
+    r"""Escape what cannot be printed, as in ``\u202e``."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 @dataclass(frozen=True)

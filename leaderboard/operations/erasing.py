@@ -134,7 +134,10 @@ PLACES = (
 
 @transaction.atomic
 def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) -> Erasure:
-    """Replace every name of an agent by a tombstone, and drop what came beside its outcomes."""
+    """Replace every name of an agent by a tombstone, and drop what came beside its outcomes.
+
+    Stored replays of its benchmark lose it likewise.
+    """
     rows = Agent.objects.select_related("benchmark").select_for_update(no_key=True, of=("self",))
     found = rows.get(pk=agent.pk)
     if Erasure.objects.filter(benchmark=found.benchmark, tombstone=found.name).exists():
@@ -148,6 +151,9 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
         erasure = _recorded(found.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
         bump_shown_version(benchmark=found.benchmark)
         bump_data_version(benchmark=found.benchmark)
+    of_replays = Agent.objects.filter(benchmark__replay__of=found.benchmark.slug, name__in=names)
+    for replayed in of_replays:
+        erase_agent(agent=replayed, by=by, reason=reason, as_of=as_of)
     return erasure
 
 

@@ -58,6 +58,10 @@ class SlugTaken(Conflict):
     """There is a benchmark of this name already: a replay is stored as a new one."""
 
 
+class IsReplay(Conflict):
+    """This benchmark is a replay, and what it asked for was chosen: replay its source."""
+
+
 class DataChanged(Conflict):
     """The data changed while they were replayed, and nothing is stored: try again."""
 
@@ -74,6 +78,8 @@ def replay(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay the rules of a benchmark, of a new one without it, on the full runs of a file or its own."""
+    if benchmark and benchmark.replay is not None and flat is None:
+        raise IsReplay
     with one_blas_thread():
         if flat is not None:
             policy = policy_in_force(benchmark) if benchmark else Policy()
@@ -91,6 +97,8 @@ def store_replay(
     """Replay staged assignment on the full runs of a benchmark, and store it as a new one with its board."""
     if Benchmark.objects.filter(slug=slug).exists():
         raise SlugTaken
+    if source.replay is not None:
+        raise IsReplay
     if policy_in_force(source).assignment != Assigning.STAGED:
         raise AssignsOtherwise
     full, _ = recompute(benchmark=source, as_of=datetime.now(UTC))

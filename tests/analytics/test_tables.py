@@ -440,11 +440,11 @@ def test_formulas_need_values(tmp_path):
 # ----------------------------------------------------------------------------------------------- bounds
 
 
-def changed(path, change):
-    """The workbook with the XML of its sheet changed."""
+def changed(path, change, part="sheet1.xml"):
+    """The workbook with the XML of its sheet, or of another part, changed."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
-    name = "xl/worksheets/sheet1.xml"
+    (name,) = (name for name in parts if name.endswith(f"/{part}"))
     parts[name] = change(parts[name])
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in parts.items():
@@ -500,6 +500,33 @@ def test_many_cells_that_share_a_long_text_are_refused(tmp_path):
         archive.writestr("xl/sharedStrings.xml", strings)
         archive.writestr("xl/worksheets/sheet1.xml", f"<worksheet><sheetData>{cells}</sheetData></worksheet>")
     assert "holds more than 536,870,912 bytes once decompressed" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new", "rule"),
+    [
+        ("sheet1.xml", b' r="B2"', b' r="XFD1048576" x="/>"', "the workbook is damaged"),
+        ("sheet1.xml", b"<c r=", b'<d r="A1"/><c q=', "cells do not say where they stand"),
+        ("sheet1.xml", b"<worksheet", b"<!DOCTYPE a [<!ENTITY b 'c'>]><worksheet", "declares entities"),
+        ("workbook.xml", b"<workbookPr", b"<workbookPr " * 60_000, "the workbook is damaged"),
+    ],
+)
+def test_what_xml_hides_is_seen(few, tmp_path, part, old, new, rule):
+    path = sheet_of(tmp_path / "a.xlsx", table(grid(few)))
+    seen = changed(path, lambda data: data.replace(old, new, 1), part)
+    assert rule in refusal(seen)
+
+
+def test_texts_are_bounded_by_their_cells(few, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(f"c{i}" for i in range(1000)) + "\n" + "b,1\n" * 30_000)
+    assert "the table has 30,001,000 cells, and at most 20,000,000 are read" in refusal(path)
+    path.write_bytes("agent,task,outcome\n".encode("utf-16") + b"\x00\xd8,\0t\0,\x001\0")
+    assert "is no UTF-16" in refusal(path)
+    heads = [f"task with a rather long name {i:05d}" for i in range(5000)]
+    path.write_text("\n".join([",".join(["agent", *heads]), *(f"a{k}" + ",1,0" * 2500 for k in range(2))]))
+    flat, _ = read_table(path, as_of=AS_OF)
+    assert (len(flat.agents), len(flat.tasks)) == (2, 5000)
 
 
 def test_members_and_growth_are_bounded(few, tmp_path, monkeypatch):

@@ -260,6 +260,19 @@ def test_a_load_without_dates_says_what_a_replay_does(loaded, capsys, n_agents, 
     assert (told in capsys.readouterr().out) is is_said
 
 
+def test_a_replay_is_not_replayed_and_loses_who_is_erased(loaded, client):
+    loaded(rising(24, 40))
+    call_command("replay", "toy", "--store", "here")
+    for arguments in (["here"], ["here", "--store", "there"]):
+        with pytest.raises(CommandError, match="replay its source"):
+            call_command("replay", *arguments)
+    call_command("erase", "toy", "agent 10", "--reason", "asked")
+    assert not Benchmark.objects.get(slug="here").agents.filter(name="agent 10").exists()
+    call_command("recompute", "here")
+    for page in ("/b/here", "/api/v1/benchmarks/here/board"):
+        assert "agent 10" not in client.get(page).content.decode()
+
+
 def test_full_runs_are_shown_while_visitors_see_them(loaded, client):
     loaded(rising(24, 40))
     call_command("replay", "toy", "--store", "here")
