@@ -155,7 +155,8 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
     is_graded = bool(((x > 0.0) & (x < 1.0)).any())
     abilities, difficulties = _started(x, ran, start)
     before = before_each(first)
-    pull = (first == 0) / (FIRST_VARIANCE * max(np.count_nonzero(first == 0), 1))
+    n_first = int(np.count_nonzero(first == 0))
+    pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
     spread, dispersion = (1.0, 1.0) if start is None else (start.spread, start.dispersion)
     for _ in range(MOST_STEPS):
         passing = expit(abilities[:, None] - difficulties)
