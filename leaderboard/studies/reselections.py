@@ -45,10 +45,10 @@ def proposal_of(
 def _replays(
     now: Snapshot, subset: TaskSubset, content: dict[str, Any], decisions: Decisions
 ) -> dict[str, Any]:
-    if now.policy.assignment == Assigning.FULL:
+    proposed = {name: tuple(one["tasks"]) for name, one in content["variants"].items() if "tasks" in one}
+    if now.policy.assignment == Assigning.FULL or not proposed:
         return {}
-    tasks = {IN_USE: tuple(subset.members.values_list("task__name", flat=True))}
-    tasks |= {name: tuple(one["tasks"]) for name, one in content["variants"].items() if "tasks" in one}
+    tasks = {IN_USE: tuple(subset.members.values_list("task__name", flat=True))} | proposed
     return replays_of_subsets(now, decisions, tasks)
 
 
