@@ -56,7 +56,7 @@ from analytics.workbooks import OLE, ZIP, bounded
 
 NOT_STATED = "not stated"  # as files say of a scaffold or a model
 DELIMITERS = ("\t", ";", "|", ",")
-MAX_CELLS = 20_000_000  # of a text
+MAX_TEXT_CELLS = 20_000_000
 N_LOOKED, N_NAMED = 50, 8  # rows in which the header is looked for, and heads that a refusal lists
 OTHER_NAMES = {**ALIASES, "date": "submitted_at"} | dict.fromkeys(("system", "submission"), "agent")
 OTHER_NAMES |= dict.fromkeys(("instance", "instance_id", "problem", "question"), "task")
@@ -320,8 +320,8 @@ def _parse_delimited(text: str) -> Any:
         n_fields[mark] = sorted(len(row) for row in rows if row) or [1]
     mark = max(DELIMITERS, key=lambda mark: n_fields[mark][len(n_fields[mark]) // 2])
     n_cells = max(text.count("\n"), text.count("\r")) * n_fields[mark][-1]
-    if n_cells > MAX_CELLS:
-        rule = f"the table has {n_cells:,} cells, and at most {MAX_CELLS:,} are read"
+    if n_cells > MAX_TEXT_CELLS:
+        rule = f"the table has {n_cells:,} cells, and at most {MAX_TEXT_CELLS:,} are read"
         raise refuse(f"{rule}; write it as a flat file (docs/flat-file.md)")
     lines.seek(0)
     try:

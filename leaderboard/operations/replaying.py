@@ -59,7 +59,7 @@ class SlugTaken(Conflict):
 
 
 class IsReplay(Conflict):
-    """This benchmark is a replay, and what it asked for was chosen: replay its source."""
+    """This benchmark is a replay itself: replay its source."""
 
 
 class DataChanged(Conflict):

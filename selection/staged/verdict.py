@@ -82,7 +82,7 @@ def verdict(found: Replay) -> Verdict:
         word, reasons = "full runs", (f"it saves {found.saved:.1%} of the runs",)
     elif word != "not yet" and few:
         word, reasons = "mostly (few)", (*reasons, *few)
-    more = f" Too few for more: {'; '.join(few)}." if word == "mostly (few)" else ""
+    more = f" A firmer verdict is not possible: {'; '.join(few)}." if word == "mostly (few)" else ""
     return Verdict(word, reasons, f"{word.capitalize()}. {sentence(found)}{more}")
 
 

@@ -228,7 +228,7 @@ def test_who_is_not_replayed_needs_no_date(loaded, client, capsys):
     assert '<a href="/b/toy/validity">the page of <bdi>Toy</bdi></a>' in page
     capsys.readouterr()
     call_command("replay", "toy")
-    assert "Not replayed: 1 agent, for want of a full run" in capsys.readouterr().out
+    assert "Not replayed: 1 agent without a full run" in capsys.readouterr().out
     assert "When it will be known" not in page
     assert "When it will be known" in client.get("/b/toy/validity").content.decode()
 

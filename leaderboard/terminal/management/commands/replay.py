@@ -73,7 +73,9 @@ class Command(ServiceCommand):
             self.stdout.write(text(found, len(flat.agents) if flat else n_listed(benchmark)))
         if board:
             self.stdout.write(f"\nStored as {store}, board {board.number}.")
-            self.stdout.write(f"Other draws give other figures. Means over ten: {PROGRAM} replay {benchmark}")
+            self.stdout.write(
+                f"Other draws give other figures. For means over ten: {PROGRAM} replay {benchmark}"
+            )
 
 
 def _benchmark(slug: str, *, must_exist: bool) -> Benchmark | None:
@@ -99,8 +101,8 @@ def text(found: dict[str, Any], n_agents: int) -> str:
     figures = found["figures"]
     n_left_out = n_agents - figures["n_agents"] if figures else 0
     left_out = (
-        f"Not replayed: {words.counted(n_left_out, 'agent')}, for want of a full run that counts, or as the "
-        "rule itself let them run everything."
+        f"Not replayed: {words.counted(n_left_out, 'agent')} without a full run that counts, or with one "
+        "that the rule itself asked for."
     )
     parts = [
         fill(head, printed.WIDTH),
