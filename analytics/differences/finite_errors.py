@@ -19,7 +19,9 @@ An agent without ω̂ that repeats fewer than half of the tasks has no V of its 
 by their spread over tasks (`neyman`); against a calibrated agent it has the upper bound p̃(1 − p̃)/k + v_a.
 The mean s² of its repeats stands for single cells with the degrees of freedom of the s²_aj it is made of.
 
-A calibrated agent has s²_cal of the residuals that its estimate rests on, and v_link.
+A calibrated agent has s²_cal of the residuals that its estimate rests on, and v_link. These residuals are
+against one full run; its trials in the cells that it ran are noise of the estimate and of that run alike, and
+come to it as above, n_run for k in the rule of half, ω̂ = 1 where an agent tells none (an upper bound).
 
 Symbols
 -------
@@ -124,6 +126,8 @@ class Calibrated:
         Which residuals, 0 or above: agents of the same ones share the error of s_cal.
     v_link, df_link : float
         Linking variance, score², and its degrees of freedom.
+    row : Row, optional
+        Its cells on the target's tasks, NaN where it did not run; without them its trials have no noise.
     """
 
     name: str
@@ -133,6 +137,7 @@ class Calibrated:
     calibration: int = 0
     v_link: float = 0.0
     df_link: float = math.inf
+    row: Row | None = None
 
 
 class AgentError(NamedTuple):
@@ -224,7 +229,8 @@ def error_of(
     AgentErrorRefused
     analytics.differences.rows.ComponentRefused
     """
-    found = _calibrated(agent) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
+    is_calibrated = isinstance(agent, Calibrated)
+    found = _calibrated(agent, noise) if is_calibrated else _measured(agent, noise, facets)
     if not (math.isfinite(found.total) and found.total > 0):
         raise AgentErrorRefused(
             f"agent {agent.name!r}: a variance of {found.total} is not finite and above 0"
@@ -235,38 +241,55 @@ def error_of(
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _calibrated(agent: Calibrated) -> AgentError:
+def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
     if not (agent.se2 > 0 and agent.df >= 1 and agent.calibration >= 0 and agent.v_link >= 0):
         raise AgentErrorRefused(
             f"agent {agent.name!r}: calibration {agent.calibration} with an error of {agent.se2}, "
             f"{agent.df} degrees of freedom and {agent.v_link} of linking"
         )
-    df, v_link = _clipped(agent.df_link), agent.v_link
-    return AgentError(v_link, df, agent.se2, agent.df, agent.calibration, v_link, (), "calibration")
+    link = [Term("linking", agent.v_link, agent.df_link)] if agent.v_link else []
+    own: list[Term] = []
+    if agent.row is not None:
+        n_run = int(np.count_nonzero(~np.isnan(agent.row.means)))
+        own, _ = _own(agent.name, agent.score, agent.row, noise, n_run)
+    found = _summed(own, link, "calibration")
+    return found._replace(calibrated=agent.se2, calibration_df=agent.df, calibration=agent.calibration)
 
 
 def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> AgentError:
-    cells, k = _cells(agent), agent.outcomes.size
-    rate = (agent.score * k + 2) / (k + 4)
-    spread, terms = rate * (1 - rate), agent_variance(agent.row, facets)
-    n_rep = cells.s2.size
-    if not cells.n_one or (noise.omega is None and 2 * n_rep >= k):
-        parts = _with_repeats(cells, noise.mean_q, k)
-        return _summed(parts, terms, "repeated trials")
-    if noise.omega is None:
-        return _summed([Term("single", spread / k, max(k - 1, 1))], terms, "neyman")
-    single = Term("single", cells.n_one * noise.omega * spread / k**2, max(k - 1, 1))
-    repeats = _with_repeats(cells._replace(n_one=0), noise.mean_q, k)
-    return _summed([*repeats, single], terms, "variance function")
-
-
-def _cells(agent: Measured) -> _Cells:
-    row, k = agent.row, agent.outcomes.size
+    k = agent.outcomes.size
     if k < 1 or not ((agent.outcomes >= 0) & (agent.outcomes <= 1)).all():
         raise AgentErrorRefused(f"agent {agent.name!r}: outcomes on {k} tasks that are not all from 0 to 1")
-    arrays = [row.means, row.trial_variances, row.n_trials]
-    if any(array is not None and array.shape != (k,) for array in arrays):
+    if agent.row.means.shape != (k,):
         raise AgentErrorRefused(f"agent {agent.name!r}: cells that are not those of its {k} outcomes")
+    own, method = _own(agent.name, agent.score, agent.row, noise, k)
+    if method == "neyman":
+        rate = _rate(agent.score, k)
+        own = [Term("upper bound", rate * (1 - rate) / k, max(k - 1, 1))]
+    return _summed(own, agent_variance(agent.row, facets), method)
+
+
+def _own(name: str, score: float, row: Row, noise: TrialNoise, n_cells: int) -> tuple[list[Term], Method]:
+    """Return the noise of trials in the cells that were run; `neyman` where nothing tells it."""
+    cells, k = _cells(name, row), row.means.size
+    if not cells.n_one or (noise.omega is None and 2 * cells.s2.size >= n_cells):
+        return _with_repeats(cells, noise.mean_q, k), "repeated trials"
+    rate, omega = _rate(score, k), 1.0 if noise.omega is None else noise.omega
+    kind = "upper bound" if noise.omega is None else "variance function"
+    single = Term(kind, cells.n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
+    repeats = _with_repeats(cells._replace(n_one=0), noise.mean_q, k)
+    return [*repeats, single], "neyman" if noise.omega is None else "variance function"
+
+
+def _rate(score: float, k: int) -> float:
+    """p̃."""
+    return (score * k + 2) / (k + 4)
+
+
+def _cells(name: str, row: Row) -> _Cells:
+    arrays = [row.trial_variances, row.n_trials]
+    if any(array is not None and array.shape != row.means.shape for array in arrays):
+        raise AgentErrorRefused(f"agent {name!r}: cells that are not those of its {row.means.size} outcomes")
     valid = ~np.isnan(row.means)
     if row.trial_variances is None or row.n_trials is None or row.one_trial:
         return _Cells(np.empty(0), np.empty(0), int(valid.sum()))
@@ -284,7 +307,7 @@ def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[Term]:
     shrunk = (math.fsum(q) + N_PSEUDO * prior) * n_rep / (n_rep + N_PSEUDO)
     inverse_df = math.fsum((q + fill * s2) ** 2 / (n_trials - 1)) / k**4
     variance = (shrunk + fill * math.fsum(s2)) / k**2
-    return [Term("repeated", variance, variance**2 / inverse_df if inverse_df > 0 else math.inf)]
+    return [Term("repeated trials", variance, variance**2 / inverse_df if inverse_df > 0 else math.inf)]
 
 
 def _summed(parts: Sequence[Term], terms: Sequence[Term], method: Method) -> AgentError:

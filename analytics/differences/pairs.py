@@ -200,20 +200,20 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
 
 
 def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[Term]:
-    """Return the parts of SE² but for v: what is measured, and what rests on a calibration."""
-    measured = [(s, e) for s, e in zip(sides, errors, strict=True) if isinstance(s, Measured)]
+    """Return the parts of SE² but for v: what rests on a calibration, and the noise of trials."""
+    measured = [agent for agent in sides if isinstance(agent, Measured)]
     if len(measured) == len(sides) and any(error.method == "neyman" for error in errors):
-        return [_neyman(*(agent.outcomes for agent, _ in measured))]
+        return [_neyman(*(agent.outcomes for agent in measured))]
     terms = []
     if calibrated := [error for error in errors if error.calibrated]:
         one = len({error.calibration for error in calibrated}) == 1
         parts = [Term("calibration", error.calibrated, error.calibration_df) for error in calibrated]
         terms.append(_shared(parts) if one else _together("calibration", parts))
-    if measured:
-        names = {error.method for _, error in measured}
-        name = "repeated trials" if names == {"repeated trials"} else "variance function"
-        name = "upper bound" if "neyman" in names else name
-        terms.append(_together(name, [part for _, error in measured for part in error.own]))
+    parts = [part for error in errors for part in error.own]
+    if measured or parts:
+        names = {part.name for part in parts}
+        name = "repeated trials" if names <= {"repeated trials"} else "variance function"
+        terms.append(_together("upper bound" if "upper bound" in names else name, parts))
     return terms
 
 

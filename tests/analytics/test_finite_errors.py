@@ -128,6 +128,22 @@ def test_a_calibrated_agent_has_the_error_of_its_calibration_and_of_linking():
     assert found.total == pytest.approx(0.002)
 
 
+def test_a_calibrated_agent_has_the_noise_of_the_cells_that_it_ran():
+    # 3 of 8 tasks once: p̃ = (.5·8 + 2)/12 = ½, 3·ω̂·¼/8², 7 degrees of freedom; ω̂ = 1 where nobody repeats.
+    row = Row(np.array([1.0, 0, 1] + [NAN] * 5))
+    agent = Calibrated("c", 0.5, 0.0016, 29, row=row)
+    found = error_of(agent, TrialNoise(0.6, 0.1))
+    assert found.variance == pytest.approx(3 * 0.6 * 0.25 / 64, rel=1e-14)
+    assert (found.df, found.calibrated, found.method) == (7, 0.0016, "calibration")
+    assert error_of(agent, TrialNoise()).variance == pytest.approx(3 * 0.25 / 64, rel=1e-14)
+    # With repeats q = .5/2, .25/4 and pseudo-cells of 4·.1: (.3125 + .4)·2/6 over 4².
+    cells = Row(
+        np.array([0.5, 0.25, NAN, NAN]), np.array([0.5, 0.25, NAN, NAN]), np.array([2.0, 4, NAN, NAN])
+    )
+    found = error_of(replace(agent, row=cells), TrialNoise(None, 0.1))
+    assert found.variance == pytest.approx(0.2375 / 16, rel=1e-14)
+
+
 # ------------------------------------------------------------------------------------------- all complete
 
 

@@ -379,6 +379,15 @@ def test_two_predictions_share_one_calibration():
     assert {term.name for term in mixed.terms} == {"calibration", "upper bound"}
     linked = compare_given(a, replace(b, v_link=0.0004, df_link=11), "full", TrialNoise(), 500)
     assert linked.interval.se == pytest.approx(math.sqrt(2 * 0.03**2 + 0.0004))
+    # What an estimated agent ran itself is noisy too: 20 of 100 tasks once.
+    ran = replace(a, row=Row(np.repeat([1.0, 0.0, NAN], [10, 10, 80])))
+    noise = 20 * 64 / 104 * (40 / 104) / 100**2
+    told = compare_given(ran, one, "full", TrialNoise(), 100)
+    assert told.interval.se == pytest.approx(math.sqrt(0.03**2 + noise + bound))
+    assert {term.name for term in told.terms} == {"calibration", "upper bound"}
+    told = compare_given(ran, b, "full", TrialNoise(0.5), 100)
+    assert [term.name for term in told.terms] == ["calibration", "variance function"]
+    assert told.terms[1].variance == pytest.approx(noise / 2)
 
 
 def test_agents_that_cannot_be_compared_so_are_refused():

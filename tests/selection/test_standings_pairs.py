@@ -16,6 +16,12 @@ def pair_of(found, a, b):
     return next(one for one in found.pairs if {one.a, one.b} == {a, b})
 
 
+def bound(score, n_run):
+    """Noise of one trial of each task that was run, of 60; without repeats an upper bound, ω̂ = 1."""
+    rate = (score * 60 + 2) / 64
+    return n_run * rate * (1 - rate) / 60**2
+
+
 def test_the_domain_is_the_paired_t_test_of_scipy():
     outcomes = board(14)
     found = pairs(record_of(outcomes), target="domain")
@@ -51,11 +57,13 @@ def test_estimated_agents_have_the_error_of_their_calibration():
     lines = by_name(answer(record, Rules(target="full")))
     s, other = (lines[name].at["full"].se for name in ("a14", "a15"))
     both = pair_of(found, "a14", "a15").estimate
-    assert both.interval.se == pytest.approx(math.hypot(s, other))
-    assert both.interval.df == 14 + 4
+    n_run = int(np.count_nonzero(~np.isnan(outcomes[14])))
+    a, b = (bound(found.agents[name].score, n_run) for name in ("a14", "a15"))
+    assert both.interval.se == pytest.approx(math.sqrt(s**2 + other**2 + a + b))
+    inverse = (s**2 + other**2) ** 2 / (14 + 4) + (a**2 + b**2) / 59
+    assert both.interval.df == pytest.approx((s**2 + other**2 + a + b) ** 2 / inverse)
     mixed = pair_of(found, "a03", "a14").estimate
-    rate = (outcomes[3].sum() + 2) / 64  # one trial: upper bound
-    assert mixed.interval.se == pytest.approx(math.sqrt(s**2 + rate * (1 - rate) / 60))
+    assert mixed.interval.se == pytest.approx(math.sqrt(s**2 + a + bound(outcomes[3].mean(), 60)))
     assert pair_of(found, "a03", "a04").estimate.method == "neyman"
     assert {name: at.score for name, at in found.agents.items()} == {
         name: line.at["full"].score for name, line in lines.items()
@@ -66,11 +74,10 @@ def test_an_agent_that_passed_everything_is_held_against_estimated_ones():
     outcomes, _ = with_newcomers(n_agents=20)
     outcomes[3] = 1.0
     outcomes[20:, band(outcomes[:20])] = 0.5
-    estimate = pair_of(pairs(record_of(outcomes), target="full"), "a03", "a20").estimate
-    rate = (60 + 2) / (60 + 4)
-    assert next(term.variance for term in estimate.terms if term.name == "upper bound") == pytest.approx(
-        rate * (1 - rate) / 60
-    )
+    found = pairs(record_of(outcomes), target="full")
+    estimate, n_run = pair_of(found, "a03", "a20").estimate, int(np.count_nonzero(~np.isnan(outcomes[20])))
+    (term,) = (term for term in estimate.terms if term.name == "upper bound")
+    assert term.variance == pytest.approx(bound(1.0, 60) + bound(found.agents["a20"].score, n_run))
 
 
 def test_the_incumbent_shift_counts_between_old_and_new_alone():
