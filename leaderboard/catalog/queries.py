@@ -1,6 +1,7 @@
 """Reads of the catalog."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.fields.json import KeyTextTransform
 
 from leaderboard.accounts.models import ApiToken, Scope, User
 from leaderboard.accounts.queries import has_confirmed_address
@@ -23,13 +24,17 @@ def benchmark_of(slug: str) -> Benchmark:
 
 
 def visible_benchmarks(user: User | None) -> QuerySet[Benchmark]:
-    """The benchmarks this visitor may read: all but private and hidden ones, and those of members."""
+    """The benchmarks this visitor may read: all but private and hidden ones, and those of members.
+
+    Nobody sees a replay who does not see the benchmark that it replays.
+    """
     if user is not None and user.is_staff:
         return Benchmark.objects.all()
-    open_to_all = ~Q(visibility=Visibility.PRIVATE) & Q(hidden_at=None)
-    if user is None:
-        return Benchmark.objects.filter(open_to_all)
-    return Benchmark.objects.filter(open_to_all | Q(memberships__user=user)).distinct()
+    seen = ~Q(visibility=Visibility.PRIVATE) & Q(hidden_at=None)
+    if user is not None:
+        seen |= Exists(Membership.objects.filter(benchmark=OuterRef("pk"), user=user))
+    source = Benchmark.objects.filter(seen, slug=KeyTextTransform("of", OuterRef("replay")))
+    return Benchmark.objects.filter(seen, Q(replay__isnull=True) | Exists(source))
 
 
 def visible_benchmark(slug: str, user: User | None) -> Benchmark:

@@ -7,10 +7,15 @@ from typing import Any
 from django.db.models import OuterRef, Q, Subquery
 
 from leaderboard.catalog.models import Agent, Benchmark
-from leaderboard.operations.models import RerunAgent, RerunKind, RerunRequest, RerunStatus
+from leaderboard.operations.models import JobRun, RerunAgent, RerunKind, RerunRequest, RerunStatus
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import TaskSubset
 from leaderboard.submissions.models import Status, StatusChange
+
+
+def latest_run(benchmark: Benchmark, kind: str) -> JobRun | None:
+    """The latest run of a job on a benchmark."""
+    return JobRun.objects.filter(benchmark=benchmark, kind=kind).order_by("-id").first()
 
 
 def open_request(benchmark: Benchmark, kind: RerunKind) -> RerunRequest | None:

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.queries import latest_run
 from leaderboard.pages.replayed import source_of
 from leaderboard.pages.shown import for_all, visible
 from leaderboard.pages.widths import overlap_chart, width_chart
@@ -386,5 +387,6 @@ def drawn_overlaps(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
 def validity(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     page = validity_page(benchmark)
-    shown = {"page": page, "benchmark": benchmark, "of": source_of(benchmark), "here": "validity"}
+    run = latest_run(benchmark, "validate") if page is None or page.is_behind else None
+    shown = {"page": page, "benchmark": benchmark, "of": source_of(benchmark), "run": run, "here": "validity"}
     return render(request, "pages/validity.html", shown)

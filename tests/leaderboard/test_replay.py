@@ -12,6 +12,7 @@ from analytics.command_line import plain
 from analytics.record import Record
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.catalog.queries import visible_benchmark
 from leaderboard.operations import due
 from leaderboard.operations.corrections import confirm
 from leaderboard.operations.intake import submit
@@ -273,7 +274,7 @@ def test_a_replay_is_not_replayed_and_loses_who_is_erased(loaded, client):
         assert "agent 10" not in client.get(page).content.decode()
 
 
-def test_full_runs_are_shown_while_visitors_see_them(loaded, client):
+def test_a_replay_is_seen_by_those_who_see_its_source(loaded, client, admin_user):
     loaded(rising(24, 40))
     call_command("replay", "toy", "--store", "here")
     here = Benchmark.objects.get(slug="here")
@@ -288,8 +289,15 @@ def test_full_runs_are_shown_while_visitors_see_them(loaded, client):
         return [said in client.get(page).content.decode() for page, said in pages.items()]
 
     assert told() == told() == [True, True, True]  # the second time as they were kept
+    for closed in ({"visibility": "private"}, {"hidden_at": AS_OF, "hidden_reason": "for this test"}):
+        Benchmark.objects.filter(slug="toy").update(**closed)
+        for page in (*pages, "/api/v1/benchmarks/here", "/api/v1/benchmarks/here/board"):
+            assert client.get(page).status_code == 404
+        assert visible_benchmark("here", admin_user)
+        assert "/b/here" not in client.get("/").content.decode()
+        Benchmark.objects.filter(slug="toy").update(visibility="public", hidden_at=None, hidden_reason="")
+        assert told() == [True, True, True]
     Benchmark.objects.filter(slug="toy").update(hidden_at=AS_OF, hidden_reason="for this test")
-    assert told() == [False, False, False]
     call_command("replay", "toy", "--store", "again")
     assert Benchmark.objects.get(slug="again").hidden_reason == "for this test"
     assert client.get("/b/again").status_code == 404

@@ -77,7 +77,8 @@ def _performed(run: JobRun, progress: Callable[[int, int], None]) -> tuple[JobSt
 
 
 def _end(run: JobRun, status: JobStatus, said: str) -> None:
-    logger.info("%s: %s", run, said if status == JobStatus.DONE else f"{status}: {said}")
+    level = logging.WARNING if status == JobStatus.FAILED else logging.INFO
+    logger.log(level, "%s: %s", run, said if status == JobStatus.DONE else f"{status}: {said}")
     if status == JobStatus.ABANDONED:
         runs.abandon(run, why=said, as_of=timezone.now())
     else:

@@ -3,12 +3,15 @@
 import html
 import re
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import numpy as np
 import pytest
 
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
+from leaderboard.operations.models import JobStatus, Lane
+from leaderboard.operations.runs import Due, beat, begin, end
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.pages.uncertainty import UncertaintyPage, halving
 from leaderboard.studies.answers import validated, why_text, words
@@ -64,11 +67,24 @@ def stored(model, benchmark, **result):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_before_the_first_study_it_says_when_there_will_be_one(client, toy, django_assert_num_queries, page):
-    with django_assert_num_queries(2):  # the benchmark; no study
+    with django_assert_num_queries(3 if page == "validity" else 2):  # the benchmark; no study; a run of it
         response = client.get(f"/b/toy/{page}")
     assert response.status_code == 200
     assert "When it will be known" in text_of(response)
     assert "manage.py" not in text_of(response)
+
+
+def test_a_validation_that_runs_or_failed_is_said(client, toy):
+    run = begin(kind="validate", lane=Lane.LONG, due=Due(toy), claim=uuid4(), as_of=AS_OF)
+    beat(run, n_done=12, n_total=57, as_of=AS_OF)
+    text = text_of(client.get("/b/toy/validity"))
+    assert "A validation has been running since 2026-06-01 : 12 of 57 steps are done." in text
+    end(run, status=JobStatus.FAILED, error="secret detail", as_of=AS_OF)
+    text = text_of(client.get("/b/toy/validity"))
+    assert "The last validation failed on 2026-06-01 , and nothing of it is shown." in text
+    assert "secret" not in text
+    store(toy)
+    assert "The last validation" not in text_of(client.get("/b/toy/validity"))
 
 
 @pytest.mark.parametrize("page", PAGES)
