@@ -229,8 +229,7 @@ def error_of(
     AgentErrorRefused
     analytics.differences.rows.ComponentRefused
     """
-    is_calibrated = isinstance(agent, Calibrated)
-    found = _calibrated(agent, noise) if is_calibrated else _measured(agent, noise, facets)
+    found = _calibrated(agent, noise) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
     if not (math.isfinite(found.total) and found.total > 0):
         raise AgentErrorRefused(
             f"agent {agent.name!r}: a variance of {found.total} is not finite and above 0"

@@ -32,7 +32,7 @@ def visible_benchmarks(user: User | None) -> QuerySet[Benchmark]:
         return Benchmark.objects.all()
     seen = ~Q(visibility=Visibility.PRIVATE) & Q(hidden_at=None)
     if user is not None:
-        seen |= Exists(Membership.objects.filter(benchmark=OuterRef("pk"), user=user))
+        seen |= Q(Exists(Membership.objects.filter(benchmark=OuterRef("pk"), user=user)))
     source = Benchmark.objects.filter(seen, slug=KeyTextTransform("of", OuterRef("replay")))
     return Benchmark.objects.filter(seen, Q(replay__isnull=True) | Exists(source))
 

@@ -48,6 +48,6 @@ def podium_text(board: Standings, podium: int) -> str:
     excused = [line.agent for line in owing(board, podium) if not is_recalled(line)]
     but = f", but for {first_names(excused)}, excused by an operator" if excused else ""
     return (
-        f"each agent on the {places} ran all tasks, or has a standard error under 1 point and cannot lead, "
-        f"or is recalled to run the rest{but}"
+        f"each agent on the {places} ran all tasks, or is recalled to run the rest, or has a standard error "
+        f"under 1 point and a score at least two of these below the best{but}"
     )

@@ -6,8 +6,8 @@ target      tasks              ranks, ties and who may be first
 ``subset``  the k of S         from the errors of trials, and by resampled tasks where an agent tells none;
                                a newcomer against an agent that S was chosen from counts the variance of
                                the incumbent shift too
-``full``    all                the same; estimated scores have the error of their calibration, and the noise of
-                               the trials that they rest on
+``full``    all                the same; estimated scores have the error of their calibration, and the noise
+                               of the trials that they rest on
 ``domain``  all, as a sample   tasks resampled; groups of tasks, or tasks within groups, where those have a
                                role (`selection.standings.grouping`)
 ==========  =================  ==========================================================================
