@@ -69,8 +69,9 @@ def fit_repeats(flat: FlatFile, copied: Collection[str]) -> tuple[VarianceFit, l
 
 def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:
     """Code of each row's submission, shape (n_rows,): an agent on one date."""
-    days = np.unique(flat.submitted_at.astype("datetime64[D]").astype(np.int64), return_inverse=True)[1]
-    return np.unique(flat.agent.astype(np.int64) * (days.max() + 1) + days, return_inverse=True)[1]
+    _, days = np.unique(flat.submitted_at.astype("datetime64[D]").astype(np.int64), return_inverse=True)
+    _, codes = np.unique(flat.agent.astype(np.int64) * (days.max() + 1) + days, return_inverse=True)
+    return np.asarray(codes, dtype=np.int64)
 
 
 def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
