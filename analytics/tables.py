@@ -466,8 +466,9 @@ def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any,
     if is_date.any():
         rule = "the spreadsheet made a date of a name in this row; format it as text and type it again"
         raise FlatFileError([Fault(int(row), None, None, rule) for row in np.unique(table.rows[is_date])])
-    failed = frame["valid"].map(TRUTH.get).eq(False) if "valid" in frame else False
-    blank = frame["outcome"].eq("") & ~failed
+    blank = frame["outcome"].eq("")
+    if "valid" in frame:
+        blank &= frame["valid"].map(TRUTH.get).ne(False)
     if blank_is is None and blank.any() and frame["outcome"][~blank].eq("1").all():
         rule = f"{blank.sum():,} outcomes are blank and all others passed; say what blank is"
         raise refuse(f"{rule}: --blank fail or --blank missing")

@@ -114,7 +114,7 @@ def check_metadata(texts: Any) -> tuple[npt.NDArray[Any], Mask]:
 def check_submitted_at(texts: Any, *, as_of: datetime) -> tuple[npt.NDArray[Any], Mask]:
     """Read dates into (UTC second, imprecise); NaT where the rule is broken."""
     found = [dated(text) for text in texts.to_pylist()]
-    values = np.full(len(found), np.array((np.datetime64("NaT"), True), DATED))
+    values = np.full(len(found), np.array((np.datetime64("NaT", "s"), True), DATED))
     bad = np.array([pair is None or not EARLIEST <= pair[0] <= as_of for pair in found], bool)
     for place in np.flatnonzero(~bad):
         at, imprecise = found[place] or (EARLIEST, True)
@@ -249,7 +249,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
         "submitted_at": Kind(
             partial(check_submitted_at, as_of=as_of),
             partial(submitted_at_rule, as_of=as_of),
-            np.array((np.datetime64("NaT"), True), DATED),
+            np.array((np.datetime64("NaT", "s"), True), DATED),
             DATED,
         ),
     }

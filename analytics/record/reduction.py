@@ -565,7 +565,7 @@ def _too_few(counted: _Slots, frame: _Frame, *, zero: bool) -> CountArray:
     """Trials that a delivered task lacks of the fewest needed, (n_agents, m); 0 where they are failures."""
     n = _in_slots(counted.slot, frame.shape)
     lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
-    return np.asarray(np.where(frame.ranked[:, None] & ~zero, lacking, 0), dtype=np.int32)
+    return np.asarray(np.where(frame.ranked[:, None] & (not zero), lacking, 0), dtype=np.int32)
 
 
 def _places(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> _Places:
