@@ -72,7 +72,7 @@ def licence_of(pin: Pin) -> str:
         for text in found.get_all("Classifier", [])
         if text.startswith("License ::")
     ]
-    stated = (found["License-Expression"] or found["License"] or "").strip()
+    stated = (found.get("License-Expression") or found.get("License") or "").strip()
     return stated if stated and "\n" not in stated else " AND ".join(classified)
 
 
