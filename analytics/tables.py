@@ -63,7 +63,11 @@ OTHER_NAMES |= dict.fromkeys(("instance", "instance_id", "problem", "question"),
 PASSED = ("1", "true", "pass", "passed", "resolved", "yes", "✓", "✔", "☑", "✅")
 FAILED = ("0", "false", "fail", "failed", "unresolved", "no", "✗", "✘", "☒", "❌")
 TRUTH_WORDS = dict.fromkeys(PASSED, "1") | dict.fromkeys(FAILED, "0")
-NOT_NAMES = {"total", "grand_total", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"}
+NOT_NAMES = {
+    *("total", "grand_total", "sum", "mean", "average", "overall", "score", "accuracy", "resolved"),
+    *("pass_rate", "solve_rate", "success_rate", "solved_by", "passed_by", "solved", "passed", "rate"),
+    *("cost", "price", "time", "duration", "tokens", "steps"),
+}
 NOT_NAMES |= {"passed", "rank", "index", "#"}
 PERCENT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?%")
 DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")

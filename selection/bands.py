@@ -187,6 +187,7 @@ def mid_range(
     lo: float = LO,
     hi: float = HI,
     widening: bool = True,
+    n_estimated: int = 0,
 ) -> Band:
     """Select the tasks whose pass rate over complete agents lies in the band, widened where it is thin.
 
@@ -200,6 +201,8 @@ def mid_range(
         First band tried; of the wider ones 25-75% and 15-85%, those that contain it follow.
     widening : bool
         Whether they do; else a thin band is no subset.
+    n_estimated : int
+        Agents whose outcomes are in part estimated; the reason says so.
 
     Raises
     ------
@@ -220,7 +223,7 @@ def mid_range(
         tasks=read_only(tasks),
         widened=len(tried) > 1,
         suited=suited,
-        reason=_reason(tried, suited, rates, n_complete, widening=widening),
+        reason=_reason(tried, suited, rates, n_complete, widening=widening, n_estimated=n_estimated),
         stage=stage_of(n_complete),
         n_complete=n_complete,
         n_tasks=rates.size,
@@ -430,14 +433,23 @@ def _share(k: int, n_tasks: int) -> str:
 
 
 def _reason(
-    tried: tuple[Attempt, ...], suited: bool, rates: FloatArray, n_complete: int, *, widening: bool
+    tried: tuple[Attempt, ...],
+    suited: bool,
+    rates: FloatArray,
+    n_complete: int,
+    *,
+    widening: bool,
+    n_estimated: int,
 ) -> str:
     if not tried:
         sentence = _reason_too_few_agents(n_complete)
     elif not suited:
         sentence = _reason_unsuited(tried[-1], rates.size, widening=widening)
     else:
-        sentence = _reason_suited(tried, rates.size, n_complete)
+        over = _counted(n_complete, "complete agent")
+        if n_estimated:
+            over = f"{_counted(n_complete, 'agent')}, {n_estimated} of them with estimates"
+        sentence = _reason_suited(tried, rates.size, over)
     n_unrated = int(np.count_nonzero(np.isnan(rates)))
     if not n_unrated or not tried:
         return sentence
@@ -463,12 +475,11 @@ def _reason_unsuited(widest: Attempt, n_tasks: int, *, widening: bool) -> str:
     return f"{found} {verb} a pass rate {_range(widest)}; {_needed(n_tasks)}{kept}"
 
 
-def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, n_complete: int) -> str:
+def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, over: str) -> str:
     first, used = tried[0], tried[-1]
     verb = "has" if used.n_in_band == 1 else "have"
     sentence = (
-        f"{used.n_in_band} of {_counted(n_tasks, 'task')} {verb} a pass rate {_range(used)} "
-        f"over {_counted(n_complete, 'complete agent')}"
+        f"{used.n_in_band} of {_counted(n_tasks, 'task')} {verb} a pass rate {_range(used)} over {over}"
     )
     if len(tried) == 1:
         return sentence

@@ -102,6 +102,7 @@ def store_replay(
     if policy_in_force(source).assignment != Assigning.STAGED:
         raise AssignsOtherwise
     full, _ = recompute(benchmark=source, as_of=datetime.now(UTC))
+    source.refresh_from_db()
     now = Reader(source).now(active_subset(source))
     assert now is not None
     try:
@@ -110,12 +111,13 @@ def store_replay(
     except CoreError as refusal:
         raise CannotCompute(f"No replay can be stored: {refusal}.") from refusal
     flat = _outcomes_of(source)
-    source.refresh_from_db()
-    if source.data_version != now.data_version:
-        raise DataChanged
     with transaction.atomic():
         last = _store(source, full, slug, flat, found, courses, trusted_as(now))
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
+        # Who erases or withdraws from now on waits, and then finds the replay.
+        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=source.pk)
+        if (locked.data_version, locked.shown_version) != (now.data_version, source.shown_version):
+            raise DataChanged
     return board, found
 
 

@@ -5,12 +5,14 @@ An agent is asked for the next batch once all of those before are there, and wha
 not looked at.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from analytics.names import skeleton
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations import asking
@@ -118,14 +120,20 @@ def step_of(assignment: Assignment, trial: Trial | None = None) -> Told:
 def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
     """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name.
 
-    Versions of an agent are drawn alike, so that nobody asks under many names for the best tasks.
+    Versions of an agent are drawn alike, so that nobody asks under many names for the best tasks; so are
+    scaffolds and models that differ in marks, blanks or look-alike letters.
     """
     if agent.benchmark.replay is not None:
         return {"seed": policy.base_seed, "agent": agent.name}
     return {
         "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),
-        "agent": f"{agent.owner_id} {agent.scaffold_id} {agent.model_id}",
+        "agent": " ".join([f"{agent.owner_id}", *map(_letters, (agent.scaffold.name, agent.model.name))]),
     }
+
+
+def _letters(name: str) -> str:
+    """Letters and digits of a name, look-alike ones as one."""
+    return re.sub(r"[\W_]+", "", skeleton(name))
 
 
 def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str, float | None]:

@@ -307,7 +307,7 @@ class AgentPage:
         return (
             f"{told} Expected is the mean outcome on the task of the {REACH} agents ranked next above it and "
             f"the {REACH} next below, as far as there are so many, moved by the {self._difference} that its "
-            "own mean lies from theirs."
+            "own mean lies from theirs, and kept within 0 and 1."
         )
 
     @property

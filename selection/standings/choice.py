@@ -145,7 +145,14 @@ def band_of(record: Record, rules: Rules) -> Band:
     """
     agents = teachers(record)
     latest = bands.latest_agents(agents.dates, rules.history_window)
-    return bands.mid_range(agents.outcomes[latest], lo=rules.lo, hi=rules.hi, widening=rules.widening)
+    rows = np.flatnonzero(teaching(record))[latest]
+    return bands.mid_range(
+        agents.outcomes[latest],
+        lo=rules.lo,
+        hi=rules.hi,
+        widening=rules.widening,
+        n_estimated=int(np.count_nonzero(~record.complete[rows])),
+    )
 
 
 def counted_agents(record: Record, rules: Rules) -> IndexArray:

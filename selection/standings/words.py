@@ -415,11 +415,8 @@ def trials_text(told: Trials | None) -> str:
     advice = (
         f"{counted(told.recommended, 'trial')} of each task of the subset{each} {'is' if is_one else 'are'}"
     )
-    return " ".join(
-        part
-        for part in (f"{advice} recommended. Standard error of an agent's mean there: {options}.", known)
-        if part
-    )
+    errors = f"Standard error of a typical agent's mean there: {options}."
+    return " ".join(part for part in (f"{advice} recommended.", errors, known) if part)
 
 
 def _option(told: Trials, one: TrialsLine) -> str:
@@ -658,33 +655,15 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
 
 
 def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) -> str:
-    """Say what the subset, and tasks chosen for agents, save in tasks and money; empty under full runs."""
-    if not savings:
-        return ""
-    if savings["k"] == savings["n_tasks"]:
-        return "The subset holds every task, so that a run on it is spared none."
-    told = (
-        f"A run on the subset takes {savings['k']:,} of {savings['n_tasks']:,} tasks, "
-        f"{savings['reduction']:.0%} fewer{_money_text(savings) if with_money else ''}."
-    )
-    spared = savings["so_far"]
+    """Say what was not run so far, in tasks and money; empty where all was."""
+    spared = savings["so_far"] if savings else {"n_runs": 0}
     if not spared["n_runs"]:
-        return told
+        return ""
     runs, tasks = counted(spared["n_runs"], "run"), counted(spared["n_tasks_saved"], "task")
     if n_chosen := spared.get("n_chosen"):
         runs += f" ({n_chosen:,} on tasks chosen for {'its agent' if n_chosen == 1 else 'their agents'})"
     money_too = _spared_text(spared) if with_money else ""
-    return f"{told} So far {runs} went without {tasks} of a full evaluation{money_too}."
-
-
-def _money_text(savings: Mapping[str, Any]) -> str:
-    run = savings["per_run"]
-    if run is None:
-        return ""
-    return (
-        f", and saves {money(run['median'])} in the median (middle half of the agents: "
-        f"{money(run['lower_quartile'])} to {money(run['upper_quartile'])}; {savings['note']})"
-    )
+    return f"So far {runs} went without {tasks} of a full evaluation{money_too}."
 
 
 def _spared_text(spared: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from analytics.record import Record
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import visible_benchmark
-from leaderboard.operations import due
+from leaderboard.operations import due, replaying
 from leaderboard.operations.corrections import confirm
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Assignment
@@ -272,6 +272,21 @@ def test_a_replay_is_not_replayed_and_loses_who_is_erased(loaded, client):
     call_command("recompute", "here")
     for page in ("/b/here", "/api/v1/benchmarks/here/board"):
         assert "agent 10" not in client.get(page).content.decode()
+
+
+def test_what_changes_while_a_replay_is_stored_is_not_stored_as_it_was(loaded, monkeypatch):
+    loaded(rising(24, 40))
+    storing = replaying._store
+
+    def erased_meanwhile(*arguments):
+        last = storing(*arguments)
+        call_command("erase", "toy", "agent 10", "--reason", "asked")
+        return last
+
+    monkeypatch.setattr(replaying, "_store", erased_meanwhile)
+    with pytest.raises(CommandError, match="data changed while they were replayed"):
+        call_command("replay", "toy", "--store", "here")
+    assert not Benchmark.objects.filter(slug="here").exists()
 
 
 def test_a_replay_is_seen_by_those_who_see_its_source(loaded, client, admin_user):

@@ -449,17 +449,17 @@ def test_money(amount, text):
 def test_savings_in_words():
     spared = {"n_runs": 0, "n_tasks_saved": 0, "saved": None, "n_not_measured": 0}
     saved = {"n_tasks": 1000, "k": 300, "reduction": 0.7, "per_run": None, "note": "", "so_far": spared}
-    assert words.savings_text(saved) == "A run on the subset takes 300 of 1,000 tasks, 70% fewer."
+    assert words.savings_text(saved) == ""
     one = saved | {"so_far": {"n_runs": 1, "n_tasks_saved": 700, "saved": 41.2978, "n_not_measured": 0}}
-    assert words.savings_text(one).endswith(
+    assert words.savings_text(one) == (
         "So far 1 run went without 700 tasks of a full evaluation, $41.3 at its own mean cost of a task."
     )
     two = saved | {"so_far": {"n_runs": 2, "n_tasks_saved": 1, "saved": 5.0, "n_not_measured": 1}}
-    assert words.savings_text(two).endswith(
+    assert words.savings_text(two) == (
         "So far 2 runs went without 1 task of a full evaluation, $5.00 at their own mean cost of a task, "
         "1 of them without a usable cost left out."
     )
-    assert words.savings_text(two, with_money=False).endswith(
+    assert words.savings_text(two, with_money=False) == (
         "So far 2 runs went without 1 task of a full evaluation."
     )
     assert words.savings_text(None) == ""

@@ -332,8 +332,8 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
         assert one.cost_usd == pytest.approx(0.5 * 20 * 2 * one.n_trials)
     assert words.trials_text(told).startswith(
         "2 trials of each task of the subset under each of the 2 compared conditions are recommended. "
-        f"Standard error of an agent's mean there: {words.percent(told.options[0].se)} points with 1 trial "
-        "under each for $20.0; "
+        "Standard error of a typical agent's mean there: "
+        f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.0; "
     )
 
 

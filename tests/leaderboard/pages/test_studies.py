@@ -78,10 +78,10 @@ def test_a_validation_that_runs_or_failed_is_said(client, toy):
     run = begin(kind="validate", lane=Lane.LONG, due=Due(toy), claim=uuid4(), as_of=AS_OF)
     beat(run, n_done=12, n_total=57, as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert "A validation has been running since 2026-06-01 : 12 of 57 steps are done." in text
+    assert "A validation has been running since 2026-06-01 12:05 UTC: 12 of 57 steps are done, " in text
     end(run, status=JobStatus.FAILED, error="secret detail", as_of=AS_OF)
     text = text_of(client.get("/b/toy/validity"))
-    assert "The last validation failed on 2026-06-01 , and nothing of it is shown." in text
+    assert "The last validation failed at 2026-06-01 12:05 UTC, and nothing of it is shown." in text
     assert "secret" not in text
     store(toy)
     assert "The last validation" not in text_of(client.get("/b/toy/validity"))
