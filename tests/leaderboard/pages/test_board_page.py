@@ -478,7 +478,6 @@ def priced(outcomes, **options):
 def test_costs_are_shown_with_their_basis(client, publish):
     board = publish(priced(graded(16, 20)))
     text = text_of(client.get("/b/toy?view=all"))
-    assert f"saves ${2.5 * (20 - board.subset.members.count()):.1f} in the median" in text
     assert "Cost $50.0 a run of all tasks, every task taken to cost the same" in text
     assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
     assert client.get("/api/v1/benchmarks/toy/board").json()["agents"][0]["cost_usd"] == 50
