@@ -476,7 +476,7 @@ def priced(outcomes, **options):
 
 
 def test_costs_are_shown_with_their_basis(client, publish):
-    board = publish(priced(graded(16, 20)))
+    publish(priced(graded(16, 20)))
     text = text_of(client.get("/b/toy?view=all"))
     assert "Cost $50.0 a run of all tasks, every task taken to cost the same" in text
     assert row_of(client.get("/b/toy"), "a08")["Cost"] == "$50.0"
