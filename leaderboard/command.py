@@ -51,7 +51,7 @@ def run(arguments: list[str]) -> None:
 
     check_text(arguments)
     with orderly_end():
-        _executed(arguments)
+        _execute(arguments)
 
 
 def check_text(arguments: list[str]) -> None:
@@ -61,7 +61,7 @@ def check_text(arguments: list[str]) -> None:
             sys.exit(f"The argument {argument!r} is not UTF-8 text.")
 
 
-def _executed(arguments: list[str]) -> None:
+def _execute(arguments: list[str]) -> None:
     if needs_database(arguments[1:]):
         try:
             postgres.ensure()

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess, values
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # as prometheus-client calls it
-MOST_RULES = 100  # distinct ones of a process; what comes beyond is told as "other"
+MAX_RULES = 100  # distinct ones of a process; what comes beyond counts as "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BUCKETS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 DETAIL = re.compile(r"[;:(\"'“‘\d].*", re.DOTALL)  # what a rule says beyond itself, such as near names
@@ -43,9 +43,9 @@ FAULTS = Counter("bandstand_faults", "Faults of deliveries that were refused.", 
 def of_all_processes() -> CollectorRegistry:
     if FOLDER not in os.environ:
         return OWN
-    found = CollectorRegistry()
-    multiprocess.MultiProcessCollector(found)
-    return found
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)
+    return registry
 
 
 def count_request(*, method: str | None, route: str, status: int, seconds: float) -> None:
@@ -61,7 +61,7 @@ def count_faults(rules: Iterable[str]) -> None:
     """By rule alone: what a rule says of one case would make a series of its own."""
     for rule in rules:
         named = DETAIL.sub("", rule).strip(" ,.")[:80] or "other"
-        if named not in _rules and len(_rules) >= MOST_RULES:
+        if named not in _rules and len(_rules) >= MAX_RULES:
             named = "other"
         _rules.add(named)
         FAULTS.labels(named).inc()

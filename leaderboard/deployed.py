@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-SHORTEST_KEY, FEWEST_SIGNS = 50, 10
+SHORTEST_KEY, MIN_SIGNS = 50, 10
 MAKE_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))'"
 SHORTEST_TOKEN = 20
 KNOWN = ("insecure", "change", "secret", "example", "password")  # of keys that are copied from somewhere
@@ -23,7 +23,7 @@ def strong_key(key: str) -> str:
         f"has {len(key)} characters"
         if len(key) < SHORTEST_KEY
         else f"has only {len(set(key))} different characters"
-        if len(set(key)) < FEWEST_SIGNS
+        if len(set(key)) < MIN_SIGNS
         else next((f'holds the word "{word}"' for word in KNOWN if word in key.lower()), "")
     )
     if why:
@@ -53,11 +53,11 @@ def yes_or_no(name: str, text: str, *, default: bool) -> bool:
     return SWITCH[text.lower()]
 
 
-def database(found: dict[str, Any]) -> dict[str, Any]:
+def database(settings_found: dict[str, Any]) -> dict[str, Any]:
     """Return what DATABASE_URL names, if it is a database of PostgreSQL."""
-    if found.get("ENGINE") != "django.db.backends.postgresql" or not found.get("NAME"):
+    if settings_found.get("ENGINE") != "django.db.backends.postgresql" or not settings_found.get("NAME"):
         raise ImproperlyConfigured("DATABASE_URL must be like postgres://user:password@host:5432/name.")
-    return found
+    return settings_found
 
 
 def secret_token(name: str, token: str) -> str:

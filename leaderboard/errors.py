@@ -1,6 +1,6 @@
-"""Refusals that reach a person. The docstring of each is its message.
+"""Refusals that reach a person: a kind, a message and a code that clients may rely on.
 
-What a refusal means over HTTP is told in `api.errors`, and for a command by its exit code; nothing here
+What a refusal means over HTTP stands in `api.errors`, and for a command by its exit code; nothing here
 knows of either.
 """
 
@@ -15,14 +15,13 @@ from leaderboard.called import PROGRAM
 class Refusal(Exception):
     """The request was refused."""
 
-    def __init__(self, message: str = "", **details: Any) -> None:
-        super().__init__(message or " ".join((self.__doc__ or "").split()))
-        self.details = details
+    # Without a message the docstring of the class is the message, and without a code the name of the class
+    # in snake case is the code: `NoBoardYet` is `no_board_yet`. Details become members of the API's problem.
 
-    @property
-    def code(self) -> str:
-        """The class's name in snake case: `AlreadyDelivered` is `already_delivered`."""
-        return "".join(f"_{c.lower()}" if c.isupper() else c for c in type(self).__name__).lstrip("_")
+    def __init__(self, message: str = "", *, code: str = "", **details: Any) -> None:
+        super().__init__(message or " ".join((self.__doc__ or "").split()))
+        self.code = code or _in_snake_case(type(self).__name__)
+        self.details = details
 
 
 class Missing(Refusal):
@@ -40,10 +39,12 @@ class Conflict(Refusal):
 class Faulty(Refusal):
     """The delivery has faults; nothing was stored."""
 
-    def __init__(self, message: str = "", *, faults: tuple[Any, ...], n_faults: int | None = None) -> None:
+    def __init__(
+        self, message: str = "", *, code: str = "", faults: tuple[Any, ...], n_faults: int | None = None
+    ) -> None:
         self.faults = faults
         self.n_faults = len(faults) if n_faults is None else n_faults
-        super().__init__(message)
+        super().__init__(message, code=code)
 
 
 class Frozen(Refusal):
@@ -53,13 +54,17 @@ class Frozen(Refusal):
 class Exhausted(Refusal):
     """No more of this for now. `retry_after`: seconds until there is again."""
 
-    def __init__(self, message: str = "", *, retry_after: int, **details: Any) -> None:
+    def __init__(self, message: str = "", *, code: str = "", retry_after: int, **details: Any) -> None:
         self.retry_after = retry_after
-        super().__init__(message, **details)
+        super().__init__(message, code=code, **details)
 
 
 class Busy(Exhausted):
     """Too much of this is being done at this moment."""
+
+
+def _in_snake_case(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
 def of_database(error: DatabaseError) -> str:

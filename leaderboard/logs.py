@@ -16,7 +16,7 @@ import structlog
 
 JSON, TEXT = "json", "text"
 HIDDEN = "…"
-# Parts of names; values under them are never told.
+# Parts of names; values under them are never logged.
 SECRET_NAMES = (
     r"\w{0,20}(?:token|secret|password|passwd|authorization|cookie|api_?key|signing_key|otp|csrf)\w{0,20}"
 )
@@ -68,7 +68,7 @@ def _without_django_s_own(logger: Any, method: str, event: Event) -> Event:
     return event
 
 
-def _named(logger: Any, method: str, event: Event) -> Event:
+def _add_origin(logger: Any, method: str, event: Event) -> Event:
     """Told of any record: when, where, and how grave."""
     record = event.get("_record")
     if isinstance(record, logging.LogRecord):
@@ -83,23 +83,23 @@ SHARED: list[Any] = [
 ]
 
 
-class Line(structlog.stdlib.ProcessorFormatter):
+class LogLine(structlog.stdlib.ProcessorFormatter):
     """One line of the log, whoever wrote it."""
 
     def __init__(self, form: str) -> None:
         super().__init__(
             foreign_pre_chain=[*SHARED, structlog.stdlib.ExtraAdder(), _without_django_s_own],
             processors=[
-                _named,
+                _add_origin,
                 self.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 without_secrets,
-                _rendered(form),
+                _renderer(form),
             ],
         )
 
 
-def _rendered(form: str) -> Any:
+def _renderer(form: str) -> Any:
     if form == JSON:
         return structlog.processors.JSONRenderer(ensure_ascii=False)
     plain = structlog.dev.plain_traceback
@@ -131,7 +131,7 @@ def settings_of(form: str, loggers: dict[str, dict[str, Any]], *, level: str) ->
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"line": {"()": Line, "form": form}},
+        "formatters": {"line": {"()": LogLine, "form": form}},
         "handlers": {
             "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
             "none": {"class": "logging.NullHandler"},

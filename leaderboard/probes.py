@@ -25,10 +25,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 def readyz(request: HttpRequest) -> HttpResponse:
     """Database, migrations and the scheduler's heartbeat: 200 where all are well, else 503."""
-    found = found_out()
-    ready = all(told == WELL for told in found.values())
+    checks = found_out()
+    ready = all(answer == WELL for answer in checks.values())
     status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
-    return JsonResponse({"ready": ready} | found, status=status, headers=NEVER_KEPT)
+    return JsonResponse({"ready": ready} | checks, status=status, headers=NEVER_KEPT)
 
 
 def found_out() -> dict[str, str]:

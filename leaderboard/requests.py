@@ -1,7 +1,7 @@
-"""What is told of each request: its id, which address was asked for, how it was answered, in what time.
+"""The log line of each request: its id, which address was asked for, how it was answered, in what time.
 
 The id stands in every line that the request leads to, in the answer's head, in the audit, and is that of the
-proxy in front where one is known and gives one. Of a query the names of its parameters are told, not what
+proxy in front where one is known and gives one. Of a query the names of its parameters are logged, not what
 they say; of the visitor no address, and no account that the view did not ask for itself.
 """
 
@@ -27,16 +27,16 @@ def request_id(request: HttpRequest) -> str:
     return str(getattr(request, "request_id", ""))
 
 
-class Told:
-    """The first of all: what follows is told under its id."""
+class RequestIdMiddleware:
+    """The first of all: what follows is logged under its id."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        given, begun = request.headers.get(HEAD, ""), monotonic()
-        known = settings.PROXIES and KNOWN.fullmatch(given)
-        request.request_id = given if known else uuid4().hex  # type: ignore[attr-defined]
+        header, begun = request.headers.get(HEAD, ""), monotonic()
+        known = settings.PROXIES and KNOWN.fullmatch(header)
+        request.request_id = header if known else uuid4().hex  # type: ignore[attr-defined]
         with structlog.contextvars.bound_contextvars(request_id=request_id(request)):
             response = self._get_response(request)
             _tell(request, response, monotonic() - begun)

@@ -29,15 +29,15 @@ def mismatch() -> str:
 @lru_cache(maxsize=1)
 def known() -> Names:
     """App and name of each migration of this release; read from the names of files, none is imported."""
-    found = set()
+    names = set()
     for app in apps.get_app_configs():
         module, _ = MigrationLoader.migrations_module(app.label)
         try:
             folder = getattr(import_module(module or ""), "__path__", ())  # a file is none of Django's
         except (ImportError, ValueError):
             continue  # an app without tables
-        found |= {(app.label, one.name) for one in iter_modules(folder) if one.name[0] not in "_~"}
-    return frozenset(found)
+        names |= {(app.label, one.name) for one in iter_modules(folder) if one.name[0] not in "_~"}
+    return frozenset(names)
 
 
 def unknown(applied: Names) -> Names:

@@ -30,10 +30,10 @@ def options(dsn: str) -> dict[str, Any]:
 
 def without_people(event: Any, hint: Any) -> Any:
     """Of the request its method and address without the query; of the visitor nothing."""
-    asked = event.get("request", {})
-    event["request"] = {name: asked[name] for name in OF_REQUEST if name in asked}
+    request = event.get("request", {})
+    event["request"] = {name: request[name] for name in OF_REQUEST if name in request}
     if "url" in event["request"]:
-        event["request"]["url"] = str(asked["url"]).partition("?")[0]
+        event["request"]["url"] = str(request["url"]).partition("?")[0]
     event.pop("user", None)
     for one in (event.get("exception") or {}).get("values", ()):
         for frame in (one.get("stacktrace") or {}).get("frames", ()):

@@ -38,7 +38,7 @@ graceful_timeout = 30  # seconds for requests under way, once told to end by SIG
 forwarder_headers = ""
 # By which header a proxy says that it was asked over TLS is told by TLS_HEADER alone.
 secure_scheme_headers: dict[str, str] = {}
-# Its own lines look like all others; each request is told by leaderboard.requests.
+# Its own lines look like all others; each request is logged by leaderboard.requests.
 _form = logs.form_of_lines(is_deployed=bool(os.environ.get("DATABASE_URL")))
 logconfig_dict = logs.settings_of(
     _form,

@@ -125,8 +125,8 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "leaderboard.probes.Probed",  # first: a probe knows neither host names nor TLS
-    "leaderboard.requests.Told",
-    "leaderboard.pacing.Paced",
+    "leaderboard.requests.RequestIdMiddleware",
+    "leaderboard.rate_limits.Paced",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.gzip.GZipMiddleware",
@@ -191,7 +191,7 @@ MFA_TOTP_ISSUER = "Bandstand"
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/account"
 
-# Who is in front is told, never guessed: a header that nobody in front sets is the visitor's own.
+# Who is in front is set, never guessed: a header that nobody in front sets is the visitor's own.
 PROXIES = whole("PROXIES", 0, highest=10)  # that append to X-Forwarded-For
 # One of them reads requests whole; without it gunicorn listens to this machine alone (leaderboard.serving).
 BEHIND_PROXY = flag("BEHIND_PROXY", PROXIES > 0)
@@ -280,8 +280,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["leaderboard.api.parsers.BoundedJSON"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "EXCEPTION_HANDLER": "leaderboard.api.errors.problem_response",
-    "DEFAULT_SCHEMA_CLASS": "leaderboard.api.schema.Described",
-    "DEFAULT_METADATA_CLASS": None,  # nothing is told to OPTIONS: the schema tells it
+    "DEFAULT_SCHEMA_CLASS": "leaderboard.api.schema.EndpointSchema",
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS is answered with nothing: the schema has it
     "URL_FORMAT_OVERRIDE": None,  # `format` names that of a file which is delivered
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
@@ -329,7 +329,7 @@ LOGGING = logs.settings_of(
         # With a line for each request another one for what is not found says nothing more.
         "django.request": {"level": "ERROR" if LOG_FORMAT == logs.JSON else "WARNING"},
         "leaderboard.requests": {"level": LOG_LEVEL or ("INFO" if LOG_FORMAT == logs.JSON else "ERROR")},
-        # What the scheduler did is told, a line for each run.
+        # What the scheduler did is logged, a line for each run.
         "leaderboard.operations.scheduler": {"level": LOG_LEVEL or "INFO"},
     },
     level=LOG_LEVEL or "WARNING",

@@ -37,10 +37,10 @@ urlpatterns = [
 def _page_or_problem(status: HTTPStatus, page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Errors outside of a view: problem+json under /api/, a page elsewhere."""
 
-    def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.path.startswith("/api/"):
             return problem_page(status)
-        return page(request, *arguments, **named)
+        return page(request, *args, **kwargs)
 
     return answer
 

@@ -21,8 +21,8 @@ def address_of(request: HttpRequest) -> Address | None:
     """
     if not settings.PROXIES:
         return directly_from(request)
-    told = request.headers.get("X-Forwarded-For", "").split(",")
-    return _read(told[-settings.PROXIES]) if len(told) >= settings.PROXIES else None
+    forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+    return _read(forwarded[-settings.PROXIES]) if len(forwarded) >= settings.PROXIES else None
 
 
 def directly_from(request: HttpRequest) -> Address | None:
@@ -42,7 +42,7 @@ def household(address: Address) -> str:
 def _read(text: str | None) -> Address | None:
     """The address; of IPv4 as such, also where a socket of IPv6 tells it."""
     try:
-        found = ip_address((text or "").strip().removeprefix("[").removesuffix("]"))
+        address = ip_address((text or "").strip().removeprefix("[").removesuffix("]"))
     except ValueError:
         return None
-    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -320,7 +320,7 @@ def test_a_service_command_told_to_end_closes_what_is_open():
         "def long(arguments):\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    time.sleep(60)\n"
-        "command._executed = long\n"
+        "command._execute = long\n"
         "command.main()\n"
     )
     ended = subprocess.run(

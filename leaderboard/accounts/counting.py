@@ -37,8 +37,8 @@ class InDatabase(BaseCache):
 
     def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
         named = self.make_and_validate_key(key, version=version)
-        found = _standing().filter(key=named).values_list("value", flat=True).first()
-        return default if found is None else json.loads(found)
+        value = _standing().filter(key=named).values_list("value", flat=True).first()
+        return default if value is None else json.loads(value)
 
     def set(self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> None:
         self._write(key, value, timeout, version, unless_there=False)

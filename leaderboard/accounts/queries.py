@@ -8,37 +8,21 @@ from leaderboard.accounts.models import ApiToken, User
 from leaderboard.errors import Refusal
 
 
-class TokenUnknown(Refusal):
-    """This token is not known here."""
-
-
-class TokenExpired(Refusal):
-    """This token has expired."""
-
-
-class TokenRevoked(Refusal):
-    """This token was revoked."""
-
-
-class AccountClosed(Refusal):
-    """The account of this token is closed."""
-
-
 def token_of(text: str, *, as_of: datetime) -> ApiToken:
     """Return the token with this secret, or refuse it and say why."""
     try:
         secret = secrets.parse(text)
     except secrets.MalformedTokenError as error:
-        raise TokenUnknown(str(error)) from None
+        raise Refusal(str(error), code="token_unknown") from None
     token = ApiToken.objects.select_related("user").filter(public_id=secret.public_id).first()
     if token is None or not hmac.compare_digest(bytes(token.sha256), secret.sha256):
-        raise TokenUnknown
+        raise Refusal("This token is not known here.", code="token_unknown")
     if token.revoked_at:
-        raise TokenRevoked(f"This token was revoked on {token.revoked_at:%Y-%m-%d}.")
+        raise Refusal(f"This token was revoked on {token.revoked_at:%Y-%m-%d}.", code="token_revoked")
     if token.expires_at <= as_of:
-        raise TokenExpired(f"This token expired on {token.expires_at:%Y-%m-%d}.")
+        raise Refusal(f"This token expired on {token.expires_at:%Y-%m-%d}.", code="token_expired")
     if not token.user.is_active:
-        raise AccountClosed
+        raise Refusal("The account of this token is closed.", code="account_closed")
     return token
 
 

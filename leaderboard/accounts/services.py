@@ -11,25 +11,13 @@ from leaderboard.accounts import secrets
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.errors import Conflict, Refusal
 
-LONGEST_LIFE = timedelta(days=365)
+MAX_LIFE = timedelta(days=365)
 NOTED_EVERY = timedelta(hours=1)
 
 
 def get_or_create_user(*, email: str) -> tuple[User, bool]:
     """Find the account of this address, or open one that has no password yet."""
     return User.objects.get_or_create(email=email.strip().lower(), defaults={"password": "!"})
-
-
-class WeakPassword(Refusal):
-    """This password is easy to guess."""
-
-
-class HasAccount(Conflict):
-    """There is an account of this address; sign in to it first."""
-
-
-class ClosedAccount(Conflict):
-    """The account of this address is closed."""
 
 
 @transaction.atomic
@@ -42,14 +30,14 @@ def open_account(*, email: str, name: str, password: str, is_confirmed: bool) ->
     user, _ = get_or_create_user(email=email)
     user = User.objects.select_for_update().get(pk=user.pk)
     if not user.is_active:
-        raise ClosedAccount
+        raise Conflict("The account of this address is closed.", code="closed_account")
     if user.has_usable_password():
-        raise HasAccount
+        raise Conflict("There is an account of this address; sign in to it first.", code="has_account")
     user.name = name.strip()
     try:
         validate_password(password, user)
     except ValidationError as error:
-        raise WeakPassword(" ".join(error.messages)) from None
+        raise Refusal(" ".join(error.messages), code="weak_password") from None
     user.set_password(password)
     user.save(update_fields=["name", "password"])
     if is_confirmed:
@@ -86,7 +74,7 @@ def create_token(
     expires_at: datetime,
 ) -> tuple[ApiToken, str]:
     """Store a new token and return it with its secret, which is nowhere else."""
-    if expires_at - created_at > LONGEST_LIFE:
+    if expires_at - created_at > MAX_LIFE:
         raise ValueError("a token lives for at most a year")
     secret = secrets.mint()
     token = ApiToken.objects.create(

@@ -21,7 +21,7 @@ KEPT_BY_HISTORY = {"id", "pgh_id", "pgh_created_at", "pgh_label", "pgh_obj", "pg
 
 
 @dataclass(frozen=True)
-class Change:
+class AuditEntry:
     """One recorded change: what row became how, through whom, and why."""
 
     at: datetime
@@ -33,7 +33,7 @@ class Change:
     request_id: str
 
 
-def recorded(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[Change]:
+def recorded(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[AuditEntry]:
     """The latest changes, newest first."""
     rows = [
         row
@@ -48,7 +48,7 @@ def recorded(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[Change]:
     return nlargest(N_SHOWN, [*changes, *_vouched(operated, is_staff=is_staff)], key=attrgetter("at"))
 
 
-def _vouched(operated: QuerySet[Benchmark], *, is_staff: bool) -> Iterator[Change]:
+def _vouched(operated: QuerySet[Benchmark], *, is_staff: bool) -> Iterator[AuditEntry]:
     """What operators vouched for or no longer do; these logs say themselves through whom and why."""
     accounts, submissions = AccountTrust.objects.all(), Verification.objects.all()
     if not is_staff:
@@ -57,11 +57,13 @@ def _vouched(operated: QuerySet[Benchmark], *, is_staff: bool) -> Iterator[Chang
     for one in accounts.select_related("account", "benchmark", "by").order_by("-id")[:N_SHOWN]:
         became = "trusted" if one.trusted else "no longer trusted"
         about = f"{one.account} on {one.benchmark}"
-        yield Change(one.at, "AccountTrust", about, became, _name(one.by), one.reason, "")
-    for found in submissions.select_related("submission__agent", "by").order_by("-id")[:N_SHOWN]:
-        became = "verified" if found.verified else "no longer verified"
-        about = str(found.submission)
-        yield Change(found.at, "Verification", about, became, _name(found.by), found.note, "")
+        yield AuditEntry(one.at, "AccountTrust", about, became, _name(one.by), one.reason, "")
+    for verification in submissions.select_related("submission__agent", "by").order_by("-id")[:N_SHOWN]:
+        became = "verified" if verification.verified else "no longer verified"
+        about = str(verification.submission)
+        yield AuditEntry(
+            verification.at, "Verification", about, became, _name(verification.by), verification.note, ""
+        )
 
 
 def _name(by: User | None) -> str:
@@ -80,17 +82,17 @@ def _people(contexts: list[dict[str, Any]]) -> Iterator[int]:
     return (context["user"] for context in contexts if context.get("user"))
 
 
-def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> Change:
-    told = {
+def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> AuditEntry:
+    texts = {
         field.name: field.value_from_object(row)
         for field in row._meta.concrete_fields
         if field.name not in KEPT_BY_HISTORY
     }
-    return Change(
+    return AuditEntry(
         at=row.pgh_created_at,
-        what=f"{type(row).__name__.removesuffix('Change')} {row.pgh_label}",
+        what=f"{type(row).__name__.removesuffix('AuditEntry')} {row.pgh_label}",
         about=str(row.pgh_obj) if row.pgh_obj else "(gone)",
-        became=", ".join(f"{name} {value}" for name, value in told.items() if value not in (None, "", [])),
+        became=", ".join(f"{name} {value}" for name, value in texts.items() if value not in (None, "", [])),
         by=people.get(context.get("user", 0), BY_ITSELF),
         reason=context.get("reason", ""),
         request_id=context.get("request_id", ""),

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
-from leaderboard.admin.doing import change_url, doing_url
+from leaderboard.admin.actions.base import action_url, change_url
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import (
@@ -28,11 +28,11 @@ from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
 
 Row = tuple[str, tuple[str, ...]]  # an address and the texts of the columns
-N_ROWS = 8  # of a list; its number is always told
+N_ROWS = 8  # of a list; its number always stands there
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """What to do next, and where."""
 
     text: str
@@ -54,7 +54,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Dashboard:
-    steps: list[Step]
+    steps: list[NextStep]
     cards: list[Card]
 
 
@@ -91,51 +91,55 @@ class _Desk:
         )
         self.jobs = _troubled(operated, as_of, is_staff=is_staff)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[NextStep]:
         for proposal in self.proposals[:N_ROWS]:
-            yield Step(
+            yield NextStep(
                 f"{proposal.benchmark}: another subset is proposed ({proposal.reason}).",
                 "Compare and decide",
                 change_url(proposal),
             )
         for submission in self.waiting[:N_ROWS]:
-            yield Step(
+            yield NextStep(
                 f"{submission.agent.benchmark}: a submission of {submission.agent} waits for review.",
                 "Review",
                 change_url(submission),
             )
         for dispute in self.disputes[:N_ROWS]:
-            yield Step(
+            yield NextStep(
                 f"{dispute.benchmark}: the entry of {dispute.agent} was reported.",
                 "Decide",
-                doing_url(dispute, "decide"),
+                action_url(dispute, "decide"),
             )
         yield from self._about_alerts()
         for run in self.jobs[:N_ROWS]:
-            yield Step(f"{run}: {_trouble(run)}.", "Look, and run again", change_url(run))
+            yield NextStep(f"{run}: {_trouble(run)}.", "Look, and run again", change_url(run))
         yield from self._beginnings()
 
-    def _about_alerts(self) -> Iterator[Step]:
+    def _about_alerts(self) -> Iterator[NextStep]:
         proposed = {proposal.benchmark_id for proposal in self.proposals}
         for alert in self.alerts.order_by("opened_at", "id"):
             request = alert.request
             if request and request.status == RerunStatus.EXPIRED and alert.benchmark_id not in proposed:
-                yield Step(
+                yield NextStep(
                     f"{alert.benchmark}: runs asked for on {alert.monitor} did not arrive by "
                     f"{request.deadline:%Y-%m-%d}. Propose another subset, or ask for full runs only.",
                     "Propose",
-                    doing_url(alert.benchmark, "propose"),
+                    action_url(alert.benchmark, "propose"),
                 )
             else:
-                yield Step(_open(alert), "Look", change_url(alert))
+                yield NextStep(_open(alert), "Look", change_url(alert))
 
-    def _beginnings(self) -> Iterator[Step]:
+    def _beginnings(self) -> Iterator[NextStep]:
         if self.is_staff and not self.operated.exists():
-            yield Step("There is no benchmark yet.", "Create one", reverse("admin:catalog_benchmark_create"))
+            yield NextStep(
+                "There is no benchmark yet.", "Create one", reverse("admin:catalog_benchmark_create")
+            )
         boards = Board.objects.filter(benchmark=OuterRef("pk"))
         for benchmark in self.operated.filter(~Exists(boards)).order_by("slug")[:N_ROWS]:
             if benchmark.data_version == 0 or not benchmark.agents.exists():
-                yield Step(f"{benchmark}: no outcomes yet.", "Upload a file", doing_url(benchmark, "upload"))
+                yield NextStep(
+                    f"{benchmark}: no outcomes yet.", "Upload a file", action_url(benchmark, "upload")
+                )
 
     def cards(self) -> list[Card]:
         return [

@@ -1,4 +1,6 @@
-"""What all tables of the admin have in common: they show, filtered to what one operates, and offer doings."""
+"""What all tables of the admin have in common: they show, filtered to what one operates, and offer
+actions.
+"""
 
 from typing import Any, ClassVar
 
@@ -9,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
-from leaderboard.admin.doing import Doing, DoingView, doing_url, named
+from leaderboard.admin.actions.base import Action, ActionView, action_url, named
 from leaderboard.catalog.queries import operated_benchmarks
 
 Benchmarks = QuerySet[Any]
@@ -34,20 +36,20 @@ class OfBenchmark(SimpleListFilter):
         super().__init__(request, params, model, model_admin)
 
 
-class Rows(ModelAdmin):
+class ReadOnlyAdmin(ModelAdmin):
     """Read-only rows. `benchmark` is the way from a row to its benchmark; empty: for staff alone.
 
-    State changes by doings alone, each a page of its own.
+    State changes by actions alone, each a page of its own.
     """
 
     benchmark: ClassVar[str] = "benchmark"
-    doings: ClassVar[tuple[Doing, ...]] = ()
-    list_doings: ClassVar[tuple[Doing, ...]] = ()
+    row_actions: ClassVar[tuple[Action, ...]] = ()
+    list_actions: ClassVar[tuple[Action, ...]] = ()
     actions = None
     list_per_page = 50
     show_full_result_count = False
-    change_form_outer_before_template = "backoffice/doings.html"
-    list_before_template = "backoffice/list_doings.html"
+    change_form_outer_before_template = "backoffice/actions.html"
+    list_before_template = "backoffice/list_actions.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -79,19 +81,19 @@ class Rows(ModelAdmin):
         prefix = named(self.model)
         of_row = [
             path(
-                f"<path:object_id>/{doing.name}/",
-                self.admin_site.admin_view(DoingView.as_view(model_admin=self, doing=doing)),
-                name=f"{prefix}_{doing.name.replace('-', '_')}",
+                f"<path:object_id>/{action.name}/",
+                self.admin_site.admin_view(ActionView.as_view(model_admin=self, action=action)),
+                name=f"{prefix}_{action.name.replace('-', '_')}",
             )
-            for doing in self.doings
+            for action in self.row_actions
         ]
         of_list = [
             path(
-                f"{doing.name}/",
-                self.admin_site.admin_view(DoingView.as_view(model_admin=self, doing=doing, of_list=True)),
-                name=f"{prefix}_{doing.name.replace('-', '_')}",
+                f"{action.name}/",
+                self.admin_site.admin_view(ActionView.as_view(model_admin=self, action=action, of_list=True)),
+                name=f"{prefix}_{action.name.replace('-', '_')}",
             )
-            for doing in self.list_doings
+            for action in self.list_actions
         ]
         return [*of_list, *of_row, *super().get_urls()]
 
@@ -99,26 +101,26 @@ class Rows(ModelAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         row = self.get_object(request, object_id)
-        more = {"doings": self._offered(request, row), **self.beside(row)} if row else {}
+        more = {"row_actions": self._offered(request, row), **self.row_context(row)} if row else {}
         return super().change_view(request, object_id, form_url, {**more, **(extra_context or {})})
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if any("\0" in value for _, values in request.GET.lists() for value in values):
             raise BadRequest  # filters take it to the database, which refuses it
         offered = [
-            {"doing": doing, "url": f"{doing.name}/"}
-            for doing in self.list_doings
-            if doing.offered_to(request.user, None)  # type: ignore[arg-type]
+            {"action": action, "url": f"{action.name}/"}
+            for action in self.list_actions
+            if action.offered_to(request.user, None)  # type: ignore[arg-type]
         ]
-        return super().changelist_view(request, {"list_doings": offered, **(extra_context or {})})
+        return super().changelist_view(request, {"list_actions": offered, **(extra_context or {})})
 
-    def beside(self, row: Any) -> dict[str, Any]:
+    def row_context(self, row: Any) -> dict[str, Any]:
         """What else the page of a row shows."""
         return {}
 
     def _offered(self, request: HttpRequest, row: Model) -> list[dict[str, Any]]:
         return [
-            {"doing": doing, "url": doing_url(row, doing.name)}
-            for doing in self.doings
-            if doing.offered_to(request.user, row)  # type: ignore[arg-type]
+            {"action": action, "url": action_url(row, action.name)}
+            for action in self.row_actions
+            if action.offered_to(request.user, row)  # type: ignore[arg-type]
         ]

@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from leaderboard.admin.doings import benchmarks, operations, outcomes
-from leaderboard.admin.rows import Benchmarks, OfBenchmark, Rows
+from leaderboard.admin.actions import benchmarks, operations, outcomes
+from leaderboard.admin.rows import Benchmarks, OfBenchmark, ReadOnlyAdmin
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.rules import RULES
@@ -18,9 +18,9 @@ from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import trust_now
 
 
-class BenchmarkRows(Rows):
+class BenchmarkRows(ReadOnlyAdmin):
     benchmark = "pk"
-    doings = (
+    row_actions = (
         operations.UPLOAD,
         operations.UNDO,
         benchmarks.POLICY,
@@ -33,7 +33,7 @@ class BenchmarkRows(Rows):
         operations.WEBHOOK,
         *benchmarks.SWITCHES,
     )
-    list_doings = (benchmarks.CREATE,)
+    list_actions = (benchmarks.CREATE,)
     list_display = ("slug", "title", "visibility", "state", "n_tasks", "n_agents", "board")
     search_fields = ("slug", "title")
     ordering = ("slug",)
@@ -64,31 +64,35 @@ class BenchmarkRows(Rows):
 
     @display(description="State")
     def state(self, row: Benchmark) -> str:
-        told = {"frozen": row.frozen_at, "hidden": row.hidden_at, "full runs only": row.full_runs_only_at}
-        return ", ".join(name for name, since in told.items() if since) or "open"
+        since_by_name = {
+            "frozen": row.frozen_at,
+            "hidden": row.hidden_at,
+            "full runs only": row.full_runs_only_at,
+        }
+        return ", ".join(name for name, since in since_by_name.items() if since) or "open"
 
     @display(description="Its board")
     def board(self, row: Benchmark) -> SafeString:
         return format_html('<a href="{}">{}</a>', reverse("pages:board", args=[row.slug]), f"/b/{row.slug}")
 
 
-class PolicyRows(Rows):
+class PolicyRows(ReadOnlyAdmin):
     list_display = ("benchmark", "number", "created_at", "created_by")
     list_filter = (OfBenchmark,)
     ordering = ("benchmark__slug", "-number")
     fields = ("benchmark", "number", *RULES, "created_at", "created_by")
 
 
-class TaskRows(Rows):
-    doings = (outcomes.RETIRE, outcomes.RESTORE)
+class TaskRows(ReadOnlyAdmin):
+    row_actions = (outcomes.RETIRE, outcomes.RESTORE)
     list_display = ("name", "benchmark", "category", "group", "retired_at")
     list_filter = (OfBenchmark, ("retired_at", EmptyFieldListFilter))
     search_fields = ("name",)
     fields = ("benchmark", "name", "category", "group", "position", "retired_at", "retired_reason")
 
 
-class AgentRows(Rows):
-    doings = (outcomes.RENAME, outcomes.MERGE, outcomes.APPROVE, outcomes.REPORT, outcomes.ERASE)
+class AgentRows(ReadOnlyAdmin):
+    row_actions = (outcomes.RENAME, outcomes.MERGE, outcomes.APPROVE, outcomes.REPORT, outcomes.ERASE)
     list_display = ("name", "benchmark", "scaffold", "model", "version", "owner", "merged_into")
     list_filter = (OfBenchmark,)
     list_select_related = ("benchmark", "scaffold", "model", "owner", "merged_into")
@@ -104,9 +108,9 @@ class AgentRows(Rows):
         return ", ".join(row.aliases.values_list("name", flat=True)) or "no other name"
 
 
-class SubmissionRows(Rows):
+class SubmissionRows(ReadOnlyAdmin):
     benchmark = "agent__benchmark"
-    doings = (
+    row_actions = (
         *(outcomes.ACCEPT, outcomes.REFUSE, outcomes.CONFIRM, outcomes.VERIFY, outcomes.UNVERIFY),
         outcomes.WITHDRAW,
     )
@@ -153,14 +157,14 @@ class SubmissionRows(Rows):
         return format_html_join(mark_safe("<br>"), "{} by {}: {}verified ({})", lines) or "never"
 
 
-class SubsetRows(Rows):
+class SubsetRows(ReadOnlyAdmin):
     list_display = ("benchmark", "number", "n_tasks", "lo", "hi", "strategy", "fixed_at", "provisional")
     list_filter = (OfBenchmark,)
     ordering = ("benchmark__slug", "-number")
     fields = ("benchmark", "number", "lo", "hi", "strategy", "reason", "n_complete", "n_tasks", "fixed_at")
 
 
-class BoardRows(Rows):
+class BoardRows(ReadOnlyAdmin):
     list_display = ("benchmark", "number", "published_at", "phase", "n_tasks", "n_complete", "page")
     list_filter = (OfBenchmark, "phase")
     list_select_related = ("benchmark",)

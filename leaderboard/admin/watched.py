@@ -9,16 +9,16 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.admin.doings import people, watching
-from leaderboard.admin.rows import Benchmarks, OfBenchmark, Rows
+from leaderboard.admin.actions import people, watching
+from leaderboard.admin.rows import Benchmarks, OfBenchmark, ReadOnlyAdmin
 from leaderboard.catalog.models import Membership
 from leaderboard.operations.models import Alert, Delivery, RerunRequest
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.submissions.models import AccountTrust
 
 
-class AlertRows(Rows):
-    doings = (watching.CLOSE_ALERT,)
+class AlertRows(ReadOnlyAdmin):
+    row_actions = (watching.CLOSE_ALERT,)
     list_display = ("monitor", "benchmark", "level", "opened_at", "closed_at", "request")
     list_filter = (OfBenchmark, "level", "monitor")
     list_select_related = ("benchmark", "request__benchmark")
@@ -34,8 +34,8 @@ class AlertRows(Rows):
         return accounts_behind(row.subset, row.evidence) or "none"
 
 
-class RequestRows(Rows):
-    doings = (watching.CLOSE_REQUEST,)
+class RequestRows(ReadOnlyAdmin):
+    row_actions = (watching.CLOSE_REQUEST,)
     list_display = ("id", "benchmark", "kind", "status", "opened_at", "deadline", "arrived")
     list_filter = (OfBenchmark, "kind", "status")
     list_select_related = ("benchmark",)
@@ -65,8 +65,8 @@ class RequestRows(Rows):
         return format_html_join(mark_safe("<br>"), "{}: {}, {} ({})", lines)
 
 
-class ReselectionRows(Rows):
-    doings = (watching.APPROVE, watching.REJECT)
+class ReselectionRows(ReadOnlyAdmin):
+    row_actions = (watching.APPROVE, watching.REJECT)
     change_form_outer_before_template = "backoffice/proposal.html"
     list_display = ("id", "benchmark", "status", "reason", "proposed_at", "decided_at", "variant")
     list_filter = (OfBenchmark, "status")
@@ -77,12 +77,12 @@ class ReselectionRows(Rows):
         *("decided_by", "decided_at", "decided_reason", "variant", "subset"),
     )
 
-    def beside(self, row: Any) -> dict[str, Any]:
+    def row_context(self, row: Any) -> dict[str, Any]:
         return watching.compared(row)
 
 
-class JobRows(Rows):
-    doings = (watching.AGAIN,)
+class JobRows(ReadOnlyAdmin):
+    row_actions = (watching.AGAIN,)
     list_display = ("kind", "benchmark", "status", "created_at", "ended_at", "progress", "told")
     list_filter = (OfBenchmark, "status", "kind")
     list_select_related = ("benchmark",)
@@ -98,17 +98,17 @@ class JobRows(Rows):
         return f"{row.n_done:,} of {row.n_total:,}" if row.n_total else "not counted"
 
 
-class WebhookRows(Rows):
-    doings = (watching.DISABLE,)
+class WebhookRows(ReadOnlyAdmin):
+    row_actions = (watching.DISABLE,)
     list_display = ("url", "benchmark", "events", "created_at", "disabled_at")
     list_filter = (OfBenchmark,)
     list_select_related = ("benchmark",)
     fields = (*("benchmark", "url", "events", "created_by", "created_at", "disabled_at", "disabled_reason"),)
 
 
-class DeliveryRows(Rows):
+class DeliveryRows(ReadOnlyAdmin):
     benchmark = "event__benchmark"
-    doings = (watching.SEND,)
+    row_actions = (watching.SEND,)
     list_display = ("id", "event", "webhook", "email", "status", "n_attempts", "next_at", "last")
     list_filter = (OfBenchmark, "status", "event__kind")
     list_select_related = ("event__benchmark", "webhook")
@@ -130,8 +130,8 @@ class DeliveryRows(Rows):
         return format_html_join(mark_safe("<br>"), "{}: {} after {} s {}", lines)
 
 
-class DisputeRows(Rows):
-    doings = (watching.DECIDE,)
+class DisputeRows(ReadOnlyAdmin):
+    row_actions = (watching.DECIDE,)
     list_display = ("agent", "benchmark", "created_at", "by", "decided_at", "upheld")
     list_filter = (OfBenchmark, "upheld")
     list_select_related = ("agent", "benchmark", "by")
@@ -142,15 +142,15 @@ class DisputeRows(Rows):
     )
 
 
-class ErasureRows(Rows):
+class ErasureRows(ReadOnlyAdmin):
     list_display = ("tombstone", "what", "benchmark", "at", "by", "reason")
     list_filter = (OfBenchmark,)
     fields = ("benchmark", "what", "tombstone", "reason", "at", "by")
     ordering = ("-id",)
 
 
-class MembershipRows(Rows):
-    doings = (people.SET_ROLE, people.TRUST, people.UNTRUST, people.REMOVE)
+class MembershipRows(ReadOnlyAdmin):
+    row_actions = (people.SET_ROLE, people.TRUST, people.UNTRUST, people.REMOVE)
     list_display = ("user", "benchmark", "role", "trusted")
     list_filter = (OfBenchmark, "role")
     list_select_related = ("user", "benchmark")
@@ -182,8 +182,8 @@ class MembershipRows(Rows):
         return format_html_join(mark_safe("<br>"), "{} by {}: {}trusted ({})", lines) or "never"
 
 
-class InvitationRows(Rows):
-    doings = (people.REVOKE_INVITATION,)
+class InvitationRows(ReadOnlyAdmin):
+    row_actions = (people.REVOKE_INVITATION,)
     list_display = (
         *("email", "benchmark", "role", "trusted", "created_at", "expires_at", "accepted_at", "revoked_at"),
     )
@@ -195,11 +195,11 @@ class InvitationRows(Rows):
     )
 
 
-class TokenRows(Rows):
+class TokenRows(ReadOnlyAdmin):
     """An operator sees the tokens that are for nothing but benchmarks of theirs."""
 
     benchmark = "benchmarks"
-    doings = (people.REVOKE_TOKEN,)
+    row_actions = (people.REVOKE_TOKEN,)
     list_display = ("name", "user", "public_id", "scopes", "benchmarks", "expires_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("name", "user__email", "public_id")
@@ -214,9 +214,9 @@ class TokenRows(Rows):
         return rows.filter(benchmarks__contained_by=slugs).exclude(benchmarks=[])
 
 
-class UserRows(Rows):
+class UserRows(ReadOnlyAdmin):
     benchmark = ""
-    doings = (people.ERASE_ACCOUNT,)
+    row_actions = (people.ERASE_ACCOUNT,)
     list_display = ("email", "name", "is_active", "is_staff", "joined_at", "last_login")
     list_filter = ("is_staff", "is_active")
     search_fields = ("email", "name")
@@ -226,5 +226,5 @@ class UserRows(Rows):
 
     @display(description="Roles")
     def roles(self, row: User) -> str:
-        held = row.memberships.select_related("benchmark").order_by("benchmark__slug")
-        return ", ".join(f"{one.role} of {one.benchmark}" for one in held) or "none"
+        memberships = row.memberships.select_related("benchmark").order_by("benchmark__slug")
+        return ", ".join(f"{one.role} of {one.benchmark}" for one in memberships) or "none"

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import LINKS
 from leaderboard.submissions.parsing.flat import Fault, excerpt, name_rule
 
-MOST_TEXT = 5_000  # characters
+MAX_TEXT = 5_000  # characters
 FAULTY = "The body has faults; nothing was stored."
 
 
@@ -30,7 +31,7 @@ class Words(serializers.CharField):
     format = "words"
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": MOST_TEXT, "validators": [no_controls], **options})
+        super().__init__(**{"max_length": MAX_TEXT, "validators": [no_controls], **options})
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -57,7 +58,7 @@ class Truth(serializers.BooleanField):
         return data
 
 
-class Said(serializers.Serializer):
+class BodySerializer(serializers.Serializer):
     """A body; a field that is none is a fault."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -79,22 +80,19 @@ class Said(serializers.Serializer):
 
 
 def _faults(errors: Mapping[str, Any], before: str = "") -> Iterator[Fault]:
-    for name, told in errors.items():
+    for name, value in errors.items():
         field = f"{before}{name}"
-        if isinstance(told, Mapping):
-            yield from _faults(told, f"{field}.")
+        if isinstance(value, Mapping):
+            yield from _faults(value, f"{field}.")
         else:
-            for rule in told:
+            for rule in value:
                 where = before.rstrip(".") if name == "non_field_errors" else field
-                yield Fault(None, where, None, _encodable(str(rule)))
+                # A rule may show the value, lone surrogates too.
+                yield Fault(None, where, None, str(rule).encode("utf-8", "backslashreplace").decode())
 
 
-def _encodable(rule: str) -> str:
-    """A rule may show what was said, lone surrogates too."""
-    return rule.encode("utf-8", "backslashreplace").decode()
-
-
-class AgentSaid(Said):
+@extend_schema_serializer(component_name="AgentSaid")
+class AgentBody(BodySerializer):
     name = Name(help_text="Its own on this benchmark.")
     scaffold = Name()
     model = Name()
@@ -102,12 +100,13 @@ class AgentSaid(Said):
     organisation = Name(required=False, allow_blank=True, default="")
 
 
-class Links(Said):
+class Links(BodySerializer):
     def get_fields(self) -> dict[str, serializers.Field]:
         return {name: serializers.URLField(required=False) for name in LINKS}
 
 
-class OutcomeSaid(serializers.Serializer):
+@extend_schema_serializer(component_name="OutcomeSaid")
+class OutcomeBody(serializers.Serializer):
     """One trial on one task; fields that are not known here are kept beside it."""
 
     task = serializers.CharField()
@@ -116,45 +115,52 @@ class OutcomeSaid(serializers.Serializer):
     valid = Truth(required=False)
 
 
-class Delivery(Said):
+@extend_schema_serializer(component_name="Delivery")
+class DeliveryBody(BodySerializer):
     """Told for the schema alone: `submissions.parsing.body` reads it."""
 
-    agent = AgentSaid()
+    agent = AgentBody()
     submitted_at = serializers.DateTimeField(required=False)
     run = Name(required=False)
     assignment = serializers.UUIDField(required=False)
     replaces = serializers.UUIDField(required=False)
     embargo_until = serializers.DateTimeField(required=False)
     links = Links(required=False)
-    outcomes = OutcomeSaid(many=True, allow_empty=False)
+    outcomes = OutcomeBody(many=True, allow_empty=False)
 
 
-class AssignmentSaid(Said):
-    agent = AgentSaid()
+@extend_schema_serializer(component_name="AssignmentSaid")
+class AssignmentBody(BodySerializer):
+    agent = AgentBody()
 
 
-class ReasonSaid(Said):
+@extend_schema_serializer(component_name="ReasonSaid")
+class ReasonBody(BodySerializer):
     reason = Reason()
 
 
-class ApprovalSaid(Said):
+@extend_schema_serializer(component_name="ApprovalSaid")
+class ApprovalBody(BodySerializer):
     variant = serializers.ChoiceField(["plain", "hysteresis"], help_text="Which of the proposed subsets.")
     reason = Reason()
 
 
-class FreezeSaid(Said):
+@extend_schema_serializer(component_name="FreezeSaid")
+class FreezeBody(BodySerializer):
     frozen = Truth()
     reason = Reason()
 
 
-class PolicySaid(Said):
+@extend_schema_serializer(component_name="PolicySaid")
+class PolicyBody(BodySerializer):
     values = serializers.DictField(
         help_text="Fields of the policy to set; the others stay.", allow_empty=False
     )
     reason = Reason()
 
 
-class ReportSaid(Said):
+@extend_schema_serializer(component_name="ReportSaid")
+class ReportBody(BodySerializer):
     text = Words(help_text="What is wrong with the entry.")
     board = serializers.IntegerField(
         min_value=1, max_value=2**31 - 1, required=False, allow_null=True, help_text="Number of the board."

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from math import ceil
 from typing import NamedTuple, cast
 
 from django.urls import reverse
@@ -16,11 +17,11 @@ from rest_framework.response import Response
 from leaderboard.accounts.models import ApiToken
 from leaderboard.api.errors import problem_response
 from leaderboard.api.parsers import Multipart, require_length
-from leaderboard.api.throttles import rate_limit_headers
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Busy, Exhausted, Refusal
-from leaderboard.operations import quotas, tries
+from leaderboard.operations import failed_attempts, quotas
 from leaderboard.operations.intake import Receipt, submit, submit_file
+from leaderboard.operations.quotas import DAY, Quotas
 from leaderboard.submissions.parsing.files import Form, UploadedPart
 
 MAX_KEY_LENGTH = 255
@@ -34,11 +35,7 @@ _reading = threading.Lock()
 _waiting = threading.Semaphore()  # one delivery of a process: the other threads are for all else
 
 
-class ReadingBusy(Busy):
-    """Another large file is being read; send this one again soon."""
-
-
-class _Asked(NamedTuple):
+class _DeliveryQuery(NamedTuple):
     """What the address asks for."""
 
     dry_run: bool
@@ -50,43 +47,45 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
     token, as_of = cast("ApiToken", request.auth), timezone.now()
     left = None
     try:
-        tries.check(token=token, as_of=as_of)
-        asked = _asked(request)
-        receipt = _received(request, benchmark, token, asked, as_of)
-        response, left = _told(request, benchmark, receipt, asked), receipt.left
-        counts = asked.dry_run
+        failed_attempts.check(token=token, as_of=as_of)
+        query = _read_delivery_query(request)
+        receipt = _submit(request, benchmark, token, query, as_of)
+        response, left = _to_response(request, benchmark, receipt, query), receipt.left
+        counts = query.dry_run
     except (Refusal, APIException) as refusal:
         response = cast("Response", problem_response(refusal, {"request": request}))
         counts = not isinstance(refusal, Exhausted)
     if counts:
-        tries.count(token=token, as_of=as_of)
+        failed_attempts.count(token=token, as_of=as_of)
     left = left or quotas.left(benchmark=benchmark, token=token, agent=None, as_of=as_of)
     for name, value in rate_limit_headers(left, as_of=as_of).items():
         response[name] = value
     return response
 
 
-def _asked(request: Request) -> _Asked:
-    asked = request.query_params
-    if strange := sorted(set(asked) - set(PARAMETERS)):
+def _read_delivery_query(request: Request) -> _DeliveryQuery:
+    params = request.query_params
+    if strange := sorted(set(params) - set(PARAMETERS)):
         named = ", ".join(strange[:5])
         raise ParseError(f"A delivery takes {' and '.join(PARAMETERS)} in its address, not {named[:200]}.")
-    if twice := [name for name in PARAMETERS if len(asked.getlist(name)) > 1]:
+    if twice := [name for name in PARAMETERS if len(params.getlist(name)) > 1]:
         raise ParseError(f"{twice[0]} comes once in the address of a delivery.")
-    dry_run = asked.get("dry_run", "false")
+    dry_run = params.get("dry_run", "false")
     if dry_run not in TRUTH:
         raise ParseError(f"dry_run is true or false, not {dry_run[:80]!r}.")
-    return _Asked(TRUTH[dry_run], Form(asked.get("format"), asked.get("metric"), asked.get("filter")))
+    return _DeliveryQuery(
+        TRUTH[dry_run], Form(params.get("format"), params.get("metric"), params.get("filter"))
+    )
 
 
-def _received(
-    request: Request, benchmark: Benchmark, token: ApiToken, asked: _Asked, as_of: datetime
+def _submit(
+    request: Request, benchmark: Benchmark, token: ApiToken, query: _DeliveryQuery, as_of: datetime
 ) -> Receipt:
     require_length(request)
     key = _idempotency_key(request)
     body = request.data
     if not isinstance(body, Multipart):
-        if asked.form != Form():
+        if query.form != Form():
             raise ParseError("format, metric and filter are about a file; a JSON body has its own form.")
         return submit(
             benchmark=benchmark,
@@ -94,7 +93,7 @@ def _received(
             body=body,
             idempotency_key=key,
             as_of=as_of,
-            dry_run=asked.dry_run,
+            dry_run=query.dry_run,
         )
     with body.upload.file, _in_turn(body.upload):
         return submit_file(
@@ -104,8 +103,8 @@ def _received(
             fields=body.fields,
             idempotency_key=key,
             as_of=as_of,
-            dry_run=asked.dry_run,
-            form=asked.form,
+            dry_run=query.dry_run,
+            form=query.form,
         )
 
 
@@ -117,15 +116,19 @@ def _in_turn(upload: UploadedPart) -> Iterator[None]:
     if upload.n_bytes <= LARGE and not is_compressed:
         yield
         return
-    if not (_reading.acquire(blocking=False) or _waited()):
-        raise ReadingBusy(retry_after=COME_AGAIN)
+    if not (_reading.acquire(blocking=False) or _wait_for_turn()):
+        raise Busy(
+            "Another large file is being read; send this one again soon.",
+            code="reading_busy",
+            retry_after=COME_AGAIN,
+        )
     try:
         yield
     finally:
         _reading.release()
 
 
-def _waited() -> bool:
+def _wait_for_turn() -> bool:
     """Wait for the turn unless another does, and tell whether it came."""
     if not _waiting.acquire(blocking=False):
         return False
@@ -135,12 +138,12 @@ def _waited() -> bool:
         _waiting.release()
 
 
-def _told(request: Request, benchmark: Benchmark, receipt: Receipt, asked: _Asked) -> Response:
+def _to_response(request: Request, benchmark: Benchmark, receipt: Receipt, query: _DeliveryQuery) -> Response:
     links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
     if uuid := receipt.content["id"]:
         links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
     headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
-    code = status.HTTP_200_OK if asked.dry_run else status.HTTP_201_CREATED
+    code = status.HTTP_200_OK if query.dry_run else status.HTTP_201_CREATED
     return Response(receipt.content | {"links": links}, status=code, headers=headers)
 
 
@@ -151,3 +154,18 @@ def _idempotency_key(request: Request) -> str | None:
             "An Idempotency-Key has 1 to 255 printable ASCII characters.", code="malformed_idempotency_key"
         )
     return key
+
+
+def rate_limit_headers(quotas: Quotas | None, *, as_of: datetime) -> dict[str, str]:
+    """What is left of quotas, as draft-ietf-httpapi-ratelimit-headers has it.
+
+    `q` submissions in `w` seconds, `r` of them left until `t` seconds from now; nothing for operators.
+    """
+    if quotas is None:
+        return {}
+    seconds, window = ceil((quotas.resets_at - as_of).total_seconds()), int(DAY.total_seconds())
+    named = quotas.by_name().items()
+    return {
+        "RateLimit-Policy": ", ".join(f'"{name}";q={one.limit};w={window}' for name, one in named),
+        "RateLimit": ", ".join(f'"{name}";r={one.left};t={seconds}' for name, one in named),
+    }

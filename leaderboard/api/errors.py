@@ -51,7 +51,7 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     if isinstance(error, exceptions.UnsupportedMediaType):
         taken = " and ".join(parser.media_type for parser in context["request"].parsers)
         error = exceptions.UnsupportedMediaType("", detail=f"{error.detail} Taken are {taken}.")
-    described = _described(error)
+    described = _describe(error)
     if described is None:
         return None
     content, headers = described
@@ -62,11 +62,11 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     return Response(content, status=content["status"], headers=headers, content_type=MEDIA_TYPE)
 
 
-def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None:
+def _describe(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None:
     if isinstance(error, Exhausted):
-        return _refused(error), {"Retry-After": str(error.retry_after)}
+        return _refusal_content(error), {"Retry-After": str(error.retry_after)}
     if isinstance(error, Refusal):
-        return _refused(error), {}
+        return _refusal_content(error), {}
     if isinstance(error, OperationalError | InterfaceError):
         return DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
     if isinstance(error, RecursionError):
@@ -84,7 +84,7 @@ def _described(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None
     return None
 
 
-def _refused(error: Refusal) -> dict[str, Any]:
+def _refusal_content(error: Refusal) -> dict[str, Any]:
     status = next((status for kind, status in STATUS if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
     more = dict(error.details)
     if isinstance(error, Faulty):

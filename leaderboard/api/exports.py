@@ -19,14 +19,21 @@ from rest_framework.response import Response
 
 from leaderboard.api.errors import MEDIA_TYPE, RETRY_AFTER, problem
 from leaderboard.api.parameters import Parameters, one_of
-from leaderboard.api.views.asked import Asked
+from leaderboard.api.views.base import BaseEndpoint
 from leaderboard.boards import export as boards
 from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export import AT_ONCE, FORMATS, Outcomes, Snapshot, enter, with_end_mark
-from leaderboard.submissions.export.snapshot import About
+from leaderboard.submissions.export import (
+    AT_ONCE,
+    FORMATS,
+    ExportTransaction,
+    OutcomeRows,
+    enter,
+    with_end_mark,
+)
+from leaderboard.submissions.export.snapshot import ExportInfo
 
 logger = logging.getLogger(__name__)
 MAX_CITATION = 1_000  # characters in a header
@@ -40,7 +47,7 @@ END_MARK: Parameters = {
 RESET = struct.pack("ii", 1, 0)  # linger on, for no time: closing sends RST
 
 
-class Stream:
+class ExportStream:
     """The bytes of one export. Closed, it gives back its place and its snapshot; broken, it resets.
 
     A reader of chunks sees a broken stream; one that reads to the end of the connection would not, and take a
@@ -53,7 +60,7 @@ class Stream:
             wire.settimeout(TAKEN_WITHIN)
         self._has_ended = False
 
-    def __iter__(self) -> "Stream":
+    def __iter__(self) -> "ExportStream":
         return self
 
     def __next__(self) -> bytes:
@@ -79,7 +86,7 @@ class Stream:
         self._release()
 
 
-class Download(Asked):
+class DownloadView(BaseEndpoint):
     """What anybody may take who may see the benchmark; `kind` is the format, told by the address."""
 
     kind = "json"
@@ -101,10 +108,10 @@ class Download(Asked):
 
     @property
     def has_mark(self) -> bool:
-        return self.asked.get("end_mark") is not None
+        return self.query.get("end_mark") is not None
 
 
-class OutcomesDownload(Download):
+class OutcomesDownload(DownloadView):
     """All outcomes that count, a row for each trial."""
 
     def get(self, request: Request, slug: str) -> HttpResponseBase:
@@ -121,27 +128,27 @@ class OutcomesDownload(Download):
         return response
 
     def _response(self, request: Request, benchmark: Benchmark, opened: ExitStack) -> HttpResponseBase:
-        snapshot = opened.enter_context(Snapshot(benchmark))
+        snapshot = opened.enter_context(ExportTransaction(benchmark))
         policy, about = policy_in_force(benchmark), snapshot.about
         kind = f"{self.kind}-marked" if self.has_mark else self.kind
         etag = f'W/"{about.data_version}.{about.shown_version}.{policy.number}.{kind}"'
         # Here, where what is open can be closed; the middleware would leave it open.
         if unchanged := get_conditional_response(request._request, etag=etag):
             return unchanged
-        outcomes, made = Outcomes(snapshot, costs=policy.show_costs), FORMATS[self.kind]
+        outcomes, made = OutcomeRows(snapshot, costs=policy.show_costs), FORMATS[self.kind]
         headers = self.headers_of(request, f"{about.slug}-outcomes") | {"ETag": etag}
-        headers |= _told_of(about, outcomes.n_rows) | {"Content-Type": made.media_type}
+        headers |= _headers_of(about, outcomes.n_rows) | {"Content-Type": made.media_type}
         if self.kind == "parquet":
             headers["Content-Encoding"] = "identity"  # it is compressed already
         if request.method == "HEAD":
             return HttpResponse(headers=headers)
         wire = request._request.META.get("gunicorn.socket")
         content = self.marked(made.written(outcomes), outcomes.n_rows)
-        stream = Stream(content, opened.close, wire)
+        stream = ExportStream(content, opened.close, wire)
         return StreamingHttpResponse(stream, headers=headers)
 
 
-def _told_of(about: About, n_rows: int) -> dict[str, str]:
+def _headers_of(about: ExportInfo, n_rows: int) -> dict[str, str]:
     """What says whether a download is whole, and of what; texts are percent-encoded."""
     texts = {"Licence": about.licence, "Citation": about.citation[:MAX_CITATION]}
     dictionary = reverse("api:data_dictionary", args=[about.slug])
@@ -155,13 +162,13 @@ def _told_of(about: About, n_rows: int) -> dict[str, str]:
 
 def _busy() -> Response:
     detail = f"{AT_ONCE} exports are running, as many as this process runs at a time; try again soon."
-    told = problem(HTTPStatus.SERVICE_UNAVAILABLE, "exports_busy", detail)
+    content = problem(HTTPStatus.SERVICE_UNAVAILABLE, "exports_busy", detail)
     return Response(
-        told, status=told["status"], headers={"Retry-After": RETRY_AFTER}, content_type=MEDIA_TYPE
+        content, status=content["status"], headers={"Retry-After": RETRY_AFTER}, content_type=MEDIA_TYPE
     )
 
 
-class BoardDownload(Download):
+class BoardDownload(DownloadView):
     """The latest board, an agent a row."""
 
     def get(self, request: Request, slug: str, number: int | None = None) -> HttpResponseBase:
@@ -181,23 +188,23 @@ class BoardNumberedDownload(BoardDownload):
     """The board of this number, an agent a row."""
 
 
-class SubsetsDownload(Download):
+class SubsetsDownload(DownloadView):
     """What was decided about the benchmark; it makes the same board of its outcomes elsewhere."""
 
     def get(self, request: Request, slug: str) -> HttpResponseBase:
         return Response(versions_file(self.benchmark), headers=self.headers_of(request, f"{slug}-subsets"))
 
 
-class DataDictionary(Download):
+class DataDictionary(DownloadView):
     """What the columns of the downloads hold, with the licence and the citation of the data."""
 
     def get(self, request: Request, slug: str) -> HttpResponseBase:
-        with Snapshot(self.benchmark) as snapshot:
-            outcomes = Outcomes(snapshot, costs=policy_in_force(self.benchmark).show_costs)
+        with ExportTransaction(self.benchmark) as snapshot:
+            outcomes = OutcomeRows(snapshot, costs=policy_in_force(self.benchmark).show_costs)
         addresses = {kind: reverse(f"api:outcomes_{kind}", args=[slug]) for kind in FORMATS}
-        told = outcomes.snapshot.about.as_plain() | {
+        content = outcomes.snapshot.about.as_plain() | {
             "n": outcomes.n_rows,
             "outcomes": {"columns": [column.as_plain() for column in outcomes.columns]} | addresses,
             "board": {"columns": [column.as_plain() for column in boards.columns()]},
         }
-        return Response(told, headers={"Cache-Control": self.headers_of(request, slug)["Cache-Control"]})
+        return Response(content, headers={"Cache-Control": self.headers_of(request, slug)["Cache-Control"]})

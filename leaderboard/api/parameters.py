@@ -7,21 +7,21 @@ from typing import Any
 from django.http import QueryDict
 from rest_framework.exceptions import ParseError
 
-MOST_ROWS, DEFAULT_ROWS = 1_000, 100
+MAX_ROWS, DEFAULT_ROWS = 1_000, 100
 LARGEST = 2**31 - 1
 LONGEST = 255  # characters
 N_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Parameter:
+class QueryParameter:
     """`read` turns text into the value, or raises ValueError where it breaks the rule `words`.
 
     `form` is its JSON schema; one that is `many` comes several times, from `many[0]` to `many[1]`, each with
     another value, and is a list.
     """
 
-    told: str
+    description: str
     words: str
     read: Callable[[str], Any]
     form: Mapping[str, Any]
@@ -30,10 +30,10 @@ class Parameter:
     required: bool = field(default=False, kw_only=True)
 
 
-Parameters = dict[str, Parameter]
+Parameters = dict[str, QueryParameter]
 
 
-def text(told: str, *, many: tuple[int, int] | None = None) -> Parameter:
+def text(description: str, *, many: tuple[int, int] | None = None) -> QueryParameter:
     def read(value: str) -> str:
         if not 0 < len(value) <= LONGEST or "\0" in value:
             raise ValueError(value)
@@ -41,10 +41,12 @@ def text(told: str, *, many: tuple[int, int] | None = None) -> Parameter:
 
     form = {"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": "^[^\\u0000]*$"}
     words = f"a text of 1 to {LONGEST} characters"
-    return Parameter(told, words, read, form, many=many, required=many is not None)
+    return QueryParameter(description, words, read, form, many=many, required=many is not None)
 
 
-def whole(told: str, *, least: int = 1, most: int = LARGEST, default: int | None = None) -> Parameter:
+def whole(
+    description: str, *, least: int = 1, most: int = LARGEST, default: int | None = None
+) -> QueryParameter:
     def read(value: str) -> int:
         number = int(value) if value.isascii() and value.isdecimal() and len(value) < 20 else -1
         if not least <= number <= most:
@@ -54,27 +56,29 @@ def whole(told: str, *, least: int = 1, most: int = LARGEST, default: int | None
     form = {"type": "integer", "minimum": least, "maximum": most} | (
         {} if default is None else {"default": default}
     )
-    return Parameter(told, f"a whole number from {least} to {most}", read, form, default)
+    return QueryParameter(description, f"a whole number from {least} to {most}", read, form, default)
 
 
-def one_of(told: str, values: Collection[str]) -> Parameter:
+def one_of(description: str, values: Collection[str]) -> QueryParameter:
     def read(value: str) -> str:
         if value not in values:
             raise ValueError(value)
         return value
 
-    return Parameter(told, f"one of {', '.join(values)}", read, {"type": "string", "enum": list(values)})
+    return QueryParameter(
+        description, f"one of {', '.join(values)}", read, {"type": "string", "enum": list(values)}
+    )
 
 
-def flag(told: str) -> Parameter:
+def flag(description: str) -> QueryParameter:
     def read(value: str) -> bool:
         return {"true": True, "false": False}[value]
 
-    return Parameter(told, "true or false", read, {"type": "boolean"})
+    return QueryParameter(description, "true or false", read, {"type": "boolean"})
 
 
 PAGE: Parameters = {
-    "limit": whole("How many rows a page has at most.", most=MOST_ROWS, default=DEFAULT_ROWS),
+    "limit": whole("How many rows a page has at most.", most=MAX_ROWS, default=DEFAULT_ROWS),
     "offset": whole("How many rows come before the page.", least=0, default=0),
 }
 
@@ -83,22 +87,22 @@ def read_query(query: QueryDict, known: Parameters) -> dict[str, Any]:
     """Read all that is known, and refuse by name what is not."""
     if unknown := sorted(set(query) - set(known)):
         named = ", ".join(unknown[:N_NAMED])[:200]
-        told = f"known are {', '.join(known)}" if known else "there is none here"
-        raise ParseError(f"There is no parameter {named}; {told}.", code="unknown_parameter")
+        rule = f"known are {', '.join(known)}" if known else "there is none here"
+        raise ParseError(f"There is no parameter {named}; {rule}.", code="unknown_parameter")
     return {name: _read(name, query.getlist(name), one) for name, one in known.items()}
 
 
-def _read(name: str, given: list[str], known: Parameter) -> Any:
-    if not given and not known.required:
+def _read(name: str, texts: list[str], known: QueryParameter) -> Any:
+    if not texts and not known.required:
         return known.default
-    if not given or (len(given) > 1 and not known.many):
-        times = "is needed" if not given else "comes once"
+    if not texts or (len(texts) > 1 and not known.many):
+        times = "is needed" if not texts else "comes once"
         raise ParseError(f"The parameter {name} {times}.", code="malformed_parameter")
     try:
-        values = [known.read(value) for value in given]
+        values = [known.read(value) for value in texts]
     except (ValueError, KeyError):
         raise ParseError(f"The parameter {name} is {known.words}.", code="malformed_parameter") from None
     if known.many and not (len(set(values)) == len(values) and known.many[0] <= len(values) <= known.many[1]):
-        told = f"{known.many[0]} to {known.many[1]} times, each with another value"
-        raise ParseError(f"The parameter {name} comes {told}.", code="malformed_parameter")
+        rule = f"{known.many[0]} to {known.many[1]} times, each with another value"
+        raise ParseError(f"The parameter {name} comes {rule}.", code="malformed_parameter")
     return values if known.many else values[0]

@@ -86,7 +86,7 @@ class BoundedMultipart(BaseParser):
 
 def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[QueryDict, MultiValueDict]:
     tail = _Tail(stream, media_type)
-    meta = on_disk.asked.META | {"CONTENT_TYPE": media_type}
+    meta = on_disk.http_request.META | {"CONTENT_TYPE": media_type}
     try:
         parts = MultiPartParser(meta, cast(Any, tail), [on_disk], "utf-8").parse()
     except RequestDataTooBig as error:
@@ -96,7 +96,7 @@ def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[Quer
     if not tail.ends_with_boundary():
         raise ParseError("The multipart body was cut off: its closing boundary is missing.")
     # A part without a name that can be read is left out without a word.
-    if dropped := tail.n_boundaries - 1 - sum(len(values) for found in parts for _, values in found.lists()):
+    if dropped := tail.n_boundaries - 1 - sum(len(values) for group in parts for _, values in group.lists()):
         raise ParseError(
             f"Parts of the multipart body that cannot be read: {dropped}. Each has a header "
             "Content-Disposition of UTF-8 text with a name, and a file has a file name."
@@ -107,22 +107,22 @@ def _parts(stream: IO[bytes], media_type: str, on_disk: "_OnDisk") -> tuple[Quer
 class _Tail:
     """Keeps the last bytes that pass, and counts the boundaries between the parts."""
 
-    N_KEPT = 1024
+    N_TAIL = 1024
 
     def __init__(self, stream: IO[bytes], media_type: str) -> None:
         boundary = media_type.partition("boundary=")[2].split(";")[0].strip().strip('"')
         self._boundary = f"--{boundary}".encode("latin-1", "replace")
-        self._stream, self._kept, self.n_boundaries = stream, b"", 0
+        self._stream, self._tail, self.n_boundaries = stream, b"", 0
 
     def read(self, n: int = -1) -> bytes:
         data = self._stream.read(n)
-        before = self._kept[1 - len(self._boundary) :]  # holds none as a whole
+        before = self._tail[1 - len(self._boundary) :]  # holds none as a whole
         self.n_boundaries += (before + data).count(self._boundary)
-        self._kept = (self._kept + data[-self.N_KEPT :])[-self.N_KEPT :]
+        self._tail = (self._tail + data[-self.N_TAIL :])[-self.N_TAIL :]
         return data
 
     def ends_with_boundary(self) -> bool:
-        return self._boundary + b"--" in self._kept
+        return self._boundary + b"--" in self._tail
 
 
 class _OnDisk(FileUploadHandler):
@@ -130,9 +130,9 @@ class _OnDisk(FileUploadHandler):
 
     chunk_size = 2**20
 
-    def __init__(self, asked: Request) -> None:
+    def __init__(self, http_request: Request) -> None:
         super().__init__()
-        self.asked = asked
+        self.http_request = http_request
         self._files: list[IO[bytes]] = []
         self._n_bytes = 0
 

@@ -24,7 +24,7 @@ class Anyone(BasePermission):
     """What is public needs no token; what is not, the view answers with 404."""
 
 
-class Known(BasePermission):
+class AnyToken(BasePermission):
     """Whoever has a token; what of it they may see, the view asks."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:

@@ -14,10 +14,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.serializers import ListSerializer
 
-from leaderboard.api.bodies import Said, Words
+from leaderboard.api.bodies import BodySerializer, Words
 from leaderboard.api.errors import MEDIA_TYPE
-from leaderboard.api.examples import BODIES
-from leaderboard.api.parameters import Parameter
+from leaderboard.api.parameters import QueryParameter
 from leaderboard.api.permissions import Anyone
 from leaderboard.catalog.rules import RULES
 
@@ -26,6 +25,26 @@ MEDIA_TYPES = {
     "ndjson": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
     "json": "application/json",
+}
+# What bodies look like, by operation; the tests send each.
+AGENT = {"name": "Tree (M 2)", "scaffold": "Tree", "model": "M 2", "version": "2026-06"}
+BODIES: dict[str, dict[str, Any]] = {
+    "post_assignments": {"agent": AGENT},
+    "post_submissions": {
+        "agent": AGENT,
+        "links": {"commit": "https://example.org/tree/commit/4f1a"},
+        "outcomes": [{"task": "t01", "trial": 1, "outcome": 1, "cost_usd": 0.12}],
+    },
+    "post_withdraw": {"reason": "run with the wrong prompt"},
+    "post_reports": {
+        "text": "its logs show that it read the answers",
+        "board": 1,
+        "contact": "eve@example.org",
+    },
+    "post_approve": {"variant": "plain", "reason": "two tasks have left the band"},
+    "post_reject": {"reason": "two tasks are too few to compare anew"},
+    "post_policy": {"values": {"n_trials": 2, "members_only": False}, "reason": "one trial is too noisy"},
+    "post_freeze": {"frozen": True, "reason": "the checker is being repaired"},
 }
 CONDITIONAL = ("get_board", "get_outcomes_download")  # answer an ETag that is theirs
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
@@ -76,8 +95,8 @@ def operation_id(method: str, view: type, path: str) -> str:
     return f"{method.lower()}_{name.removesuffix('_view')}" + (f"_{kind[1]}" if kind else "")
 
 
-class Described(AutoSchema):
-    """One address, by what its view declares (`views.asked.Asked`); of another view what can be guessed."""
+class EndpointSchema(AutoSchema):
+    """One address, by what its view declares (`BaseEndpoint`); of another view what can be guessed."""
 
     def get_operation_id(self) -> str:
         return operation_id(self.method, type(self.view), self.path)
@@ -89,18 +108,18 @@ class Described(AutoSchema):
         return self.get_description().split("\n")[0].rstrip(".")
 
     def get_description(self) -> str:  # type: ignore[override]
-        told: str = super().get_description()
-        marked = re.search(rf"{self.method}: ([^.]*\.)", told)
-        return marked[1][:1].upper() + marked[1][1:] if marked else told
+        description: str = super().get_description()
+        marked = re.search(rf"{self.method}: ([^.]*\.)", description)
+        return marked[1][:1].upper() + marked[1][1:] if marked else description
 
     def get_override_parameters(self) -> list[Any]:
         declared = "parameters" if self.method == "GET" else "posted"
         return [
             OpenApiParameter(
                 name=name,
-                type=_listed(one) if one.many else dict(one.form),
+                type=_list_schema(one) if one.many else dict(one.form),
                 required=one.required,
-                description=one.told,
+                description=one.description,
                 explode=True if one.many else None,
                 style="form" if one.many else None,
             )
@@ -114,36 +133,34 @@ class Described(AutoSchema):
         if media_type := MEDIA_TYPES.get(getattr(self.view, "kind", "")):
             form = OpenApiTypes.OBJECT if media_type == "application/json" else OpenApiTypes.BINARY
             return {(200, media_type): OpenApiResponse(form, description="The file.")}
-        told = getattr(self.view, "answers", {}).get(self.method, {})
-        return {status: OpenApiResponse(form, description="Done.") for status, form in told.items()}
+        answers = getattr(self.view, "answers", {}).get(self.method, {})
+        return {status: OpenApiResponse(form, description="Done.") for status, form in answers.items()}
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         """A token, or none where anyone may call."""
-        needed = self.method in getattr(self.view, "permissions", {"POST": None})
-        return [{"token": []}] if needed and not self._is_open() else [{"token": []}, {}]
-
-    def _is_open(self) -> bool:
-        return getattr(self.view, "permissions", {}).get(self.method) is Anyone
+        permissions = getattr(self.view, "permissions", {"POST": None})
+        needed = self.method in permissions and permissions[self.method] is not Anyone
+        return [{"token": []}] if needed else [{"token": []}, {}]
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         return False
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         """Name the form of texts that a pattern is too coarse for, and say that a list is not empty."""
-        found = super()._map_serializer_field(field, direction, bypass_extensions)
+        mapped = super()._map_serializer_field(field, direction, bypass_extensions)
         if isinstance(field, Words):
-            found |= {"format": field.format} | ({} if field.allow_blank else {"minLength": 1})
-            found.setdefault("description", FORMS[field.format])
+            mapped |= {"format": field.format} | ({} if field.allow_blank else {"minLength": 1})
+            mapped.setdefault("description", FORMS[field.format])
         if isinstance(field, ListSerializer) and not field.allow_empty:
-            found["minItems"] = 1
-        return found
+            mapped["minItems"] = 1
+        return mapped
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
-        found = super()._map_basic_serializer(serializer, direction)
-        return found | {"additionalProperties": False} if isinstance(serializer, Said) else found
+        mapped = super()._map_basic_serializer(serializer, direction)
+        return mapped | {"additionalProperties": False} if isinstance(serializer, BodySerializer) else mapped
 
 
-def _listed(one: Parameter) -> dict[str, Any]:
+def _list_schema(one: QueryParameter) -> dict[str, Any]:
     least, most = one.many or (1, 1)
     items = {"items": dict(one.form), "minItems": least, "maxItems": most, "uniqueItems": True}
     return {"type": "array", **items}
@@ -164,15 +181,15 @@ def every_code(result: dict[str, Any], generator: Any, request: Any, public: boo
     for operations in result["paths"].values():
         for method, operation in operations.items():
             _describe(method, operation, schemas)
-    result["tags"] = [{"name": name, "description": told} for name, told in SUBJECTS.items()]
+    result["tags"] = [{"name": name, "description": description} for name, description in SUBJECTS.items()]
     return result
 
 
 def _describe(method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:
     codes = ALWAYS | (OF_BODIES if method == "post" else FOR_SOME)
-    for status, told in sorted(codes.items()):
+    for status, description in sorted(codes.items()):
         content = {"text/html": {}} if status in OF_GUNICORN else {MEDIA_TYPE: {"schema": PROBLEM}}
-        operation["responses"].setdefault(str(status), {"description": told, "content": content})
+        operation["responses"].setdefault(str(status), {"description": description, "content": content})
     if operation["operationId"].startswith(CONDITIONAL):
         operation["responses"]["304"] = {"description": "As it was when its ETag was given."}
     example = BODIES.get(operation["operationId"])
@@ -180,17 +197,19 @@ def _describe(method: str, operation: dict[str, Any], schemas: dict[str, Any]) -
     if example and body is not None:
         body["example"] = example
     if operation["operationId"] == "post_submissions" and body is not None:
-        operation["requestBody"]["content"]["multipart/form-data"] = _file_beside(schemas["DeliveryRequest"])
+        operation["requestBody"]["content"]["multipart/form-data"] = _multipart_form(
+            schemas["DeliveryRequest"]
+        )
 
 
-def _file_beside(delivery: dict[str, Any]) -> dict[str, Any]:
+def _multipart_form(delivery: dict[str, Any]) -> dict[str, Any]:
     """The other form of a delivery: what the file does not say, and the file."""
-    told = "As the JSON body, without `outcomes`; what the file says may be left out."
+    description = "As the JSON body, without `outcomes`; what the file says may be left out."
     fields = {name: field for name, field in delivery["properties"].items() if name != "outcomes"}
     parts = {
         "submission": {
             "type": "object",
-            "description": told,
+            "description": description,
             "properties": fields,
             "additionalProperties": False,
         },

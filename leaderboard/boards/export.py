@@ -56,16 +56,16 @@ FIELDS = re.compile(r"^(\w+(?:, \w+)*) : .*$\n?((?:^    .*$\n?)*)", re.MULTILINE
 WORDS_OF_NONE = "As the board tells it."
 
 
-class Column(NamedTuple):
+class BoardExportColumn(NamedTuple):
     name: str
     kind: type
-    told: str
+    description: str
 
     def as_plain(self) -> dict[str, Any]:
-        return {"name": self.name, "type": NAMES[self.kind], "description": self.told}
+        return {"name": self.name, "type": NAMES[self.kind], "description": self.description}
 
 
-class Format(NamedTuple):
+class BoardFormat(NamedTuple):
     media_type: str
     written: Callable[[Iterable[Row]], bytes]
 
@@ -100,7 +100,7 @@ def as_parquet(rows: Iterable[Row]) -> bytes:
 
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     fields = [
-        pa.field(column.name, kinds[column.kind], metadata={"description": column.told})
+        pa.field(column.name, kinds[column.kind], metadata={"description": column.description})
         for column in columns()
     ]
     sink = io.BytesIO()
@@ -108,11 +108,11 @@ def as_parquet(rows: Iterable[Row]) -> bytes:
     return sink.getvalue()
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
+FORMATS: Mapping[str, BoardFormat] = MappingProxyType(
     {
-        "csv": Format("text/csv; charset=utf-8", as_csv),
-        "ndjson": Format("application/x-ndjson", as_ndjson),
-        "parquet": Format("application/vnd.apache.parquet", as_parquet),
+        "csv": BoardFormat("text/csv; charset=utf-8", as_csv),
+        "ndjson": BoardFormat("application/x-ndjson", as_ndjson),
+        "parquet": BoardFormat("application/vnd.apache.parquet", as_parquet),
     }
 )
 
@@ -121,20 +121,20 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 
 
 @cache
-def columns() -> tuple[Column, ...]:
+def columns() -> tuple[BoardExportColumn, ...]:
     """What a row tells, in its order; types and words are those of the fields that it is made of."""
-    line, at = _described(Line), _described(AtTarget)
-    plain = [Column(name, _kind(Line, name), WORDED.get(name, line[name])) for name in table.PLAIN]
-    plain += [Column(name, kind, told) for name, (kind, told) in OF_ICC.items()]
-    plain += [Column(name, str, WORDED[name]) for name in ("marks", "flags")]
+    line, at = _descriptions(Line), _descriptions(AtTarget)
+    plain = [BoardExportColumn(name, _kind(Line, name), WORDED.get(name, line[name])) for name in table.PLAIN]
+    plain += [BoardExportColumn(name, kind, text) for name, (kind, text) in OF_ICC.items()]
+    plain += [BoardExportColumn(name, str, WORDED[name]) for name in ("marks", "flags")]
     of_target = [(name, _kind(AtTarget, name), WORDED.get(name, at[name])) for name in table.AT]
-    of_target += [(name, kind, told) for name, (kind, told) in BEHIND.items()]
-    beside = [
-        Column(f"{target}_{name}", kind, f"{ON[target]}: {told[0].lower()}{told[1:]}")
+    of_target += [(name, kind, text) for name, (kind, text) in BEHIND.items()]
+    of_each_target = [
+        BoardExportColumn(f"{target}_{name}", kind, f"{ON[target]}: {text[0].lower()}{text[1:]}")
         for target in ON
-        for name, kind, told in of_target
+        for name, kind, text in of_target
     ]
-    return (*plain, *beside)
+    return (*plain, *of_each_target)
 
 
 def _kind(owner: type, name: str) -> type:
@@ -144,10 +144,10 @@ def _kind(owner: type, name: str) -> type:
     return next((kind for kind in kinds if kind in NAMES), str)
 
 
-def _described(owner: type) -> dict[str, str]:
+def _descriptions(owner: type) -> dict[str, str]:
     """By field, what the docstring of its class says of it."""
-    found: dict[str, str] = {}
-    for names, told in FIELDS.findall(inspect.cleandoc(owner.__doc__ or "")):
-        text = " ".join(told.split())
-        found |= dict.fromkeys(names.split(", "), text or WORDS_OF_NONE)
-    return found
+    described: dict[str, str] = {}
+    for names, words in FIELDS.findall(inspect.cleandoc(owner.__doc__ or "")):
+        text = " ".join(words.split())
+        described |= dict.fromkeys(names.split(", "), text or WORDS_OF_NONE)
+    return described

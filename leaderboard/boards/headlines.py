@@ -28,23 +28,23 @@ def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
     """The boards by key, each with as much of its agents as a headline tells, for its own target alone."""
     lines: dict[int, list[Line]] = {board.pk: [] for board in boards}
     targets = sorted({board.target for board in boards})
-    asked = [F(f"at__{target}__{name}") for target in targets for name in OF_TARGET]
+    target_fields = [F(f"at__{target}__{name}") for target in targets for name in OF_TARGET]
     first = {board.pk: len(OF_TARGET) * targets.index(board.target) for board in boards}
     own = {board.pk: board.target for board in boards}
     rows = Entry.objects.filter(board__in=boards).order_by("position")
-    for key, *told in rows.values_list("board", *OF_AGENT, *asked):
-        at = told[len(OF_AGENT) + first[key] :][: len(OF_TARGET)]
-        lines[key].append(_line(told[: len(OF_AGENT)], {own[key]: dict(zip(OF_TARGET, at, strict=True))}))
-    return {board.pk: _shown(board, lines[board.pk]) for board in boards}
+    for key, *values in rows.values_list("board", *OF_AGENT, *target_fields):
+        at = values[len(OF_AGENT) + first[key] :][: len(OF_TARGET)]
+        lines[key].append(_line(values[: len(OF_AGENT)], {own[key]: dict(zip(OF_TARGET, at, strict=True))}))
+    return {board.pk: _visible(board, lines[board.pk]) for board in boards}
 
 
-def _line(told: Sequence[Any], at: Mapping[str, Mapping[str, Any]]) -> Line:
-    name, *rest = told
+def _line(values: Sequence[Any], at: Mapping[str, Mapping[str, Any]]) -> Line:
+    name, *rest = values
     known = dict(zip(OF_AGENT[1:], rest, strict=True))
     places = {target: AtTarget(**one) for target, one in at.items()}
     return Line(**{**UNREAD, **known, "agent": name, "at": places})
 
 
-def _shown(board: Board, lines: Sequence[Line]) -> Standings:
+def _visible(board: Board, lines: Sequence[Line]) -> Standings:
     standings = replace(head_of(board), agents=tuple(lines))
     return standings if tells_costs(board) else without_costs(standings)

@@ -95,7 +95,7 @@ class Entry(models.Model):
     flags = models.JSONField(default=list)
     at = models.JSONField(help_text="For each target what `AtTarget` tells.")
 
-    TOLD: ClassVar = [field.name for field in fields(Line) if field.name != "agent"]
+    LINE_FIELDS: ClassVar = [field.name for field in fields(Line) if field.name != "agent"]
 
     class Meta:
         constraints: ClassVar = [

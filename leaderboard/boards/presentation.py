@@ -26,26 +26,27 @@ def visible(board: Board) -> dict[str, Any]:
 def visible_lines(board: Board, entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """Some lines of a board, as `visible` tells them."""
     standings = standings_with(board, entries)
-    told: list[dict[str, Any]] = (standings if tells_costs(board) else without_costs(standings)).as_plain()[
+    lines: list[dict[str, Any]] = (standings if tells_costs(board) else without_costs(standings)).as_plain()[
         "agents"
     ]
-    return told
+    return lines
 
 
 def tells_costs(board: Board) -> bool:
     """Whether visitors see costs: by the policy of the board, and by that of today where it was read."""
-    return board.policy.show_costs and getattr(board, "costs_told", True)
+    return board.policy.show_costs and getattr(board, "costs_visible", True)
 
 
 def without_costs(standings: Standings) -> Standings:
     """The standings without a cost, which is said to be hidden where it was stated."""
-    told, trials = standings.savings, standings.trials
+    savings, trials = standings.savings, standings.trials
     options = tuple(replace(one, cost_usd=None) for one in trials.options) if trials else ()
     return replace(
         standings,
         agents=tuple(_unpriced_line(line) for line in standings.agents),
         trials=trials and replace(trials, options=options),
-        savings=told and {**told, "per_run": None, "subset_run": None, "so_far": _unpriced(told["so_far"])},
+        savings=savings
+        and {**savings, "per_run": None, "subset_run": None, "so_far": _unpriced(savings["so_far"])},
     )
 
 

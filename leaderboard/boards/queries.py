@@ -22,13 +22,13 @@ class NoSuchBoard(Missing):
 
 def boards_of(benchmark: Benchmark) -> QuerySet[Board]:
     """The boards with what is read beside them."""
-    return with_costs_told(benchmark.boards.select_related("benchmark", "subset", "policy", "calibration"))
+    return with_costs_visible(benchmark.boards.select_related("benchmark", "subset", "policy", "calibration"))
 
 
-def with_costs_told(boards: QuerySet[Board]) -> QuerySet[Board]:
-    """Each with `costs_told`: whether the policy in force today lets visitors see costs."""
+def with_costs_visible(boards: QuerySet[Board]) -> QuerySet[Board]:
+    """Each with `costs_visible`: whether the policy in force today lets visitors see costs."""
     in_force = Policy.objects.filter(benchmark=OuterRef("benchmark")).order_by("-number")
-    return boards.annotate(costs_told=Subquery(in_force.values("show_costs")[:1]))
+    return boards.annotate(costs_visible=Subquery(in_force.values("show_costs")[:1]))
 
 
 def latest_board(benchmark: Benchmark) -> Board:
@@ -54,12 +54,12 @@ def withdrawn_since(boards: Iterable[Board]) -> dict[int, list[str]]:
     Every withdrawal is another data version.
     """
     keys = [board.pk for board in boards if board.data_version < board.benchmark.data_version]
-    gone = withdrawn_among(Agent.objects.filter(entries__board__in=keys))
-    listed = Entry.objects.filter(board__in=keys, agent__in=gone).order_by("board", "position")
-    found: dict[int, list[str]] = {}
+    withdrawn = withdrawn_among(Agent.objects.filter(entries__board__in=keys))
+    listed = Entry.objects.filter(board__in=keys, agent__in=withdrawn).order_by("board", "position")
+    names: dict[int, list[str]] = {}
     for board, name in listed.values_list("board", "name") if keys else ():
-        found.setdefault(board, []).append(name)
-    return found
+        names.setdefault(board, []).append(name)
+    return names
 
 
 def withdrawn_among(agents: QuerySet[Agent]) -> QuerySet[Agent]:
@@ -77,7 +77,7 @@ def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:
     entries = entries.exclude(at__full__lower=None).exclude(at__full__source=words.CHOSEN_TASKS)
     latest = entries.order_by("agent", "-board__number").distinct("agent")
     rows: Iterable[tuple[int, Any]] = latest.values_list("agent", "at__full")
-    return {agent: {end: told[end] for end in ("score", "lower", "upper")} for agent, told in rows}
+    return {agent: {end: estimate[end] for end in ("score", "lower", "upper")} for agent, estimate in rows}
 
 
 def entries_of(board: Board) -> list[Entry]:

@@ -30,6 +30,7 @@ def plain_of(board: Board) -> dict[str, Any]:
 
 def _plain(board: Board, entries: Iterable[Entry]) -> dict[str, Any]:
     agents = [
-        {"agent": entry.name} | {field: getattr(entry, field) for field in Entry.TOLD} for entry in entries
+        {"agent": entry.name} | {field: getattr(entry, field) for field in Entry.LINE_FIELDS}
+        for entry in entries
     ]
     return board.content | {"agents": agents}

@@ -9,13 +9,13 @@ from leaderboard.boards.digest import digest
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.answers import Standings
-from leaderboard.studies.given import Decided
+from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.models import ESTIMATOR_VERSION
 from leaderboard.studies.rules import policy_values
 from leaderboard.submissions.copying import copy_new
 
 
-def board_with_key(decided: Decided) -> Board | None:
+def board_with_key(decided: BoardInputs) -> Board | None:
     """The latest board, if it is of the present data, rules, subset, studies and estimators.
 
     An older one with the same key is not: what was changed meanwhile and changed back makes a new one.
@@ -31,7 +31,7 @@ class CalledOtherwise(Exception):
 @transaction.atomic
 def publish(
     *,
-    decided: Decided,
+    decided: BoardInputs,
     standings: Standings,
     published_at: datetime,
     every: timedelta = timedelta(0),
@@ -78,7 +78,7 @@ def publish(
     return board, True
 
 
-def _is_newer(board: Board, decided: Decided) -> bool:
+def _is_newer(board: Board, decided: BoardInputs) -> bool:
     """Whether a board rests on data, a policy, estimators, or a study by the same ones, that came later."""
     studies = ("subset", "validation", "variance")
     pairs = [(getattr(board, f"{name}_id") or 0, getattr(decided, name)) for name in studies]
@@ -91,7 +91,7 @@ def _is_newer(board: Board, decided: Decided) -> bool:
     )
 
 
-def _key(decided: Decided) -> dict[str, Any]:
+def _key(decided: BoardInputs) -> dict[str, Any]:
     return {
         "benchmark": decided.benchmark,
         "data_version": decided.data_version,
@@ -110,5 +110,5 @@ def _entry(board: Board, position: int, line: dict[str, Any], agent: int) -> Ent
         position=position,
         rank=line["at"].get(board.target, {}).get("rank"),
         name=line["agent"],
-        **{field: line[field] for field in Entry.TOLD},
+        **{field: line[field] for field in Entry.LINE_FIELDS},
     )

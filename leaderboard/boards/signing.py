@@ -55,7 +55,7 @@ def public_key() -> str | None:
 
 
 def private_key() -> Ed25519PrivateKey | None:
-    seed = settings.SIGNING_KEY or (_kept_seed(postgres.home()) if settings.EMBEDDED else "")
+    seed = settings.SIGNING_KEY or (_stored_seed(postgres.home()) if settings.EMBEDDED else "")
     return _key_of(seed) if seed else None
 
 
@@ -65,7 +65,7 @@ def _key_of(seed: str) -> Ed25519PrivateKey:
 
 
 @lru_cache(maxsize=4)
-def _kept_seed(home: Path) -> str:
+def _stored_seed(home: Path) -> str:
     """The seed that the embedded server keeps, made by whoever asks first; only its account reads it."""
     path = home / "signing.key"
     with suppress(FileNotFoundError):

@@ -206,7 +206,7 @@ class Target(models.TextChoices):
     DOMAIN = "domain"
 
 
-class Groups(models.TextChoices):
+class TaskGroups(models.TextChoices):
     """What tasks of one group or category are taken for, where tasks are a sample."""
 
     AUTO = "auto"
@@ -328,8 +328,8 @@ class Policy(models.Model):
     )
     groups = models.CharField(
         max_length=16,
-        choices=Groups,
-        default=Groups.AUTO,
+        choices=TaskGroups,
+        default=TaskGroups.AUTO,
         help_text="Under the target domain: whether tasks of a group or category are drawn together "
         "(cluster) or within it (stratum).",
     )
@@ -422,7 +422,7 @@ class Policy(models.Model):
                     review__in=Review.values,
                     strategy__in=Strategy.values,
                     default_target__in=["", *Target.values],
-                    groups__in=Groups.values,
+                    groups__in=TaskGroups.values,
                     estimator__in=["", *Estimator.values],
                     resubmission__in=Resubmission.values,
                     missing__in=MissingPlaces.values,

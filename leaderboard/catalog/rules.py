@@ -11,12 +11,12 @@ from leaderboard.catalog.models import (
     Assigning,
     Duplicates,
     Estimator,
-    Groups,
     MissingPlaces,
     Resubmission,
     Review,
     Strategy,
     Target,
+    TaskGroups,
     Trust,
 )
 
@@ -135,7 +135,7 @@ RULES: Mapping[str, FieldRule] = {
     "estimator": _one_of(Estimator.values, empty="the board chooses"),
     "refit_every": _whole(5, 10),
     "default_target": _one_of(Target.values, empty="the board chooses"),
-    "groups": _one_of(Groups.values),
+    "groups": _one_of(TaskGroups.values),
     "missing": _one_of(MissingPlaces.values),
     "universe": FieldRule("all, common, or a JSON list of names of tasks", _universe),
     "duplicates": _one_of(Duplicates.values),
@@ -166,7 +166,7 @@ RULES: Mapping[str, FieldRule] = {
     "show_costs": FieldRule("yes or no", _yes_or_no),
     "base_seed": _whole(0),
 }
-"""By field of a policy, in the order in which they are told."""
+"""By field of a policy, in the order in which they are listed."""
 
 
 def shown(field: str, value: Any) -> str:

@@ -37,24 +37,8 @@ class AgentDescription(NamedTuple):
     organisation: str = ""
 
 
-class AgentDescribedOtherwise(Conflict):
-    """An agent of this name is known with another scaffold, model or version."""
-
-
-class LooksLikeAnother(Conflict):
-    """The name of an agent, a scaffold or a model reads like a known one that is spelt otherwise."""
-
-
-class SecondName(Conflict):
-    """An agent of the same owner, scaffold, model and version is known by another name."""
-
-
-class TaskInAnotherCategory(Conflict):
-    """A task of this name is known in another category."""
-
-
-class TaskInAnotherGroup(Conflict):
-    """A task of this name is known in another group."""
+class AgentMismatch(Conflict):
+    """An agent of this name, or of one that reads like it, is known and differs."""
 
 
 @transaction.atomic
@@ -90,42 +74,41 @@ def ensure_tasks(
     groups: Mapping[str, str | None] | None = None,
 ) -> int:
     """Make new tasks, give category and group to those that have none, and return how many are new."""
-    stated = {"category": categories, "group": groups or {}}
+    delivered_by_field = {"category": categories, "group": groups or {}}
     known = {
         name: {"category": category, "group": group}
         for name, (category, group) in grouped_tasks(benchmark).items()
     }
-    for field, refused in (("category", TaskInAnotherCategory), ("group", TaskInAnotherGroup)):
-        _check_stays(field, {name: task[field] for name, task in known.items()}, stated[field], refused)
+    for field, delivered in delivered_by_field.items():
+        _check_stays(field, {name: task[field] for name, task in known.items()}, delivered)
     new = [
         Task(
             benchmark=benchmark,
             name=name,
             category=category or "",
-            group=stated["group"].get(name) or "",
+            group=delivered_by_field["group"].get(name) or "",
             position=position,
         )
         for position, (name, category) in enumerate(categories.items(), start=len(known))
         if name not in known
     ]
     Task.objects.bulk_create(new, ignore_conflicts=True)
-    for field, values in stated.items():
+    for field, values in delivered_by_field.items():
         for name, value in values.items():
             if value and name in known and not known[name][field]:
                 benchmark.tasks.filter(name=name).update(**{field: value})
     return len(new)
 
 
-def _check_stays(
-    field: str, known: Mapping[str, str], delivered: Mapping[str, str | None], refused: type[Conflict]
-) -> None:
-    moved = [name for name, said in delivered.items() if said and known.get(name, "") not in ("", said)]
+def _check_stays(field: str, known: Mapping[str, str], delivered: Mapping[str, str | None]) -> None:
+    moved = [name for name, value in delivered.items() if value and known.get(name, "") not in ("", value)]
     if moved:
         lines = (
             f"The task {name!r} is in the {field} {known[name]!r}, but was delivered in {delivered[name]!r}."
             for name in moved[:N_NAMED]
         )
-        raise refused("\n".join(lines) + _in_all(len(moved), "tasks"))
+        message = "\n".join(lines) + _in_all(len(moved), "tasks")
+        raise Conflict(message, code=f"task_in_another_{field}")
 
 
 def ensure_agents(
@@ -138,8 +121,8 @@ def ensure_agents(
     agent is found under a name that it had before, too, and in the place of one that was merged stands the
     other.
     """
-    stated = list(descriptions)
-    descriptions = _under_present_names(benchmark, stated)
+    described = list(descriptions)
+    descriptions = _under_present_names(benchmark, described)
     names = [d.name for d in descriptions]
     known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
     new = [d for d in descriptions if folded(d.name) not in known]
@@ -152,18 +135,20 @@ def ensure_agents(
     agents = _locked(benchmark, names)
     _check_same(((agents[folded(d.name)], d) for d in descriptions), by_operator=owner is None)
     by_id = {agent.pk: agent for agent in agents.values()}
-    found = (agents[folded(d.name)] for d in descriptions)
-    return {d.name: by_id.get(a.merged_into_id or 0, a) for d, a in zip(stated, found, strict=True)}
+    locked = (agents[folded(d.name)] for d in descriptions)
+    return {d.name: by_id.get(a.merged_into_id or 0, a) for d, a in zip(described, locked, strict=True)}
 
 
-def _under_present_names(benchmark: Benchmark, stated: list[AgentDescription]) -> list[AgentDescription]:
+def _under_present_names(
+    benchmark: Benchmark, descriptions: list[AgentDescription]
+) -> list[AgentDescription]:
     """Descriptions with the names that agents have now, where they had others before."""
     aliases = AgentAlias.objects.filter(benchmark=benchmark).alias(lower=Lower("name"))
-    rows = aliases.filter(lower__in=[folded(d.name) for d in stated]).exclude(
+    rows = aliases.filter(lower__in=[folded(d.name) for d in descriptions]).exclude(
         name__in=benchmark.agents.values("name")  # merged, not renamed: it has a row of its own
     )
     now = {folded(name): present for name, present in rows.values_list("name", "agent__name")}
-    return [d._replace(name=now.get(folded(d.name), d.name)) for d in stated]
+    return [d._replace(name=now.get(folded(d.name), d.name)) for d in descriptions]
 
 
 def _locked(benchmark: Benchmark, names: list[str]) -> dict[str, Agent]:
@@ -204,10 +189,10 @@ def _check_looks_like_none(
     """
     before = AgentAlias.objects.filter(benchmark=benchmark).values_list("name", flat=True)
     known = [*before, *benchmark.agents.values_list("name", flat=True)]
-    found = look_alikes("agent", [d.name for d in new], known)
+    pairs = look_alikes("agent", [d.name for d in new], known)
     if by_operator:
-        found = [one for one in found if without_case(one.name) == without_case(one.known)]
-    refuse_look_alikes(found)
+        pairs = [one for one in pairs if without_case(one.name) == without_case(one.known)]
+    refuse_look_alikes(pairs)
 
 
 class LookAlike(NamedTuple):
@@ -226,14 +211,18 @@ def look_alikes(kind: str, names: Iterable[str], known: Iterable[str]) -> list[L
         for form in forms(other):
             by_form.setdefault(form, []).append(other)
     others = {name: [one for form in forms(name) for one in by_form.get(form, ())] for name in names}
-    twins = ((name, [one for one in found if folded(one) != folded(name)]) for name, found in others.items())
-    return [LookAlike(kind, name, min(found)) for name, found in twins if found]
+    twins = (
+        (name, [one for one in spellings if folded(one) != folded(name)])
+        for name, spellings in others.items()
+    )
+    return [LookAlike(kind, name, min(spellings)) for name, spellings in twins if spellings]
 
 
-def refuse_look_alikes(found: Sequence[LookAlike]) -> None:
-    if found:
-        lines = (f"{one}; spell it that way, or give it another name." for one in found[:N_NAMED])
-        raise LooksLikeAnother("\n".join(lines) + _in_all(len(found), f"{found[0].kind}s"))
+def refuse_look_alikes(pairs: Sequence[LookAlike]) -> None:
+    if pairs:
+        lines = (f"{one}; spell it that way, or give it another name." for one in pairs[:N_NAMED])
+        message = "\n".join(lines) + _in_all(len(pairs), f"{pairs[0].kind}s")
+        raise AgentMismatch(message, code="looks_like_another")
 
 
 def _check_no_second_name(
@@ -250,11 +239,12 @@ def _check_no_second_name(
     for described in descriptions:
         same = (one.name for one in theirs if _is_same_agent(one, described))
         if (name := next(same, described.name)) != described.name:
-            raise SecondName(
+            raise Conflict(
                 f"You have delivered this agent before as {name!r}: {described.name!r} has the same scaffold "
                 f"{described.scaffold!r}, model {described.model!r} and "
                 f"{f'version {described.version!r}' if described.version else 'no version'}. "
                 "Deliver further runs under that name, or give a changed agent a version of its own.",
+                code="second_name",
                 agents=[name, described.name],
             )
 
@@ -310,8 +300,9 @@ def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator:
         not in ([], ["version"] if by_operator and not agent.version else [])
     ]
     if differing:
-        raise AgentDescribedOtherwise(
+        raise AgentMismatch(
             "\n".join(_sentence(*pair) for pair in differing[:N_NAMED]) + _in_all(len(differing), "agents"),
+            code="agent_described_otherwise",
             agents=[
                 {"stored": _description(agent)._asdict(), "delivered": described._asdict()}
                 for agent, described in differing[:N_NAMED]
@@ -327,8 +318,8 @@ def _differences(agent: Agent, described: AgentDescription) -> list[str]:
     stored = _description(agent)
     differing = [] if stored.name == described.name else ["name"]
     for field in ("scaffold", "model", "version"):
-        said = getattr(described, field)
-        if said and folded(said) != folded(getattr(stored, field)):
+        value = getattr(described, field)
+        if value and folded(value) != folded(getattr(stored, field)):
             differing.append(field)
     return differing
 

@@ -4,17 +4,26 @@ It names benchmarks that are private, too.
 """
 
 import hmac
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from itertools import chain
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models import Case, CharField, Count, Min, OuterRef, Q, Subquery, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
+from leaderboard.boards.models import Board
+from leaderboard.catalog.models import Benchmark
 from leaderboard.counters import of_all_processes
-from leaderboard.monitoring.state import State
+from leaderboard.operations.models import Alert, Delivery, DeliveryStatus, JobRun, JobStatus, RerunRequest
+from leaderboard.operations.scheduler.leadership import is_led
+from leaderboard.submissions.models import Submission
 from leaderboard.visitors import address_of, directly_from
 
 
@@ -25,16 +34,147 @@ def metrics(request: HttpRequest) -> HttpResponse:
         raise Http404
     state = CollectorRegistry(auto_describe=False)
     state.register(State(timezone.now()))
-    told = chain.from_iterable(map(generate_latest, (of_all_processes(), state)))
-    return HttpResponse(bytes(told), content_type=CONTENT_TYPE_LATEST)
+    lines = chain.from_iterable(map(generate_latest, (of_all_processes(), state)))
+    return HttpResponse(bytes(lines), content_type=CONTENT_TYPE_LATEST)
 
 
 def _has_token(request: HttpRequest) -> bool:
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+    token = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
     expected = settings.METRICS_TOKEN.encode()
-    return bool(expected) and hmac.compare_digest(given, expected)
+    return bool(expected) and hmac.compare_digest(token, expected)
 
 
 def _is_near(request: HttpRequest) -> bool:
     address = directly_from(request) or address_of(request)
     return address is not None and any(address in network for network in settings.METRICS_NETWORKS)
+
+
+DAY = timedelta(days=1)
+
+
+class State:
+    """One reading, as a collector of prometheus-client; benchmarks that a replay made are left out."""
+
+    def __init__(self, as_of: datetime) -> None:
+        self._as_of = as_of
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            metrics = [metric for read in READ for metric in read(self._as_of)]
+        except (OperationalError, InterfaceError):
+            yield _one("bandstand_database_up", "Whether the database answers.", 0)
+            return
+        yield _one("bandstand_database_up", "Whether the database answers.", 1)
+        yield from metrics
+
+
+def _one(name: str, about: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, about, value=value)
+
+
+def _submissions(as_of: datetime) -> Iterator[Metric]:
+    counts = GaugeMetricFamily(
+        "bandstand_submissions", "Submissions by what became of them.", labels=["benchmark", "status"]
+    )
+    rows = Submission.objects.filter(agent__benchmark__replay__isnull=True)
+    for slug, status, n in rows.values_list("agent__benchmark__slug", "status").annotate(Count("pk")):
+        counts.add_metric([slug, status], n)
+    yield counts
+
+
+def _boards(as_of: datetime) -> Iterator[Metric]:
+    age = GaugeMetricFamily(
+        "bandstand_board_age_seconds", "Seconds since the latest board came out.", labels=["benchmark"]
+    )
+    behind = GaugeMetricFamily(
+        "bandstand_board_behind",
+        "Data versions that the latest board does not hold; all of them where there is no board.",
+        labels=["benchmark"],
+    )
+    boards = Board.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
+    latest = {name: Subquery(boards.values(name)[:1]) for name in ("published_at", "data_version")}
+    benchmarks = Benchmark.objects.filter(replay__isnull=True).annotate(at=latest["published_at"])
+    rows = benchmarks.annotate(of=latest["data_version"]).values_list("slug", "data_version", "at", "of")
+    for slug, data_version, at, of in rows:
+        behind.add_metric([slug], data_version - (of or 0))
+        if at is not None:
+            age.add_metric([slug], (as_of - at).total_seconds())
+    yield age
+    yield behind
+
+
+def _jobs(as_of: datetime) -> Iterator[Metric]:
+    counts = GaugeMetricFamily(
+        "bandstand_job_runs", "Job runs that began in the last 24 hours.", labels=["job", "status"]
+    )
+    recent = JobRun.objects.filter(created_at__gte=as_of - DAY)
+    for kind, status, n in recent.values_list("kind", "status").annotate(Count("pk")):
+        counts.add_metric([kind, status], n)
+    yield counts
+    yield from _last_runs()
+
+
+def _last_runs() -> Iterator[Metric]:
+    labels = ["job", "benchmark"]
+    seconds = GaugeMetricFamily(
+        "bandstand_job_seconds", "Seconds that the latest run that was done took.", labels=labels
+    )
+    failing = GaugeMetricFamily(
+        "bandstand_job_failing", "Whether the latest run that ended has failed.", labels=labels
+    )
+    one_each = ("kind", "benchmark__slug")
+    ended = JobRun.objects.filter(started_at__isnull=False, ended_at__isnull=False)
+    latest = ended.order_by(*one_each, "-id").distinct(*one_each)
+    for kind, slug, status in latest.values_list(*one_each, "status"):
+        failing.add_metric([kind, slug or ""], status == JobStatus.FAILED)
+    done = latest.filter(status=JobStatus.DONE).values_list(*one_each, "started_at", "ended_at")
+    for kind, slug, started_at, ended_at in done:
+        seconds.add_metric([kind, slug or ""], (ended_at - started_at).total_seconds())
+    yield seconds
+    yield failing
+
+
+def _deliveries(as_of: datetime) -> Iterator[Metric]:
+    counts = GaugeMetricFamily(
+        "bandstand_deliveries", "Deliveries to webhooks and by mail.", labels=["to", "status"]
+    )
+    oldest = GaugeMetricFamily(
+        "bandstand_delivery_oldest_seconds", "Seconds that the oldest delivery has waited.", labels=["to"]
+    )
+    to = Case(When(webhook=None, then=Value("mail")), default=Value("webhook"), output_field=CharField())
+    since = Min("first_at", filter=Q(status=DeliveryStatus.WAITING))
+    rows = Delivery.objects.annotate(to=to).values_list("to", "status").annotate(n=Count("pk"), since=since)
+    for name, status, n, waits_since in rows:
+        counts.add_metric([name, status], n)
+        if waits_since is not None:
+            oldest.add_metric([name], (as_of - waits_since).total_seconds())
+    yield counts
+    yield oldest
+
+
+def _watched(as_of: datetime) -> Iterator[Metric]:
+    alerts = GaugeMetricFamily(
+        "bandstand_alerts_open", "Alerts of drift monitors.", labels=["benchmark", "level"]
+    )
+    reruns = GaugeMetricFamily(
+        "bandstand_rerun_requests_open", "Requests to run agents again.", labels=["benchmark", "kind"]
+    )
+    open_alerts = Alert.objects.filter(closed_at=None, benchmark__replay__isnull=True)
+    for slug, level, n in open_alerts.values_list("benchmark__slug", "level").annotate(Count("pk")):
+        alerts.add_metric([slug, level], n)
+    requests = RerunRequest.objects.filter(status="open", benchmark__replay__isnull=True)
+    for slug, kind, n in requests.values_list("benchmark__slug", "kind").annotate(Count("pk")):
+        reruns.add_metric([slug, kind], n)
+    yield alerts
+    yield reruns
+
+
+def _service(as_of: datetime) -> Iterator[Metric]:
+    yield _one("bandstand_scheduler_leads", "Whether a scheduler leads.", is_led())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        (n_bytes,) = cursor.fetchone()
+    yield _one("bandstand_database_bytes", "Size of the database.", n_bytes)
+
+
+READ = (_submissions, _boards, _jobs, _deliveries, _watched, _service)

@@ -25,19 +25,15 @@ RECORDED: dict[str, str | None] = {
 }
 
 
-class ReasonMissing(Refusal):
-    """Say why: what changes the state of a benchmark needs a reason."""
-
-
-class SignsUnseen(Refusal):
-    """A reason has no signs that cannot be seen, such as control characters and marks of direction."""
+def reason_missing() -> Refusal:
+    return Refusal("Say why: what changes the state of a benchmark needs a reason.", code="reason_missing")
 
 
 @contextmanager
 def acting(*, by: User | None, reason: str) -> Iterator[None]:
     """Bind what changes inside to this person and reason; `by` is None at the command line."""
     if not reason.strip():
-        raise ReasonMissing
+        raise reason_missing()
     require_seen(reason)
     with pghistory.context(user=by.pk if by else None, reason=reason):
         yield
@@ -46,4 +42,7 @@ def acting(*, by: User | None, reason: str) -> Iterator[None]:
 def require_seen(text: str) -> None:
     """Refuse a text of several lines that holds what cannot be seen."""
     if not all(sign.isprintable() or sign in "\n\r\t" for sign in text):
-        raise SignsUnseen
+        raise Refusal(
+            "A reason has no signs that cannot be seen, such as control characters and marks of direction.",
+            code="signs_unseen",
+        )

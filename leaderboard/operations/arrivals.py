@@ -1,4 +1,4 @@
-"""What is told of outcomes that arrive and count: of a submission, and of a load as a whole."""
+"""Events about outcomes that arrive and count: of a submission, and of a load as a whole."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from leaderboard.operations.mailing import wished_by_deliverers
 from leaderboard.operations.models import EventKind
 from leaderboard.submissions.models import Status, StatusChange, Submission
 
-MOST_TOLD = 100  # submissions and agents of one event; their numbers are always told
+MAX_LISTED = 100  # submissions and agents of one event; their numbers are always given
 
 
 def tell_of_arrivals(
@@ -26,7 +26,7 @@ def tell_of_arrivals(
             benchmark=benchmark,
             kind=EventKind.SUBMISSION_ACCEPTED,
             about=str(accepted[0].uuid),
-            payload=_told(benchmark, accepted),
+            payload=_payload(benchmark, accepted),
             as_of=as_of,
             emails=wished_by_deliverers(accepted) if by_mail else (),
         )
@@ -49,15 +49,15 @@ def tell_of_refusal(*, submission: Submission, reason: str, as_of: datetime) -> 
     )
 
 
-def _told(benchmark: Benchmark, accepted: Sequence[Submission]) -> dict[str, Any]:
+def _payload(benchmark: Benchmark, accepted: Sequence[Submission]) -> dict[str, Any]:
     agents = list(dict.fromkeys(submission.agent.name for submission in accepted))
     return {
         "path": f"/b/{benchmark.slug}",
         "loaded": accepted[0].loaded,
         "n_submissions": len(accepted),
-        "submissions": [str(submission.uuid) for submission in accepted[:MOST_TOLD]],
+        "submissions": [str(submission.uuid) for submission in accepted[:MAX_LISTED]],
         "n_agents": len(agents),
-        "agents": agents[:MOST_TOLD],
+        "agents": agents[:MAX_LISTED],
         "n_outcomes": sum(submission.n_outcomes for submission in accepted),
         "n_invalid": sum(submission.n_invalid for submission in accepted),
     }

@@ -26,23 +26,25 @@ def asked_tasks(benchmark: Benchmark) -> list[int] | None:
     return list(subset.tasks.filter(retired_at=None).order_by("name").values_list("id", flat=True)) or None
 
 
-def names_asked(policy: Policy, asked: Collection[int] | None) -> dict[int, str]:
+def names_asked(policy: Policy, task_ids: Collection[int] | None) -> dict[int, str]:
     """The names of the tasks asked for by id, in task order."""
-    return names_among(dict(active_tasks(policy.benchmark).values_list("id", "name")), policy, asked)
+    return names_among(dict(active_tasks(policy.benchmark).values_list("id", "name")), policy, task_ids)
 
 
-def names_among(active: Mapping[int, str], policy: Policy, asked: Collection[int] | None) -> dict[int, str]:
+def names_among(
+    active: Mapping[int, str], policy: Policy, task_ids: Collection[int] | None
+) -> dict[int, str]:
     """Do the same with the names of the active tasks."""
-    if asked is not None:
-        wanted = set(asked)
+    if task_ids is not None:
+        wanted = set(task_ids)
         return {pk: name for pk, name in active.items() if pk in wanted}
     universe = None if policy.universe is None else set(policy.universe)
     return {pk: name for pk, name in active.items() if universe is None or name in universe}
 
 
-def n_outside(rows: pa.Table, asked: Collection[int] | None) -> int:
+def n_outside(rows: pa.Table, task_ids: Collection[int] | None) -> int:
     """How many of the outcomes lie on tasks that were not asked for."""
-    return 0 if asked is None else int(np.count_nonzero(~np.isin(rows["task"].to_numpy(), list(asked))))
+    return 0 if task_ids is None else int(np.count_nonzero(~np.isin(rows["task"].to_numpy(), list(task_ids))))
 
 
 def in_blocks(named: Iterable[Collection[int] | None], names: Mapping[int, str]) -> list[dict[int, str]]:
@@ -50,11 +52,11 @@ def in_blocks(named: Iterable[Collection[int] | None], names: Mapping[int, str])
 
     `names` are those of all active tasks; they are one block where no delivery names any.
     """
-    left, found = dict(names), []
-    for asked in named:
-        if own := {pk: left.pop(pk) for pk in asked or () if pk in left}:
-            found.append(own)
-    return found or [left]
+    left, blocks = dict(names), []
+    for block in named:
+        if own := {pk: left.pop(pk) for pk in block or () if pk in left}:
+            blocks.append(own)
+    return blocks or [left]
 
 
 def lacking(

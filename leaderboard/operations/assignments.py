@@ -19,9 +19,8 @@ from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import (
-    AgentDescribedOtherwise,
     AgentDescription,
-    LooksLikeAnother,
+    AgentMismatch,
     ensure_agents,
 )
 from leaderboard.errors import Conflict, Forbidden, Frozen
@@ -34,7 +33,7 @@ from leaderboard.operations.models import (
     RerunRequest,
 )
 from leaderboard.operations.queries import open_request, request_naming
-from leaderboard.studies.audits import n_audit_tasks
+from leaderboard.studies.draws import n_audit_tasks
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Status, Submission
@@ -43,25 +42,16 @@ from leaderboard.submissions.queries import live_outcomes, submissions_of
 N_NAMED = 100  # tasks that a refusal names
 
 
-class NotYourAgent(Forbidden):
-    """This name, or one that reads like it, belongs to another account; its owner or an operator can add to
-    it.
-    """
+def not_your_agent() -> Forbidden:
+    return Forbidden(
+        "This name, or one that reads like it, belongs to another account; its owner or an operator can "
+        "add to it.",
+        code="not_your_agent",
+    )
 
 
-class NothingLacks(Conflict):
-    """This agent has run everything that it could be asked for."""
-
-
-class NotItsAssignment(Conflict):
-    """`assignment` must name an assignment of the same agent."""
-
-
-class NotAskedFor(Conflict):
-    """This agent is asked for tasks batch by batch, and some of these were not asked for; nothing was stored.
-    Ask for its assignment: that names the next batch or, for an agent that a recall or a drift request
-    names, all that remain. An operator can open a drift request.
-    """
+def nothing_lacks() -> Conflict:
+    return Conflict("This agent has run everything that it could be asked for.", code="nothing_lacks")
 
 
 @dataclass(frozen=True)
@@ -90,20 +80,20 @@ def assign(
     """
     locked = Benchmark.objects.get(pk=benchmark.pk)
     check_open(locked)
-    found = agent_of(
+    described_agent = agent_of(
         benchmark=locked, described=agent, by=by, by_operator=by_operator or by is None, as_of=as_of
     )
-    if by and not submissions_of(found).exists():
-        claims.check_made_of(found)
-    if standing := current(found, as_of):
+    if by and not submissions_of(described_agent).exists():
+        claims.check_made_of(described_agent)
+    if standing := current(described_agent, as_of):
         return _going_on(standing, as_of) if standing.mode == Mode.STAGED else standing
-    found.assignments.filter(status=AssignmentStatus.OPEN).update(
+    described_agent.assignments.filter(status=AssignmentStatus.OPEN).update(
         status=AssignmentStatus.EXPIRED, ended_at=as_of
     )
     policy = policy_in_force(locked)
     if by is not None and not by_operator:
         quotas.check_assignments(policy=policy, user=by, as_of=as_of)
-    return _new(found, policy, by, as_of)
+    return _new(described_agent, policy, by, as_of)
 
 
 def check_open(benchmark: Benchmark) -> None:
@@ -129,12 +119,12 @@ def agent_of(
     claims.free_unused(benchmark=benchmark, names=[described.name], by=by, as_of=as_of)
     try:
         agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]
-    except (AgentDescribedOtherwise, LooksLikeAnother):
+    except AgentMismatch:
         if by is None or by_operator or claims.may_know(benchmark=benchmark, name=described.name, by=by):
             raise
-        raise NotYourAgent from None
+        raise not_your_agent() from None
     if agent.owner != by and not by_operator:
-        raise NotYourAgent
+        raise not_your_agent()
     return agent
 
 
@@ -153,7 +143,7 @@ def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assi
     audit = _audit(agent, policy, wanted, is_new=not stored.num_rows)
     tasks = [pk for pk in asking.names_asked(policy, [*wanted.tasks, *audit]) if pk not in has]
     if not tasks:
-        raise NothingLacks
+        raise nothing_lacks()
     asked_beside = [pk for pk in audit if pk in tasks and pk not in wanted.tasks]
     mode = Mode.DELTA if has else Mode.SUBSET if wanted.subset else Mode.FULL
     return Assignment.objects.create(
@@ -184,7 +174,7 @@ def _staged(
         return before
     tasks = staging.first_batch(start, agent, policy)
     if not tasks:
-        raise NothingLacks
+        raise nothing_lacks()
     made = Assignment.objects.create(
         agent=agent,
         mode=Mode.STAGED,
@@ -281,9 +271,9 @@ def answered(
     whose tasks were chosen for it is for that assignment also after its days.
     """
     if named is not None:
-        if found := agent.assignments.filter(uuid=named).first():
-            return found
-        raise NotItsAssignment
+        if assignment := agent.assignments.filter(uuid=named).first():
+            return assignment
+        raise Conflict("`assignment` must name an assignment of the same agent.", code="not_its_assignment")
     before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
     return before or current(agent, as_of) or staging.earlier(agent) or _taken_back(agent)
 
@@ -307,7 +297,14 @@ def check_asked(assignment: Assignment | None, rows: pa.Table) -> None:
         return
     if others := set(rows["task"].to_pylist()).difference(assignment.tasks):
         named = assignment.agent.benchmark.tasks.filter(pk__in=others).order_by("name")
-        raise NotAskedFor(n_tasks=len(others), tasks=list(named.values_list("name", flat=True)[:N_NAMED]))
+        raise Conflict(
+            "This agent is asked for tasks batch by batch, and some of these were not asked for; nothing "
+            "was stored. Ask for its assignment: that names the next batch or, for an agent that a recall"
+            " or a drift request names, all that remain. An operator can open a drift request.",
+            code="not_asked_for",
+            n_tasks=len(others),
+            tasks=list(named.values_list("name", flat=True)[:N_NAMED]),
+        )
 
 
 def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
@@ -341,12 +338,14 @@ def _owes_a_full_run(agent: Agent) -> bool:
     request = open_request(agent.benchmark, RerunKind.DRIFT)
     if request is None:
         return False
-    asked = dict(_live(agent).filter(received_at__lte=request.opened_at).values_list("pk", "asked"))
-    if not asked:
+    tasks_by_submission = dict(
+        _live(agent).filter(received_at__lte=request.opened_at).values_list("pk", "asked")
+    )
+    if not tasks_by_submission:
         return True
     stored = live_outcomes([agent.pk])
-    before = stored.filter(pc.is_in(stored["submission"], pa.array(list(asked), pa.int32())))
-    named = [pk for tasks in asked.values() for pk in tasks or ()] or None
+    before = stored.filter(pc.is_in(stored["submission"], pa.array(list(tasks_by_submission), pa.int32())))
+    named = [pk for tasks in tasks_by_submission.values() for pk in tasks or ()] or None
     return not asking.names_asked(policy_in_force(agent.benchmark), named).keys() <= _has(before, 1)
 
 
@@ -379,7 +378,9 @@ def is_late(assignment: Assignment, as_of: datetime) -> bool:
     return assignment.status == AssignmentStatus.EXPIRED or assignment.expires_at <= as_of
 
 
-def settle(*, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime) -> None:
+def link_delivery(
+    *, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime
+) -> None:
     """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it.
 
     `outcomes` has a row for each task and condition, with the number `n` of its outcomes. An staged one is
@@ -401,13 +402,17 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
         assignment.save(update_fields=["status", "ended_at"])
 
 
-def told(
-    assignment: Assignment | None, as_of: datetime, trial: Callable[[], staging.Trial], *, dry_run: bool
+def summary(
+    assignment: Assignment | None,
+    as_of: datetime,
+    trial: Callable[[], staging.TrialDelivery],
+    *,
+    dry_run: bool,
 ) -> dict[str, object] | None:
     """What a receipt says of the assignment."""
     if assignment is None:
         return None
-    staged = staging.told(assignment, trial, dry_run=dry_run)
+    staged = staging.summary(assignment, trial, dry_run=dry_run)
     return {
         "id": str(assignment.uuid),
         "mode": assignment.mode,

@@ -35,38 +35,6 @@ TABLES = """
 """
 
 
-class NoProgram(Refusal):
-    """PostgreSQL's programs for backups are not to be found."""
-
-
-class OtherVersion(Conflict):
-    """The programs are of another version than the server."""
-
-
-class NotEmpty(Conflict):
-    """A backup is restored into an empty database only."""
-
-
-class NoTables(Conflict):
-    """The database is empty."""
-
-
-class NoBackup(Refusal):
-    """This is no file that `backup` wrote."""
-
-
-class Damaged(Refusal):
-    """The file is not as `backup` wrote it: its SHA-256 is another. Take another copy of it."""
-
-
-class LaterRelease(Conflict):
-    """The file was written by a later release."""
-
-
-class Failed(Refusal):
-    """The program of PostgreSQL ended with an error."""
-
-
 @dataclass(frozen=True)
 class Backup:
     """What a file says of itself."""
@@ -80,7 +48,7 @@ def back_up(file: Path) -> Backup:
     """Write what is committed now; the service may go on. Returns what the file says, read back from it."""
     dump = _program("pg_dump")
     if not _n_tables():
-        raise NoTables("The tables are not there yet: there is nothing to back up.")
+        raise Conflict("The tables are not there yet: there is nothing to back up.", code="no_tables")
     left_out = [f"--exclude-table-data={table}" for table in REBUILT]
     with file.open("xb"):
         file.chmod(0o600)  # it holds addresses, and hashes of secrets
@@ -93,23 +61,31 @@ def restore(file: Path) -> Backup:
     """Read a file into an empty database, whole or not at all."""
     program = _program("pg_restore")
     _check_seal(file)
-    found = described(file)
-    if found.server > _server_version():
-        raise OtherVersion(
-            f"The file is of PostgreSQL {found.server}, this server of {_server_version()}: a backup goes "
-            "into its own version or a later one."
+    backup = described(file)
+    if backup.server > _server_version():
+        raise Conflict(
+            f"The file is of PostgreSQL {backup.server}, this server of {_server_version()}: a backup goes "
+            "into its own version or a later one.",
+            code="other_version",
         )
-    if later := schema.unknown(found.migrations):
-        raise LaterRelease(f"The file is of a later release, with {'.'.join(min(later))}: install that one.")
-    if found.migrations >= schema.known() and (lacking := _with_rows() - found.tables):
-        raise NoBackup(f"{file} is a part of a database: it lacks the rows of {min(lacking)}.")
+    if later := schema.unknown(backup.migrations):
+        raise Conflict(
+            f"The file is of a later release, with {'.'.join(min(later))}: install that one.",
+            code="later_release",
+        )
+    if backup.migrations >= schema.known() and (lacking := _with_rows() - backup.tables):
+        raise Refusal(
+            f"{file} is a part of a database: it lacks the rows of {min(lacking)}.", code="no_backup"
+        )
     if n_tables := _n_tables():
-        raise NotEmpty(f"The database is not empty: it has {n_tables} tables, views or sequences.")
+        raise Conflict(
+            f"The database is not empty: it has {n_tables} tables, views or sequences.", code="not_empty"
+        )
     whole = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
     _run(program, *whole, f"--dbname={_address()}", "--", str(file))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return found
+    return backup
 
 
 def described(file: Path) -> Backup:
@@ -120,7 +96,7 @@ def described(file: Path) -> Backup:
     version = re.search(r"Dumped from database version: (\d+)", head)
     names = re.findall(r"^\d+\t(\S+)\t(\S+)\t", rows, re.MULTILINE)
     if not version or not names:
-        raise NoBackup(f"{file} holds a backup of another database, not of this service.")
+        raise Refusal(f"{file} holds a backup of another database, not of this service.", code="no_backup")
     tables = re.findall(r"^\d+; \d+ \d+ TABLE DATA \S+ (\S+)", head, re.MULTILINE)
     return Backup(int(version[1]), frozenset(names), frozenset(tables))
 
@@ -138,7 +114,10 @@ def _check_seal(file: Path) -> None:
         part.seek(max(n_bytes, 0))
         seal = SEAL.fullmatch(part.read(N_SEAL))
     if seal and seal[1].decode() != _sha256(file, n_bytes):
-        raise Damaged
+        raise Refusal(
+            "The file is not as `backup` wrote it: its SHA-256 is another. Take another copy of it.",
+            code="damaged",
+        )
 
 
 def _sha256(file: Path, n_bytes: int) -> str:
@@ -162,14 +141,19 @@ def _program(name: str) -> str:
     """The embedded server's own program, else that on PATH; refused unless it is of the server's version."""
     program = f"{postgres.programs()}/{name}" if settings.EMBEDDED else name
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        version_text = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=True
+        ).stdout
     except FileNotFoundError:
-        raise NoProgram(f"There is no {name} on PATH; on Debian apt-get install postgresql-client.") from None
-    version, server = int(re.findall(r"\d+", said)[0]), _server_version()
+        raise Refusal(
+            f"There is no {name} on PATH; on Debian apt-get install postgresql-client.", code="no_program"
+        ) from None
+    version, server = int(re.findall(r"\d+", version_text)[0]), _server_version()
     if version != server:
-        raise OtherVersion(
+        raise Conflict(
             f"{name} is of PostgreSQL {version}, the server of {server}: "
-            f"put the programs of {server} first on PATH."
+            f"put the programs of {server} first on PATH.",
+            code="other_version",
         )
     return program
 
@@ -201,17 +185,17 @@ def _run(program: str, *arguments: str) -> None:
         [program, "--no-password", *arguments], capture_output=True, text=True, env=_environment()
     )
     if ended.returncode:
-        raise Failed(_error_in(ended.stderr) or f"{program} ended with {ended.returncode}.")
+        raise Refusal(_error_in(ended.stderr) or f"{program} ended with {ended.returncode}.", code="failed")
 
 
 def _read(program: str, *arguments: str) -> str:
     ended = subprocess.run([program, *arguments], capture_output=True, text=True, errors="replace")
     if ended.returncode:
-        raise NoBackup(f"This is no file that `backup` wrote: {_error_in(ended.stderr)}")
+        raise Refusal(f"This is no file that `backup` wrote: {_error_in(ended.stderr)}", code="no_backup")
     return ended.stdout
 
 
-def _error_in(said: str) -> str:
+def _error_in(output: str) -> str:
     """The line of the first error, below which stands the command that it was met in; else the last line."""
-    lines = said.strip().splitlines() or [""]
+    lines = output.strip().splitlines() or [""]
     return next((line for line in lines if "error:" in line), lines[-1])

@@ -11,22 +11,10 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict, Refusal
+from leaderboard.notify import wake
 from leaderboard.operations.acting import acting
 from leaderboard.operations.listing import describe_benchmark, list_tasks
 from leaderboard.submissions.parsing.task_list import ListedTask
-from leaderboard.waking import wake
-
-
-class NotASlug(Refusal):
-    """A name in addresses has letters, digits, - and _ alone."""
-
-
-class SlugTaken(Conflict):
-    """There is a benchmark of this name already."""
-
-
-class AlreadySo(Conflict):
-    """The switch stands so already."""
 
 
 class Switch(models.TextChoices):
@@ -45,13 +33,13 @@ def create_benchmark(
     try:
         validate_slug(slug)
     except ValidationError:
-        raise NotASlug from None
+        raise Refusal("A name in addresses has letters, digits, - and _ alone.", code="not_a_slug") from None
     if Benchmark.objects.filter(slug=slug).exists():
-        raise SlugTaken
+        raise Conflict("There is a benchmark of this name already.", code="slug_taken")
     with acting(by=by, reason=reason):
         list_tasks(slug=slug, tasks=tasks, by=by, reason=reason)
         benchmark = Benchmark.objects.get(slug=slug)
-        describe_benchmark(benchmark=benchmark, said={"title": title}, by=by, reason=reason)
+        describe_benchmark(benchmark=benchmark, values={"title": title}, by=by, reason=reason)
     benchmark.refresh_from_db()
     return benchmark
 
@@ -61,13 +49,13 @@ def turn(
     *, benchmark: Benchmark, switch: Switch, on: bool, by: User | None, reason: str, as_of: datetime
 ) -> Benchmark:
     """Turn a switch on, which keeps the reason for all to see, or off."""
-    found = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
-    if bool(getattr(found, f"{switch}_at")) == on:
-        raise AlreadySo
+    locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+    if bool(getattr(locked, f"{switch}_at")) == on:
+        raise Conflict("The switch stands so already.", code="already_so")
     with acting(by=by, reason=reason):
-        setattr(found, f"{switch}_at", as_of if on else None)
-        setattr(found, f"{switch}_reason", reason if on else "")
-        found.save(update_fields=[f"{switch}_at", f"{switch}_reason"])
-        bump_shown_version(benchmark=found)
+        setattr(locked, f"{switch}_at", as_of if on else None)
+        setattr(locked, f"{switch}_reason", reason if on else "")
+        locked.save(update_fields=[f"{switch}_at", f"{switch}_reason"])
+        bump_shown_version(benchmark=locked)
     wake()
-    return found
+    return locked

@@ -21,7 +21,7 @@ from leaderboard.catalog.models import MissingPlaces, Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
-from leaderboard.operations.delivered import Delivered, divided
+from leaderboard.operations.delivered import DeliveredRows, divided
 from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
@@ -44,7 +44,7 @@ UNAUDITED = (
 Texts = Iterable[tuple[str, pa.Array]]
 
 
-class Level(StrEnum):
+class CheckLevel(StrEnum):
     """`NOTED` is for the operator, `WARNED` for the submitter too."""
 
     PASSED = "passed"
@@ -53,20 +53,20 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     """What one check says."""
 
     name: str
-    level: Level
+    level: CheckLevel
     told: str
 
 
-def check(submission: Submission) -> list[Found]:
+def check(submission: Submission) -> list[CheckResult]:
     """Check a stored submission."""
     return found_in(_stored(submission), texts_of(submission.pk))
 
 
-def found_in(delivered: Delivered, texts: Texts) -> list[Found]:
+def found_in(delivered: DeliveredRows, texts: Texts) -> list[CheckResult]:
     """Check a delivery; `texts` are its metadata by column."""
     return [
         *_coverage(delivered),
@@ -79,9 +79,9 @@ def found_in(delivered: Delivered, texts: Texts) -> list[Found]:
     ]
 
 
-def keep(submission: Submission, found: Sequence[Found], *, as_of: datetime) -> None:
+def keep(submission: Submission, results: Sequence[CheckResult], *, as_of: datetime) -> None:
     """Store what was found."""
-    MachineCheck.objects.create(submission=submission, found=[asdict(one) for one in found], at=as_of)
+    MachineCheck.objects.create(submission=submission, found=[asdict(one) for one in results], at=as_of)
 
 
 def status_now(
@@ -106,18 +106,18 @@ def status_now(
     return (Status.WAITING if reasons else Status.ACCEPTED), "; ".join(reasons)
 
 
-def conclude(*, uuid: UUID, as_of: datetime, hold: Callable[[], None] = lambda: None) -> str:
-    """Check a submission that waits for it, and let it count or wait; `hold` keeps the run's claim."""
+def conclude(*, uuid: UUID, as_of: datetime, check_claim: Callable[[], None] = lambda: None) -> str:
+    """Check a submission that waits for it, and let it count or wait; `check_claim` keeps the run's claim."""
     submission = Submission.objects.select_related("agent__benchmark", "token__user").get(uuid=uuid)
     if submission.status != Status.CHECKING:
         return f"{submission.agent} is {submission.status} already"
-    found = check(submission)
+    results = check(submission)
     with transaction.atomic():
-        hold()
-        return _concluded(uuid, found, as_of)
+        check_claim()
+        return _concluded(uuid, results, as_of)
 
 
-def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
+def _concluded(uuid: UUID, results: list[CheckResult], as_of: datetime) -> str:
     try:
         (submission,) = locked_submissions([uuid])
     except CountsNoMore as taken_back:
@@ -125,7 +125,7 @@ def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
     if submission.status != Status.CHECKING:
         return f"{submission.agent} is {submission.status} already"
     benchmark = submission.agent.benchmark
-    keep(submission, found, as_of=as_of)
+    keep(submission, results, as_of=as_of)
     implausible = why_held_now(submission)
     status, why = status_now(
         n_outcomes=submission.n_outcomes,
@@ -139,9 +139,9 @@ def _concluded(uuid: UUID, found: list[Found], as_of: datetime) -> str:
         accept_unseen(submission, reason=CHECKED, as_of=as_of)
     else:
         wait([submission], reason=why, as_of=as_of, judged=Judged.IMPLAUSIBLE if implausible else "")
-    n_warned = sum(one.level == Level.WARNED for one in found)
-    told = f"{words.counted(submission.n_outcomes, 'outcome')} of {submission.agent}"
-    return f"{told}: {words.counted(n_warned, 'warning')}, now {status}"
+    n_warned = sum(one.level == CheckLevel.WARNED for one in results)
+    delivered = f"{words.counted(submission.n_outcomes, 'outcome')} of {submission.agent}"
+    return f"{delivered}: {words.counted(n_warned, 'warning')}, now {status}"
 
 
 def wait(submissions: Sequence[Submission], *, reason: str, as_of: datetime, judged: str = "") -> None:
@@ -179,7 +179,7 @@ def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> No
     )
 
 
-def _stored(submission: Submission, *, overtaken: bool = False) -> Delivered:
+def _stored(submission: Submission, *, overtaken: bool = False) -> DeliveredRows:
     """A stored submission beside what was delivered before it; `overtaken`: or since, while it waited."""
     agent = submission.agent
     live = live_outcomes([agent.pk])
@@ -187,7 +187,7 @@ def _stored(submission: Submission, *, overtaken: bool = False) -> Delivered:
     compare = pc.not_equal if overtaken else pc.less
     earlier = live.filter(compare(live["submission"], submission.pk))
     before, replaced = divided(earlier, [submission.replaces_id] if submission.replaces_id else [])
-    return Delivered(
+    return DeliveredRows(
         submission=submission,
         policy=policy_in_force(agent.benchmark),
         rows=rows,
@@ -198,56 +198,62 @@ def _stored(submission: Submission, *, overtaken: bool = False) -> Delivered:
     )
 
 
-def _told(name: str, said: Iterable[str], otherwise: str, *, level: Level = Level.WARNED) -> Iterator[Found]:
+def _check_result(
+    name: str, sentences: Iterable[str], otherwise: str, *, level: CheckLevel = CheckLevel.WARNED
+) -> Iterator[CheckResult]:
     """What there is to say, or that there is nothing."""
-    told = list(said)
-    yield from (Found(name, level, one) for one in told)
-    if not told:
-        yield Found(name, Level.PASSED, otherwise)
+    texts = list(sentences)
+    yield from (CheckResult(name, level, one) for one in texts)
+    if not texts:
+        yield CheckResult(name, CheckLevel.PASSED, otherwise)
 
 
-def _coverage(of: Delivered) -> Iterator[Found]:
+def _coverage(of: DeliveredRows) -> Iterator[CheckResult]:
     unranked = of.wanted == of.submission.asked
     lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=unranked)
-    yield from _told("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")
+    yield from _check_result(
+        "coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome"
+    )
     if n := asking.n_outside(of.rows, of.asked_by_now):
         outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
-        yield Found("coverage", Level.NOTED, outside)
+        yield CheckResult("coverage", CheckLevel.NOTED, outside)
 
 
-def _trials(of: Delivered) -> Iterator[Found]:
+def _trials(of: DeliveredRows) -> Iterator[CheckResult]:
     otherwise = f"{_fewest(of, of.names_asked):,} of each task"
-    yield from _told("trials", [*_uneven(of), *_beyond(of), *_too_few(of)], otherwise)
+    yield from _check_result("trials", [*_uneven(of), *_beyond(of), *_too_few(of)], otherwise)
     if of.submission.n_invalid:
-        yield Found("trials", Level.NOTED, f"{words.counted(of.submission.n_invalid, 'invalid outcome')}")
+        yield CheckResult(
+            "trials", CheckLevel.NOTED, f"{words.counted(of.submission.n_invalid, 'invalid outcome')}"
+        )
 
 
-def _audit(of: Delivered) -> Iterator[Found]:
+def _audit(of: DeliveredRows) -> Iterator[CheckResult]:
     """Say where nothing outside the subset was asked for, since no delivery answers an assignment."""
-    asked = of.submission.asked
+    task_ids = of.submission.asked
     is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
-    if not is_assigned and asked is not None and of.policy.audit_share:
+    if not is_assigned and task_ids is not None and of.policy.audit_share:
         everything = of.names(None).keys()
-        if not (everything <= set(asked) or everything <= set(of.standing["task"].to_pylist())):
-            yield Found("audit", Level.NOTED, UNAUDITED)
+        if not (everything <= set(task_ids) or everything <= set(of.standing["task"].to_pylist())):
+            yield CheckResult("audit", CheckLevel.NOTED, UNAUDITED)
 
 
-def _fewest(of: Delivered, names: Container[int]) -> int:
+def _fewest(of: DeliveredRows, names: Container[int]) -> int:
     """The fewest trials that there are by now of one of these tasks, under one of the conditions compared; 0
     where none is.
     """
     return min(asking.trials(of.standing, names).values(), default=0)
 
 
-def _uneven(of: Delivered) -> Iterator[str]:
+def _uneven(of: DeliveredRows) -> Iterator[str]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
     for block in of.blocks:
         yield from asking.uneven(of.standing, block, of.policy.missing)
     yield from asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
 
 
-def _beyond(of: Delivered) -> Iterator[str]:
-    """Trials beyond those that count; a run after a board has shown the agent is told of with that."""
+def _beyond(of: DeliveredRows) -> Iterator[str]:
+    """Trials beyond those that count; a run after a board has shown the agent is named with that."""
     if not (of.is_capped or of.is_first) and has_been_shown(of.submission.agent):
         return
     whole = "earlier deliveries first, a whole run with its mean, others with their lowest"
@@ -261,31 +267,31 @@ def _beyond(of: Delivered) -> Iterator[str]:
             yield f"there are {fewest:,} trials of each {tasks}, and the score takes {most:,}: {why}"
 
 
-def _too_few(of: Delivered) -> Iterator[str]:
+def _too_few(of: DeliveredRows) -> Iterator[str]:
     fewest = _fewest(of, of.names_asked)
-    asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
-    if 0 < fewest < asked:
+    n_asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
+    if 0 < fewest < n_asked:
         there = "is 1" if fewest == 1 else f"are {fewest:,}"
         zero = of.policy.missing == MissingPlaces.ZERO
         meanwhile = "those absent count as failures" if zero else "the agent is listed without a rank"
         yield (
-            f"{asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
+            f"{n_asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
             f"{meanwhile}"
         )
 
 
-def _flags(of: Delivered) -> Iterator[Found]:
+def _flags(of: DeliveredRows) -> Iterator[CheckResult]:
     earlier = of.replaced if of.replaced.num_rows else _latest(of.before)
-    found = flags(of.outcomes, earlier, of.of_agent, of.row)
-    others = ", ".join(map(repr, found.identical[:N_NAMED]))
-    alike = [f"the same outcome as {others} on every task"] if found.identical else []
+    flagged = flags(of.outcomes, earlier, of.of_agent, of.row)
+    others = ", ".join(map(repr, flagged.identical[:N_NAMED]))
+    alike = [f"the same outcome as {others} on every task"] if flagged.identical else []
     repeats = "its trials neither repeat each other nor only improve"
-    yield from _told("copies", filter(None, [found.copies]), repeats)
-    gains = filter(None, [found.gains])
+    yield from _check_result("copies", filter(None, [flagged.copies]), repeats)
+    gains = filter(None, [flagged.gains])
     is_first = not earlier.num_rows
     otherwise = "it is the first delivery" if is_first else "it is not only better than the one before"
-    yield from _told("gains", gains, otherwise, level=Level.NOTED)
-    yield from _told("identical", alike, "no other agent has the same outcomes")
+    yield from _check_result("gains", gains, otherwise, level=CheckLevel.NOTED)
+    yield from _check_result("identical", alike, "no other agent has the same outcomes")
 
 
 def _latest(before: pa.Table) -> pa.Table:
@@ -293,42 +299,48 @@ def _latest(before: pa.Table) -> pa.Table:
     return before.filter(pc.equal(before["submission"], -1 if last is None else last))
 
 
-def _fractions(of: Delivered) -> Iterator[Found]:
+def _fractions(of: DeliveredRows) -> Iterator[CheckResult]:
     value = of.rows["value"].to_numpy()
     n_graded = int(np.count_nonzero((value > 0) & (value < 1)))
     odd = bool(n_graded) and loaded_is_pass_fail(of.policy.benchmark)
     lie = "lies" if n_graded == 1 else "lie"
-    told = (
+    sentence = (
         f"{words.counted(n_graded, 'outcome')} {lie} between 0 and 1; all that an operator loaded here are 0 "
         "or 1: the board flags the agent for the operator (a mean of several runs says so by n_averaged)"
     )
-    yield from _told("fractions", [told] * odd, "outcomes are of the kind that this benchmark has")
+    yield from _check_result(
+        "fractions", [sentence] * odd, "outcomes are of the kind that this benchmark has"
+    )
 
 
-def _secrets(of: Delivered, texts: Texts) -> Iterator[Found]:
+def _secrets(of: DeliveredRows, texts: Texts) -> Iterator[CheckResult]:
     links = [(f"links.{name}", pa.array([link])) for name, link in of.submission.links.items()]
     revoke = "it will be published with the outcomes: take the submission back, and revoke it"
-    told = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
-    yield from _told("secrets", told, "nothing looks like a token or a key")
+    sentences = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
+    yield from _check_result("secrets", sentences, "nothing looks like a token or a key")
 
 
-def _dates(of: Delivered) -> Iterator[Found]:
+def _dates(of: DeliveredRows) -> Iterator[CheckResult]:
     one, days = of.submission, of.policy.backdating_days
     if one.backdated:
-        told = f"dated {one.submitted_at:%Y-%m-%d}, more than {days} days before it came: marked backdated"
-        yield Found("dates", Level.NOTED, told)
+        sentence = (
+            f"dated {one.submitted_at:%Y-%m-%d}, more than {days} days before it came: marked backdated"
+        )
+        yield CheckResult("dates", CheckLevel.NOTED, sentence)
     if one.imprecise:
-        yield Found("dates", Level.NOTED, "only the month or year of submitted_at is known")
+        yield CheckResult("dates", CheckLevel.NOTED, "only the month or year of submitted_at is known")
     if not (one.backdated or one.imprecise):
-        yield Found(
-            "dates", Level.PASSED, f"dated {one.submitted_at:%Y-%m-%d}" if one.submitted_at else "not dated"
+        yield CheckResult(
+            "dates",
+            CheckLevel.PASSED,
+            f"dated {one.submitted_at:%Y-%m-%d}" if one.submitted_at else "not dated",
         )
 
 
-def warnings(found: Iterable[Found]) -> list[str]:
+def warnings(results: Iterable[CheckResult]) -> list[str]:
     """What a receipt tells of the checks."""
-    return [one.told for one in found if one.level == Level.WARNED]
+    return [one.told for one in results if one.level == CheckLevel.WARNED]
 
 
-def as_plain(found: Iterable[Found]) -> list[dict[str, Any]]:
-    return [asdict(one) for one in found]
+def as_plain(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    return [asdict(one) for one in results]

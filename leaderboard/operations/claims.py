@@ -27,10 +27,10 @@ def free_unused(*, benchmark: Benchmark, names: Collection[str], by: User | None
     """
     wanted = frozenset().union(*map(forms, names))
     unused = _unused(benchmark, as_of).exclude(owner=by) if by else _unused(benchmark, as_of)
-    held = [pk for pk, name in unused.values_list("pk", "name") if not wanted.isdisjoint(forms(name))]
-    if not held:
+    claimed = [pk for pk, name in unused.values_list("pk", "name") if not wanted.isdisjoint(forms(name))]
+    if not claimed:
         return
-    locked = benchmark.agents.filter(pk__in=held).order_by("id").select_for_update(no_key=True)
+    locked = benchmark.agents.filter(pk__in=claimed).order_by("id").select_for_update(no_key=True)
     with acting(by=by, reason=REASON):
         for agent in list(locked):
             if _unused(benchmark, as_of).filter(pk=agent.pk).exists():
@@ -57,7 +57,7 @@ def _free(agent: Agent, as_of: datetime) -> None:
 
 
 def may_know(*, benchmark: Benchmark, name: str, by: User) -> bool:
-    """Whether somebody may be told what stands under a name, or one like it: theirs, or what once counted."""
+    """Whether somebody may know what stands under a name, or one like it: theirs, or what once counted."""
     agents = {pk for pk, known in benchmark.agents.values_list("pk", "name") if alike(known, name)}
     before = AgentAlias.objects.filter(benchmark=benchmark).values_list("agent", "name")
     agents |= {pk for pk, alias in before if alike(alias, name)}

@@ -14,7 +14,7 @@ ANEW = "Chosen anew after each agent"
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedTask:
     """A task that enters or leaves, and its pass rate when the subset in use was chosen and now."""
 
     task: str
@@ -58,8 +58,8 @@ class Variant:
     k: int | None = None
     hysteresis: float = 0.0
     widened: bool = False
-    entering: tuple[Moved, ...] = ()
-    leaving: tuple[Moved, ...] = ()
+    entering: tuple[MovedTask, ...] = ()
+    leaving: tuple[MovedTask, ...] = ()
     figures: Mapping[str, Any] | None = None
     cost: Mapping[str, Any] | None = None
     deltas: tuple[Delta, ...] = ()
@@ -104,7 +104,7 @@ def comparison_of(reselection: Reselection) -> Comparison:
     """Read a proposal, agents under the names that they have now."""
     benchmark, content = reselection.benchmark, reselection.content
     names = dict(benchmark.agents.values_list("id", "name"))
-    kept = content["kept"]
+    in_use = content["kept"]
     is_open = reselection.status == ReselectionStatus.PROPOSED
     return Comparison(
         id=reselection.pk,
@@ -119,9 +119,9 @@ def comparison_of(reselection: Reselection) -> Comparison:
         strategy=content["strategy"],
         n_complete=content["n_complete"],
         n_tasks=content["n_tasks"],
-        k=kept["k"],
-        figures=kept["figures"],
-        cost=kept["cost"],
+        k=in_use["k"],
+        figures=in_use["figures"],
+        cost=in_use["cost"],
         variants=tuple(_variant(name, content["variants"][name], names) for name in LABELS),
         replays=tuple(_replays(reselection)),
     )
@@ -130,25 +130,25 @@ def comparison_of(reselection: Reselection) -> Comparison:
 def _replays(reselection: Reselection) -> Iterator[dict[str, Any]]:
     """A line for each subset that was replayed; one that was proposed has seen the outcomes."""
     in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
-    found = reselection.content.get("replays", {})
+    replays = reselection.content.get("replays", {})
     for name, label in (in_use | LABELS | {"anew": ANEW}).items():
-        if name in found:
-            yield {"subset": label} | beside(found[name])
+        if name in replays:
+            yield {"subset": label} | beside(replays[name])
 
 
-def _variant(name: str, told: Mapping[str, Any], names: Mapping[int, str]) -> Variant:
-    if "tasks" not in told:
-        return Variant(name, LABELS[name], told["reason"])
+def _variant(name: str, variant: Mapping[str, Any], names: Mapping[int, str]) -> Variant:
+    if "tasks" not in variant:
+        return Variant(name, LABELS[name], variant["reason"])
     return Variant(
         name=name,
         label=LABELS[name],
-        entering=tuple(Moved(**row) for row in told["entering"]),
-        leaving=tuple(Moved(**row) for row in told["leaving"]),
-        deltas=tuple(Delta(names[row["agent"]], tuple(row["tasks"])) for row in told["deltas"]),
-        target_before=told["board"]["target_before"],
-        target=told["board"]["target_after"],
+        entering=tuple(MovedTask(**row) for row in variant["entering"]),
+        leaving=tuple(MovedTask(**row) for row in variant["leaving"]),
+        deltas=tuple(Delta(names[row["agent"]], tuple(row["tasks"])) for row in variant["deltas"]),
+        target_before=variant["board"]["target_before"],
+        target=variant["board"]["target_after"],
         stands=tuple(
-            Stand(names[row["agent"]], row["before"], row["after"]) for row in told["board"]["agents"]
+            Stand(names[row["agent"]], row["before"], row["after"]) for row in variant["board"]["agents"]
         ),
-        **{field: told[field] for field in ("reason", "k", "hysteresis", "widened", "figures", "cost")},
+        **{field: variant[field] for field in ("reason", "k", "hysteresis", "widened", "figures", "cost")},
     )

@@ -17,7 +17,7 @@ from leaderboard.errors import Conflict, Forbidden, Missing
 from leaderboard.operations.acting import acting
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Judged, Status, Submission
-from leaderboard.submissions.queries import Delivery, deliveries, live_outcomes, withheld
+from leaderboard.submissions.queries import AcceptedSubmission, deliveries, live_outcomes, withheld
 from leaderboard.submissions.services import append_changes, bump_data_version, change_status
 
 
@@ -25,36 +25,15 @@ class NoSuchSubmission(Missing):
     """There is no such submission."""
 
 
-class NoSuchAgent(Missing):
-    """There is no such agent."""
-
-
-class NotYourSubmission(Forbidden):
-    """This submission belongs to another account; its owner or an operator can withdraw it."""
+def not_your_submission() -> Forbidden:
+    return Forbidden(
+        "This submission belongs to another account; its owner or an operator can withdraw it.",
+        code="not_your_submission",
+    )
 
 
 class CountsNoMore(Conflict):
     """A submission that was refused, superseded or withdrawn does not count any more."""
-
-
-class SeveralBenchmarks(Conflict):
-    """These submissions are of several benchmarks; unload those of one at a time."""
-
-
-class NothingToUnload(Conflict):
-    """No load counts on this benchmark."""
-
-
-class LoadedMeanwhile(Conflict):
-    """Another load is the latest by now; look again at what would go."""
-
-
-class NothingToConfirm(Conflict):
-    """There is no invalid outcome that needs to be confirmed."""
-
-
-class NothingToApprove(Conflict):
-    """This agent is not withheld."""
 
 
 def has_been_shown(agent: Agent, before: datetime | None = None) -> bool:
@@ -89,7 +68,7 @@ def _taken_back(
     from leaderboard.operations.rejudging import judge_again  # which locks by what stands here
 
     if not (by_operator or is_theirs(submission, by)):
-        raise NotYourSubmission
+        raise not_your_submission()
     shown = not by_operator and has_been_shown(submission.agent)
     judged = "" if by_operator else _judged(submission)
     with acting(by=by, reason=reason):
@@ -147,7 +126,10 @@ def unload(
     """Withdraw these submissions, which are of one benchmark, by an operator's hand."""
     submissions = locked_submissions(uuids)
     if len({submission.agent.benchmark_id for submission in submissions}) > 1:
-        raise SeveralBenchmarks
+        raise Conflict(
+            "These submissions are of several benchmarks; unload those of one at a time.",
+            code="several_benchmarks",
+        )
     with acting(by=by, reason=reason):
         _withdraw(submissions, by=by, reason=reason, as_of=as_of)
     return submissions
@@ -160,13 +142,15 @@ def unload_latest(
     """Withdraw what still counts of the latest load; where `arrival` is given, of no other one."""
     gone = latest_load(benchmark)
     if not gone:
-        raise NothingToUnload
+        raise Conflict("No load counts on this benchmark.", code="nothing_to_unload")
     if arrival is not None and arrival != gone[0].arrival:
-        raise LoadedMeanwhile
+        raise Conflict(
+            "Another load is the latest by now; look again at what would go.", code="loaded_meanwhile"
+        )
     return unload(uuids=[one.uuid for one in gone], reason=reason, as_of=as_of, by=by)
 
 
-def latest_load(benchmark: Benchmark) -> list[Delivery]:
+def latest_load(benchmark: Benchmark) -> list[AcceptedSubmission]:
     """What still counts of the latest load."""
     loaded = [one for one in deliveries(benchmark) if one.operator]
     latest = max((one.arrival for one in loaded), default=None)
@@ -182,7 +166,7 @@ def confirm(*, uuid: UUID, reason: str, as_of: datetime, by: User | None = None)
     (submission,) = locked_submissions([uuid])
     obstacle = _why_not_to_confirm(submission)
     if obstacle:
-        raise NothingToConfirm(f"There is nothing to confirm in {uuid}: {obstacle}.")
+        raise Conflict(f"There is nothing to confirm in {uuid}: {obstacle}.", code="nothing_to_confirm")
     version = bump_data_version(benchmark=submission.agent.benchmark)
     InvalidConfirmation.objects.create(
         submission=submission, data_version=version, at=as_of, by=by, reason=reason
@@ -205,16 +189,17 @@ def approve(
     *, benchmark: Benchmark, agent: str, reason: str, as_of: datetime, by: User | None = None
 ) -> Agent:
     """Let an agent be ranked again that took outcomes back after a board had shown it, or a copy count."""
-    found = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
-    if found is None:
-        raise NoSuchAgent(f"There is no agent {agent!r} on {benchmark}.")
-    if found.pk not in withheld(benchmark) and not _is_copy(found):
-        raise NothingToApprove(
-            f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved."
+    locked = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
+    if locked is None:
+        raise Missing(f"There is no agent {agent!r} on {benchmark}.", code="no_such_agent")
+    if locked.pk not in withheld(benchmark) and not _is_copy(locked):
+        raise Conflict(
+            f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved.",
+            code="nothing_to_approve",
         )
     version = bump_data_version(benchmark=benchmark)
-    Approval.objects.create(agent=found, data_version=version, at=as_of, by=by, reason=reason)
-    return found
+    Approval.objects.create(agent=locked, data_version=version, at=as_of, by=by, reason=reason)
+    return locked
 
 
 def _is_copy(agent: Agent) -> bool:
@@ -232,8 +217,8 @@ def locked_submissions(uuids: Sequence[UUID]) -> list[Submission]:
     agents = Agent.objects.filter(named).order_by("id")
     ids = sorted(set(agents.values_list("id", flat=True)))
     list(Agent.objects.filter(pk__in=ids).order_by("id").select_for_update(no_key=True))
-    found = Submission.objects.filter(uuid__in=uuids).select_related("agent__benchmark", "agent__owner")
-    submissions = list(found.order_by("id"))
+    rows = Submission.objects.filter(uuid__in=uuids).select_related("agent__benchmark", "agent__owner")
+    submissions = list(rows.order_by("id"))
     if absent := set(uuids) - {submission.uuid for submission in submissions}:
         raise NoSuchSubmission(f"There is no submission {', '.join(sorted(map(str, absent)))}.")
     for submission in submissions:

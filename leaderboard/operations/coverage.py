@@ -12,16 +12,12 @@ from leaderboard.studies import conditions
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.services import CoreError
-from leaderboard.studies.shared import offer, shared_tasks, told_of_load
+from leaderboard.studies.shared import load_notes, offer, shared_tasks
 from leaderboard.submissions.models import Status
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import full_runs, settings_of, trusted_accounts
 
 MIN_COMMON = 10
-
-
-class TooFewCommonTasks(Conflict):
-    """The agents have too few tasks in common."""
 
 
 def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
@@ -50,7 +46,7 @@ def warnings(files: Collection[FlatFile], benchmark: Benchmark) -> list[str]:
     if now is None:
         return []
     store_scores(now.stale)
-    return told_of_load(now, {name for flat in files for name in flat.agents})
+    return load_notes(now, {name for flat in files for name in flat.agents})
 
 
 def is_uneven(flat: FlatFile) -> bool:
@@ -97,9 +93,10 @@ def common_tasks(benchmark: Benchmark) -> list[str]:
     now = _all_tasks(benchmark)
     common = shared_tasks(now) if now else ()
     if len(common) < MIN_COMMON:
-        raise TooFewCommonTasks(
+        raise Conflict(
             f"Only {len(common)} tasks have an outcome from at least 95% of the agents; from {MIN_COMMON} on "
-            "they can be made the tasks of the benchmark."
+            "they can be made the tasks of the benchmark.",
+            code="too_few_common_tasks",
         )
     return list(common)
 

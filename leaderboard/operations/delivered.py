@@ -12,15 +12,15 @@ from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.corrections import is_better
 from leaderboard.operations.models import Assignment
-from leaderboard.studies.own_parts import AgentRow, OfAgent, conditions_counted, own_row, places_of
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.receipt import AgentContext, AgentRow, conditions_counted, own_row, places_of
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.queries import by_arrival, taken_back_outcomes, trusted_accounts
 from leaderboard.submissions.rows import KEY, OUTCOME
 
 
 @dataclass(frozen=True, eq=False)
-class Delivered:
+class DeliveredRows:
     """Rows that came, under a submission that is stored or would be.
 
     `rows` has the key of each outcome, its value and whether it is valid. `before` and `replaced` have the
@@ -59,9 +59,9 @@ class Delivered:
     def names_asked(self) -> dict[int, str]:
         return self.names(self.asked_by_now)
 
-    def names(self, asked: Collection[int] | None) -> dict[int, str]:
+    def names(self, task_ids: Collection[int] | None) -> dict[int, str]:
         """The names of the tasks asked for by id, in task order."""
-        return asking.names_among(self._active, self.policy, asked)
+        return asking.names_among(self._active, self.policy, task_ids)
 
     @cached_property
     def _active(self) -> dict[int, str]:
@@ -80,8 +80,8 @@ class Delivered:
         return asking.in_blocks([one.asked for one in self.submissions.values()], self.names(None))
 
     @cached_property
-    def of_agent(self) -> OfAgent:
-        return OfAgent(
+    def of_agent(self) -> AgentContext:
+        return AgentContext(
             agent=self.submission.agent_id,
             submissions=self.submissions,
             policy=self.policy,
@@ -118,10 +118,10 @@ class Delivered:
     @cached_property
     def rest(self) -> dict[int, str]:
         """The names by id of the tasks beside those asked for, which count where all are there."""
-        everything, asked = self.names(None), set[int]().union(*self.blocks)
+        everything, asked_for = self.names(None), set[int]().union(*self.blocks)
         if not everything.keys() <= {task for task, _ in asking.trials(self.standing, everything)}:
             return {}
-        return {pk: name for pk, name in everything.items() if pk not in asked}
+        return {pk: name for pk, name in everything.items() if pk not in asked_for}
 
     def most_trials(self, part: Mapping[int, str]) -> int:
         """How many trials of each task of a block, or of the rest, the board counts; 0: none of any."""
@@ -137,11 +137,15 @@ class Delivered:
             return None
         return max(one.n_trials or 0 for one in of)
 
-    def beside_counting(self, held: Collection[int] = ()) -> "Delivered":
+    def beside_counting(self, awaiting_review: Collection[int] = ()) -> "DeliveredRows":
         """The same beside what counts alone, and these: not what waits, is checked, or is under embargo."""
         if not self.before.num_rows:
             return self
-        counting = [pk for pk, one in self.submissions.items() if one.status == Status.ACCEPTED or pk in held]
+        counting = [
+            pk
+            for pk, one in self.submissions.items()
+            if one.status == Status.ACCEPTED or pk in awaiting_review
+        ]
         before = self.before.filter(pc.is_in(self.before["submission"], pa.array(counting, pa.int32())))
         return self if before.num_rows == self.before.num_rows else replace(self, before=before)
 

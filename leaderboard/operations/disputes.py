@@ -12,28 +12,12 @@ from leaderboard.operations.acting import acting, require_seen
 from leaderboard.operations.models import Dispute
 from leaderboard.submissions.parsing.flat import Fault
 
-LONGEST = 5_000  # characters
-MOST_OPEN = 50  # reports of one person that wait for operators
-
-
-class NothingSaid(Refusal):
-    """Say what is wrong with the entry."""
-
-
-class SaidTooMuch(Refusal):
-    """A report has at most 5,000 characters."""
+MAX_LENGTH = 5_000  # characters
+MAX_OPEN = 50  # reports of one person that wait for operators
 
 
 class ReportedAlready(Conflict):
     """You have reported this entry in these words; the report waits for an operator."""
-
-
-class TooManyReports(Conflict):
-    """Fifty of your reports wait for operators; more are taken once some of those are decided."""
-
-
-class DecidedAlready(Conflict):
-    """This report has been decided already."""
 
 
 @transaction.atomic
@@ -42,9 +26,9 @@ def report(
 ) -> Dispute:
     """Store what somebody says of an agent's entry; it changes nothing until an operator acts."""
     if not text.strip():
-        raise NothingSaid
-    if len(text) > LONGEST:
-        raise SaidTooMuch
+        raise Refusal("Say what is wrong with the entry.", code="nothing_said")
+    if len(text) > MAX_LENGTH:
+        raise Refusal("A report has at most 5,000 characters.", code="said_too_much")
     require_seen(text)
     if board is not None and not agent.benchmark.boards.filter(number=board).exists():
         fault = Fault(None, "board", str(board), "is the number of no board of this benchmark")
@@ -71,17 +55,20 @@ def _refuse_again(agent: Agent, text: str, by: User) -> None:
     waiting = Dispute.objects.filter(by=by, decided_at=None)
     if waiting.filter(agent=agent, text=text).exists():
         raise ReportedAlready
-    if waiting.count() >= MOST_OPEN:
-        raise TooManyReports
+    if waiting.count() >= MAX_OPEN:
+        raise Conflict(
+            "Fifty of your reports wait for operators; more are taken once some of those are decided.",
+            code="too_many_reports",
+        )
 
 
 @transaction.atomic
 def decide(*, dispute: Dispute, upheld: bool, by: User | None, reason: str, as_of: datetime) -> Dispute:
     """Say whether a report is right. What follows (withdraw, confirm, erase) is a step of its own."""
-    found = Dispute.objects.select_for_update().get(pk=dispute.pk)
-    if found.decided_at:
-        raise DecidedAlready
+    locked = Dispute.objects.select_for_update().get(pk=dispute.pk)
+    if locked.decided_at:
+        raise Conflict("This report has been decided already.", code="decided_already")
     with acting(by=by, reason=reason):
-        found.decided_at, found.decided_by, found.decided_reason, found.upheld = as_of, by, reason, upheld
-        found.save(update_fields=["decided_at", "decided_by", "decided_reason", "upheld"])
-    return found
+        locked.decided_at, locked.decided_by, locked.decided_reason, locked.upheld = as_of, by, reason, upheld
+        locked.save(update_fields=["decided_at", "decided_by", "decided_reason", "upheld"])
+    return locked

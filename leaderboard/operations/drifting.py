@@ -20,16 +20,15 @@ from leaderboard.operations.acting import acting
 from leaderboard.operations.events import emit, wake
 from leaderboard.operations.models import (
     Alert,
+    AlertLevel,
     EventKind,
     JobRun,
     JobStatus,
     Lane,
-    Level,
     RerunStatus,
 )
 from leaderboard.operations.services import NothingToRank, check_drift
-from leaderboard.studies.drift_checks import why_reselect
-from leaderboard.studies.falls import VERDICT, verdict_found, was_better_since
+from leaderboard.studies.drift_checks import VERDICT, verdict_found, was_better_since, why_reselect
 from leaderboard.studies.models import DriftCheck
 
 RAISED = ("warn", "alert")
@@ -42,17 +41,13 @@ NOT_COME = (RerunStatus.OPEN, RerunStatus.EXPIRED)
 Monitor = Mapping[str, Any]  # what one says, as in the result of a check
 
 
-class AlertClosed(Conflict):
-    """This alert is closed already."""
-
-
 def look(*, benchmark: Benchmark, as_of: datetime) -> str:
     """Ask the monitors, open and close alerts, and ask for full runs where one alarms; say what was done."""
     try:
         check, _ = check_drift(benchmark=benchmark, as_of=as_of)
     except NothingToRank:
         return "there are no outcomes yet"
-    settled = reruns.settle_requests(benchmark=benchmark, as_of=as_of)
+    settled = reruns.close_answered_requests(benchmark=benchmark, as_of=as_of)
     with transaction.atomic():
         locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
         if locked.driftcheck_set.filter(data_version__gt=check.data_version).exists():
@@ -74,12 +69,12 @@ def close_alert(*, alert: Alert, by: User | None, reason: str, as_of: datetime) 
     """Close an alert by an operator's hand: it opens again once its monitor was quiet, or says more."""
     with acting(by=by, reason=reason), transaction.atomic():
         locked = Benchmark.objects.select_for_update(no_key=True).get(pk=alert.benchmark_id)
-        found = locked.alerts.get(pk=alert.pk)
-        if found.closed_at:
-            raise AlertClosed
-        _close(found, reason, as_of, by)
+        locked_alert = locked.alerts.get(pk=alert.pk)
+        if locked_alert.closed_at:
+            raise Conflict("This alert is closed already.", code="alert_closed")
+        _close(locked_alert, reason, as_of, by)
         bump_shown_version(benchmark=locked)
-    return found
+    return locked_alert
 
 
 # ---------------------------------------------------------------------------------------------------- alerts
@@ -106,7 +101,7 @@ def _heard(
             done.append(_raise(benchmark, check, monitor, alert, as_of))
         elif alert and not (alert.request and alert.request.status in NOT_COME):
             done.append(_close(alert, f"quiet again: {monitor['reason']}", as_of))
-    return [told for told in done if told]
+    return [sentence for sentence in done if sentence]
 
 
 def _raise(
@@ -117,7 +112,7 @@ def _raise(
     as_of: datetime,
 ) -> str:
     """Open an alert, or bring the open one up to date; its level only rises."""
-    level = Level(monitor["state"])
+    level = AlertLevel(monitor["state"])
     if alert is None:
         if _was_decided(benchmark, check, monitor):
             return ""
@@ -131,7 +126,7 @@ def _raise(
         )
         is_news = True
     else:
-        is_news = (alert.level, level) == (Level.WARN, Level.ALERT)
+        is_news = (alert.level, level) == (AlertLevel.WARN, AlertLevel.ALERT)
         alert.level = level if is_news else alert.level
     alert.latest, alert.evidence = check, dict(monitor)
     alert.save()
@@ -141,7 +136,7 @@ def _raise(
         benchmark=benchmark,
         kind=EventKind.DRIFT_ALERT,
         about=f"alert {alert.pk} {level}",
-        payload=reruns.alert_told(alert),
+        payload=reruns.alert_payload(alert),
         as_of=as_of,
         emails=reruns.operators_of(benchmark),
     )
@@ -150,9 +145,13 @@ def _raise(
 
 def _was_decided(benchmark: Benchmark, check: DriftCheck, monitor: Monitor) -> bool:
     """Whether an alert was closed though its monitor had not become quiet, and says no more than it did."""
-    said = benchmark.alerts.filter(subset=check.subset, monitor=monitor["name"]).order_by("-id")
-    last = said.first()
-    if last is None or check.subset is None or (last.level, monitor["state"]) == (Level.WARN, Level.ALERT):
+    alerts = benchmark.alerts.filter(subset=check.subset, monitor=monitor["name"]).order_by("-id")
+    last = alerts.first()
+    if (
+        last is None
+        or check.subset is None
+        or (last.level, monitor["state"]) == (AlertLevel.WARN, AlertLevel.ALERT)
+    ):
         return False
     if monitor["name"] == VERDICT:
         return not was_better_since(benchmark, last.evidence["validation"])
@@ -188,7 +187,7 @@ def _without_runs(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Mo
     """
     is_staged = policy_in_force(benchmark).assignment == Assigning.STAGED
     but = {*UNTOLD_BY_RUNS, *(OF_THE_FIELD if is_staged else ())}
-    alerts = _now(benchmark, check, monitors, Level.ALERT)
+    alerts = _now(benchmark, check, monitors, AlertLevel.ALERT)
     return [alert for alert in alerts if alert.request is None and alert.monitor not in but]
 
 
@@ -196,7 +195,7 @@ def _ask(benchmark: Benchmark, alerts: list[Alert], as_of: datetime) -> str:
     reason = "; ".join(f"{alert.monitor}: {alert.evidence['reason']}" for alert in alerts)
     try:
         request = reruns.open_drift_request(benchmark=benchmark, reason=reason, as_of=as_of, alerts=alerts)
-    except (reruns.FullRunsOnly, reruns.NobodyToAsk, reruns.NoSubset):
+    except reruns.CannotRequestRuns:
         return ""
     return f"request {request.pk} asks for full runs until {request.deadline:%Y-%m-%d}"
 

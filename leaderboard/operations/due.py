@@ -21,7 +21,7 @@ from leaderboard.submissions.models import Status, Submission
 
 WEEK = timedelta(weeks=1)
 N_NEW_COMPLETE = 5  # agents after which a validation does not wait for the night
-QUIET, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)  # it waits for a burst to end, but no longer
+QUIET, MAX_WAIT = timedelta(minutes=1), timedelta(hours=1)  # it waits for a burst to end, but no longer
 
 
 def reconcile(as_of: datetime) -> Iterator[Due]:
@@ -30,7 +30,7 @@ def reconcile(as_of: datetime) -> Iterator[Due]:
     """
     from leaderboard.boards.services import board_with_key
     from leaderboard.operations.phase import known_reruns
-    from leaderboard.studies.given import standing
+    from leaderboard.studies.board_inputs import standing
 
     for benchmark in _with_outcomes():
         known = standing(benchmark, known_reruns(benchmark, active_subset(benchmark)))
@@ -132,7 +132,7 @@ def _has_grown(study: ValidationStudy, board: Board, as_of: datetime) -> bool:
     if board.n_complete - int(study.result["agents"]) < N_NEW_COMPLETE:
         return False
     latest = Submission.objects.filter(agent__benchmark=board.benchmark_id).latest("received_at")
-    return latest.received_at <= as_of - QUIET or study.created_at <= as_of - LONGEST_WAIT
+    return latest.received_at <= as_of - QUIET or study.created_at <= as_of - MAX_WAIT
 
 
 def _is_outdated(model: type[Study], benchmark: Benchmark, as_of: datetime, *, at_once: bool = False) -> bool:

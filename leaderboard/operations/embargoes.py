@@ -27,9 +27,9 @@ def end_due(*, benchmark: Benchmark, as_of: datetime) -> str:
 
 
 @transaction.atomic
-def _end(found: Submission, as_of: datetime) -> bool:
+def _end(ended: Submission, as_of: datetime) -> bool:
     try:
-        (submission,) = locked_submissions([found.uuid])
+        (submission,) = locked_submissions([ended.uuid])
     except CountsNoMore:
         return False
     if submission.status != Status.WAITING or not ends_by_itself(submission.agent.benchmark):

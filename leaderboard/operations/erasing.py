@@ -85,8 +85,8 @@ FORBIDDING = (
 )
 
 
-class ErasedAlready(Conflict):
-    """These names were erased already."""
+def erased_already() -> Conflict:
+    return Conflict("These names were erased already.", code="erased_already")
 
 
 @dataclass(frozen=True)
@@ -139,19 +139,19 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     Stored replays of its benchmark lose it likewise.
     """
     rows = Agent.objects.select_related("benchmark").select_for_update(no_key=True, of=("self",))
-    found = rows.get(pk=agent.pk)
-    if Erasure.objects.filter(benchmark=found.benchmark, tombstone=found.name).exists():
-        raise ErasedAlready
-    own = found.aliases.exclude(name__in=found.merged.values("name"))
-    names, tombstone = [found.name, *own.values_list("name", flat=True)], _tombstone(found)
+    locked = rows.get(pk=agent.pk)
+    if Erasure.objects.filter(benchmark=locked.benchmark, tombstone=locked.name).exists():
+        raise erased_already()
+    own = locked.aliases.exclude(name__in=locked.merged.values("name"))
+    names, tombstone = [locked.name, *own.values_list("name", flat=True)], _tombstone(locked)
     reason = replacing(names, tombstone)(reason)
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
-        _replace_everywhere(found.benchmark, names, tombstone)
-        _erase_rows(found, tombstone)
-        erasure = _recorded(found.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
-        bump_shown_version(benchmark=found.benchmark)
-        bump_data_version(benchmark=found.benchmark)
-    of_replays = Agent.objects.filter(benchmark__replay__of=found.benchmark.slug, name__in=names)
+        _replace_everywhere(locked.benchmark, names, tombstone)
+        _erase_rows(locked, tombstone)
+        erasure = _recorded(locked.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
+        bump_shown_version(benchmark=locked.benchmark)
+        bump_data_version(benchmark=locked.benchmark)
+    of_replays = Agent.objects.filter(benchmark__replay__of=locked.benchmark.slug, name__in=names)
     for replayed in of_replays:
         erase_agent(agent=replayed, by=by, reason=reason, as_of=as_of)
     return erasure
@@ -178,29 +178,29 @@ def _erase_rows(agent: Agent, tombstone: str) -> None:
 @transaction.atomic
 def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) -> Erasure:
     """Close an account and replace its address and name by a tombstone; what it delivered stays."""
-    found = User.objects.select_for_update().get(pk=user.pk)
-    tombstone = f"erased-{found.pk}@erased.invalid"
-    if found.email == tombstone:
-        raise ErasedAlready
+    locked = User.objects.select_for_update().get(pk=user.pk)
+    tombstone = f"erased-{locked.pk}@erased.invalid"
+    if locked.email == tombstone:
+        raise erased_already()
     with acting(by=by, reason=reason):
         for address in {
-            found.email,
-            *EmailAddress.objects.filter(user=found).values_list("email", flat=True),
+            locked.email,
+            *EmailAddress.objects.filter(user=locked).values_list("email", flat=True),
         }:
             invited = Invitation.objects.filter(email=address)
             invited.filter(accepted_at=None, revoked_at=None).update(revoked_at=as_of)
             invited.update(email=tombstone)
             Delivery.objects.filter(email=address).update(email=tombstone)
             Dispute.objects.filter(contact=address).update(contact="")
-        EmailAddress.objects.filter(user=found).delete()
-        Authenticator.objects.filter(user=found).delete()
-        found.memberships.all().delete()
-        found.tokens.filter(revoked_at=None).update(revoked_at=as_of)
-        found.tokens.update(name=tombstone)
-        found.email, found.name = tombstone, ""
-        found.is_active = found.is_staff = found.is_superuser = False
-        found.set_unusable_password()
-        found.save()
+        EmailAddress.objects.filter(user=locked).delete()
+        Authenticator.objects.filter(user=locked).delete()
+        locked.memberships.all().delete()
+        locked.tokens.filter(revoked_at=None).update(revoked_at=as_of)
+        locked.tokens.update(name=tombstone)
+        locked.email, locked.name = tombstone, ""
+        locked.is_active = locked.is_staff = locked.is_superuser = False
+        locked.set_unusable_password()
+        locked.save()
         return _recorded(None, "account", tombstone, by=by, reason=reason, as_of=as_of)
 
 

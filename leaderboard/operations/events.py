@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.notify import CHANNEL, wake
 from leaderboard.operations.models import Delivery, Event, EventKind
-from leaderboard.waking import CHANNEL, wake
 
 __all__ = ["CHANNEL", "emit", "wake"]
 
@@ -24,7 +24,7 @@ def emit(
     as_of: datetime,
     emails: Iterable[str] = (),
 ) -> Event | None:
-    """Store an event unless the same was told before; return it if it is new."""
+    """Store an event unless the same was stored before; return it if it is new."""
     event, is_new = Event.objects.get_or_create(
         benchmark=benchmark, kind=kind, about=about, defaults={"payload": payload, "at": as_of}
     )

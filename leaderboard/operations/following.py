@@ -19,8 +19,8 @@ from leaderboard.operations.corrections import NoSuchSubmission
 from leaderboard.operations.delivered import standing
 from leaderboard.operations.models import Assignment, Mode
 from leaderboard.operations.staging import step_of
-from leaderboard.studies.own_parts import OfAgent, conditions_counted
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.receipt import AgentContext, conditions_counted
 from leaderboard.studies.staged_steps import Told
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
@@ -37,18 +37,18 @@ OF_STATUS = {
 
 def submissions_of(user: User, benchmark: Benchmark | None = None) -> QuerySet[Submission]:
     """What this person delivered, and what their agents did; the latest first."""
-    found = Submission.objects.filter(Q(submitted_by=user) | Q(agent__owner=user))
+    submissions = Submission.objects.filter(Q(submitted_by=user) | Q(agent__owner=user))
     if benchmark is not None:
-        found = found.filter(agent__benchmark=benchmark)
-    return found.select_related("agent__benchmark").order_by("-id")
+        submissions = submissions.filter(agent__benchmark=benchmark)
+    return submissions.select_related("agent__benchmark").order_by("-id")
 
 
 def followed_by(user: User, uuid: UUID) -> Submission:
     """The submission, to whoever delivered it, its agent's owner, and operators; to others there is none."""
-    found = Submission.objects.select_related("agent__benchmark", "replaces", "submitted_by").filter(
+    submissions = Submission.objects.select_related("agent__benchmark", "replaces", "submitted_by").filter(
         uuid=uuid
     )
-    submission = found.filter(agent__benchmark__in=visible_benchmarks(user).values("pk")).first()
+    submission = submissions.filter(agent__benchmark__in=visible_benchmarks(user).values("pk")).first()
     if submission is None or not _may_follow(user, submission):
         raise NoSuchSubmission
     return submission
@@ -80,7 +80,7 @@ class Followed:
     entry: Entry | None
 
     @property
-    def quota_told(self) -> list[tuple[str, str]]:
+    def quota_lines(self) -> list[tuple[str, str]]:
         """The same in words."""
         counted = [(name, one) for name, one in (self.quota or {}).items() if isinstance(one, dict)]
         return [
@@ -90,20 +90,20 @@ class Followed:
     @property
     def standing(self) -> str:
         """What the board did with it."""
-        if told := OF_STATUS.get(Status(self.submission.status)):
-            return told
+        if sentence := OF_STATUS.get(Status(self.submission.status)):
+            return sentence
         if self.entry is None or self.board is None:
             return "It counts; no board has shown it yet."
         return f"Board {self.board.number} shows {self.entry.name}: {_place(self.board, self.entry)}"
 
 
 def _place(board: Board, entry: Entry) -> str:
-    told = entry.at.get(board.target) or {}
-    if told.get("rank") is None:
-        return f"listed without a rank: {told.get('reason') or 'no reason is stored'}."
-    lower, upper = told.get("rank_lower"), told.get("rank_upper")
+    place = entry.at.get(board.target) or {}
+    if place.get("rank") is None:
+        return f"listed without a rank: {place.get('reason') or 'no reason is stored'}."
+    lower, upper = place.get("rank_lower"), place.get("rank_upper")
     between = f", between {lower} and {upper} with 95%" if lower is not None else ""
-    return f"rank {told['rank']}{between}."
+    return f"rank {place['rank']}{between}."
 
 
 def followed(submission: Submission, *, token: ApiToken | None, as_of: datetime) -> Followed:
@@ -141,7 +141,7 @@ def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]
     outcomes = live_outcomes([agent])
     once = outcomes.group_by(KEY).aggregate([])  # a failure of the harness and its repetition are one
     tasks = names_asked(policy, None)
-    of_agent = OfAgent(
+    of_agent = AgentContext(
         agent=agent,
         submissions=standing_submissions(agent),
         policy=policy,
@@ -149,10 +149,10 @@ def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]
         tasks=tasks,
         settings={pk: facets for facets, pk in settings_of(benchmark).items()},
     )
-    told = standing(once, once.slice(0, 0), conditions_counted(outcomes, of_agent))
+    row = standing(once, once.slice(0, 0), conditions_counted(outcomes, of_agent))
     blocks = in_blocks([one.asked for one in of_agent.submissions.values()], tasks)
     unranked = wanted == submission.asked
-    return list(lacking(told, names_asked(policy, wanted), blocks, policy.missing, unranked=unranked))
+    return list(lacking(row, names_asked(policy, wanted), blocks, policy.missing, unranked=unranked))
 
 
 def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> dict[str, Any] | None:
@@ -160,5 +160,5 @@ def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> di
     if token is None:
         return None
     agent = submission.agent
-    found = quotas.left(benchmark=agent.benchmark, token=token, agent=agent, as_of=as_of)
-    return dict(found.as_plain()) if found else None
+    left = quotas.left(benchmark=agent.benchmark, token=token, agent=agent, as_of=as_of)
+    return dict(left.as_plain()) if left else None

@@ -7,24 +7,24 @@ in slices is judged like a whole one, and what waits for something else, or is c
 from collections.abc import Collection
 
 from leaderboard.catalog.queries import operates
-from leaderboard.operations.delivered import Delivered
+from leaderboard.operations.delivered import DeliveredRows
 from leaderboard.studies.plausibility import why_implausible
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import held_for_review, is_verified
 
 
-def why_held(delivered: Delivered) -> str:
+def why_held(delivered: DeliveredRows) -> str:
     """Say what is implausible of the agent with this delivery; empty where nothing is, or nobody judges."""
     submission = delivered.submission
     if not is_judged(submission, delivered.trusted) or (submission.pk and is_verified(submission)):
         return ""
     besides = [delivered.beside_counting()]
     if delivered.before.num_rows:
-        held = held_for_review(submission.agent.benchmark).filter(agent=submission.agent)
-        if pks := set(held.values_list("pk", flat=True)):
+        awaiting = held_for_review(submission.agent.benchmark).filter(agent=submission.agent)
+        if pks := set(awaiting.values_list("pk", flat=True)):
             besides.append(delivered.beside_counting(pks))
-    for found in besides:
-        if why := why_implausible(found.row, found.of_agent):
+    for other in besides:
+        if why := why_implausible(other.row, other.of_agent):
             return why
     return ""
 

@@ -1,4 +1,4 @@
-"""What is thrown away at night: answers to repeat, rows of old runs, and events that everybody was told."""
+"""What is thrown away at night: answers to repeat, rows of old runs, and events that were delivered."""
 
 from datetime import datetime, timedelta
 

@@ -15,48 +15,30 @@ from leaderboard.catalog.models import Agent, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
+from leaderboard.notify import wake
 from leaderboard.operations import asking, assignments, checking, claims, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
-from leaderboard.operations.corrections import NotYourSubmission, has_been_shown
-from leaderboard.operations.delivered import Delivered, divided
+from leaderboard.operations.corrections import has_been_shown, not_your_submission
+from leaderboard.operations.delivered import DeliveredRows, divided
+from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
 from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
-from leaderboard.operations.stated import Stated, stated_in
 from leaderboard.studies import conditions
 from leaderboard.studies.answers import words
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, proposed, record
+from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, proposed, record
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
-from leaderboard.submissions.parsing.files import Form, Place, UploadedPart, read_upload
+from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
 from leaderboard.submissions.parsing.flat import Fault, FlatFile
 from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
 from leaderboard.submissions.services import append_changes
-from leaderboard.waking import wake
 
 N_NAMED_KEYS = 100
 ANY_FORM = Form()
 IN_BACKGROUND = (
     "the checks of so many outcomes take a while: it counts, or waits for review, once they are done"
 )
-
-
-class AlreadyDelivered(Conflict):
-    """A live submission holds exactly these outcomes."""
-
-
-class DuplicateOutcomes(Conflict):
-    """Live submissions hold outcomes of these keys. Name the submission that this one `replaces`, or give
-    the outcomes another `run` label.
-    """
-
-
-class KeyReused(Conflict):
-    """This Idempotency-Key came before with another body."""
-
-
-class NothingToReplace(Conflict):
-    """`replaces` must name a live submission of the same agent."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +85,7 @@ def submit_file(
 ) -> Receipt:
     """Do the same with the rows of a file, and the envelope's `fields` beside it."""
     tasks = _tasks(benchmark)
-    place = Place(benchmark.slug, benchmark.title, list(tasks))
+    place = BenchmarkTasks(benchmark.slug, benchmark.title, list(tasks))
     parsed = read_upload(upload, fields, place=place, form=form, as_of=as_of)
     delivery = _Delivery(parsed, benchmark, tasks, token, as_of)
     return delivery.tried() if dry_run else delivery.stored(idempotency_key)
@@ -122,7 +104,7 @@ class _Delivery:
     ) -> None:
         self.parsed, self.benchmark, self.tasks = parsed, benchmark, tasks
         self.token, self.as_of = token, as_of
-        self.stated = stated_in(parsed.flat)
+        self.metadata = file_metadata_of(parsed.flat)
 
     def stored(self, idempotency_key: str | None) -> Receipt:
         with transaction.atomic():
@@ -133,10 +115,10 @@ class _Delivery:
                     return Receipt(claim.body or {}, replayed=True)
             submission, receipt, changes = self._deliver(dry_run=False)
             if claim:
-                kept = IdempotencyKey.objects.filter(pk=claim.pk)
-                kept.update(submission=submission, status=201, body=receipt.content)
+                stored = IdempotencyKey.objects.filter(pk=claim.pk)
+                stored.update(submission=submission, status=201, body=receipt.content)
                 receipt = replace(
-                    receipt, content=kept.get().body or {}
+                    receipt, content=stored.get().body or {}
                 )  # to the letter what a repetition gets
             if submission.status == Status.CHECKING:
                 wake()
@@ -160,7 +142,7 @@ class _Delivery:
             defaults={"request_sha256": sha256, "created_at": self.as_of},
         )
         if not is_new and bytes(claim.request_sha256) != sha256:
-            raise KeyReused
+            raise Conflict("This Idempotency-Key came before with another body.", code="key_reused")
         return claim, is_new
 
     def _deliver(self, *, dry_run: bool) -> tuple[Submission, Receipt, list[StatusChange]]:
@@ -170,7 +152,7 @@ class _Delivery:
         by_operator = operates(self.token, benchmark)
         if not by_operator:
             _check_date(self.parsed.flat, policy, as_of)
-        described = _described(self.parsed, self.stated)
+        described = _described(self.parsed, self.metadata)
         agent = assignments.agent_of(
             benchmark=benchmark,
             described=described,
@@ -181,38 +163,38 @@ class _Delivery:
         if is_first := not submissions_of(agent).exists():
             claims.check_made_of(agent)
         left = self._quotas(policy, agent, dry_run=dry_run)
-        placed = Placed.of(
-            self.stated.flat,
+        matched = MatchedRows.of(
+            self.metadata.flat,
             benchmark=benchmark,
             agents={described.name: agent},
             task_ids=self.tasks,
             are_new=is_first,
         )
         replaces = _replaced(self.parsed.envelope.replaces, agent, by_operator=by_operator)
-        part = self._part(placed, replaces, policy)
-        _check_not_delivered(agent, placed, part)
+        part = self._part(matched, replaces, policy)
+        _check_not_delivered(agent, matched, part)
         shown = not (by_operator or is_first) and has_been_shown(agent)
         assignment = assignments.answered(
             agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
         )
         if not by_operator:
             assignments.check_asked(assignment, part.rows)
-        before, replaced = divided(placed.stored, [old.pk for old in part.replaces])
+        before, replaced = divided(matched.stored, [old.pk for old in part.replaces])
         terms = self._terms(agent, part, policy, assignment, taken_back=bool(part.replaces) and shown)
-        submission = drafted(part, placed=placed, terms=terms)
-        delivered = Delivered(
+        submission = drafted(part, matched=matched, terms=terms)
+        delivered = DeliveredRows(
             submission=submission,
             policy=policy,
             rows=part.rows,
             before=before,
             replaced=replaced,
-            settings=placed.settings,
+            settings=matched.settings,
             assignment=assignment,
             is_first=is_first,
         )
         why = why_held(delivered) if terms.status != Status.CHECKING else ""
         if why:
-            terms = self._held(terms, policy, why)
+            terms = self._held_for_review(terms, policy, why)
             submission.status = terms.status
         changes = (proposed if dry_run else record)(submission, part, terms=terms)
         if shown and submission.status == Status.ACCEPTED:
@@ -220,17 +202,17 @@ class _Delivery:
         if not by_operator and submission.status == Status.ACCEPTED and delivered.is_better_again:
             changes[-1].judged = Judged.BETTER
         if assignment and not dry_run:
-            assignments.settle(
+            assignments.link_delivery(
                 assignment=assignment, submission=submission, outcomes=delivered.standing, as_of=as_of
             )
         content = self._content(delivered, changes, left, why, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
 
-    def _part(self, placed: Placed, replaces: list[Submission], policy: Policy) -> Part:
+    def _part(self, matched: MatchedRows, replaces: list[Submission], policy: Policy) -> SubmissionPart:
         flat = self.parsed.flat
-        links = [self.parsed.envelope.links, *self.stated.links]
-        return Part(
-            rows=placed.rows,
+        links = [self.parsed.envelope.links, *self.metadata.links]
+        return SubmissionPart(
+            rows=matched.rows,
             submitted_at=_submitted_at(flat),
             imprecise=bool(flat.imprecise[_first_dated(flat)]),
             backdated=_is_backdated(flat, policy, self.as_of),
@@ -241,7 +223,7 @@ class _Delivery:
     def _terms(
         self,
         agent: Agent,
-        part: Part,
+        part: SubmissionPart,
         policy: Policy,
         assignment: Assignment | None,
         *,
@@ -264,7 +246,7 @@ class _Delivery:
             taken_back_after_board=taken_back,
         )
 
-    def _held(self, terms: Terms, policy: Policy, why: str) -> Terms:
+    def _held_for_review(self, terms: Terms, policy: Policy, why: str) -> Terms:
         status, reason = checking.status_now(
             n_outcomes=0,
             embargo_until=terms.embargo_until,
@@ -281,18 +263,18 @@ class _Delivery:
 
     def _content(
         self,
-        delivered: Delivered,
+        delivered: DeliveredRows,
         changes: list[StatusChange],
         left: quotas.Quotas | None,
-        held: str,
+        why_held: str,
         *,
         keep: bool,
     ) -> dict[str, Any]:
         submission, as_of = delivered.submission, self.as_of
         in_background = submission.status == Status.CHECKING
-        found = [] if in_background else checking.found_in(delivered, self._texts())
+        results = [] if in_background else checking.found_in(delivered, self._texts())
         if keep and not in_background:
-            checking.keep(submission, found, as_of=as_of)
+            checking.keep(submission, results, as_of=as_of)
         return {
             "id": str(submission.uuid),
             "status": submission.status,
@@ -304,24 +286,28 @@ class _Delivery:
                 *(f"{alias} was read as {name}" for alias, name in self.parsed.flat.aliases.items()),
                 *self.parsed.notes,
                 *assignments.lateness(delivered.assignment, as_of),
-                *(self._lacking(delivered) if in_background else checking.warnings(found)),
+                *(self._lacking(delivered) if in_background else checking.warnings(results)),
                 *([] if in_background else _uncounted(delivered)),
                 *_doubts(delivered, changes),
                 *([] if in_background else _unheard(delivered)),
-                *([f"held for review: {held}; it counts once an operator has accepted it"] if held else []),
+                *(
+                    [f"held for review: {why_held}; it counts once an operator has accepted it"]
+                    if why_held
+                    else []
+                ),
             ],
-            "assignment": assignments.told(
+            "assignment": assignments.summary(
                 delivered.assignment,
                 as_of,
                 lambda: (replace(delivered).outcomes, submission),  # under the id that it has by now
                 dry_run=not keep,
             ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
-            "checks": None if in_background else checking.as_plain(found),
+            "checks": None if in_background else checking.as_plain(results),
             "quota": left and left.as_plain(),
         }
 
-    def _lacking(self, delivered: Delivered) -> Iterator[str]:
+    def _lacking(self, delivered: DeliveredRows) -> Iterator[str]:
         yield IN_BACKGROUND
         unranked = delivered.wanted == delivered.submission.asked
         missing = delivered.policy.missing
@@ -330,7 +316,7 @@ class _Delivery:
         )
 
     def _texts(self) -> Iterable[tuple[str, pa.Array]]:
-        return self.stated.flat.metadata.items()
+        return self.metadata.flat.metadata.items()
 
 
 def _check_date(flat: FlatFile, policy: Policy, as_of: datetime) -> None:
@@ -358,20 +344,20 @@ def _submitted_at(flat: FlatFile) -> datetime:
     return at.replace(tzinfo=UTC)
 
 
-def _described(parsed: Body, stated: Stated) -> AgentDescription:
+def _described(parsed: Body, metadata: FileMetadata) -> AgentDescription:
     """The agent as the envelope says, or the file; where both do, they have to agree."""
     flat, envelope = parsed.flat, parsed.envelope
-    said = {"version": envelope.version, "organisation": envelope.organisation}
-    of_file = {"version": stated.versions[0], "organisation": stated.organisations[0]}
+    of_envelope = {"version": envelope.version, "organisation": envelope.organisation}
+    of_file = {"version": metadata.versions[0], "organisation": metadata.organisations[0]}
     faults = tuple(
         Fault(None, name, of_file[name], f"beside the file stands {value!r}; leave one of the two out")
-        for name, value in said.items()
+        for name, value in of_envelope.items()
         if value and of_file[name] not in ("", value)
     )
     if faults:
         raise Faulty("The delivery has faults; nothing was stored.", faults=faults)
-    told = {name: value or of_file[name] for name, value in said.items()}
-    return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **told)
+    described = {name: value or of_file[name] for name, value in of_envelope.items()}
+    return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **described)
 
 
 def _replaced(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Submission]:
@@ -379,24 +365,34 @@ def _replaced(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Sub
         return []
     if old := submissions_of(agent).filter(uuid=uuid, status__in=LIVE).first():
         if old.loaded and not by_operator:
-            raise NotYourSubmission
+            raise not_your_submission()
         return [old]
-    raise NothingToReplace
+    raise Conflict("`replaces` must name a live submission of the same agent.", code="nothing_to_replace")
 
 
-def _check_not_delivered(agent: Agent, placed: Placed, part: Part) -> None:
-    if not placed.stored.num_rows:
+def _check_not_delivered(agent: Agent, matched: MatchedRows, part: SubmissionPart) -> None:
+    if not matched.stored.num_rows:
         return
-    sha256 = placed.sha256(part.rows)
+    sha256 = matched.sha256(part.rows)
     if twin := Submission.objects.filter(agent=agent, content_sha256=sha256, status__in=LIVE).first():
-        raise AlreadyDelivered(submission=str(twin.uuid))
+        raise Conflict(
+            "A live submission holds exactly these outcomes.",
+            code="already_delivered",
+            submission=str(twin.uuid),
+        )
     replaced = [0, *(old.pk for old in part.replaces)]
-    if len(held := np.flatnonzero(~np.isin(placed.holder, replaced))):
-        raise DuplicateOutcomes(n_keys=len(held), keys=_named_keys(held[:N_NAMED_KEYS], placed))
+    if len(duplicates := np.flatnonzero(~np.isin(matched.holder, replaced))):
+        raise Conflict(
+            "Live submissions hold outcomes of these keys. Name the submission that this one `replaces`, "
+            "or give the outcomes another `run` label.",
+            code="duplicate_outcomes",
+            n_keys=len(duplicates),
+            keys=_named_keys(duplicates[:N_NAMED_KEYS], matched),
+        )
 
 
-def _named_keys(held: np.ndarray, placed: Placed) -> list[dict[str, Any]]:
-    flat, holders = placed.flat, placed.holder[held].tolist()
+def _named_keys(rows: np.ndarray, matched: MatchedRows) -> list[dict[str, Any]]:
+    flat, holders = matched.flat, matched.holder[rows].tolist()
     uuids = dict(Submission.objects.filter(pk__in=holders).values_list("pk", "uuid"))
     return [
         {
@@ -406,11 +402,11 @@ def _named_keys(held: np.ndarray, placed: Placed) -> list[dict[str, Any]]:
             **flat.settings[flat.setting[row]]._asdict(),
             "submission": str(uuids[holder]),
         }
-        for row, holder in zip(held.tolist(), holders, strict=True)
+        for row, holder in zip(rows.tolist(), holders, strict=True)
     ]
 
 
-def _uncounted(of: Delivered) -> list[str]:
+def _uncounted(of: DeliveredRows) -> list[str]:
     """Say which outcomes are of conditions that the board does not compare."""
     if not conditions.several(of.settings.values()):
         return []
@@ -420,12 +416,12 @@ def _uncounted(of: Delivered) -> list[str]:
         policy=of.policy,
         subset=active_subset(of.policy.benchmark),
         tasks=of.names(None),
-        asked=of.submission.asked,
+        task_ids=of.submission.asked,
         settings=of.settings,
     )
 
 
-def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
+def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
     """Say what keeps the outcomes from counting as they stand."""
     submission, policy = of.submission, of.policy
     if submission.n_invalid:
@@ -456,7 +452,7 @@ def _doubts(of: Delivered, changes: list[StatusChange]) -> Iterator[str]:
         )
 
 
-def _unheard(of: Delivered) -> Iterator[str]:
+def _unheard(of: DeliveredRows) -> Iterator[str]:
     """Say where an account has two full runs already, so that nothing is learnt from another one."""
     agent, benchmark = of.submission.agent, of.policy.benchmark
     if agent.owner_id is None or of.submission.status != Status.ACCEPTED:
@@ -473,7 +469,7 @@ def _unheard(of: Delivered) -> Iterator[str]:
         )
 
 
-def _counted_again(of: Delivered) -> str:
+def _counted_again(of: DeliveredRows) -> str:
     """What becomes of a second run: an assignment bounds the trials of each task."""
     flagged = "and the board flags the agent for the operator"
     there = asking.trials(of.standing, of.blocks[0]).values()

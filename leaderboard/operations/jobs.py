@@ -14,17 +14,13 @@ from django.db import IntegrityError, transaction
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing
+from leaderboard.notify import wake
 from leaderboard.operations import due
-from leaderboard.operations.acting import ReasonMissing
+from leaderboard.operations.acting import reason_missing
 from leaderboard.operations.models import Alert, JobRun, Lane
-from leaderboard.operations.runs import Due, held, rests
-from leaderboard.waking import wake
+from leaderboard.operations.runs import Due, check_claim, rests
 
 Progress = Callable[[int, int], None]
-
-
-class NoSuchJob(Missing):
-    """There is no job of this kind."""
 
 
 class AlreadyAsked(Conflict):
@@ -51,9 +47,9 @@ def ask(
 ) -> JobRun:
     """Queue a run that the clock did not ask for."""
     if not reason.strip():
-        raise ReasonMissing
+        raise reason_missing()
     if kind not in JOBS:
-        raise NoSuchJob(f"There is no job {kind!r}; known are {', '.join(JOBS)}.")
+        raise Missing(f"There is no job {kind!r}; known are {', '.join(JOBS)}.", code="no_such_job")
     try:
         with transaction.atomic():
             run = JobRun.objects.create(
@@ -78,7 +74,7 @@ def _check(run: JobRun, as_of: datetime, progress: Progress) -> str:
     """`about` names the submission."""
     from leaderboard.operations.checking import conclude
 
-    return conclude(uuid=UUID(run.about), as_of=as_of, hold=lambda: held(run))
+    return conclude(uuid=UUID(run.about), as_of=as_of, check_claim=lambda: check_claim(run))
 
 
 def _embargo(run: JobRun, as_of: datetime, progress: Progress) -> str:
@@ -90,7 +86,9 @@ def _embargo(run: JobRun, as_of: datetime, progress: Progress) -> str:
 def _reconcile(run: JobRun, as_of: datetime, progress: Progress) -> str:
     from leaderboard.operations.services import recompute
 
-    board, is_new = recompute(benchmark=_benchmark(run), as_of=as_of, paced=True, hold=lambda: held(run))
+    board, is_new = recompute(
+        benchmark=_benchmark(run), as_of=as_of, paced=True, check_claim=lambda: check_claim(run)
+    )
     return f"published board {board.number}" if is_new else f"board {board.number} is up to date"
 
 
@@ -99,8 +97,8 @@ def _drift(run: JobRun, as_of: datetime, progress: Progress) -> str:
     from leaderboard.operations.drifting import look
     from leaderboard.operations.reruns import close_due
 
-    told = (close_due(as_of=as_of), look(benchmark=_benchmark(run), as_of=as_of))
-    return "; ".join(filter(None, told))
+    messages = (close_due(as_of=as_of), look(benchmark=_benchmark(run), as_of=as_of))
+    return "; ".join(filter(None, messages))
 
 
 def _validate(run: JobRun, as_of: datetime, progress: Progress) -> str:
@@ -111,7 +109,7 @@ def _validate(run: JobRun, as_of: datetime, progress: Progress) -> str:
         as_of=as_of,
         n_jobs=os.cpu_count() or 1,
         progress=progress,
-        hold=lambda: held(run),
+        check_claim=lambda: check_claim(run),
     )
     return _studied(study.data_version, is_new)
 
@@ -119,7 +117,9 @@ def _validate(run: JobRun, as_of: datetime, progress: Progress) -> str:
 def _variance(run: JobRun, as_of: datetime, progress: Progress) -> str:
     from leaderboard.operations.services import measure_variance
 
-    study, is_new = measure_variance(benchmark=_benchmark(run), as_of=as_of, hold=lambda: held(run))
+    study, is_new = measure_variance(
+        benchmark=_benchmark(run), as_of=as_of, check_claim=lambda: check_claim(run)
+    )
     return _studied(study.data_version, is_new)
 
 
@@ -171,7 +171,7 @@ def _housekeeping(run: JobRun, as_of: datetime, progress: Progress) -> str:
 
 def _benchmark(run: JobRun) -> Benchmark:
     if run.benchmark is None:
-        raise NoSuchJob(f"{run.kind} is run for one benchmark, and none is named.")
+        raise Missing(f"{run.kind} is run for one benchmark, and none is named.", code="no_such_job")
     return run.benchmark
 
 

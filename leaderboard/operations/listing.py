@@ -11,13 +11,12 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import TASKS_LISTED, Benchmark, Task, Visibility
 from leaderboard.catalog.services import (
     N_NAMED,
-    TaskInAnotherGroup,
     bump_shown_version,
     ensure_tasks,
     get_or_create_benchmark,
     grouped_tasks,
 )
-from leaderboard.errors import Faulty
+from leaderboard.errors import Conflict, Faulty
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.submissions.parsing.flat import Fault, name_rule
 from leaderboard.submissions.parsing.task_list import ListedTask
@@ -68,12 +67,13 @@ def _list(slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
 def _check_groups(known: Mapping[str, Task], tasks: Sequence[ListedTask]) -> None:
     moved = [task for task in tasks if task.group and known[task.name].group not in ("", task.group)]
     if moved:
-        raise TaskInAnotherGroup(
+        raise Conflict(
             "\n".join(
                 f"The task {task.name!r} is in the group {known[task.name].group!r}, but is listed in "
                 f"{task.group!r}."
                 for task in moved[:N_NAMED]
-            )
+            ),
+            code="task_in_another_group",
         )
 
 
@@ -88,14 +88,14 @@ def _take(task: Task, listed: ListedTask) -> bool:
 
 @transaction.atomic
 def describe_benchmark(
-    *, benchmark: Benchmark, said: Mapping[str, str], by: User | None = None, reason: str = AT_COMMAND_LINE
+    *, benchmark: Benchmark, values: Mapping[str, str], by: User | None = None, reason: str = AT_COMMAND_LINE
 ) -> list[str]:
     """Set what is said of a benchmark and return the names of the fields that changed."""
     locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
-    unknown = [name for name in said if name not in DESCRIBED]
-    changed = [name for name in DESCRIBED if name in said and getattr(locked, name) != said[name]]
+    unknown = [name for name in values if name not in DESCRIBED]
+    changed = [name for name in DESCRIBED if name in values and getattr(locked, name) != values[name]]
     for name in changed:
-        setattr(locked, name, said[name])
+        setattr(locked, name, values[name])
     faults = [
         *(
             Fault(None, name, None, f"is not a field here; known are {', '.join(DESCRIBED)}")

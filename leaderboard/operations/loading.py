@@ -27,8 +27,8 @@ from leaderboard.catalog.services import (
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations import claims
 from leaderboard.operations.arrivals import tell_of_arrivals
-from leaderboard.operations.stated import Stated, stated_in
-from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
+from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
+from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, record
 from leaderboard.submissions.models import StatusChange, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile, excerpt
 from leaderboard.submissions.rows import KEY, OUTCOME
@@ -106,22 +106,22 @@ def _store(
     terms: Terms,
     progress: Callable[[int, int], None],
 ) -> _Stored:
-    stated = stated_in(flat)
-    described = _descriptions(stated)
+    metadata = file_metadata_of(flat)
+    described = _descriptions(metadata)
     with _naming(called):
         n_new_tasks = ensure_tasks(
             benchmark=benchmark,
             categories=dict(zip(flat.tasks, flat.categories, strict=True)),
             groups=dict(zip(flat.tasks, flat.groups, strict=True)),
         )
-        claims.free_unused(benchmark=benchmark, names=stated.flat.agents, by=None, as_of=terms.as_of)
+        claims.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
     notes = (*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described))
-    delivery = _Load(Placed.of(stated.flat, benchmark=benchmark, agents=agents), stated)
+    delivery = _Load(MatchedRows.of(metadata.flat, benchmark=benchmark, agents=agents), metadata)
     if delivery.changed.any() and not replace:
         raise delivery.contradiction(called)
     parts = list(delivery.parts())
-    changes = _record(parts, delivery.placed, terms, progress)
+    changes = _record(parts, delivery.matched, terms, progress)
     complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
     return _Stored(delivery, len(parts), n_new_tasks, changes, notes)
 
@@ -164,7 +164,7 @@ def _other_benchmark(benchmark: Benchmark, flat: FlatFile, called: str) -> Itera
 
 
 def _report(slug: str, loads: list[_Stored]) -> LoadReport:
-    files = [one.delivery.placed.flat for one in loads]
+    files = [one.delivery.matched.flat for one in loads]
     n_rows = sum(flat.n_rows for flat in files)
     n_new = sum(int(one.delivery.new.sum()) for one in loads)
     n_changed = sum(int(one.delivery.changed.sum()) for one in loads)
@@ -182,28 +182,28 @@ def _report(slug: str, loads: list[_Stored]) -> LoadReport:
     )
 
 
-def _descriptions(stated: Stated) -> list[AgentDescription]:
-    flat = stated.flat
-    columns = (flat.agents, flat.scaffolds, flat.models, stated.versions, stated.organisations)
-    return [AgentDescription(*told) for told in zip(*columns, strict=True)]
+def _descriptions(metadata: FileMetadata) -> list[AgentDescription]:
+    flat = metadata.flat
+    columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
+    return [AgentDescription(*values) for values in zip(*columns, strict=True)]
 
 
 def _look_alikes(benchmark: Benchmark, described: list[AgentDescription]) -> tuple[str, ...]:
     """Say which names of the file read like others of the benchmark; the data may be right."""
-    found = []
+    pairs = []
     for kind, column in (("agent", "name"), ("scaffold", "scaffold__name"), ("model", "model__name")):
         names = {getattr(one, column.partition("__")[0]) for one in described}
-        found += look_alikes(kind, sorted(names), set(benchmark.agents.values_list(column, flat=True)))
-    return tuple(f"{one}; if they are the same, rename or merge." for one in found)
+        pairs += look_alikes(kind, sorted(names), set(benchmark.agents.values_list(column, flat=True)))
+    return tuple(f"{one}; if they are the same, rename or merge." for one in pairs)
 
 
 def _record(
-    parts: list[Part], placed: Placed, terms: Terms, progress: Callable[[int, int], None]
+    parts: list[SubmissionPart], matched: MatchedRows, terms: Terms, progress: Callable[[int, int], None]
 ) -> list[StatusChange]:
     changes: list[StatusChange] = []
     for done, part in enumerate(parts):
         progress(done, len(parts))
-        submission = drafted(part, placed=placed, terms=terms)
+        submission = drafted(part, matched=matched, terms=terms)
         changes += record(submission, part, terms=terms)
         if part.replaces:
             carry_details(old=part.replaces, new=submission)
@@ -215,33 +215,33 @@ def _record(
 class _Load:
     """The file's rows, as far as they are new or contradict what is stored."""
 
-    placed: Placed
-    stated: Stated
+    matched: MatchedRows
+    metadata: FileMetadata
 
     @cached_property
     def changed(self) -> np.ndarray:
         """(n_rows,) bool: another outcome is stored."""
-        return (self.placed.holder > 0) & ~self.placed.same
+        return (self.matched.holder > 0) & ~self.matched.same
 
     @cached_property
     def new(self) -> np.ndarray:
         """(n_rows,) bool: nothing is stored, or a failure of the harness."""
-        return (self.placed.holder == 0) & ~self.placed.same
+        return (self.matched.holder == 0) & ~self.matched.same
 
     def contradiction(self, called: str) -> Faulty:
         """Name the rows that contradict what is stored, with both outcomes."""
-        placed, where = self.placed, np.flatnonzero(self.changed)
-        rows = placed.rows.take(where[:MAX_FAULTS])
-        holding = placed.stored.filter(pc.invert(placed.stored["free"]))
+        matched, where = self.matched, np.flatnonzero(self.changed)
+        rows = matched.rows.take(where[:MAX_FAULTS])
+        holding = matched.stored.filter(pc.invert(matched.stored["free"]))
         stored = rows.select(KEY).join(holding, keys=KEY, join_type="inner")
         both = {tuple(r[k] for k in KEY): r for r in stored.to_pylist()}
         faults = tuple(
             Fault(
                 row=int(i) + 1,
                 field="outcome",
-                value=_said(row),
-                rule=f"is stored as {_said(both[tuple(row[k] for k in KEY)])} for agent "
-                f"{placed.agents[row['agent']].name!r}, task {placed.task_names[row['task']]!r}, "
+                value=_outcome_text(row),
+                rule=f"is stored as {_outcome_text(both[tuple(row[k] for k in KEY)])} for agent "
+                f"{matched.agents[row['agent']].name!r}, task {matched.task_names[row['task']]!r}, "
                 f"trial {row['trial']}; --replace supersedes the stored submission",
             )
             for i, row in zip(where, rows.to_pylist(), strict=False)
@@ -249,11 +249,11 @@ class _Load:
         message = f"{called} contradicts what is stored; nothing was stored."
         return Faulty(message, faults=faults, n_faults=len(where))
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[SubmissionPart]:
         """The rows to store, one part for each agent and run, in order of agent name and run."""
-        flat = self.placed.flat
+        flat = self.matched.flat
         wanted = np.flatnonzero(self.new | self.changed)
-        label = self.stated.delivery[wanted]
+        label = self.metadata.delivery[wanted]
         columns = (getattr(flat, name)[wanted] for name in ("trial", "setting", "task"))
         order = np.lexsort((*columns, label))
         superseded: set[int] = set()
@@ -261,19 +261,19 @@ class _Load:
             if len(part):
                 yield self._part(wanted[part], superseded)
 
-    def _part(self, index: np.ndarray, superseded: set[int]) -> Part:
+    def _part(self, index: np.ndarray, superseded: set[int]) -> SubmissionPart:
         """One part; what earlier parts have superseded is left alone, what this one does is added."""
-        old = sorted(set(self.placed.holder[index][self.changed[index]].tolist()) - superseded)
+        old = sorted(set(self.matched.holder[index][self.changed[index]].tolist()) - superseded)
         superseded.update(old)
-        flat = self.placed.flat
+        flat = self.matched.flat
         dates = flat.submitted_at[index]
         dated = index[~np.isnat(dates)]
         earliest = dated[np.argmin(flat.submitted_at[dated])] if len(dated) else None
-        return Part(
-            rows=self._with_carried(self.placed.rows.take(index), old),
+        return SubmissionPart(
+            rows=self._with_carried(self.matched.rows.take(index), old),
             submitted_at=None if earliest is None else flat.submitted_at[earliest].item().replace(tzinfo=UTC),
             imprecise=earliest is None or bool(flat.imprecise[earliest]),
-            links=self.stated.links[self.stated.delivery[index[0]]],
+            links=self.metadata.links[self.metadata.delivery[index[0]]],
             replaces=list(Submission.objects.filter(pk__in=old).order_by("pk")),
         )
 
@@ -281,12 +281,12 @@ class _Load:
         """Add what the superseded submissions hold and the file does not contradict."""
         if not old:
             return rows
-        stored = self.placed.stored
+        stored = self.matched.stored
         left = stored.filter(pc.is_in(stored["submission"], pa.array(old, pa.int32())))
-        taken = self.placed.rows.filter(pa.array(self.new | self.changed)).select(KEY)
+        taken = self.matched.rows.filter(pa.array(self.new | self.changed)).select(KEY)
         carried = left.join(taken, keys=KEY, join_type="left anti")
         return pa.concat_tables([rows, carried.select(OUTCOME)], promote_options="default")
 
 
-def _said(row: dict[str, object]) -> str:
+def _outcome_text(row: dict[str, object]) -> str:
     return "no outcome" if row["value"] is None else f"{row['value']:.9g}" + " (invalid)" * (not row["valid"])

@@ -1,7 +1,7 @@
 """Mail to those who wish for it: what became of a submission of theirs, and where their agents stand.
 
-Whoever delivers through the interface is told at once by its answer; mail is about what happens later. The
-wish is asked again when the mail goes out, so that who takes it back is told nothing that waits.
+Whoever delivers through the interface has its answer at once; mail is about what happens later. The
+wish is asked again when the mail goes out, so that who takes it back gets nothing that waits.
 """
 
 from collections.abc import Collection, Iterable
@@ -37,20 +37,20 @@ def wished_by_owners(benchmark: Benchmark, names: Collection[str]) -> list[str]:
 
 
 def _wished(**which: object) -> list[str]:
-    found = User.objects.filter(told_by_mail=True, is_active=True, **which)
-    return list(found.order_by("email").values_list("email", flat=True).distinct())
+    users = User.objects.filter(told_by_mail=True, is_active=True, **which)
+    return list(users.order_by("email").values_list("email", flat=True).distinct())
 
 
 def is_wished(event: Event, email: str) -> bool:
-    """Whether this mail is still to be sent: what operators are told of is no wish."""
+    """Whether this mail is still to be sent: mail to operators is no wish."""
     return event.kind not in PERSONAL or bool(_wished(email=email))
 
 
-def body(event: Event, email: str, told: dict[str, object]) -> str:
+def body(event: Event, email: str, payload: dict[str, object]) -> str:
     if event.kind == EventKind.DRIFT_ALERT:
-        return as_text(told | _accounts_behind(event))
+        return as_text(payload | _accounts_behind(event))
     if event.kind not in PERSONAL:
-        return as_text(told)
+        return as_text(payload)
     of = {EventKind.BOARD_PUBLISHED: _of_board, EventKind.RERUN_REQUESTED: _of_recall}
     lines = list(of.get(EventKind(event.kind), _of_status)(event, email))
     where = settings.SITE_URL or LOCAL
@@ -97,11 +97,11 @@ def _of_board(event: Event, email: str) -> Iterable[str]:
     yield "\n".join(f"{line.agent}: {_place(line.at[standings.target], n_ranked)}" for line in lines)
 
 
-def _place(told: AtTarget, n_ranked: int) -> str:
-    if told.rank is None:
-        return f"listed without a rank: {told.reason}"
-    if told.rank_lower is None or told.rank_upper is None:
-        return f"rank {told.rank:,} of {n_ranked:,}"
-    if told.rank_lower == told.rank_upper:
-        return f"rank {told.rank_lower:,} of {n_ranked:,}"
-    return f"may hold ranks {told.rank_lower:,} to {told.rank_upper:,} of {n_ranked:,}"
+def _place(line: AtTarget, n_ranked: int) -> str:
+    if line.rank is None:
+        return f"listed without a rank: {line.reason}"
+    if line.rank_lower is None or line.rank_upper is None:
+        return f"rank {line.rank:,} of {n_ranked:,}"
+    if line.rank_lower == line.rank_upper:
+        return f"rank {line.rank_lower:,} of {n_ranked:,}"
+    return f"may hold ranks {line.rank_lower:,} to {line.rank_upper:,} of {n_ranked:,}"

@@ -275,7 +275,7 @@ class JobRun(models.Model):
         return f"{self.kind} of {self.benchmark}" if self.benchmark else self.kind
 
 
-class Level(models.TextChoices):
+class AlertLevel(models.TextChoices):
     WARN = "warn"
     ALERT = "alert"
 
@@ -286,7 +286,7 @@ class Alert(models.Model):
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="alerts")
     subset = models.ForeignKey(TaskSubset, models.PROTECT, related_name="alerts")
     monitor = models.CharField(max_length=64)
-    level = models.CharField(max_length=8, choices=Level, help_text="The highest it reached.")
+    level = models.CharField(max_length=8, choices=AlertLevel, help_text="The highest it reached.")
     opened_by = models.ForeignKey(DriftCheck, models.PROTECT, related_name="opened")
     latest = models.ForeignKey(DriftCheck, models.PROTECT, related_name="+", help_text="That said so last.")
     evidence = models.JSONField(help_text="What the monitor said, as in the latest check.")
@@ -305,7 +305,7 @@ class Alert(models.Model):
                 condition=Q(closed_at__isnull=True),
                 name="alert_one_open",
             ),
-            models.CheckConstraint(condition=Q(level__in=Level.values), name="alert_level_known"),
+            models.CheckConstraint(condition=Q(level__in=AlertLevel.values), name="alert_level_known"),
             models.CheckConstraint(
                 condition=Q(closed_at__isnull=True) | ~Q(closed_reason=""), name="alert_closed_with_reason"
             ),

@@ -18,30 +18,10 @@ from leaderboard.submissions.rows import KEY
 from leaderboard.submissions.services import bump_data_version
 
 
-class NoSuchAgent(Missing):
-    """There is no such agent."""
-
-
-class NotAName(Refusal):
-    """A name has 1 to 255 characters and none that cannot be seen."""
-
-
-class NameTaken(Conflict):
-    """Another agent has or had this name, or one that reads like it."""
-
-
-class MergedAlready(Conflict):
-    """This agent was merged into another already."""
-
-
-class CannotMerge(Conflict):
-    """These two cannot be merged."""
-
-
 def agent_named(benchmark: Benchmark, name: str) -> Agent:
-    if found := benchmark.agents.select_related("benchmark").filter(name=name).first():
-        return found
-    raise NoSuchAgent(f"There is no agent {name!r} on {benchmark}.")
+    if agent := benchmark.agents.select_related("benchmark").filter(name=name).first():
+        return agent
+    raise Missing(f"There is no agent {name!r} on {benchmark}.", code="no_such_agent")
 
 
 @transaction.atomic
@@ -50,19 +30,21 @@ def rename(*, agent: Agent, name: str, by: User | None, reason: str, as_of: date
 
     Boards that were published keep the name under which they showed it.
     """
-    (found,) = _locked([agent])
-    if found.merged_into_id:
-        raise MergedAlready(f"{found.name!r} was merged into {found.merged_into}; rename that one.")
+    (locked,) = _locked([agent])
+    if locked.merged_into_id:
+        raise Conflict(
+            f"{locked.name!r} was merged into {locked.merged_into}; rename that one.", code="merged_already"
+        )
     if not is_name(name):
-        raise NotAName
-    _check_free(found, name)
+        raise Refusal("A name has 1 to 255 characters and none that cannot be seen.", code="not_a_name")
+    _check_free(locked, name)
     with acting(by=by, reason=reason):
-        if folded(name) != folded(found.name):
-            found.aliases.alias(lower=Lower("name")).filter(lower=folded(name)).delete()
-            _alias(found, found.name, by=by, reason=reason, as_of=as_of)
-        _call(found, name)
-        bump_data_version(benchmark=found.benchmark)
-    return found
+        if folded(name) != folded(locked.name):
+            locked.aliases.alias(lower=Lower("name")).filter(lower=folded(name)).delete()
+            _alias(locked, locked.name, by=by, reason=reason, as_of=as_of)
+        _call(locked, name)
+        bump_data_version(benchmark=locked.benchmark)
+    return locked
 
 
 @transaction.atomic
@@ -100,9 +82,11 @@ def why_not_to_merge(source: Agent, target: Agent) -> str:
 
 def _check_mergeable(source: Agent, target: Agent) -> None:
     if source.merged_into_id:
-        raise MergedAlready(f"{source.name!r} was merged into {source.merged_into} already.")
+        raise Conflict(
+            f"{source.name!r} was merged into {source.merged_into} already.", code="merged_already"
+        )
     if why := why_not_to_merge(source, target):
-        raise CannotMerge(f"{source.name!r} cannot be merged into {target.name!r}: {why}.")
+        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
 
 
 def _n_shared_keys(source: Agent, target: Agent) -> int:
@@ -122,7 +106,7 @@ def _check_free(agent: Agent, name: str) -> None:
     gone = AgentAlias.objects.filter(benchmark=agent.benchmark).exclude(agent=agent)
     for other in (*others, *gone.values_list("name", flat=True)):
         if without_case(other) == without_case(name):
-            raise NameTaken(f"Another agent has or had the name {other!r}.")
+            raise Conflict(f"Another agent has or had the name {other!r}.", code="name_taken")
 
 
 def _call(agent: Agent, name: str) -> None:
@@ -132,7 +116,7 @@ def _call(agent: Agent, name: str) -> None:
         with transaction.atomic():
             agent.save(update_fields=["name"])
     except IntegrityError:
-        raise NameTaken(f"Another agent has the name {name!r}.") from None
+        raise Conflict(f"Another agent has the name {name!r}.", code="name_taken") from None
 
 
 def _alias(agent: Agent, name: str, *, by: User | None, reason: str, as_of: datetime) -> None:

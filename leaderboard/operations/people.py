@@ -22,46 +22,8 @@ from leaderboard.submissions.queries import trusted_accounts
 
 VALID_FOR = timedelta(days=14)
 ROLE_FOR = {Scope.READ: Role.VIEWER, Scope.SUBMIT: Role.SUBMITTER, Scope.OPERATE: Role.OPERATOR}
-MOST_TOKENS = 100  # in use, of one account
+MAX_TOKENS = 100  # in use, of one account
 LOCAL = "http://localhost:8000"  # where `make serve` serves
-
-
-class NotAnAddress(Refusal):
-    """This is not an e-mail address."""
-
-
-class NoSuchInvitation(Missing):
-    """This invitation is not known here."""
-
-
-class InvitationOver(Conflict):
-    """This invitation cannot be used any more."""
-
-
-class ForAnother(Conflict):
-    """This invitation is for another address; sign out first, or ask for one of your own."""
-
-
-class HoldsMore(Conflict):
-    """The account of this address holds more than whoever invited it operates: set its password by mail
-    (forgotten password), sign in, and come back here.
-    """
-
-
-class RevokedAlready(Conflict):
-    """This was revoked already."""
-
-
-class TooManyTokens(Conflict):
-    """An account has at most 100 tokens in use; revoke one first."""
-
-
-class NoSuchAccount(Missing):
-    """There is no account of this address; invite it."""
-
-
-class OddName(Refusal):
-    """Names of people and tokens keep the rules that names of agents keep."""
 
 
 @transaction.atomic
@@ -80,7 +42,7 @@ def invite(
     try:
         validate_email(address)
     except ValidationError:
-        raise NotAnAddress(f"{email!r} is not an e-mail address.") from None
+        raise Refusal(f"{email!r} is not an e-mail address.", code="not_an_address") from None
     secret = secrets.token_urlsafe(32)
     with acting(by=by, reason=reason):
         invitation = Invitation.objects.create(
@@ -103,14 +65,14 @@ def link_of(secret: str) -> str:
 
 def invitation_of(secret: str, *, as_of: datetime, locked: bool = False) -> Invitation:
     """Return the invitation of this secret while it can be used."""
-    found = Invitation.objects.select_related("benchmark")
+    invitations = Invitation.objects.select_related("benchmark")
     if locked:
-        found = found.select_for_update(of=("self",))
-    invitation = found.filter(sha256=_sha256(secret)).first()
+        invitations = invitations.select_for_update(of=("self",))
+    invitation = invitations.filter(sha256=_sha256(secret)).first()
     if invitation is None:
-        raise NoSuchInvitation
+        raise Missing("This invitation is not known here.", code="no_such_invitation")
     if why := why_over(invitation, as_of=as_of):
-        raise InvitationOver(f"This invitation {why}. Ask whoever sent it for another one.")
+        raise Conflict(f"This invitation {why}. Ask whoever sent it for another one.", code="invitation_over")
     return invitation
 
 
@@ -145,9 +107,16 @@ def accept_invitation(
     """
     invitation = invitation_of(secret, as_of=as_of, locked=True)
     if user is not None and user.email != invitation.email:
-        raise ForAnother
+        raise Conflict(
+            "This invitation is for another address; sign out first, or ask for one of your own.",
+            code="for_another",
+        )
     if user is None and _holds_more(invitation):
-        raise HoldsMore
+        raise Conflict(
+            "The account of this address holds more than whoever invited it operates: set its password by"
+            " mail (forgotten password), sign in, and come back here.",
+            code="holds_more",
+        )
     name = name.strip()
     _require_name(name, "a person's name")
     guest = user or open_account(
@@ -180,19 +149,19 @@ def _holds_more(invitation: Invitation) -> bool:
 
 @transaction.atomic
 def revoke_invitation(*, invitation: Invitation, by: User | None, reason: str, as_of: datetime) -> None:
-    found = Invitation.objects.select_for_update().get(pk=invitation.pk)
-    if why := why_over(found, as_of=as_of):
-        raise InvitationOver(f"This invitation {why} already.")
+    locked = Invitation.objects.select_for_update().get(pk=invitation.pk)
+    if why := why_over(locked, as_of=as_of):
+        raise Conflict(f"This invitation {why} already.", code="invitation_over")
     with acting(by=by, reason=reason):
-        found.revoked_at = as_of
-        found.save(update_fields=["revoked_at"])
+        locked.revoked_at = as_of
+        locked.save(update_fields=["revoked_at"])
 
 
 def account_of(email: str) -> User:
     """Return the account of an address."""
     user = User.objects.filter(email=email.strip().lower()).first()
     if user is None:
-        raise NoSuchAccount
+        raise Missing("There is no account of this address; invite it.", code="no_such_account")
     return user
 
 
@@ -227,8 +196,8 @@ def make_token(
     """Make a token for oneself, and return its secret too; a scope includes the lesser ones."""
     _require_name(name, "a token's name")
     lock_account(user=user)
-    if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MOST_TOKENS:
-        raise TooManyTokens
+    if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MAX_TOKENS:
+        raise Conflict("An account has at most 100 tokens in use; revoke one first.", code="too_many_tokens")
     scopes = [*Scope.values][: [*Scope].index(scope) + 1]
     with acting(by=user, reason="made on the account's page"):
         return create_token(
@@ -241,19 +210,19 @@ def make_token(
         )
 
 
-def wish_for_mail(*, user: User, told: bool) -> None:
+def wish_for_mail(*, user: User, wanted: bool) -> None:
     """Keep whether this person wants mail of review, refusal and changed ranks of their agents."""
-    User.objects.filter(pk=user.pk).update(told_by_mail=told)
+    User.objects.filter(pk=user.pk).update(told_by_mail=wanted)
 
 
 @transaction.atomic
 def revoke_token(*, token: ApiToken, by: User | None, reason: str, as_of: datetime) -> None:
-    found = ApiToken.objects.select_for_update().get(pk=token.pk)
-    if found.revoked_at:
-        raise RevokedAlready
+    locked = ApiToken.objects.select_for_update().get(pk=token.pk)
+    if locked.revoked_at:
+        raise Conflict("This was revoked already.", code="revoked_already")
     with acting(by=by, reason=reason):
-        found.revoked_at = as_of
-        found.save(update_fields=["revoked_at"])
+        locked.revoked_at = as_of
+        locked.save(update_fields=["revoked_at"])
 
 
 @transaction.atomic
@@ -275,7 +244,7 @@ def issue_token(
 def _require_name(name: str, what: str) -> None:
     """Refuse what cannot be seen, such as marks that turn the direction of what follows; empty is no name."""
     if name and (rule := name_rule(name, what)):
-        raise OddName(f"{rule[0].upper()}{rule[1:]}.")
+        raise Refusal(f"{rule[0].upper()}{rule[1:]}.", code="odd_name")
 
 
 def _sha256(secret: str) -> bytes:

@@ -37,8 +37,8 @@ def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
 def _awaited(benchmark: Benchmark, status: RerunStatus) -> tuple[int, ...]:
     """Ids of the agents whose recall has this status, and whose runs have not arrived."""
     recalls = {"request__kind": RerunKind.RECALL, "request__status": status, "arrived_at": None}
-    asked = RerunAgent.objects.filter(request__benchmark=benchmark, **recalls)
-    return tuple(asked.order_by("agent_id").values_list("agent_id", flat=True))
+    awaited = RerunAgent.objects.filter(request__benchmark=benchmark, **recalls)
+    return tuple(awaited.order_by("agent_id").values_list("agent_id", flat=True))
 
 
 def _drawn_in_vain(benchmark: Benchmark) -> QuerySet[Assignment, int]:

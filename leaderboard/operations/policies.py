@@ -10,21 +10,21 @@ from leaderboard.catalog.models import Assigning, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.catalog.rules import COMMON, RULES
 from leaderboard.errors import Conflict, Faulty
+from leaderboard.notify import wake
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.submissions.parsing.flat import Fault, excerpt
-from leaderboard.waking import wake
 
 
-class PolicyChangedMeanwhile(Conflict):
-    """The policy was changed meanwhile; look at it again."""
+def policy_changed_meanwhile() -> Conflict:
+    return Conflict("The policy was changed meanwhile; look at it again.", code="policy_changed_meanwhile")
 
 
-def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
-    """Return the policy in force with these fields set, not yet stored; every fault is told at once."""
+def changed_policy(*, benchmark: Benchmark, values: Mapping[str, str]) -> Policy:
+    """Return the policy in force with these fields set, not yet stored; every fault is named at once."""
     before = policy_in_force(benchmark)
-    values, faults = _values(benchmark, said)
-    kept = {field: getattr(before, field) for field in RULES}
-    policy = Policy(benchmark=benchmark, number=before.number + 1, **(kept | values))
+    changed, faults = _values(benchmark, values)
+    in_force = {field: getattr(before, field) for field in RULES}
+    policy = Policy(benchmark=benchmark, number=before.number + 1, **(in_force | changed))
     if not faults and not policy.band_lo < policy.band_hi:
         of_lo = Fault(None, "band_lo", f"{policy.band_lo}", f"it has to lie below band_hi, {policy.band_hi}")
         of_hi = Fault(None, "band_hi", f"{policy.band_hi}", f"it has to lie above band_lo, {policy.band_lo}")
@@ -37,10 +37,10 @@ def changed_policy(*, benchmark: Benchmark, said: Mapping[str, str]) -> Policy:
     return policy
 
 
-def _values(benchmark: Benchmark, said: Mapping[str, str]) -> tuple[dict[str, Any], list[Fault]]:
+def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, Any], list[Fault]]:
     values: dict[str, Any] = {}
     faults: list[Fault] = []
-    for field, text in said.items():
+    for field, text in texts.items():
         if field not in RULES:
             rule = f"is not a field of a policy; known are {', '.join(RULES)}"
             faults.append(Fault(None, excerpt(field), None, rule))
@@ -75,7 +75,7 @@ def put_in_force(*, policy: Policy, by: User | None = None, reason: str = AT_COM
     """Store a changed policy, unless another was stored since it was read."""
     Benchmark.objects.select_for_update(no_key=True).get(pk=policy.benchmark_id)
     if policy_in_force(policy.benchmark).number != policy.number - 1:
-        raise PolicyChangedMeanwhile
+        raise policy_changed_meanwhile()
     policy.created_by = by
     with acting(by=by, reason=reason):
         policy.save(force_insert=True)

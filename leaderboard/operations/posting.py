@@ -25,7 +25,7 @@ from django.conf import settings
 from leaderboard.errors import Refusal
 
 SECONDS = 5.0
-MOST_READ = 64 * 1024
+MAX_READ = 64 * 1024
 PIECE = 16 * 1024
 
 # The special-purpose registries of IANA (RFC 6890 and its successors), with multicast and what is reserved.
@@ -67,7 +67,7 @@ NOT_PUBLIC_6 = tuple(
 
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last part of a host: then all of it is an IPv4 address
 
-Found = tuple[socket.AddressFamily, tuple[Any, ...]]
+SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 class AddressRefused(Refusal):
@@ -79,7 +79,7 @@ class NotDelivered(Exception):
 
 
 @dataclass(frozen=True)
-class Target:
+class PostTarget:
     """Where a URL leads: the host as a name of ASCII letters, its port, and what is asked for there."""
 
     is_encrypted: bool
@@ -89,7 +89,7 @@ class Target:
     path: str
 
 
-def target_of(url: str) -> Target:
+def target_of(url: str) -> PostTarget:
     """Read a URL; refuse one that no webhook may have, whatever its name stands for."""
     try:
         parts = urlsplit(url)
@@ -99,7 +99,7 @@ def target_of(url: str) -> Target:
     if reason := _fault(parts, url, host):
         raise AddressRefused(reason)
     shown = f"[{host}]" if ":" in host else host
-    return Target(
+    return PostTarget(
         is_encrypted=parts.scheme == "https",
         host=host,
         port=port or (443 if parts.scheme == "https" else 80),
@@ -138,10 +138,10 @@ def _is_disguised(host: str) -> bool:
 
 def is_public(address: str) -> bool:
     """Whether an IP address is that of a server in the public internet."""
-    found = ipaddress.ip_address(address)
-    if isinstance(found, ipaddress.IPv4Address):
-        return not any(found in network for network in NOT_PUBLIC)
-    return found in UNICAST and not any(found in network for network in NOT_PUBLIC_6)
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv4Address):
+        return not any(ip in network for network in NOT_PUBLIC)
+    return ip in UNICAST and not any(ip in network for network in NOT_PUBLIC_6)
 
 
 def check(url: str) -> None:
@@ -192,7 +192,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
             _connected(_looked_up(target, deadline), deadline) as plain,
             _encrypted(target, plain, deadline) as connection,
         ):
-            return _asked(target, body, headers, Stream(connection, deadline))
+            return _post(target, body, headers, BoundedStream(connection, deadline))
     except TimeoutError as error:
         raise NotDelivered(f"no answer within {seconds:g} s") from error
     except ssl.SSLCertVerificationError as error:
@@ -205,13 +205,13 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
         raise NotDelivered(f"no connection: {error.strerror or type(error).__name__}") from error
 
 
-def _looked_up(target: Target, deadline: Deadline) -> list[Found]:
+def _looked_up(target: PostTarget, deadline: Deadline) -> list[SocketAddress]:
     """Return the addresses of the host, each of them checked.
 
     The system's resolver knows no time-out, so that it works on a thread of its own, which is left to itself
     where it takes too long.
     """
-    answer: list[list[Found] | OSError] = []
+    answer: list[list[SocketAddress] | OSError] = []
 
     def look() -> None:
         try:
@@ -231,13 +231,13 @@ def _looked_up(target: Target, deadline: Deadline) -> list[Found]:
     return answer[0]
 
 
-def _connected(found: list[Found], deadline: Deadline) -> socket.socket:
+def _connected(addresses: list[SocketAddress], deadline: Deadline) -> socket.socket:
     """Connect to the first of these addresses that takes it; each has its share of the time left."""
     refused: OSError = OSError("the host has no address")
-    for i, (family, address) in enumerate(found):
+    for i, (family, address) in enumerate(addresses):
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
-            connection.settimeout(deadline.left() / (len(found) - i))
+            connection.settimeout(deadline.left() / (len(addresses) - i))
             connection.connect(address)
         except OSError as error:
             connection.close()
@@ -247,7 +247,7 @@ def _connected(found: list[Found], deadline: Deadline) -> socket.socket:
     raise refused
 
 
-def _encrypted(target: Target, connection: socket.socket, deadline: Deadline) -> socket.socket:
+def _encrypted(target: PostTarget, connection: socket.socket, deadline: Deadline) -> socket.socket:
     if not target.is_encrypted:
         return connection
     connection.settimeout(deadline.left())
@@ -259,11 +259,11 @@ def _context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-class Stream(io.RawIOBase):
+class BoundedStream(io.RawIOBase):
     """What `http.client` takes for a socket: it ends with the deadline, and after so many bytes."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
-        self.connection, self.deadline, self.left = connection, deadline, MOST_READ
+        self.connection, self.deadline, self.left = connection, deadline, MAX_READ
 
     def readable(self) -> bool:
         return True
@@ -285,7 +285,7 @@ class Stream(io.RawIOBase):
         return n
 
 
-def _asked(target: Target, body: bytes, headers: Mapping[str, str], stream: Stream) -> int:
+def _post(target: PostTarget, body: bytes, headers: Mapping[str, str], stream: BoundedStream) -> int:
     connection = http.client.HTTPConnection(target.host, target.port)
     connection.sock = cast(socket.socket, stream)
     connection.request("POST", target.path, body, {**headers, "Host": target.host_header})

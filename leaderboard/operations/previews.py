@@ -7,7 +7,7 @@ from datetime import datetime
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.operations.phase import known_reruns
 from leaderboard.studies.answers import AtTarget, Standings, words
-from leaderboard.studies.given import decided
+from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.studies.services import CoreError, answered
@@ -50,7 +50,7 @@ def foreseen(benchmark: Benchmark, changed: Policy) -> Foreseen:
     def change() -> None:
         reader.policy = changed
 
-    return _told(reader, change, "With this policy")
+    return _foreseen(reader, change, "With this policy")
 
 
 def foreseen_of_task(task: Task, *, as_of: datetime) -> Foreseen:
@@ -62,10 +62,10 @@ def foreseen_of_task(task: Task, *, as_of: datetime) -> Foreseen:
             if one.pk == task.pk:
                 one.retired_at = None if one.retired_at else as_of
 
-    return _told(reader, change, "With this task restored" if task.retired_at else "Without this task")
+    return _foreseen(reader, change, "With this task restored" if task.retired_at else "Without this task")
 
 
-def _told(reader: Reader, change: Callable[[], None], given: str) -> Foreseen:
+def _foreseen(reader: Reader, change: Callable[[], None], reason: str) -> Foreseen:
     before = _standings(reader)
     if before is None:
         return Foreseen([])
@@ -73,20 +73,22 @@ def _told(reader: Reader, change: Callable[[], None], given: str) -> Foreseen:
     try:
         after = _standings(reader)
     except CoreError as error:
-        return Foreseen([f"{given} the present outcomes carry no board: {error}."])
+        return Foreseen([f"{reason} the present outcomes carry no board: {error}."])
     if after is None:
-        return Foreseen([f"{given} there would be nothing to rank."])
-    told = [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
+        return Foreseen([f"{reason} there would be nothing to rank."])
+    sentences = [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
     n_ranked = max(one.targets[one.target].n_ranked for one in (before, after))
-    return Foreseen(told, tuple(_moves(before, after)), n_ranked)
+    return Foreseen(sentences, tuple(_moves(before, after)), n_ranked)
 
 
 def _moves(before: Standings, after: Standings) -> Iterator[Move]:
     old = {line.agent: line.at[before.target] for line in before.agents}
     for line in words.in_order(after):
-        was, told = old.get(line.agent, AtTarget()), line.at[after.target]
-        if any(getattr(was, name) != getattr(told, name) for name in ("rank", "rank_lower", "rank_upper")):
-            yield Move(line.agent, was, told)
+        was, line_after = old.get(line.agent, AtTarget()), line.at[after.target]
+        if any(
+            getattr(was, name) != getattr(line_after, name) for name in ("rank", "rank_lower", "rank_upper")
+        ):
+            yield Move(line.agent, was, line_after)
 
 
 def _standings(reader: Reader) -> Standings | None:
@@ -96,7 +98,7 @@ def _standings(reader: Reader) -> Standings | None:
     if now is None:
         return None
     calibration = subset.calibrations.order_by("-data_version").first() if subset else None
-    return answered(now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset)))
+    return answered(now, board_inputs(now, subset, calibration, known_reruns(reader.benchmark, subset)))
 
 
 def _subset(before: Standings, after: Standings) -> Iterator[str]:
@@ -125,11 +127,11 @@ def _ranks(before: Standings, after: Standings) -> Iterator[str]:
     old, new = ({line.agent: line.at[one.target].rank for line in one.agents} for one in (before, after))
     moved = [agent for agent in new if new[agent] != old.get(agent)]
     if moved:
-        told = ", ".join(
+        sentence = ", ".join(
             f"{agent} {_rank(old.get(agent))} → {_rank(new[agent])}" for agent in moved[:N_NAMED]
         )
         more = f" and {len(moved) - N_NAMED:,} more" if len(moved) > N_NAMED else ""
-        yield f"{len(moved):,} of {words.counted(len(new), 'agent')} would change rank: {told}{more}."
+        yield f"{len(moved):,} of {words.counted(len(new), 'agent')} would change rank: {sentence}{more}."
 
 
 def _rank(rank: int | None) -> str:

@@ -1,4 +1,4 @@
-"""At which pace boards are published, and what is told of a new one."""
+"""At which pace boards are published, and the event about a new one."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from leaderboard.operations.mailing import wished_by_owners
 from leaderboard.operations.models import EventKind
 from leaderboard.studies.answers import Changes, Standings, words
 
-MOST_TOLD = 100  # agents of one event; their number is always told
+MAX_LISTED = 100  # agents of one event; their number is always given
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
@@ -36,62 +36,67 @@ def tell_of_board(*, board: Board, standings: Standings, as_of: datetime) -> Non
     """
     benchmark = board.benchmark
     older = benchmark.boards.filter(number__lt=board.number).order_by("-number").first()
-    told = changes_since(older, board) if older else None
+    board_changes = changes_since(older, board) if older else None
     common = {"number": board.number, "path": f"/b/{benchmark.slug}/v{board.number}"}
     since = {"since": older.number if older else None}
     emit(
         benchmark=benchmark,
         kind=EventKind.BOARD_PUBLISHED,
         about=str(board.number),
-        payload=common | _of_board(board, standings) | since | {"changes": _counts(told) if told else None},
+        payload=common
+        | _of_board(board, standings)
+        | since
+        | {"changes": _counts(board_changes) if board_changes else None},
         as_of=as_of,
-        emails=wished_by_owners(benchmark, _with_another_place(standings, told)),
+        emails=wished_by_owners(benchmark, _with_another_place(standings, board_changes)),
     )
-    if told and told.moved:
+    if board_changes and board_changes.moved:
         emit(
             benchmark=benchmark,
             kind=EventKind.RANK_CHANGED,
             about=str(board.number),
-            payload=common | since | _of_moved(told),
+            payload=common | since | _of_moved(board_changes),
             as_of=as_of,
         )
 
 
-def _with_another_place(standings: Standings, told: Changes | None) -> set[str]:
+def _with_another_place(standings: Standings, board_changes: Changes | None) -> set[str]:
     """The agents whose place on this board is news to their owners: all, where it is the first."""
-    if told is None:
+    if board_changes is None:
         return {line.agent for line in standings.agents}
-    moved = {one.agent for one in told.moved}
-    return moved.union(told.entered, told.now_ranked, told.now_unranked)
+    moved = {one.agent for one in board_changes.moved}
+    return moved.union(board_changes.entered, board_changes.now_ranked, board_changes.now_unranked)
 
 
 def _of_board(board: Board, standings: Standings) -> dict[str, Any]:
     if not policy_in_force(board.benchmark).show_costs:
         standings = without_costs(standings)
     target = standings.targets[standings.target]
-    told = identity(board) | signed(board)
-    return {name: value for name, value in told.items() if name != "benchmark"} | {
+    payload = identity(board) | signed(board)
+    return {name: value for name, value in payload.items() if name != "benchmark"} | {
         "phase": standings.phase,
         "target": standings.target,
         "n_tasks": target.n_tasks,
         "n_listed": len(standings.agents),
         "n_ranked": target.n_ranked,
         "n_may_be_first": len(target.may_be_first),
-        "may_be_first": list(target.may_be_first[:MOST_TOLD]),
+        "may_be_first": list(target.may_be_first[:MAX_LISTED]),
         "headline": words.headline(standings),
     }
 
 
-def _counts(told: Changes) -> dict[str, Any]:
+def _counts(board_changes: Changes) -> dict[str, Any]:
     lists = ("entered", "left", "withdrawn", "moved", "now_ranked", "now_unranked")
-    return {name: len(getattr(told, name)) for name in lists} | {"text": words.changes_text(told)}
+    return {name: len(getattr(board_changes, name)) for name in lists} | {
+        "text": words.changes_text(board_changes)
+    }
 
 
-def _of_moved(told: Changes) -> dict[str, Any]:
-    plain = told.as_plain()["moved"][:MOST_TOLD]
-    sentences = [words.moved_text(one) for one in told.moved]
+def _of_moved(board_changes: Changes) -> dict[str, Any]:
+    plain = board_changes.as_plain()["moved"][:MAX_LISTED]
+    sentences = [words.moved_text(one) for one in board_changes.moved]
     return {
-        "target": told.target,
-        "n_agents": len(told.moved),
+        "target": board_changes.target,
+        "n_agents": len(board_changes.moved),
         "agents": [one | {"text": text} for one, text in zip(plain, sentences, strict=False)],
     }

@@ -43,8 +43,8 @@ class Quotas:
     resets_at: datetime
 
     def as_plain(self) -> dict[str, Any]:
-        told = {name: {"limit": one.limit, "left": one.left} for name, one in self.by_name().items()}
-        return told | {"resets_at": f"{self.resets_at:%Y-%m-%dT%H:%M:%SZ}"}
+        plain = {name: {"limit": one.limit, "left": one.left} for name, one in self.by_name().items()}
+        return plain | {"resets_at": f"{self.resets_at:%Y-%m-%dT%H:%M:%SZ}"}
 
     def with_one_more(self) -> "Quotas":
         of_agent = self.agent and replace(self.agent, n=self.agent.n + 1)
@@ -52,14 +52,6 @@ class Quotas:
 
     def by_name(self) -> Mapping[str, Quota]:
         return {"account": self.account} | ({"agent": self.agent} if self.agent else {})
-
-
-class AssignmentsSpent(Exhausted):
-    """No more assignments today."""
-
-
-class QuotaSpent(Exhausted):
-    """No more submissions today."""
 
 
 def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas | None:
@@ -88,11 +80,11 @@ def count_one(*, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime)
     """Refuse a submission that would be one too many; return what is left once it is stored."""
     if operates(token, policy.benchmark):
         return None
-    found = _left(policy, token, agent, as_of)
-    for name, quota in found.by_name().items():
+    quotas = _left(policy, token, agent, as_of)
+    for name, quota in quotas.by_name().items():
         if quota.n >= quota.limit:
-            raise _spent(name, quota, found.resets_at, as_of)
-    return found.with_one_more()
+            raise _spent(name, quota, quotas.resets_at, as_of)
+    return quotas.with_one_more()
 
 
 def check_assignments(*, policy: Policy, user: User, as_of: datetime) -> None:
@@ -102,17 +94,19 @@ def check_assignments(*, policy: Policy, user: User, as_of: datetime) -> None:
         agent__benchmark=policy.benchmark, created_at__gte=day, created_at__lt=day + DAY
     )
     if today.count() >= policy.quota_per_account:
-        raise AssignmentsSpent(
+        raise Exhausted(
             f"On this benchmark an account asks for {policy.quota_per_account:,} assignments in a UTC day.",
+            code="assignments_spent",
             retry_after=ceil((day + DAY - as_of).total_seconds()),
         )
 
 
-def _spent(name: str, quota: Quota, resets_at: datetime, as_of: datetime) -> QuotaSpent:
+def _spent(name: str, quota: Quota, resets_at: datetime, as_of: datetime) -> Exhausted:
     whose = "an account makes" if name == "account" else "an agent gets"
-    return QuotaSpent(
+    return Exhausted(
         f"On this benchmark {whose} {quota.limit:,} submissions in a UTC day; the next day begins at "
         f"{resets_at:%Y-%m-%dT%H:%MZ}.",
+        code="quota_spent",
         retry_after=ceil((resets_at - as_of).total_seconds()),
         quota=name,
         limit=quota.limit,

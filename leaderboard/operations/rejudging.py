@@ -16,9 +16,9 @@ from leaderboard.operations.checking import accept_unseen, status_now, wait
 from leaderboard.operations.corrections import CountsNoMore, locked_submissions
 from leaderboard.operations.holding import is_judged
 from leaderboard.studies.models import VerifiedReference
-from leaderboard.studies.own_parts import OfAgent, own_row
 from leaderboard.studies.plausibility import why_implausible
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.receipt import AgentContext, own_row
 from leaderboard.submissions.models import Judged, Status, StatusChange, Submission, Verification
 from leaderboard.submissions.queries import (
     by_arrival,
@@ -102,14 +102,14 @@ def _release(agent: Agent, as_of: datetime) -> int:
     What is under embargo, or is to be replaced, is not released, and hides nothing.
     """
     waiting = held_for_review(agent.benchmark).filter(agent=agent).select_related("agent__benchmark")
-    held = [one for one in waiting if not (one.embargo_until and one.embargo_until > as_of)]
-    replaced = {one.replaces_id for one in held if one.replaces_id}
-    held = [one for one in held if one.pk not in replaced]
+    submissions = [one for one in waiting if not (one.embargo_until and one.embargo_until > as_of)]
+    replaced = {one.replaces_id for one in submissions if one.replaces_id}
+    submissions = [one for one in submissions if one.pk not in replaced]
     counting = submissions_of(agent).filter(status=Status.ACCEPTED).exclude(pk__in=replaced)
-    together = counting | Submission.objects.filter(pk__in=[one.pk for one in held])
-    if not held or _why(agent, by_arrival(together)):
+    together = counting | Submission.objects.filter(pk__in=[one.pk for one in submissions])
+    if not submissions or _why(agent, by_arrival(together)):
         return 0
-    return sum(_released(one, as_of) for one in held)
+    return sum(_released(one, as_of) for one in submissions)
 
 
 def _why(agent: Agent, submissions: dict[int, Submission]) -> str:
@@ -118,7 +118,7 @@ def _why(agent: Agent, submissions: dict[int, Submission]) -> str:
     if not any(is_judged(one, trusted) for pk, one in submissions.items() if pk not in verified):
         return ""
     policy, pk = policy_in_force(agent.benchmark), agent.merged_into_id or agent.pk
-    of = OfAgent(
+    of = AgentContext(
         agent=pk,
         submissions=submissions,
         policy=policy,

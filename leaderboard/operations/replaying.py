@@ -36,8 +36,8 @@ from leaderboard.studies.replays import (
     trusted_as,
 )
 from leaderboard.studies.services import CoreError, one_blas_thread
-from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
-from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot
+from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, record
+from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
 from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.submissions.services import append_changes
@@ -54,20 +54,14 @@ STATED = (
 Progress = Callable[[int, int], None]
 
 
-class SlugTaken(Conflict):
-    """There is a benchmark of this name already: a replay is stored as a new one."""
+def slug_taken() -> Conflict:
+    return Conflict(
+        "There is a benchmark of this name already: a replay is stored as a new one.", code="slug_taken"
+    )
 
 
-class IsReplay(Conflict):
-    """This benchmark is a replay itself: replay its source."""
-
-
-class DataChanged(Conflict):
-    """The data changed while they were replayed, and nothing is stored: try again."""
-
-
-class AssignsOtherwise(Conflict):
-    """Only staged assignment can be stored: the policy assigns in another way."""
+def is_replay() -> Conflict:
+    return Conflict("This benchmark is a replay itself: replay its source.", code="is_replay")
 
 
 def replay(
@@ -79,7 +73,7 @@ def replay(
 ) -> dict[str, Any]:
     """Replay the rules of a benchmark, of a new one without it, on the full runs of a file or its own."""
     if benchmark and benchmark.replay is not None and flat is None:
-        raise IsReplay
+        raise is_replay()
     with one_blas_thread():
         if flat is not None:
             policy = policy_in_force(benchmark) if benchmark else Policy()
@@ -96,37 +90,43 @@ def store_replay(
 ) -> tuple[Board, dict[str, Any]]:
     """Replay staged assignment on the full runs of a benchmark, and store it as a new one with its board."""
     if Benchmark.objects.filter(slug=slug).exists():
-        raise SlugTaken
+        raise slug_taken()
     if source.replay is not None:
-        raise IsReplay
+        raise is_replay()
     if policy_in_force(source).assignment != Assigning.STAGED:
-        raise AssignsOtherwise
+        raise Conflict(
+            "Only staged assignment can be stored: the policy assigns in another way.",
+            code="assigns_otherwise",
+        )
     full, _ = recompute(benchmark=source, as_of=datetime.now(UTC))
     source.refresh_from_db()
     now = Reader(source).now(active_subset(source))
     assert now is not None
     try:
         with one_blas_thread():
-            found, courses = courses_of(now, decisions_of(source), progress)
+            result, courses = courses_of(now, decisions_of(source), progress)
     except CoreError as refusal:
         raise CannotCompute(f"No replay can be stored: {refusal}.") from refusal
     flat = _outcomes_of(source)
     with transaction.atomic():
-        last = _store(source, full, slug, flat, found, courses, trusted_as(now))
+        last = _store(source, full, slug, flat, result, courses, trusted_as(now))
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
         # Who erases or withdraws from now on waits, and then finds the replay.
         locked = Benchmark.objects.select_for_update(no_key=True).get(pk=source.pk)
         if (locked.data_version, locked.shown_version) != (now.data_version, source.shown_version):
-            raise DataChanged
-    return board, found
+            raise Conflict(
+                "The data changed while they were replayed, and nothing is stored: try again.",
+                code="data_changed",
+            )
+    return board, result
 
 
 def _outcomes_of(benchmark: Benchmark) -> FlatFile:
     """All outcomes that count, as they are exported."""
-    with TemporaryDirectory() as folder, Snapshot(benchmark) as snapshot:
+    with TemporaryDirectory() as folder, ExportTransaction(benchmark) as snapshot:
         path = Path(folder) / "outcomes.parquet"
         with path.open("wb") as file:
-            file.writelines(FORMATS["parquet"].written(Outcomes(snapshot)))
+            file.writelines(FORMATS["parquet"].written(OutcomeRows(snapshot)))
         return read_file(path, as_of=datetime.now(UTC))
 
 
@@ -135,7 +135,7 @@ def _store(
     full: Board,
     slug: str,
     flat: FlatFile,
-    found: Mapping[str, Any],
+    result: Mapping[str, Any],
     courses: Sequence["Course"],
     trusted: Mapping[str, Trusted],
 ) -> datetime:
@@ -146,12 +146,12 @@ def _store(
         slug=slug,
         defaults={
             "title": f"{source.title}, as if run here",
-            "replay": {"of": source.slug, "board": full.number, "figures": found["figures"]},
+            "replay": {"of": source.slug, "board": full.number, "figures": result["figures"]},
             **{name: getattr(source, name) for name in STATED},
         },
     )
     if not is_new:
-        raise SlugTaken
+        raise slug_taken()
     policy = Policy.objects.create(
         benchmark=benchmark, number=1, created_at=dates[courses[0].agent] - DAY, **rules
     )
@@ -168,29 +168,29 @@ def _store(
         ],
         owner=None,
     )
-    placed = Placed.of(flat, benchmark=benchmark, agents=agents, are_new=True)
+    matched = MatchedRows.of(flat, benchmark=benchmark, agents=agents, are_new=True)
     moment = dates[courses[0].agent]
     for course in courses:
         moment = max(moment, dates[course.agent])
         agent = agents[course.agent]
-        stored = _deliver(course, agent, policy, placed, moment, trusted[course.agent])
+        stored = _deliver(course, agent, policy, matched, moment, trusted[course.agent])
         if trusted[course.agent].is_confirmed:
             _confirm([one for one in stored if one.n_invalid and not one.loaded], moment)
     return moment
 
 
 def _noon(flat: FlatFile, agent: int) -> datetime:
-    stated = flat.submitted_at[flat.agent == agent]
-    return datetime.combine(np.nanmin(stated).item().date(), NOON)
+    dates = flat.submitted_at[flat.agent == agent]
+    return datetime.combine(np.nanmin(dates).item().date(), NOON)
 
 
 def _deliver(
-    course: "Course", agent: Agent, policy: Policy, placed: Placed, moment: datetime, trusted: Trusted
+    course: "Course", agent: Agent, policy: Policy, matched: MatchedRows, moment: datetime, trusted: Trusted
 ) -> list[Submission]:
     """Store an agent's course: its assignment, where it was asked in batches, and a delivery for each."""
-    ids = {name: pk for pk, name in placed.task_names.items()}
+    ids = {name: pk for pk, name in matched.task_names.items()}
     batches = [[ids[name] for name in batch] for batch in course.batches]
-    asked = [pk for batch in (batches[:-1] if course.is_recalled else batches) for pk in batch]
+    task_ids = [pk for batch in (batches[:-1] if course.is_recalled else batches) for pk in batch]
     assignment = None
     if course.fit is not None:
         study = keep_fit(agent.benchmark, policy, course.fit, moment)
@@ -199,7 +199,7 @@ def _deliver(
             mode=Mode.STAGED,
             reason=BATCHES,
             study=study,
-            tasks=asked,
+            tasks=task_ids,
             decisions=list(course.decisions),
             n_trials=policy.n_trials,
             status=AssignmentStatus.FULFILLED,
@@ -207,7 +207,7 @@ def _deliver(
             expires_at=moment + timedelta(days=policy.assignment_days),
             ended_at=moment,
         )
-    mine = placed.rows.filter(pc.equal(placed.rows["agent"], agent.pk))
+    mine = matched.rows.filter(pc.equal(matched.rows["agent"], agent.pk))
     submissions, changes, n_asked = list[Submission](), [], 0
     for k, batch in enumerate(batches):
         rows = mine.filter(pc.is_in(mine["task"], pa.array(batch, pa.int32())))
@@ -218,12 +218,12 @@ def _deliver(
             as_of=moment,
             loaded=trusted.is_verified,
             reason="replay",
-            asked=asked[:n_asked] if by else None,
+            asked=task_ids[:n_asked] if by else None,
             n_trials=policy.n_trials if by else None,
             study=by.study_id if by else None,
         )
-        part = Part(rows=rows, submitted_at=moment, imprecise=False, links=trusted.links)
-        submission = drafted(part, placed=placed, terms=terms)
+        part = SubmissionPart(rows=rows, submitted_at=moment, imprecise=False, links=trusted.links)
+        submission = drafted(part, matched=matched, terms=terms)
         changes += record(submission, part, terms=terms)
         submissions.append(submission)
         if by:

@@ -39,10 +39,10 @@ def replays(benchmark: Benchmark, after: Policy, progress: jobs.Progress | None 
     if now is None:
         return []
     with one_blas_thread():
-        found = replays_of_policies(now, decisions_of(benchmark), after, progress)
+        results = replays_of_policies(now, decisions_of(benchmark), after, progress)
     return [
         f"Replay, {when} ({one['rule']}): {line_of(one)}."
-        for when, one in zip(("in force", "then"), found, strict=True)
+        for when, one in zip(("in force", "then"), results, strict=True)
     ]
 
 
@@ -52,8 +52,8 @@ def asked_replays(
     """Tell what a job has found of the present data, or have it run and say so."""
     about = _about(benchmark, after)
     done = JobRun.objects.filter(kind=REPLAY, benchmark=benchmark, about=about, status=JobStatus.DONE)
-    if found := done.order_by("-id").first():
-        return found.told.splitlines()
+    if latest := done.order_by("-id").first():
+        return latest.told.splitlines()
     with suppress(jobs.AlreadyAsked):  # this one, or another that it waits for
         jobs.ask(kind=REPLAY, benchmark=benchmark, by=by, reason=reason, as_of=as_of, about=about)
     return ["Both policies are being replayed: look at the preview again in a few minutes."]
@@ -61,14 +61,14 @@ def asked_replays(
 
 def replay_asked(run: JobRun, benchmark: Benchmark, progress: jobs.Progress) -> str:
     """Do what `asked_replays` has asked for."""
-    _, _, said = run.about.partition(": ")
-    pairs = (pair.partition("=") for pair in said.split())
-    after = changed_policy(benchmark=benchmark, said={field: value for field, _, value in pairs})
+    _, _, settings = run.about.partition(": ")
+    pairs = (pair.partition("=") for pair in settings.split())
+    after = changed_policy(benchmark=benchmark, values={field: value for field, _, value in pairs})
     return "\n".join(replays(benchmark, after, progress)) or "there are no outcomes yet"
 
 
 def _about(benchmark: Benchmark, after: Policy) -> str:
     before = policy_in_force(benchmark)
     changed: Iterable[str] = (field for field in changes(before, after) if field in REPLAYED)
-    said = " ".join(f"{field}={shown(field, getattr(after, field))}" for field in changed)
-    return f"policy {before.number}, data {benchmark.data_version}: {said}"
+    settings = " ".join(f"{field}={shown(field, getattr(after, field))}" for field in changed)
+    return f"policy {before.number}, data {benchmark.data_version}: {settings}"

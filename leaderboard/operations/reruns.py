@@ -25,8 +25,8 @@ from leaderboard.operations.events import emit, wake
 from leaderboard.operations.mailing import wished_by_owners
 from leaderboard.operations.models import (
     Alert,
+    AlertLevel,
     EventKind,
-    Level,
     RerunAgent,
     RerunKind,
     RerunRequest,
@@ -34,12 +34,12 @@ from leaderboard.operations.models import (
 )
 from leaderboard.operations.queries import open_request
 from leaderboard.studies.answers import Standings
-from leaderboard.studies.given import Decided
+from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reruns import (
-    Asked,
+    AgentToRun,
     drawn_for_validation,
     drawn_on_alert,
     n_newcomers,
@@ -47,7 +47,7 @@ from leaderboard.studies.reruns import (
     ran_all,
     recalled_by,
 )
-from leaderboard.studies.services import Hold, free
+from leaderboard.studies.services import CheckClaim, no_claim
 
 N_VALIDATION = 2  # a week at most
 ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all tasks"
@@ -56,20 +56,12 @@ _BY_HAND = Q(request__status=RerunStatus.CANCELLED) & ~Q(request__closed_reason=
 ONE_IN = 5  # newcomers is drawn: what a subset spares must not go into proving it
 
 
-class NobodyToAsk(Conflict):
-    """No agent has run the subset alone since it was fixed, so none can be asked for the rest."""
+NO_AGENT_TO_ASK = "No agent has run the subset alone since it was fixed, so none can be asked for the rest."
+FULL_RUNS_ONLY = "An operator asked for full runs only, so every new agent runs all tasks already."
 
 
-class NoSubset(Conflict):
-    """No subset is fixed, so there is none to check."""
-
-
-class FullRunsOnly(Conflict):
-    """An operator asked for full runs only, so every new agent runs all tasks already."""
-
-
-class RequestClosed(Conflict):
-    """This request is closed already."""
+class CannotRequestRuns(Conflict):
+    """No agent can be asked for a full run."""
 
 
 # ------------------------------------------------------------------------------------------------- opening
@@ -91,16 +83,16 @@ def open_drift_request(
     with acting(by=by, reason=reason), transaction.atomic():
         locked = _locked(benchmark)
         if locked.full_runs_only_at:
-            raise FullRunsOnly
+            raise CannotRequestRuns(FULL_RUNS_ONLY, code="full_runs_only")
         behind = list(_unanswered(locked, subset)) if alerts is None else alerts
         request = open_request(locked, RerunKind.DRIFT)
         if request is None:
             number = _number(subset, RerunKind.DRIFT)
-            asked = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
+            to_run = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
             request = _ask(
                 locked,
                 RerunKind.DRIFT,
-                asked,
+                to_run,
                 subset=subset,
                 reason=reason,
                 by=by,
@@ -116,12 +108,12 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
     """Draw agents for full validation runs, unless such a request is open; say what was done."""
     try:
         subset, now = _to_ask(benchmark)
-    except NoSubset as refusal:
+    except CannotRequestRuns as refusal:
         return f"nobody drawn: {refusal}"
     with transaction.atomic():
         locked = _locked(benchmark)
         if locked.full_runs_only_at:
-            return f"nobody drawn: {FullRunsOnly()}"
+            return f"nobody drawn: {FULL_RUNS_ONLY}"
         if policy_in_force(locked).assignment == Assigning.STAGED:
             return "nobody drawn: staged assignment draws from the agents that it stops"
         if request := open_request(locked, RerunKind.VALIDATION):
@@ -130,17 +122,22 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         but = set(waiting.values_list("agent_id", flat=True))
         number = _number(subset, RerunKind.VALIDATION)
         n = min(n, n_newcomers(now) // ONE_IN - _n_drawn(subset))
-        asked = drawn_for_validation(now, n=n, number=number, but=but) if n > 0 else []
-        if not asked:
-            return f"nobody drawn: {NobodyToAsk()}"
+        drawn = drawn_for_validation(now, n=n, number=number, but=but) if n > 0 else []
+        if not drawn:
+            return f"nobody drawn: {NO_AGENT_TO_ASK}"
         reason = "full runs of agents drawn at random show whether the subset still ranks like the whole"
-        request = _ask(locked, RerunKind.VALIDATION, asked, subset=subset, reason=reason, as_of=as_of)
+        request = _ask(locked, RerunKind.VALIDATION, drawn, subset=subset, reason=reason, as_of=as_of)
         bump_shown_version(benchmark=locked)
-    return f"request {request.pk} asks {', '.join(one.agent.name for one in asked)} for full runs"
+    return f"request {request.pk} asks {', '.join(one.agent.name for one in drawn)} for full runs"
 
 
 def open_recalls(
-    *, now: Snapshot, known: Decided, standings: Standings, as_of: datetime, hold: Hold = free
+    *,
+    now: Snapshot,
+    known: BoardInputs,
+    standings: Standings,
+    as_of: datetime,
+    check_claim: CheckClaim = no_claim,
 ) -> bool:
     """Ask who stands on the podium of a board that is to be published by an estimate for the rest.
 
@@ -152,14 +149,14 @@ def open_recalls(
     if not owed:
         return False
     with transaction.atomic():
-        hold()
+        check_claim()
         locked = _locked(now.benchmark)
         if locked.boards.filter(data_version__gt=now.data_version).exists():
             return False
-        asked = RerunAgent.objects.filter(request__benchmark=locked, request__kind=RerunKind.RECALL)
-        excused = _ids(asked.filter(_BY_HAND))
+        recalled = RerunAgent.objects.filter(request__benchmark=locked, request__kind=RerunKind.RECALL)
+        excused = _ids(recalled.filter(_BY_HAND))
         owed = [one for one in owed if one.agent.pk not in excused]
-        waiting = _ids(asked.filter(request__status=RerunStatus.OPEN))
+        waiting = _ids(recalled.filter(request__status=RerunStatus.OPEN))
         for one in owed:
             if one.agent.pk not in waiting:
                 _ask(locked, RerunKind.RECALL, [one], reason=ON_THE_PODIUM, as_of=as_of)
@@ -169,15 +166,15 @@ def open_recalls(
     return bool(owed)
 
 
-def _ids(asked: QuerySet[RerunAgent]) -> set[int]:
-    return set(asked.values_list("agent_id", flat=True))
+def _ids(rows: QuerySet[RerunAgent]) -> set[int]:
+    return set(rows.values_list("agent_id", flat=True))
 
 
 def _to_ask(benchmark: Benchmark) -> tuple[TaskSubset, Snapshot]:
     subset = active_subset(benchmark)
     now = Reader(benchmark).now(subset) if subset else None
     if subset is None or now is None:
-        raise NoSubset
+        raise CannotRequestRuns("No subset is fixed, so there is none to check.", code="no_subset")
     store_scores(now.stale)
     return subset, now
 
@@ -189,8 +186,8 @@ def _locked(benchmark: Benchmark) -> Benchmark:
 
 def _n_drawn(subset: TaskSubset) -> int:
     """Validation runs since the subset was fixed that have come or are awaited."""
-    asked = RerunAgent.objects.filter(request__subset=subset, request__kind=RerunKind.VALIDATION)
-    return asked.filter(Q(arrived_at__isnull=False) | Q(request__status=RerunStatus.OPEN)).count()
+    drawn = RerunAgent.objects.filter(request__subset=subset, request__kind=RerunKind.VALIDATION)
+    return drawn.filter(Q(arrived_at__isnull=False) | Q(request__status=RerunStatus.OPEN)).count()
 
 
 def _number(subset: TaskSubset, kind: RerunKind) -> int:
@@ -199,7 +196,7 @@ def _number(subset: TaskSubset, kind: RerunKind) -> int:
 
 def _unanswered(benchmark: Benchmark, subset: TaskSubset) -> Iterable[Alert]:
     """Open alerts whose runs were never asked for, or did not come."""
-    alerts = benchmark.alerts.filter(subset=subset, closed_at=None, level=Level.ALERT)
+    alerts = benchmark.alerts.filter(subset=subset, closed_at=None, level=AlertLevel.ALERT)
     return alerts.exclude(request__status__in=[RerunStatus.OPEN, RerunStatus.FULFILLED])
 
 
@@ -215,7 +212,7 @@ def _at_the_top(benchmark: Benchmark) -> Collection[str]:
 def _ask(
     benchmark: Benchmark,
     kind: RerunKind,
-    asked: Sequence[Asked],
+    to_run: Sequence[AgentToRun],
     *,
     reason: str,
     as_of: datetime,
@@ -223,10 +220,10 @@ def _ask(
     by: User | None = None,
     alerts: Sequence[Alert] = (),
 ) -> RerunRequest:
-    if not asked:
-        raise NobodyToAsk
+    if not to_run:
+        raise CannotRequestRuns(NO_AGENT_TO_ASK, code="nobody_to_ask")
     costs = _costs(benchmark)
-    known = [cost for one in asked if (cost := costs.get(one.agent.pk)) is not None]
+    known = [cost for one in to_run if (cost := costs.get(one.agent.pk)) is not None]
     request = RerunRequest.objects.create(
         benchmark=benchmark,
         kind=kind,
@@ -248,9 +245,9 @@ def _ask(
             n_lacking=len(one.lacking),
             cost_usd=costs.get(one.agent.pk),
         )
-        for one in asked
+        for one in to_run
     )
-    _tell(request, asked, costs, alerts, as_of)
+    _tell(request, to_run, costs, alerts, as_of)
     return request
 
 
@@ -262,7 +259,7 @@ def _costs(benchmark: Benchmark) -> dict[int, float | None]:
 
 def _tell(
     request: RerunRequest,
-    asked: Sequence[Asked],
+    to_run: Sequence[AgentToRun],
     costs: dict[int, float | None],
     alerts: Sequence[Alert],
     as_of: datetime,
@@ -285,13 +282,13 @@ def _tell(
                 "cost_usd": costs.get(one.agent.pk),
                 "tasks": sorted(tasks[pk] for pk in one.lacking),
             }
-            for one in asked
+            for one in to_run
         ],
         "alerts": [{"monitor": alert.monitor, "evidence": alert.evidence} for alert in alerts],
         "link": health_of(request.benchmark),
     }
     about = f"request {request.pk}"
-    is_recall, names = request.kind == RerunKind.RECALL, [one.agent.name for one in asked]
+    is_recall, names = request.kind == RerunKind.RECALL, [one.agent.name for one in to_run]
     emit(
         benchmark=request.benchmark,
         kind=EventKind.RERUN_REQUESTED,
@@ -308,7 +305,7 @@ def health_of(benchmark: Benchmark) -> str:
 
 
 def operators_of(benchmark: Benchmark) -> list[str]:
-    """Where those are told who have to act: its operators and staff."""
+    """The addresses of those who have to act: its operators and staff."""
     members = User.objects.filter(memberships__benchmark=benchmark, memberships__role=Role.OPERATOR)
     staff = User.objects.filter(is_staff=True)
     return sorted((members | staff).filter(is_active=True).distinct().values_list("email", flat=True))
@@ -320,11 +317,15 @@ def operators_of(benchmark: Benchmark) -> list[str]:
 def close_due(*, as_of: datetime) -> str:
     """Note which runs have arrived, and close what is complete or over; say what was done."""
     waiting = Benchmark.objects.filter(rerun_requests__status=RerunStatus.OPEN).distinct().order_by("slug")
-    done = [told for benchmark in waiting if (told := settle_requests(benchmark=benchmark, as_of=as_of))]
+    done = [
+        message
+        for benchmark in waiting
+        if (message := close_answered_requests(benchmark=benchmark, as_of=as_of))
+    ]
     return "; ".join(done) or "no request has changed"
 
 
-def settle_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
+def close_answered_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
     """Do the same for one benchmark; empty where nothing has changed."""
     subset = active_subset(benchmark)
     now = Reader(benchmark).now(subset)
@@ -334,29 +335,35 @@ def settle_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
     with transaction.atomic():
         locked = _locked(benchmark)
         requests = locked.rerun_requests.filter(status=RerunStatus.OPEN).order_by("id")
-        done = [told for one in requests if (told := _settle(one, subset, arrived, as_of))]
+        done = [message for one in requests if (message := _close_if_over(one, subset, arrived, as_of))]
         if done:
             bump_shown_version(benchmark=locked)
             wake()
     return "; ".join(done)
 
 
-def settle_recalls(*, now: Snapshot, as_of: datetime, hold: Hold = free) -> bool:
+def close_answered_recalls(*, now: Snapshot, as_of: datetime, check_claim: CheckClaim = no_claim) -> bool:
     """Do the same for recalls alone, by these data; return whether one is closed."""
     recalls = now.benchmark.rerun_requests.filter(status=RerunStatus.OPEN, kind=RerunKind.RECALL)
     if not recalls.exists():
         return False
     arrived = ran_all(now)
     with transaction.atomic():
-        hold()
+        check_claim()
         locked = _locked(now.benchmark)
-        done = [told for one in recalls.order_by("id") if (told := _settle(one, None, arrived, as_of))]
+        done = [
+            message
+            for one in recalls.order_by("id")
+            if (message := _close_if_over(one, None, arrived, as_of))
+        ]
         if done:
             bump_shown_version(benchmark=locked)
     return bool(done)
 
 
-def _settle(request: RerunRequest, subset: TaskSubset | None, arrived: set[int], as_of: datetime) -> str:
+def _close_if_over(
+    request: RerunRequest, subset: TaskSubset | None, arrived: set[int], as_of: datetime
+) -> str:
     n_new = request.agents.filter(agent_id__in=arrived, arrived_at=None).update(arrived_at=as_of)
     absent = request.agents.filter(arrived_at=None).count()
     if not absent:
@@ -368,9 +375,9 @@ def _settle(request: RerunRequest, subset: TaskSubset | None, arrived: set[int],
             return ""  # it cannot deliver
         if request.kind == RerunKind.RECALL and not _still_owes(request):
             return _close(request, RerunStatus.CANCELLED, OVERTAKEN, as_of)
-        told = _close(request, RerunStatus.EXPIRED, f"{absent} runs have not arrived in time", as_of)
+        message = _close(request, RerunStatus.EXPIRED, f"{absent} runs have not arrived in time", as_of)
         _tell_expired(request, absent, as_of)
-        return told
+        return message
     return f"request {request.pk}: {n_new} runs have arrived, {absent} are awaited" if n_new else ""
 
 
@@ -398,7 +405,7 @@ def _tell_expired(request: RerunRequest, absent: int, as_of: datetime) -> None:
             benchmark=request.benchmark,
             kind=EventKind.DRIFT_ALERT,
             about=f"alert {alert.pk} unanswered by request {request.pk}",
-            payload=alert_told(alert)
+            payload=alert_payload(alert)
             | {
                 "request": request.pk,
                 "n_absent": absent,
@@ -409,7 +416,7 @@ def _tell_expired(request: RerunRequest, absent: int, as_of: datetime) -> None:
         )
 
 
-def alert_told(alert: Alert) -> dict[str, Any]:
+def alert_payload(alert: Alert) -> dict[str, Any]:
     """An alert as webhooks and mails tell it."""
     return {
         "alert": alert.pk,
@@ -430,7 +437,7 @@ def alert_of_closed_forms(*, benchmark: Benchmark, about: str, why: Refusal, as_
         about=f"closed forms, {about}",
         payload={
             "monitor": "closed forms",
-            "level": Level.ALERT,
+            "level": AlertLevel.ALERT,
             "evidence": {"reason": str(why), **why.details},
             "link": f"/b/{benchmark.slug}/validity",
         },
@@ -443,10 +450,12 @@ def close_request(*, request: RerunRequest, by: User | None, reason: str, as_of:
     """Close an open request by an operator's hand; what has arrived stays sampled."""
     with acting(by=by, reason=reason), transaction.atomic():
         locked = _locked(request.benchmark)
-        found = locked.rerun_requests.get(pk=request.pk)
-        if found.status != RerunStatus.OPEN:
-            raise RequestClosed(f"Request {found.pk} is {found.status} already.")
-        _close(found, RerunStatus.CANCELLED, reason, as_of, by)
+        locked_request = locked.rerun_requests.get(pk=request.pk)
+        if locked_request.status != RerunStatus.OPEN:
+            raise Conflict(
+                f"Request {locked_request.pk} is {locked_request.status} already.", code="request_closed"
+            )
+        _close(locked_request, RerunStatus.CANCELLED, reason, as_of, by)
         bump_shown_version(benchmark=locked)
         wake()
-    return found
+    return locked_request

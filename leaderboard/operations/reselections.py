@@ -35,40 +35,8 @@ Progress = Callable[[int, int], None]
 N_NAMED = 5
 
 
-class NoSubsetInUse(Conflict):
-    """No subset is fixed yet, so there is nothing to reselect."""
-
-
-class FullRunsOnly(Conflict):
-    """An operator asked for full runs only, so no subset is in use."""
-
-
-class TooFewComplete(Conflict):
-    """Too few agents are complete to choose a subset that stays."""
-
-
-class Unsuited(Conflict):
-    """The present outcomes carry no subset."""
-
-
 class NothingWouldChange(Conflict):
     """Chosen again today, the subset would be the same: no task would enter or leave."""
-
-
-class ProposedMeanwhile(Conflict):
-    """A proposal on later outcomes was stored meanwhile; look at that one."""
-
-
-class NotProposed(Conflict):
-    """This proposal has been decided already."""
-
-
-class NoSuchVariant(Conflict):
-    """This proposal has no such variant."""
-
-
-class Outdated(Conflict):
-    """What the proposal rests on has changed since; propose again."""
 
 
 def propose(
@@ -110,22 +78,24 @@ def approve(
 ) -> TaskSubset:
     """Activate a variant of the open proposal as the next version of the subset, or nothing of it."""
     with acting(by=by, reason=reason):
-        found = _locked(reselection)
-        benchmark, chosen = found.benchmark, _variant(found, variant)
-        if obstacle := obstacle_to(found):
-            raise Outdated(f"The proposal cannot be approved any more: {obstacle}. Propose again.")
+        locked = _locked(reselection)
+        benchmark, chosen = locked.benchmark, _variant(locked, variant)
+        if obstacle := obstacle_to(locked):
+            raise Conflict(
+                f"The proposal cannot be approved any more: {obstacle}. Propose again.", code="outdated"
+            )
         subset = activate(
-            previous=found.previous,
-            content=found.content,
+            previous=locked.previous,
+            content=locked.content,
             variant=variant,
-            estimator_version=found.estimator_version,
+            estimator_version=locked.estimator_version,
             policy=policy_in_force(benchmark),
             data_version=bump_data_version(benchmark=benchmark),
             as_of=as_of,
         )
-        _close_what_was_open(found.previous, by=by, replaced_by=subset, as_of=as_of)
-        found.subset, found.variant = subset, variant
-        _decide(found, ReselectionStatus.APPROVED, by=by, reason=reason, as_of=as_of)
+        _close_what_was_open(locked.previous, by=by, replaced_by=subset, as_of=as_of)
+        locked.subset, locked.variant = subset, variant
+        _decide(locked, ReselectionStatus.APPROVED, by=by, reason=reason, as_of=as_of)
         emit(
             benchmark=benchmark,
             kind=EventKind.SUBSET_ACTIVATED,
@@ -140,9 +110,9 @@ def approve(
 def reject(*, reselection: Reselection, by: User | None, reason: str, as_of: datetime) -> Reselection:
     """Decide that the subset in use stays."""
     with acting(by=by, reason=reason):
-        found = _locked(reselection)
-        _decide(found, ReselectionStatus.REJECTED, by=by, reason=reason, as_of=as_of)
-        return found
+        locked = _locked(reselection)
+        _decide(locked, ReselectionStatus.REJECTED, by=by, reason=reason, as_of=as_of)
+        return locked
 
 
 def open_proposal(benchmark: Benchmark) -> Reselection | None:
@@ -172,14 +142,18 @@ def obstacle_to(reselection: Reselection) -> str:
 
 def _check_subset_runs(benchmark: Benchmark) -> None:
     if benchmark.full_runs_only_at:
-        raise FullRunsOnly(f"An operator asked for full runs only: {benchmark.full_runs_only_reason}")
+        raise Conflict(
+            f"An operator asked for full runs only: {benchmark.full_runs_only_reason}", code="full_runs_only"
+        )
 
 
 def _check_worth_it(content: dict[str, Any]) -> None:
     """Refuse a proposal of which no variant is another subset."""
     known = [variant for variant in content["variants"].values() if "tasks" in variant]
     if not known:
-        raise Unsuited(f"There is no subset to propose: {content['variants']['plain']['reason']}.")
+        raise Conflict(
+            f"There is no subset to propose: {content['variants']['plain']['reason']}.", code="unsuited"
+        )
     if not any(_changes(variant) for variant in known):
         raise NothingWouldChange
 
@@ -193,10 +167,13 @@ def _store(proposal: Reselection) -> Reselection:
     """Store a proposal in the place of the open one, unless that rests on later outcomes."""
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=proposal.benchmark_id)
     if active_subset(benchmark) != proposal.previous:
-        raise Outdated("Another subset was activated while this proposal was computed.")
+        raise Conflict("Another subset was activated while this proposal was computed.", code="outdated")
     if older := open_proposal(benchmark):
         if older.data_version > proposal.data_version:
-            raise ProposedMeanwhile
+            raise Conflict(
+                "A proposal on later outcomes was stored meanwhile; look at that one.",
+                code="proposed_meanwhile",
+            )
         _decide(
             older,
             ReselectionStatus.OUTDATED,
@@ -214,30 +191,40 @@ def _store(proposal: Reselection) -> Reselection:
 def _locked(reselection: Reselection) -> Reselection:
     """Return an open proposal with its benchmark, both locked: of two decisions at once one is made."""
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=reselection.benchmark_id)
-    found = Reselection.objects.select_related("previous").get(pk=reselection.pk)
-    if found.status != ReselectionStatus.PROPOSED:
-        raise NotProposed(f"This proposal is {found.status} already: {found.decided_reason}")
-    found.benchmark = found.previous.benchmark = benchmark
-    return found
+    reselection_row = Reselection.objects.select_related("previous").get(pk=reselection.pk)
+    if reselection_row.status != ReselectionStatus.PROPOSED:
+        raise Conflict(
+            f"This proposal is {reselection_row.status} already: {reselection_row.decided_reason}",
+            code="not_proposed",
+        )
+    reselection_row.benchmark = reselection_row.previous.benchmark = benchmark
+    return reselection_row
 
 
-def _variant(found: Reselection, name: str) -> dict[str, Any]:
-    variants = found.content["variants"]
+def _variant(reselection: Reselection, name: str) -> dict[str, Any]:
+    variants = reselection.content["variants"]
     if name not in variants:
-        raise NoSuchVariant(f"There is no variant {name!r}; there are {', '.join(variants)}.")
+        raise Conflict(
+            f"There is no variant {name!r}; there are {', '.join(variants)}.", code="no_such_variant"
+        )
     chosen: dict[str, Any] = variants[name]
     if "tasks" not in chosen:
-        raise NoSuchVariant(f"The variant {name} has no subset: {chosen['reason']}.")
+        raise Conflict(f"The variant {name} has no subset: {chosen['reason']}.", code="no_such_variant")
     if not _changes(chosen):
         raise NothingWouldChange(f"By the variant {name} the subset would stay; reject the proposal.")
     return chosen
 
 
 def _decide(
-    found: Reselection, status: ReselectionStatus, *, by: User | None, reason: str, as_of: datetime
+    reselection: Reselection, status: ReselectionStatus, *, by: User | None, reason: str, as_of: datetime
 ) -> None:
-    found.status, found.decided_by, found.decided_at, found.decided_reason = status, by, as_of, reason
-    found.save(
+    reselection.status, reselection.decided_by, reselection.decided_at, reselection.decided_reason = (
+        status,
+        by,
+        as_of,
+        reason,
+    )
+    reselection.save(
         update_fields=["status", "decided_by", "decided_at", "decided_reason", "subset", "variant"],
     )
 

@@ -18,7 +18,7 @@ from leaderboard.submissions.parsing.flat import FlatFile
 def restore(
     *,
     flat: FlatFile | Mapping[str, FlatFile],
-    beside: Any,
+    versions: Any,
     slug: str,
     as_of: datetime,
     dry_run: bool = False,
@@ -28,7 +28,7 @@ def restore(
 ) -> LoadReport:
     """Load a file into a benchmark that has no subset versions, with those that were exported beside it."""
     report = load(flat=flat, slug=slug, as_of=as_of, by=by, reason=reason, progress=progress)
-    if policy := take_over(benchmark=benchmark_of(slug), content=beside):
+    if policy := take_over(benchmark=benchmark_of(slug), content=versions):
         put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
     return report

@@ -15,46 +15,34 @@ from leaderboard.operations.acting import acting
 from leaderboard.submissions.services import bump_data_version
 
 
-class NoSuchTask(Missing):
-    """There is no such task on this benchmark."""
-
-
-class RetiredAlready(Conflict):
-    """This task is retired already."""
-
-
-class NotRetired(Conflict):
-    """This task is not retired."""
-
-
-class LastTask(Conflict):
-    """This is the last task that counts; freeze or hide the benchmark instead."""
-
-
 def task_of(benchmark: Benchmark, name: str) -> Task:
-    if found := benchmark.tasks.select_related("benchmark").filter(name=name).first():
-        return found
-    raise NoSuchTask(f"There is no task {name!r} on {benchmark}.")
+    if task := benchmark.tasks.select_related("benchmark").filter(name=name).first():
+        return task
+    raise Missing(f"There is no task {name!r} on {benchmark}.", code="no_such_task")
 
 
 @transaction.atomic
 def retire(*, task: Task, by: User | None, reason: str, as_of: datetime) -> Task:
     """Let a task count no more, from now on."""
-    found = _locked(task)
-    if found.retired_at:
-        raise RetiredAlready(f"{found.name!r} is retired since {found.retired_at:%Y-%m-%d}.")
-    if not found.benchmark.tasks.filter(retired_at=None).exclude(pk=found.pk).exists():
-        raise LastTask
-    return _set(found, retired_at=as_of, retired_reason=reason, by=by, reason=reason)
+    locked = _locked(task)
+    if locked.retired_at:
+        raise Conflict(
+            f"{locked.name!r} is retired since {locked.retired_at:%Y-%m-%d}.", code="retired_already"
+        )
+    if not locked.benchmark.tasks.filter(retired_at=None).exclude(pk=locked.pk).exists():
+        raise Conflict(
+            "This is the last task that counts; freeze or hide the benchmark instead.", code="last_task"
+        )
+    return _set(locked, retired_at=as_of, retired_reason=reason, by=by, reason=reason)
 
 
 @transaction.atomic
 def restore(*, task: Task, by: User | None, reason: str) -> Task:
     """Let a retired task count again, with the outcomes that it has."""
-    found = _locked(task)
-    if not found.retired_at:
-        raise NotRetired
-    return _set(found, retired_at=None, retired_reason="", by=by, reason=reason)
+    locked = _locked(task)
+    if not locked.retired_at:
+        raise Conflict("This task is not retired.", code="not_retired")
+    return _set(locked, retired_at=None, retired_reason="", by=by, reason=reason)
 
 
 def _locked(task: Task) -> Task:

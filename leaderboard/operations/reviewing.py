@@ -14,14 +14,6 @@ from leaderboard.submissions.models import LIVE, Judged, Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
 
 
-class NotWaiting(Conflict):
-    """This submission does not wait for review."""
-
-
-class UnderEmbargo(Conflict):
-    """This submission is not to be shown yet."""
-
-
 @transaction.atomic
 def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Submission:
     """Let a submission count; what it replaces is superseded with it.
@@ -30,8 +22,9 @@ def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
     """
     submission = _waiting(uuid)
     if submission.embargo_until and submission.embargo_until > as_of:
-        raise UnderEmbargo(
-            f"The submission {uuid} is under embargo until {submission.embargo_until:%Y-%m-%d %H:%M} UTC."
+        raise Conflict(
+            f"The submission {uuid} is under embargo until {submission.embargo_until:%Y-%m-%d %H:%M} UTC.",
+            code="under_embargo",
         )
     let_count(submission=submission, by=by, reason=reason, as_of=as_of, judged=Judged.REVIEWED)
     return submission
@@ -94,5 +87,7 @@ def refuse(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
 def _waiting(uuid: UUID) -> Submission:
     (submission,) = locked_submissions([uuid])
     if submission.status != Status.WAITING:
-        raise NotWaiting(f"The submission {uuid} is {submission.status}; it does not wait for review.")
+        raise Conflict(
+            f"The submission {uuid} is {submission.status}; it does not wait for review.", code="not_waiting"
+        )
     return submission

@@ -18,7 +18,7 @@ from leaderboard.errors import Missing
 from leaderboard.operations.models import JobRun, JobStatus, Lane
 
 OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
-FIRST_REST, LONGEST_REST = timedelta(minutes=1), timedelta(hours=6)
+FIRST_REST, MAX_REST = timedelta(minutes=1), timedelta(hours=6)
 N_LOOKED_AT = 10  # runs; by then the rest is the longest
 N_TAKEN_UP_AT_ONCE = 5  # abandoned runs in a row; a job that ends its process each time rests too
 
@@ -36,15 +36,11 @@ class Due:
     once: bool = False
 
 
-class NotRunning(Missing):
-    """No run of this number is under way; the scheduler begins runs."""
-
-
 class ClaimLost(RuntimeError):
     """The run was taken over by another scheduler; what it computed is not stored."""
 
 
-def held(run: JobRun) -> None:
+def check_claim(run: JobRun) -> None:
     """Lock the row until the transaction ends, so that nobody takes the run over meanwhile."""
     if _mine(run).select_for_update(no_key=True).first() is None:
         raise ClaimLost
@@ -54,7 +50,7 @@ def running(pk: int) -> JobRun:
     """The run that a scheduler has begun, for the process that works it off."""
     run = JobRun.objects.select_related("benchmark").filter(pk=pk, status=JobStatus.RUNNING).first()
     if run is None:
-        raise NotRunning
+        raise Missing("No run of this number is under way; the scheduler begins runs.", code="not_running")
     return run
 
 
@@ -148,7 +144,7 @@ def _ended(run: JobRun) -> datetime:
 
 def rest_after(n_failed: int) -> timedelta:
     """A minute after the first failure in a row, twice as long after each further one, up to six hours."""
-    return min(FIRST_REST * 2 ** (n_failed - 1), LONGEST_REST)
+    return min(FIRST_REST * 2 ** (n_failed - 1), MAX_REST)
 
 
 def _mine(run: JobRun) -> QuerySet[JobRun]:

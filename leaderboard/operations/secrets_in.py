@@ -36,14 +36,14 @@ COMPILED = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
 
 def secrets_in(texts: Iterable[tuple[str, pa.Array]]) -> list[str]:
     """Say which kinds of secrets a column seems to hold, in how many different texts; never the secret."""
-    found = Counter[tuple[str, str]]()
+    counts = Counter[tuple[str, str]]()
     for column, values in texts:
         suspect = values.filter(pc.fill_null(pc.match_substring_regex(values, ANY), False))
         for text in pc.unique(suspect).to_pylist():
-            found.update((column, kind) for kind in _kinds(text))
+            counts.update((column, kind) for kind in _kinds(text))
     return [
         f"{column} seems to hold a secret ({kind}), in {n:,} {'text' if n == 1 else 'texts'}"
-        for (column, kind), n in sorted(found.items())
+        for (column, kind), n in sorted(counts.items())
     ]
 
 

@@ -12,31 +12,33 @@ from leaderboard.boards.models import Board
 from leaderboard.boards.queries import latest_board, promises_of
 from leaderboard.boards.services import CalledOtherwise, board_with_key, publish
 from leaderboard.catalog.models import Benchmark
-from leaderboard.errors import Refusal
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations.people import issue_token as issue_token
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.publishing import may_publish_at, pace, tell_of_board
 from leaderboard.operations.rejudging import judge_held, judge_new
-from leaderboard.operations.reruns import alert_of_closed_forms, open_recalls, settle_recalls
-from leaderboard.operations.reselections import NoSubsetInUse, TooFewComplete
+from leaderboard.operations.reruns import alert_of_closed_forms, close_answered_recalls, open_recalls
 from leaderboard.operations.staging import decisions_of
-from leaderboard.studies.calibrations import settle_calibration
-from leaderboard.studies.drift_checks import settle_drift_check
-from leaderboard.studies.given import Decided, decided
+from leaderboard.studies.board_inputs import BoardInputs, board_inputs
+from leaderboard.studies.calibrations import get_or_compute_calibration
+from leaderboard.studies.drift_checks import get_or_compute_drift_check
 from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
-from leaderboard.studies.parts import KeptScores
-from leaderboard.studies.plausibility import settle_reference
+from leaderboard.studies.plausibility import get_or_compute_reference
+from leaderboard.studies.record_cache import RecentScores
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
-from leaderboard.studies.services import CoreError, Hold, answered, free, one_blas_thread
-from leaderboard.studies.staged_studies import settle_staged
-from leaderboard.studies.subsets import settle_subset
-from leaderboard.studies.validations import ClosedFormsDiffer, settle_validation
-from leaderboard.studies.variances import settle_variance
+from leaderboard.studies.services import CheckClaim, CoreError, answered, no_claim, one_blas_thread
+from leaderboard.studies.staged_studies import get_or_compute_staged
+from leaderboard.studies.subsets import get_or_compute_subset
+from leaderboard.studies.validations import ClosedFormsDiffer, get_or_compute_validation
+from leaderboard.studies.variances import get_or_compute_variance
 from leaderboard.submissions.models import Status, Submission
 
 Progress = Callable[[int, int], None]
-SCORES = KeptScores()  # of the benchmark that this process computed last
+SCORES = RecentScores()  # of the benchmark that this process computed last
+ALL_WITHDRAWN = (
+    "All outcomes of this benchmark were taken back, so there is nothing to rank: the last board stands."
+)
 
 
 class CannotCompute(Refusal):
@@ -45,10 +47,6 @@ class CannotCompute(Refusal):
 
 class NothingToRank(Refusal):
     """This benchmark has no outcomes yet, so there is nothing to rank."""
-
-
-class AllWithdrawn(NothingToRank):
-    """All outcomes of this benchmark were taken back, so there is nothing to rank: the last board stands."""
 
 
 @contextmanager
@@ -63,7 +61,7 @@ def _computing() -> Iterator[None]:
 
 @_computing()
 def recompute(
-    *, benchmark: Benchmark, as_of: datetime, paced: bool = False, hold: Hold = free
+    *, benchmark: Benchmark, as_of: datetime, paced: bool = False, check_claim: CheckClaim = no_claim
 ) -> tuple[Board, bool]:
     """Bring the board up to the present data, rules and studies: subset, calibration, answer, board.
 
@@ -73,7 +71,7 @@ def recompute(
     stands on the podium, is asked for it and marked. Where an agent got another name meanwhile it begins
     anew, from names that are read again. Returns the board with the present key and whether it is new.
     `paced`, as the clock does it, returns the latest board while that is younger than the policy's
-    `publish_every`. `hold` is called in the transaction that stores the board.
+    `publish_every`. `check_claim` is called in the transaction that stores the board.
     """
     if paced and as_of < may_publish_at(benchmark):
         return latest_board(benchmark), False
@@ -81,15 +79,15 @@ def recompute(
         now, known = _present(benchmark, as_of)
         if judge_new(benchmark=benchmark, as_of=as_of) or judge_held(benchmark=benchmark, as_of=as_of):
             continue
-        if settle_recalls(now=now, as_of=as_of, hold=hold):
+        if close_answered_recalls(now=now, as_of=as_of, check_claim=check_claim):
             continue
         if board := board_with_key(known):
             return board, False
         standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
-        if open_recalls(now=now, known=known, standings=standings, as_of=as_of, hold=hold):
+        if open_recalls(now=now, known=known, standings=standings, as_of=as_of, check_claim=check_claim):
             continue
         with suppress(CalledOtherwise), transaction.atomic():
-            hold()
+            check_claim()
             board, is_new = publish(decided=known, standings=standings, published_at=as_of, every=every)
             if is_new:
                 tell_of_board(board=board, standings=standings, as_of=as_of)
@@ -103,18 +101,18 @@ def validate(
     as_of: datetime,
     n_jobs: int = 1,
     progress: Progress | None = None,
-    hold: Hold = free,
+    check_claim: CheckClaim = no_claim,
 ) -> tuple[ValidationStudy, bool]:
     """Validate the selection of tasks on the present data; returns the study and whether it is new."""
     now, _ = _present(benchmark, as_of)
     try:
-        return settle_validation(
+        return get_or_compute_validation(
             snapshot=now,
             decisions=decisions_of(benchmark),
             as_of=as_of,
             n_jobs=n_jobs,
             progress=progress,
-            hold=hold,
+            check_claim=check_claim,
         )
     except ClosedFormsDiffer as refusal:
         alert_of_closed_forms(benchmark=benchmark, about=f"data {now.data_version}", why=refusal, as_of=as_of)
@@ -123,17 +121,19 @@ def validate(
 
 @_computing()
 def measure_variance(
-    *, benchmark: Benchmark, as_of: datetime, hold: Hold = free
+    *, benchmark: Benchmark, as_of: datetime, check_claim: CheckClaim = no_claim
 ) -> tuple[VarianceStudy, bool]:
     """Estimate variance components from the present outcomes; returns the study and whether it is new."""
-    return settle_variance(snapshot=_present(benchmark, as_of)[0], as_of=as_of, hold=hold)
+    return get_or_compute_variance(
+        snapshot=_present(benchmark, as_of)[0], as_of=as_of, check_claim=check_claim
+    )
 
 
 @_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
     """Ask the monitors about the present data; returns the check and whether it is new."""
     now, known = _present(benchmark, as_of)
-    return settle_drift_check(
+    return get_or_compute_drift_check(
         snapshot=now,
         promises=promises_of(benchmark),
         sampled=known.sampled,
@@ -149,11 +149,12 @@ def compute_reselection(
     """Compute what could replace the subset in use; returns that, the data version and the proposals."""
     now, known = _present(benchmark, as_of)
     if known.subset is None:
-        raise NoSubsetInUse
+        raise Conflict("No subset is fixed yet, so there is nothing to reselect.", code="no_subset_in_use")
     if now.n_complete < now.policy.subset_from:
-        raise TooFewComplete(
+        raise Conflict(
             f"{now.n_complete} agents are complete; a subset that stays is chosen from "
-            f"{now.policy.subset_from} on (policy subset_from). Of an account that is not trusted two count."
+            f"{now.policy.subset_from} on (policy subset_from). Of an account that is not trusted two count.",
+            code="too_few_complete",
         )
     return (
         known.subset,
@@ -167,16 +168,18 @@ def _is_taken_back(benchmark: Benchmark) -> bool:
     return benchmark.boards.exists() and not counted.exists()
 
 
-def _present(benchmark: Benchmark, as_of: datetime) -> tuple[Snapshot, Decided]:
+def _present(benchmark: Benchmark, as_of: datetime) -> tuple[Snapshot, BoardInputs]:
     """Settle what follows from the deliveries, and read what there is now."""
     reader = Reader(benchmark, SCORES)
-    subset = settle_subset(reader)
+    subset = get_or_compute_subset(reader)
     now = reader.now(subset)
     if now is None:
-        raise AllWithdrawn if _is_taken_back(benchmark) else NothingToRank
+        if _is_taken_back(benchmark):
+            raise NothingToRank(ALL_WITHDRAWN, code="all_withdrawn")
+        raise NothingToRank
     store_scores(now.stale, SCORES)
-    settle_reference(now)
-    calibration = settle_calibration(reader, subset, tasks=now.task_ids) if subset else None
+    get_or_compute_reference(now)
+    calibration = get_or_compute_calibration(reader, subset, tasks=now.task_ids) if subset else None
     now = replace(now, stale=())  # they are stored, and hold each agent's rows
-    settle_staged(snapshot=now, decisions=decisions_of(benchmark), subset=subset, as_of=as_of)
-    return now, decided(now, subset, calibration, known_reruns(reader.benchmark, subset))
+    get_or_compute_staged(snapshot=now, decisions=decisions_of(benchmark), subset=subset, as_of=as_of)
+    return now, board_inputs(now, subset, calibration, known_reruns(reader.benchmark, subset))

@@ -19,13 +19,13 @@ from leaderboard.operations import asking
 from leaderboard.operations.models import Assignment, Mode
 from leaderboard.studies.draws import digest
 from leaderboard.studies.models import StagedStudy
-from leaderboard.studies.own_parts import OfAgent, means_of
 from leaderboard.studies.queries import active_subset, latest_study
+from leaderboard.studies.receipt import AgentContext, means_of
 from leaderboard.studies.staged_steps import DRAWN, STOPPED, Told, step
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 
-Trial = tuple[pa.Table, Submission]
+TrialDelivery = tuple[pa.Table, Submission]
 """All that would stand for an agent, and the delivery on trial among it: its outcomes have the id 0 where it
 is not stored.
 """
@@ -48,8 +48,8 @@ class Begun:
 
 def earlier(agent: Agent) -> Assignment | None:
     """The agent's last staged assignment."""
-    found = agent.assignments.filter(mode=Mode.STAGED).select_related("study", "agent__benchmark")
-    return found.order_by("-id").first()
+    staged = agent.assignments.filter(mode=Mode.STAGED).select_related("study", "agent__benchmark")
+    return staged.order_by("-id").first()
 
 
 def begun(agent: Agent, policy: Policy, *, is_new: bool) -> Begun | None:
@@ -78,39 +78,39 @@ def first_batch(start: Begun, agent: Agent, policy: Policy) -> list[int]:
     if start.tasks:
         return start.tasks
     ids = {name: pk for pk, name in asking.names_asked(policy, None).items()}
-    found = step(start.study, asked=[], means={}, active=ids.keys(), **_draws(agent, policy))
-    return [ids[name] for name in found.batch]
+    first = step(start.study, tasks_run=[], means={}, active=ids.keys(), **_draws(agent, policy))
+    return [ids[name] for name in first.batch]
 
 
 def go_on(assignment: Assignment) -> Told:
     """Keep what is decided, and add the next batch where all before it is there; the agent is locked."""
-    found = decided(assignment)
-    if found.batch:
+    decision = decided(assignment)
+    if decision.batch:
         ids = dict(assignment.agent.benchmark.tasks.values_list("name", "id"))
-        assignment.tasks = [*assignment.tasks, *(ids[name] for name in found.batch)]
+        assignment.tasks = [*assignment.tasks, *(ids[name] for name in decision.batch)]
         assignment.save(update_fields=["tasks"])
-    return found
+    return decision
 
 
 def decided(assignment: Assignment) -> Told:
     """Keep what is decided once a batch is there: estimate, error, what it is compared with, and why."""
-    found = step_of(assignment)
-    if found.score is not None:
-        kept = {name: value for name, value in asdict(found).items() if name in KEPT}
-        if not assignment.decisions or assignment.decisions[-1]["n_run"] < found.n_run:
-            assignment.decisions = [*assignment.decisions, kept]
+    staged_step = step_of(assignment)
+    if staged_step.score is not None:
+        state = {name: value for name, value in asdict(staged_step).items() if name in KEPT}
+        if not assignment.decisions or assignment.decisions[-1]["n_run"] < staged_step.n_run:
+            assignment.decisions = [*assignment.decisions, state]
             assignment.save(update_fields=["decisions"])
-    return found
+    return staged_step
 
 
-def step_of(assignment: Assignment, trial: Trial | None = None) -> Told:
+def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> Told:
     """Where the agent stands."""
     assert assignment.study is not None
     benchmark = assignment.agent.benchmark
     policy, names = policy_in_force(benchmark), dict(benchmark.tasks.values_list("id", "name"))
     return step(
         assignment.study,
-        asked=[names[pk] for pk in assignment.tasks],
+        tasks_run=[names[pk] for pk in assignment.tasks],
         means=means_so_far(assignment, trial),
         active=set(asking.names_asked(policy, None).values()),
         **_draws(assignment.agent, policy),
@@ -136,13 +136,13 @@ def _letters(name: str) -> str:
     return re.sub(r"[\W_]+", "", skeleton(name))
 
 
-def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str, float | None]:
+def means_so_far(assignment: Assignment, trial: TrialDelivery | None = None) -> dict[str, float | None]:
     """Mean outcomes of the tasks that are there whole, by all that stands, as the board counts."""
     agent = assignment.agent.merged_into_id or assignment.agent_id
     benchmark = assignment.agent.benchmark
     policy = policy_in_force(benchmark)
     outcomes, new = trial or (live_outcomes([agent]), None)
-    delivered = OfAgent(
+    delivered = AgentContext(
         agent=agent,
         submissions=standing_submissions(agent, new),
         policy=policy,
@@ -153,8 +153,8 @@ def means_so_far(assignment: Assignment, trial: Trial | None = None) -> dict[str
     return means_of(outcomes, delivered, n_trials=assignment.n_trials)
 
 
-def told(
-    assignment: Assignment | None, trial: Callable[[], Trial] | None = None, *, dry_run: bool = False
+def summary(
+    assignment: Assignment | None, trial: Callable[[], TrialDelivery] | None = None, *, dry_run: bool = False
 ) -> dict[str, Any] | None:
     """Score, interval and what is left; None for another assignment than a staged one.
 
@@ -163,19 +163,23 @@ def told(
     """
     if assignment is None or assignment.mode != Mode.STAGED:
         return None
-    found = step_of(assignment, trial() if trial else None)
-    plain = found.as_plain()
-    if dry_run and found.stage in (STOPPED, DRAWN):
-        known, _, _ = found.sentence.partition("; ")
-        plain |= {"stage": ESTIMATED, "done": None, "told": f"{known}; {found.reason}: {NOT_YET_TOLD}"}
+    staged_step = step_of(assignment, trial() if trial else None)
+    plain = staged_step.as_plain()
+    if dry_run and staged_step.stage in (STOPPED, DRAWN):
+        known, _, _ = staged_step.sentence.partition("; ")
+        plain |= {
+            "stage": ESTIMATED,
+            "done": None,
+            "told": f"{known}; {staged_step.reason}: {NOT_YET_TOLD}",
+        }
     return plain
 
 
 def decisions_of(benchmark: Benchmark) -> dict[str, tuple[StagedStudy, list[dict[str, Any]]]]:
     """What was decided of the agents that were asked batch by batch, by name, and by which study."""
     of = Assignment.objects.filter(agent__benchmark=benchmark, mode=Mode.STAGED)
-    found = {}
+    decisions = {}
     for one in of.select_related("agent", "study").order_by("id"):
         assert one.study is not None
-        found[one.agent.name] = (one.study, one.decisions)
-    return found
+        decisions[one.agent.name] = (one.study, one.decisions)
+    return decisions

@@ -32,28 +32,28 @@ from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 
 LARGEST = 64 * 2**20  # bytes
 KINDS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
-LONGEST = 60  # seconds for reading a table
+MAX_SECONDS = 60  # seconds for reading a table
 
 
-class TooLarge(Refusal):
-    """A file has at most 64 MiB here; load larger ones at the command line."""
-
-
-class UnknownKind(Refusal):
-    """A file of outcomes is CSV, .xlsx, NDJSON or Parquet, as its name says; CSV and NDJSON also gzipped."""
-
-
-class NoSuchUpload(Missing):
-    """This file was stored already, or dropped after a day; send it again."""
+def no_such_upload() -> Missing:
+    return Missing(
+        "This file was stored already, or dropped after a day; send it again.", code="no_such_upload"
+    )
 
 
 def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: datetime) -> Upload:
     """Keep a file until its sender confirms it."""
     if len(content) > LARGEST:
-        raise TooLarge
+        raise Refusal(
+            "A file has at most 64 MiB here; load larger ones at the command line.", code="too_large"
+        )
     short = PurePath(name.replace("\\", "/")).name[-NAME_LENGTH:]
     if _suffix(short) is None:
-        raise UnknownKind
+        raise Refusal(
+            "A file of outcomes is CSV, .xlsx, NDJSON or Parquet, as its name says; CSV and NDJSON also "
+            "gzipped.",
+            code="unknown_kind",
+        )
     return Upload.objects.create(benchmark=benchmark, by=by, name=short, content=content, created_at=as_of)
 
 
@@ -69,29 +69,29 @@ def store(
     *, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime, options: str = ""
 ) -> LoadReport:
     """Load the file, and keep it no longer."""
-    found = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
-    held = found.first()
-    if held is None:
-        raise NoSuchUpload
+    uploads = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
+    upload_row = uploads.first()
+    if upload_row is None:
+        raise no_such_upload()
     with acting(by=by, reason=reason):
         report = load(
-            flat=_read(held, options, as_of)[0],
-            slug=held.benchmark.slug,
+            flat=_read(upload_row, options, as_of)[0],
+            slug=upload_row.benchmark.slug,
             as_of=as_of,
             replace=replace,
             by=by,
             reason=reason,
         )
-    held.delete()
+    upload_row.delete()
     return report
 
 
 def upload_of(uuid: UUID | str, *, benchmark: Benchmark, by: User) -> Upload:
     """The file that this person sent for this benchmark."""
-    found = Upload.objects.select_related("benchmark").filter(uuid=uuid, benchmark=benchmark, by=by).first()
-    if found is None:
-        raise NoSuchUpload
-    return found
+    upload = Upload.objects.select_related("benchmark").filter(uuid=uuid, benchmark=benchmark, by=by).first()
+    if upload is None:
+        raise no_such_upload()
+    return upload
 
 
 def tasks_in(content: bytes) -> list[ListedTask]:
@@ -129,7 +129,7 @@ def _as_flat(path: Path, options: Sequence[str]) -> tuple[Path, list[str]]:
     out = path.with_name("flat.parquet")
     command = [sys.executable, "-m", "analytics", "table", str(path), "--to", str(out), "--json", *options]
     try:
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LONGEST)
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=MAX_SECONDS)
     except subprocess.TimeoutExpired:
         raise Refusal("The table takes too long to read; load it at the command line.") from None
     if done.returncode:

@@ -19,18 +19,6 @@ from leaderboard.submissions.queries import is_verified, trusted_accounts
 from leaderboard.submissions.services import bump_data_version
 
 
-class NothingToVerify(Conflict):
-    """This submission is verified already."""
-
-
-class NotVerified(Conflict):
-    """No operator confirmed this submission, so there is nothing to undo."""
-
-
-class TrustUnchanged(Conflict):
-    """This account is trusted, or not trusted, already."""
-
-
 @transaction.atomic
 def verify(
     *, uuid: UUID, note: str, as_of: datetime, by: User | None = None, verified: bool = True
@@ -40,12 +28,15 @@ def verify(
     benchmark = submission.agent.benchmark
     was_verified = is_verified(submission)
     if verified and (was_verified or submission.loaded):
-        raise NothingToVerify(
+        raise Conflict(
             f"The submission {uuid} is verified already"
-            + (": an operator loaded it." if submission.loaded else ".")
+            + (": an operator loaded it." if submission.loaded else "."),
+            code="nothing_to_verify",
         )
     if not verified and not was_verified:
-        raise NotVerified(f"No operator confirmed the submission {uuid}, so there is nothing to undo.")
+        raise Conflict(
+            f"No operator confirmed the submission {uuid}, so there is nothing to undo.", code="not_verified"
+        )
     version = bump_data_version(benchmark=benchmark)
     Verification.objects.create(
         submission=submission, verified=verified, data_version=version, at=as_of, by=by, note=note
@@ -67,17 +58,17 @@ def verify_by_rerun(
 ) -> tuple[Submission, Agreement]:
     """Confirm a submission if an operator's own run of the drawn tasks agrees with it; else leave it."""
     (submission,) = locked_submissions([uuid])
-    found = compared_with(submission, flat)
-    if found.agrees:
-        verify(uuid=uuid, note="; ".join(filter(None, (note, figures(found)))), as_of=as_of, by=by)
-    return submission, found
+    agreement = compared_with(submission, flat)
+    if agreement.agrees:
+        verify(uuid=uuid, note="; ".join(filter(None, (note, figures(agreement)))), as_of=as_of, by=by)
+    return submission, agreement
 
 
-def figures(found: Agreement) -> str:
+def figures(of: Agreement) -> str:
     """Say how two runs differ: the submission's first, then the operator's."""
     return (
-        f"rerun of {found.n_tasks} tasks: {found.first_mean:.1%} submitted, {found.second_mean:.1%} rerun; "
-        f"better on {found.n_first} and {found.n_second} tasks; {found.test}, p = {found.p:.3g}"
+        f"rerun of {of.n_tasks} tasks: {of.first_mean:.1%} submitted, {of.second_mean:.1%} rerun; "
+        f"better on {of.n_first} and {of.n_second} tasks; {of.test}, p = {of.p:.3g}"
     )
 
 
@@ -95,8 +86,9 @@ def trust_account(
     lock_account(user=account)
     agents = list(benchmark.agents.filter(owner=account).order_by("id").select_for_update(no_key=True))
     if (account.pk in trusted_accounts(benchmark)) == trusted:
-        raise TrustUnchanged(
-            f"{account.email} is {'trusted' if trusted else 'not trusted'} on {benchmark} already."
+        raise Conflict(
+            f"{account.email} is {'trusted' if trusted else 'not trusted'} on {benchmark} already.",
+            code="trust_unchanged",
         )
     with acting(by=by, reason=reason):
         version = bump_data_version(benchmark=benchmark)

@@ -2,7 +2,7 @@
 
 A delivery is claimed in a short transaction that puts its next try off by `LEASE`, sent outside of any, and
 settled in another: of two schedulers none sends what the other holds, and what a killed one held is sent
-again once the lease is over. A receiver may so be told twice, and knows it by the event's id. To one webhook
+again once the lease is over. A receiver may so get it twice, and knows it by the event's id. To one webhook
 events go in their order: while one waits for its next try, later ones wait behind it.
 
 A try that fails is followed by others after 10 s, 40 s, … up to 6 h, the last one a day after the first; then
@@ -37,26 +37,14 @@ from leaderboard.operations.posting import AddressRefused, NotDelivered, check, 
 
 LEASE = timedelta(seconds=60)  # longer than a turn, so that nobody takes what is being sent
 TURN = 20.0  # seconds that one call sends for: what else the scheduler has to do waits meanwhile
-FIRST_WAIT, MOST_WAIT = timedelta(seconds=10), timedelta(hours=6)
+FIRST_WAIT, MAX_WAIT = timedelta(seconds=10), timedelta(hours=6)
 FACTOR = 4
 TRIED_FOR = timedelta(hours=24)
 SECRET_PREFIX = "bsw_"
 
 
-class NoSuchWebhook(Missing):
-    """There is no such webhook on this benchmark."""
-
-
-class NoSuchDelivery(Missing):
-    """There is no such delivery on this benchmark."""
-
-
-class UnknownEvent(Refusal):
-    """There is no event of this kind."""
-
-
-class IsDisabled(Conflict):
-    """This webhook is disabled; add it anew."""
+def is_disabled() -> Conflict:
+    return Conflict("This webhook is disabled; add it anew.", code="is_disabled")
 
 
 def add_webhook(
@@ -72,7 +60,9 @@ def add_webhook(
     kinds = list(dict.fromkeys(events))
     if not kinds or set(kinds) - set(EventKind.values):
         named = ", ".join(kinds) or "none"
-        raise UnknownEvent(f"Events are of the kinds {', '.join(EventKind.values)}; named: {named}.")
+        raise Refusal(
+            f"Events are of the kinds {', '.join(EventKind.values)}; named: {named}.", code="unknown_event"
+        )
     check(url)  # outside of a transaction, as it may take seconds
     secret = SECRET_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic(), acting(by=by, reason=reason):
@@ -85,13 +75,13 @@ def add_webhook(
 @transaction.atomic
 def disable_webhook(*, webhook: Webhook, by: User | None, reason: str, as_of: datetime) -> None:
     """Tell it nothing more; what waits for it is parked."""
-    found = Webhook.objects.select_for_update().get(pk=webhook.pk)
-    if found.disabled_at:
-        raise IsDisabled
+    locked = Webhook.objects.select_for_update().get(pk=webhook.pk)
+    if locked.disabled_at:
+        raise is_disabled()
     with acting(by=by, reason=reason):
-        found.disabled_at, found.disabled_reason = as_of, reason
-        found.save(update_fields=["disabled_at", "disabled_reason"])
-    found.deliveries.filter(status=DeliveryStatus.WAITING).update(
+        locked.disabled_at, locked.disabled_reason = as_of, reason
+        locked.save(update_fields=["disabled_at", "disabled_reason"])
+    locked.deliveries.filter(status=DeliveryStatus.WAITING).update(
         status=DeliveryStatus.PARKED, ended_at=as_of
     )
 
@@ -99,26 +89,26 @@ def disable_webhook(*, webhook: Webhook, by: User | None, reason: str, as_of: da
 @transaction.atomic
 def send_again(*, delivery: Delivery, as_of: datetime) -> None:
     """Try a delivery at once, and for another day, whatever became of it."""
-    found = Delivery.objects.select_for_update(of=("self",)).select_related("webhook").get(pk=delivery.pk)
-    if found.webhook and found.webhook.disabled_at:
-        raise IsDisabled
-    found.status, found.ended_at = DeliveryStatus.WAITING, None
-    found.next_at = found.first_at = as_of
-    found.n_attempts = 0
-    found.save(update_fields=["status", "ended_at", "next_at", "first_at", "n_attempts"])
+    locked = Delivery.objects.select_for_update(of=("self",)).select_related("webhook").get(pk=delivery.pk)
+    if locked.webhook and locked.webhook.disabled_at:
+        raise is_disabled()
+    locked.status, locked.ended_at = DeliveryStatus.WAITING, None
+    locked.next_at = locked.first_at = as_of
+    locked.n_attempts = 0
+    locked.save(update_fields=["status", "ended_at", "next_at", "first_at", "n_attempts"])
     wake()
 
 
 def webhook_of(benchmark: Benchmark, number: int) -> Webhook:
-    if found := benchmark.webhooks.filter(pk=number).first():
-        return found
-    raise NoSuchWebhook(f"There is no webhook {number} on {benchmark}.")
+    if webhook := benchmark.webhooks.filter(pk=number).first():
+        return webhook
+    raise Missing(f"There is no webhook {number} on {benchmark}.", code="no_such_webhook")
 
 
 def delivery_of(benchmark: Benchmark, number: int) -> Delivery:
-    if found := Delivery.objects.filter(event__benchmark=benchmark, pk=number).first():
-        return found
-    raise NoSuchDelivery(f"There is no delivery {number} on {benchmark}.")
+    if delivery := Delivery.objects.filter(event__benchmark=benchmark, pk=number).first():
+        return delivery
+    raise Missing(f"There is no delivery {number} on {benchmark}.", code="no_such_delivery")
 
 
 def due_deliveries(as_of: datetime) -> QuerySet[Delivery]:
@@ -133,7 +123,7 @@ def deliver_due(*, as_of: datetime) -> str:
     """Send what is due, one after the other, for the length of a turn; say what came of it."""
     begun, counts = monotonic(), Counter[str]()
     while monotonic() - begun < TURN and (delivery := _claimed(as_of)):
-        counts[_settle(delivery, _tried(delivery, as_of), as_of)] += 1
+        counts[_record_attempt(delivery, _tried(delivery, as_of), as_of)] += 1
     if not counts:
         return "nothing was due"
     return ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
@@ -179,7 +169,7 @@ def _unless_taken(status: int) -> str:
 
 
 @transaction.atomic
-def _settle(delivery: Delivery, tried: Tried, as_of: datetime) -> str:
+def _record_attempt(delivery: Delivery, tried: Tried, as_of: datetime) -> str:
     """Note the try; end the delivery or say when it is tried next, unless somebody else has it by now."""
     Attempt.objects.create(
         delivery=delivery, at=as_of, status=tried.status, error=tried.error, seconds=tried.seconds
@@ -201,15 +191,15 @@ def _after(delivery: Delivery, tried: Tried, as_of: datetime) -> tuple[str, dict
 
 def wait_after(n_attempts: int) -> timedelta:
     """10 s · 4ⁿ⁻¹ after the n-th try, and at most 6 h."""
-    return min(FIRST_WAIT * FACTOR ** min(n_attempts - 1, 10), MOST_WAIT)
+    return min(FIRST_WAIT * FACTOR ** min(n_attempts - 1, 10), MAX_WAIT)
 
 
 # ------------------------------------------------------------------------------------------- what is sent
 
 
 def content_of(event: Event) -> dict[str, Any]:
-    """What is told of an event, the same at each try; with a URL where the service knows its address."""
-    told = {
+    """The body about an event, the same at each try; with a URL where the service knows its address."""
+    content = {
         "id": str(event.uuid),
         "kind": event.kind,
         "at": event.at.isoformat(),
@@ -217,7 +207,7 @@ def content_of(event: Event) -> dict[str, Any]:
     }
     path = event.payload.get("path")
     address = {"url": settings.SITE_URL + path} if settings.SITE_URL and path else {}
-    return told | address | {name: value for name, value in event.payload.items() if name not in told}
+    return content | address | {name: value for name, value in event.payload.items() if name not in content}
 
 
 def signature(secret: str, body: bytes, at: int) -> str:

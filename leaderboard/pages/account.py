@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from leaderboard.accounts.models import ApiToken, Scope, User
-from leaderboard.accounts.services import LONGEST_LIFE
+from leaderboard.accounts.services import MAX_LIFE
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.catalog.queries import operated_benchmarks, visible_benchmarks
 from leaderboard.errors import Refusal
@@ -45,22 +45,22 @@ class NewToken(forms.Form):
         help_text="None chosen: on all benchmarks.",
     )
     days = forms.IntegerField(
-        label="Days until it expires", min_value=1, max_value=LONGEST_LIFE.days, initial=USUAL_LIFE
+        label="Days until it expires", min_value=1, max_value=MAX_LIFE.days, initial=USUAL_LIFE
     )
 
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data)
-        choices = [(one.slug, one.title) for one in _reached(user)]
+        choices = [(one.slug, one.title) for one in _reachable_benchmarks(user)]
         self.fields["benchmarks"].choices = choices  # type: ignore[attr-defined]
         if not choices:
             del self.fields["benchmarks"]
 
 
-def _reached(user: User) -> QuerySet[Benchmark]:
+def _reachable_benchmarks(user: User) -> QuerySet[Benchmark]:
     """The benchmarks that are listed for all, and those of a member."""
-    found = visible_benchmarks(user)
-    listed = found.filter(visibility="public") | found.filter(memberships__user=user)
-    return (found if user.is_staff else listed).distinct().order_by("title", "slug")
+    benchmarks = visible_benchmarks(user)
+    listed = benchmarks.filter(visibility="public") | benchmarks.filter(memberships__user=user)
+    return (benchmarks if user.is_staff else listed).distinct().order_by("title", "slug")
 
 
 def personal(view: View) -> View:
@@ -68,11 +68,11 @@ def personal(view: View) -> View:
 
     @never_cache
     @login_required
-    def answer(request: HttpRequest, **named: Any) -> HttpResponse:
+    def answer(request: HttpRequest, **kwargs: Any) -> HttpResponse:
         assert isinstance(request.user, User)
         if _lacks_second_factor(request.user):
             return redirect("mfa_activate_totp")
-        return view(request, request.user, **named)
+        return view(request, request.user, **kwargs)
 
     return answer
 
@@ -86,7 +86,7 @@ def _lacks_second_factor(user: User) -> bool:
 @require_safe
 @personal
 def account(request: HttpRequest, user: User) -> HttpResponse:
-    return _shown(request, user, form=NewToken(user))
+    return _render_account(request, user, form=NewToken(user))
 
 
 @require_POST
@@ -95,13 +95,13 @@ def token_made(request: HttpRequest, user: User) -> HttpResponse:
     """Make a token, and show its secret this once."""
     form = NewToken(user, request.POST)
     if not form.is_valid():
-        return _shown(request, user, form=form, status=422)
-    said = form.cleaned_data | {"scope": Scope(form.cleaned_data["scope"])}
+        return _render_account(request, user, form=form, status=422)
+    values = form.cleaned_data | {"scope": Scope(form.cleaned_data["scope"])}
     try:
-        token, secret = make_token(user=user, as_of=timezone.now(), **{"benchmarks": [], **said})
+        token, secret = make_token(user=user, as_of=timezone.now(), **{"benchmarks": [], **values})
     except Refusal as refusal:
-        return _shown(request, user, form=form, refusal=refusal, status=409)
-    return _shown(request, user, form=NewToken(user), made=token, secret=secret)
+        return _render_account(request, user, form=form, refusal=refusal, status=409)
+    return _render_account(request, user, form=NewToken(user), made=token, secret=secret)
 
 
 @require_POST
@@ -113,18 +113,18 @@ def token_revoked(request: HttpRequest, user: User, public_id: str) -> HttpRespo
     try:
         revoke_token(token=token, by=user, reason="revoked by its owner", as_of=timezone.now())
     except Refusal as refusal:
-        return _shown(request, user, form=NewToken(user), refusal=refusal, status=409)
+        return _render_account(request, user, form=NewToken(user), refusal=refusal, status=409)
     return redirect("pages:account")
 
 
 @require_POST
 @personal
 def mail(request: HttpRequest, user: User) -> HttpResponse:
-    wish_for_mail(user=user, told=request.POST.get("told") == "yes")
+    wish_for_mail(user=user, wanted=request.POST.get("told") == "yes")
     return redirect("pages:account")
 
 
-def _shown(
+def _render_account(
     request: HttpRequest, user: User, *, form: NewToken, status: int = 200, **more: Any
 ) -> HttpResponse:
     now = timezone.now()

@@ -13,10 +13,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, MissingPlaces, Task
-from leaderboard.pages.caching import kept
-from leaderboard.pages.placed import Placed, placed
-from leaderboard.pages.replayed import FullRun, full_runs
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import for_all, visible
+from leaderboard.pages.caching import cached_page
+from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes
+from leaderboard.pages.replay_summary import ReplayedRun, full_runs
 from leaderboard.pages.tasks import plain
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.strip import strip
@@ -39,13 +39,13 @@ THAT_COUNT = {
 
 
 @dataclass(frozen=True)
-class Beside:
+class NeighbourRow:
     """An agent near it on the board."""
 
     agent: Agent
     rank: str
     line: Line
-    told: AtTarget
+    target_result: AtTarget
     is_own: bool
 
 
@@ -59,7 +59,7 @@ class Surprise:
 class AgentPage:
     """`delivered` are the submissions that ever counted, the first one first."""
 
-    of: Placed
+    of: OrderedOutcomes
     agent: Agent
     delivered: list[Any]
     aliases: list[str]
@@ -74,7 +74,7 @@ class AgentPage:
         return None if self.is_withdrawn else self.of.line_of(self.agent)
 
     @property
-    def told(self) -> AtTarget | None:
+    def target_result(self) -> AtTarget | None:
         standings = self.of.standings
         return self.line.at[standings.target] if self.line and standings else None
 
@@ -85,27 +85,27 @@ class AgentPage:
 
     @property
     def headline(self) -> str:
-        name, told = self.agent.name, self.told
+        name, at = self.agent.name, self.target_result
         if self.is_withdrawn:
             return f"{name} was withdrawn."
-        if told is None:
+        if at is None:
             return f"{name} is on no board yet."
-        if told.rank is None:
+        if at.rank is None:
             return f"{name} is listed without a rank."
         if self.n_ranked == 1:
             return f"{name} is the only agent with a rank so far."
-        if told.rank_lower is None:
-            return f"{name} has rank {told.rank:,} of {self.n_ranked:,}."
-        if told.rank_lower == told.rank_upper:
-            return f"{name} holds rank {told.rank:,} of {self.n_ranked:,}."
-        return f"{name} may hold ranks {told.rank_lower:,} to {told.rank_upper:,}."
+        if at.rank_lower is None:
+            return f"{name} has rank {at.rank:,} of {self.n_ranked:,}."
+        if at.rank_lower == at.rank_upper:
+            return f"{name} holds rank {at.rank:,} of {self.n_ranked:,}."
+        return f"{name} may hold ranks {at.rank_lower:,} to {at.rank_upper:,}."
 
     @property
     def rest(self) -> str:
         """Why it has no rank; what it passes, and for how much."""
-        if self.line is None or self.told is None:
+        if self.line is None or self.target_result is None:
             return "" if self.is_withdrawn else "The next board will list it."
-        why = words.sentence(self.told.reason) if self.told.rank is None else ""
+        why = words.sentence(self.target_result.reason) if self.target_result.rank is None else ""
         return " ".join(part for part in (why, self._scores(self.line), self._bounds(self.line)) if part)
 
     def _scores(self, line: Line) -> str:
@@ -123,8 +123,8 @@ class AgentPage:
             if full is not None
             else "",
         ]
-        told = " and ".join(part for part in parts if part)
-        return f"It {verb} {told}{self._cost(line)}." if told else ""
+        scores = " and ".join(part for part in parts if part)
+        return f"It {verb} {scores}{self._cost(line)}." if scores else ""
 
     @property
     def _is_between(self) -> bool:
@@ -143,12 +143,12 @@ class AgentPage:
         return f", for {words.cost_text(line)} a run"
 
     def _bounds(self, line: Line) -> str:
-        if line.at["full"].score is not None or not (said := words.bounds_text(line.at["full"])):
+        if line.at["full"].score is not None or not (bounds := words.bounds_text(line.at["full"])):
             return ""
-        return f"Its score on all tasks is {said}."
+        return f"Its score on all tasks is {bounds}."
 
     @cached_property
-    def full_run(self) -> FullRun | None:
+    def full_run(self) -> ReplayedRun | None:
         """Of a replay: what it scored on all tasks, on the board that is replayed."""
         return full_runs(self.of.benchmark).get(self.agent.name)
 
@@ -198,13 +198,13 @@ class AgentPage:
     @property
     def links(self) -> list[tuple[str, str]]:
         """Those that a browser may open, of what stands."""
-        stated = {
+        links = {
             name: link
             for one in self.delivered
             if one.status == Status.ACCEPTED
             for name, link in one.links.items()
         }
-        return [(name, link) for name, link in stated.items() if str(link).startswith(OPENED)]
+        return [(name, link) for name, link in links.items() if str(link).startswith(OPENED)]
 
     # ------------------------------------------------------------------------------------------------- tasks
 
@@ -248,24 +248,24 @@ class AgentPage:
     def passes_text(self) -> str:
         if self.expected is None:
             return ""
-        told = self.expected
-        if not told.n_seldom:
+        result = self.expected
+        if not result.n_seldom:
             return "None: at most 20% was expected on no task that it ran."
         return (
-            f"{len(told.passes):,} of the {words.counted(told.n_seldom, 'task')} on which at most 20% was "
-            f"expected; {told.passes_by_chance:.1f} would come by chance."
+            f"{len(result.passes):,} of the {words.counted(result.n_seldom, 'task')} on which at most 20% "
+            f"was expected; {result.passes_by_chance:.1f} would come by chance."
         )
 
     @property
     def failures_text(self) -> str:
         if self.expected is None:
             return ""
-        told = self.expected
-        if not told.n_often:
+        result = self.expected
+        if not result.n_often:
             return "None: at least 80% was expected on no task that it ran."
         return (
-            f"{len(told.failures):,} of the {words.counted(told.n_often, 'task')} on which at least 80% was "
-            f"expected; {told.failures_by_chance:.1f} would come by chance."
+            f"{len(result.failures):,} of the {words.counted(result.n_often, 'task')} on which at least 80% "
+            f"was expected; {result.failures_by_chance:.1f} would come by chance."
         )
 
     @cached_property
@@ -298,14 +298,14 @@ class AgentPage:
 
     @property
     def _lede(self) -> str:
-        told = (
+        lede = (
             "All tasks from the easiest on: filled where passed, half where one of two trials passed, a dash "
             f"where there is no valid outcome; pass rates of {self.of.band_text} are tinted."
         )
         if self.expected is None:
-            return f"{told} Without neighbours in rank nothing is expected of it."
+            return f"{lede} Without neighbours in rank nothing is expected of it."
         return (
-            f"{told} Expected is the mean outcome on the task of the {REACH} agents ranked next above it and "
+            f"{lede} Expected is the mean outcome on the task of the {REACH} agents ranked next above it and "
             f"the {REACH} next below, as far as there are so many, moved by the {self._difference} that its "
             "own mean lies from theirs, and kept within 0 and 1."
         )
@@ -316,19 +316,19 @@ class AgentPage:
         return f"{points:+.1f} points".replace("-", "−")
 
     @cached_property
-    def beside(self) -> list[Beside]:
+    def neighbours(self) -> list[NeighbourRow]:
         """Those next to it on the board, whose outcomes still count, and itself."""
         standings = self.of.standings
         if standings is None or self.row not in self.ranked_rows:
             return []
         place = self.ranked_rows.index(self.row)
         near = self.ranked_rows[max(0, place - N_BESIDE) : place + N_BESIDE + 1]
-        found = [(agent, self.of.line_of(agent)) for agent in (self.of.outcomes.agents[row] for row in near)]
-        held = Counter(line.at[standings.target].rank for line in standings.agents)
+        lines = [(agent, self.of.line_of(agent)) for agent in (self.of.outcomes.agents[row] for row in near)]
+        ranks = Counter(line.at[standings.target].rank for line in standings.agents)
         return [
-            Beside(agent, _shared(told.rank, held), line, told, agent.pk == self.agent.pk)
-            for agent, line in found
-            if line and (told := line.at[standings.target])
+            NeighbourRow(agent, _rank_text(at.rank, ranks), line, at, agent.pk == self.agent.pk)
+            for agent, line in lines
+            if line and (at := line.at[standings.target])
         ]
 
     @property
@@ -349,8 +349,8 @@ class AgentPage:
         if n == 1:
             return "One submission."
         all_count = self.n_counted is not None and self.n_counted >= self.n_delivered
-        said = all_count or policy.duplicates != Duplicates.MEAN
-        counts = f": {THAT_COUNT[Duplicates(policy.duplicates)]}" if said else ""
+        tells_count = all_count or policy.duplicates != Duplicates.MEAN
+        counts = f": {THAT_COUNT[Duplicates(policy.duplicates)]}" if tells_count else ""
         return f"{words.counted(n, 'submission')}; none was chosen by us{counts}."
 
     @property
@@ -379,9 +379,9 @@ class AgentPage:
         return self.of.outcomes.n_counted[self.row]
 
 
-def _shared(rank: int | None, held: Counter[int | None]) -> str:
+def _rank_text(rank: int | None, ranks: Counter[int | None]) -> str:
     """5= where others have that rank too, as on the board."""
-    return f"{rank:,}{'=' if held[rank] > 1 else ''}" if rank else ""
+    return f"{rank:,}{'=' if ranks[rank] > 1 else ''}" if rank else ""
 
 
 def _between(at: AtTarget) -> str:
@@ -420,22 +420,22 @@ def convergence_text(line: Line) -> str:
 
 def icc_text(line: Line) -> str:
     """How alike its repeated trials are, and over how many; or why that is not known."""
-    told = line.icc
+    icc = line.icc
     if line.condition and not line.n_trials:
         return "Not measured: no trial that this board counts."
-    parts = told.get("by_condition") or ()
+    parts = icc.get("by_condition") or ()
     if any(one["icc"] is not None for one in parts):
         return words.sentence("; ".join(f"under {one['condition']}, {_one_icc(one)}" for one in parts))
-    return _one_icc(told) if told.get("icc") is not None else words.sentence(_one_icc(told))
+    return _one_icc(icc) if icc.get("icc") is not None else words.sentence(_one_icc(icc))
 
 
-def _one_icc(told: Mapping[str, Any]) -> str:
-    if told.get("icc") is None:
-        return told.get("reason") or "not measured"
-    between = f" (95%: {told['lower']:.2f} to {told['upper']:.2f})" if told.get("lower") is not None else ""
-    n, trials = told.get("n_tasks") or 0, told.get("trials_per_task")
+def _one_icc(icc: Mapping[str, Any]) -> str:
+    if icc.get("icc") is None:
+        return icc.get("reason") or "not measured"
+    between = f" (95%: {icc['lower']:.2f} to {icc['upper']:.2f})" if icc.get("lower") is not None else ""
+    n, trials = icc.get("n_tasks") or 0, icc.get("trials_per_task")
     each = f" with {trials:.1f} trials each" if trials else ""
-    return f"ICC {told['icc']:.2f}{between} over {words.counted(n, 'task')}{each}"
+    return f"ICC {icc['icc']:.2f}{between} over {words.counted(n, 'task')}{each}"
 
 
 def people_text(people: People | None) -> Iterator[tuple[str, str]]:
@@ -464,30 +464,30 @@ def ordinal(n: int) -> str:
 
 def agent_page(benchmark: Benchmark, pk: int) -> AgentPage:
     """Read one agent; Http404 where nothing of it ever counted, as of one whose first embargo still holds."""
-    found = get_object_or_404(benchmark.agents.select_related("scaffold", "model"), pk=pk)
-    delivered = list(_delivered(found))
+    agent = get_object_or_404(benchmark.agents.select_related("scaffold", "model"), pk=pk)
+    delivered = list(_counted_submissions(agent))
     if not delivered:
         raise Http404("Nothing of this agent has counted yet.")
-    aliases = list(found.aliases.order_by("name").values_list("name", flat=True))
-    return AgentPage(placed(benchmark), found, delivered, aliases)
+    aliases = list(agent.aliases.order_by("name").values_list("name", flat=True))
+    return AgentPage(ordered_outcomes(benchmark), agent, delivered, aliases)
 
 
-def _delivered(agent: Agent) -> QuerySet[Submission]:
+def _counted_submissions(agent: Agent) -> QuerySet[Submission]:
     """What ever counted of an agent and of those merged into it, with `until`, when it ceased to."""
     changes = StatusChange.objects.filter(submission=OuterRef("pk"))
     ceased = changes.exclude(status=Status.ACCEPTED).order_by("-id").values("at")[:1]
-    found = ever_counted().filter(Q(agent=agent) | Q(agent__merged_into=agent))
-    return found.annotate(until=Subquery(ceased)).select_related("agent").order_by("id")
+    submissions = ever_counted().filter(Q(agent=agent) | Q(agent__merged_into=agent))
+    return submissions.annotate(until=Subquery(ceased)).select_related("agent").order_by("id")
 
 
-def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
-    text = asked.get("agent", "")
+def plot_page(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    text = params.get("agent", "")
     return agent_page(benchmark, int(text[:9]) if text.isascii() and text.isdecimal() else 0).chart
 
 
 @require_safe
 @for_all
-@kept(of_data=True, reads=(TaskSubset,))
+@cached_page(of_data=True, reads=(TaskSubset,))
 def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """An agent that was merged is found at the other one's address."""
     benchmark = visible(slug)

@@ -12,9 +12,9 @@ from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import withdrawn_agents
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.feed import printable
-from leaderboard.pages.shown import for_all, visible
-from leaderboard.plots.badge import badge as drawn
+from leaderboard.plots.badge import badge as draw_badge
 from leaderboard.studies.answers import words
 
 LONGEST = 32  # characters of a title
@@ -22,7 +22,7 @@ NO_BOARD = "no board yet"
 NOT_THERE = "not on the board"
 
 
-class Said(NamedTuple):
+class BadgeText(NamedTuple):
     """What a badge says: over which tasks stands in its title."""
 
     value: str
@@ -34,32 +34,32 @@ class Said(NamedTuple):
 @for_all
 def badge(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
-    said = said_of(benchmark, request.GET.get("agent"))
+    text = badge_text(benchmark, request.GET.get("agent"))
     title = printable(benchmark.title)
     label = title if len(title) <= LONGEST else f"{title[: LONGEST - 1]}…"
-    whole = f"{title}: {said.value}{said.over}"
+    whole = f"{title}: {text.value}{text.over}"
     return HttpResponse(
-        drawn(label=label, value=said.value, title=whole),
+        draw_badge(label=label, value=text.value, title=whole),
         content_type="image/svg+xml",
-        status=HTTPStatus.OK if said.is_known else HTTPStatus.NOT_FOUND,
+        status=HTTPStatus.OK if text.is_known else HTTPStatus.NOT_FOUND,
     )
 
 
-def said_of(benchmark: Benchmark, agent: str | None) -> Said:
+def badge_text(benchmark: Benchmark, agent: str | None) -> BadgeText:
     """Of the latest board, or of an agent by its key; who is not listed is as nobody."""
     board = benchmark.boards.select_related("policy").order_by("-number").first()
     if board is None:
-        return Said(NO_BOARD)
+        return BadgeText(NO_BOARD)
     target = head_of(board).targets[board.target]
     over = f", on {words.task_set(board.target, target.n_tasks)}"
     if agent is None:
-        return Said(words.could_be_first(outlines([board])[board.pk]), over)
+        return BadgeText(words.could_be_first(outlines([board])[board.pk]), over)
     entry = _entry(board, agent)
     if entry is None:
-        return Said(NOT_THERE, is_known=False)
+        return BadgeText(NOT_THERE, is_known=False)
     if board.data_version < benchmark.data_version and entry.agent_id in withdrawn_agents(benchmark):
-        return Said("withdrawn")
-    return Said(ranks_of(entry, board, target.n_ranked), over)
+        return BadgeText("withdrawn")
+    return BadgeText(ranks_of(entry, board, target.n_ranked), over)
 
 
 def _entry(board: Board, agent: str) -> Entry | None:
@@ -72,11 +72,11 @@ def _entry(board: Board, agent: str) -> Entry | None:
 
 def ranks_of(entry: Entry, board: Board, n_ranked: int) -> str:
     """The text “ranks 1–11 of 32”; of an agent without a rank, that it is listed."""
-    told = entry.at[board.target]
-    if told["rank"] is None:
+    at = entry.at[board.target]
+    if at["rank"] is None:
         return "listed, not ranked"
-    if told["rank_lower"] is None:
+    if at["rank_lower"] is None:
         return f"one of {n_ranked:,}, ranks not known"
-    if told["rank_lower"] == told["rank_upper"]:
-        return f"rank {told['rank_lower']:,} of {n_ranked:,}"
-    return f"ranks {told['rank_lower']:,}–{told['rank_upper']:,} of {n_ranked:,}"
+    if at["rank_lower"] == at["rank_upper"]:
+        return f"rank {at['rank_lower']:,} of {n_ranked:,}"
+    return f"ranks {at['rank_lower']:,}–{at['rank_upper']:,} of {n_ranked:,}"

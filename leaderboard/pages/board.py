@@ -20,103 +20,108 @@ from leaderboard.boards.queries import (
 )
 from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark
-from leaderboard.pages.asked import Asked, number_in
-from leaderboard.pages.board_page import BoardPage, leader_of
-from leaderboard.pages.caching import kept
+from leaderboard.pages.access import for_all, visible
+from leaderboard.pages.board_page import BoardPage, leader_of, since
+from leaderboard.pages.board_query import BoardQuery, number_in
+from leaderboard.pages.caching import cached_page
 from leaderboard.pages.filters import Filters
-from leaderboard.pages.lines import Line, beside, lines_at
+from leaderboard.pages.lines import BoardLine, compare_to, lines_at
 from leaderboard.pages.order import Order
-from leaderboard.pages.shown import for_all, visible
-from leaderboard.pages.since import since
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import Standings, words
 
 
-def board_page(benchmark: Benchmark, asked: Asked | None = None, *, number: int | None = None) -> BoardPage:
+def board_page(
+    benchmark: Benchmark, query: BoardQuery | None = None, *, number: int | None = None
+) -> BoardPage:
     """Read a board, the latest where no number is given.
 
     A target that nothing is said about is replaced by the default, an order too; an older board that is not
     there is ignored.
     """
-    asked = asked or Asked()
+    query = query or BoardQuery()
     board = latest_board(benchmark) if number is None else board_numbered(benchmark, number)
     entries = entries_of(board)
     standings = standings_with(board, entries)
     if not tells_costs(board):
         standings = without_costs(standings)
-    target = choose_target(standings, asked.target)
-    filters, believed = _filters(asked), words.whole_costs(standings)
+    target = choose_target(standings, query.target)
+    filters, believed = _filters(query), words.whole_costs(standings)
 
-    def reference(lines: list[Line]) -> Line | None:
-        return choose_reference(lines, asked.vs, filters.keep(lines, believed))
+    def reference(lines: list[BoardLine]) -> BoardLine | None:
+        return choose_reference(lines, query.vs, filters.keep(lines, believed))
 
     lines = lines_at(standings, target, entries)
-    lines = beside(lines, reference(lines), standings)
+    lines = compare_to(lines, reference(lines), standings)
     return BoardPage(
         board=board,
         standings=standings,
         target=target,
-        order=Order.parse(asked.sort),
+        order=Order.parse(query.sort),
         filters=filters,
         lines=lines,
         latest=board.number if number is None else _latest_number(benchmark),
         reference=reference(lines),
-        asked=asked,
-        withdrawn=_withdrawn(board, entries),
-        since=since(board, entries, asked.since),
+        query=query,
+        withdrawn=_withdrawn_names(board, entries),
+        since=since(board, entries, query.since),
     )
 
 
-def choose_target(standings: Standings, asked: str = "") -> str:
+def choose_target(standings: Standings, wanted: str = "") -> str:
     """The target asked for, if something is said about it; else the board's own."""
-    told = standings.targets.get(asked)
-    return asked if told and told.n_ranked else standings.target
+    target = standings.targets.get(wanted)
+    return wanted if target and target.n_ranked else standings.target
 
 
-def choose_reference(lines: Sequence[Line], asked: str = "", shown: Sequence[Line] = ()) -> Line | None:
+def choose_reference(
+    lines: Sequence[BoardLine], wanted: str = "", shown: Sequence[BoardLine] = ()
+) -> BoardLine | None:
     """The ranked agent asked for by its number; else the first that is shown, or the leader; may be None."""
-    pk = number_in(asked)
-    found = (line for line in lines if pk is not None and line.pk == pk and line.told.rank is not None)
-    return next(found, leader_of(shown) or leader_of(lines))
+    pk = number_in(wanted)
+    matching = (
+        line for line in lines if pk is not None and line.pk == pk and line.target_result.rank is not None
+    )
+    return next(matching, leader_of(shown) or leader_of(lines))
 
 
-def _filters(asked: Asked) -> Filters:
+def _filters(query: BoardQuery) -> Filters:
     return Filters.parse(
-        find=asked.find,
-        scaffold=asked.scaffold,
-        model=asked.model,
-        cost=asked.cost,
-        show=asked.show,
-        trust=asked.trust,
+        find=query.find,
+        scaffold=query.scaffold,
+        model=query.model,
+        cost=query.cost,
+        show=query.show,
+        trust=query.trust,
     )
 
 
-def _withdrawn(board: Board, entries: Sequence[Entry]) -> frozenset[str]:
+def _withdrawn_names(board: Board, entries: Sequence[Entry]) -> frozenset[str]:
     """The agents of the board that are withdrawn by now; every withdrawal is another data version."""
     benchmark = board.benchmark
-    gone = withdrawn_agents(benchmark) if board.data_version < benchmark.data_version else set()
-    return frozenset(entry.name for entry in entries if entry.agent_id in gone)
+    withdrawn_ids = withdrawn_agents(benchmark) if board.data_version < benchmark.data_version else set()
+    return frozenset(entry.name for entry in entries if entry.agent_id in withdrawn_ids)
 
 
 def _latest_number(benchmark: Benchmark) -> int:
     return int(benchmark.boards.aggregate(Max("number"))["number__max"])
 
 
-def cost_chart(benchmark: Benchmark, told: QueryDict) -> Chart | None:
+def cost_chart(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     """The chart alone, of the latest board or of `?board=`."""
     try:
-        return board_page(benchmark, Asked.of(told), number=number_in(told.get("board", ""))).chart
+        return board_page(benchmark, BoardQuery.of(params), number=number_in(params.get("board", ""))).chart
     except (NoBoardYet, NoSuchBoard):
         return None
 
 
 @require_safe
 @for_all
-@kept(*(field.name for field in fields(Asked)))
+@cached_page(*(field.name for field in fields(BoardQuery)))
 def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
     benchmark = visible(slug)
     try:
-        page = board_page(benchmark, Asked.of(request.GET), number=number)
+        page = board_page(benchmark, BoardQuery.of(request.GET), number=number)
     except NoBoardYet:
         return render(request, "pages/no_board.html", {"benchmark": benchmark, "here": "board"})
     except NoSuchBoard as missing:

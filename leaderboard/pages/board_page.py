@@ -9,20 +9,20 @@ from functools import cached_property
 
 from django.urls import reverse
 
-from leaderboard.boards.models import Board
+from leaderboard.boards.history import changes_since
+from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import tells_costs
+from leaderboard.boards.queries import NoSuchBoard, board_numbered
 from leaderboard.boards.signing import public_key
 from leaderboard.catalog.models import Assigning
-from leaderboard.pages.asked import Asked, number_in, query, unknown
+from leaderboard.pages.board_query import BoardQuery, number_in, query, unknown
 from leaderboard.pages.costs import score_chart
 from leaderboard.pages.filters import LEVELS, SHOWN, Filters, offered, offered_costs
-from leaderboard.pages.lines import Line, common_marks
+from leaderboard.pages.lines import BoardLine, common_marks
 from leaderboard.pages.order import Order
-from leaderboard.pages.replayed import Replayed, replayed
-from leaderboard.pages.since import Since
+from leaderboard.pages.replay_summary import ReplaySummary, replay_summary
 from leaderboard.plots.chart import Chart
-from leaderboard.studies.answers import Gap, Standings, gaps, printed, table, words
-from leaderboard.studies.answers import Line as Entrant
+from leaderboard.studies.answers import Changes, Gap, Line, Standings, gaps, printed, table, words
 
 N_ROWS = 100  # before one asks for all
 SWITCH = {"full": "all {n} tasks", "subset": "the {n} ranking tasks", "domain": "tasks like these"}
@@ -31,13 +31,37 @@ UNDER_SCORE = {"full": "all {n} tasks", "subset": "{n} tasks", "domain": "like t
 
 
 @dataclass(frozen=True)
-class Choice:
+class TargetChoice:
     """One end of the switch between targets; without an address nothing is said about it, and `why` not."""
 
     label: str
     is_chosen: bool
     address: str = ""
     why: str = ""
+
+
+@dataclass(frozen=True)
+class Since:
+    """What changed since an older board."""
+
+    board: Board
+    changes: Changes
+
+    @property
+    def text(self) -> str:
+        return words.changes_text(self.changes)
+
+
+def since(board: Board, entries: list[Entry], wanted: str) -> Since | None:
+    """What changed since the board asked for; None where that is no older board."""
+    older_number = number_in(wanted)
+    if older_number is None or older_number >= board.number:
+        return None
+    try:
+        older = board_numbered(board.benchmark, older_number)
+    except NoSuchBoard:
+        return None
+    return Since(older, changes_since(older, board, entries=entries))
 
 
 @dataclass(frozen=True)
@@ -49,10 +73,10 @@ class BoardPage:
     target: str
     order: Order
     filters: Filters
-    lines: list[Line]
+    lines: list[BoardLine]
     latest: int
-    reference: Line | None
-    asked: Asked
+    reference: BoardLine | None
+    query: BoardQuery
     withdrawn: frozenset[str] = frozenset()
     since: Since | None = None
 
@@ -101,21 +125,21 @@ class BoardPage:
         return words.trust_text(self.standings)
 
     @property
-    def held(self) -> str:
+    def ranks_text(self) -> str:
         return words.held_text(self.standings, self.target)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        is_ranked = self.reference is not None and self.reference.pk == number_in(self.asked.vs)
-        return unknown(self.asked, is_ranked=is_ranked)
+        is_ranked = self.reference is not None and self.reference.pk == number_in(self.query.vs)
+        return unknown(self.query, is_ranked=is_ranked)
 
     @property
     def notices(self) -> tuple[str, ...]:
         return words.other_notices(self.standings)
 
     @cached_property
-    def replayed(self) -> Replayed | None:
-        return replayed(self.board.benchmark, self.standings)
+    def replay_summary(self) -> ReplaySummary | None:
+        return replay_summary(self.board.benchmark, self.standings)
 
     @cached_property
     def chart(self) -> Chart | None:
@@ -128,20 +152,20 @@ class BoardPage:
         return str(self.board.benchmark.slug)
 
     @cached_property
-    def ranked(self) -> list[Line]:
-        return self.order.sort([line for line in self._kept_lines if line.told.rank is not None])
+    def ranked(self) -> list[BoardLine]:
+        return self.order.sort([line for line in self._shown_lines if line.target_result.rank is not None])
 
     @property
-    def rows(self) -> list[Line]:
-        return self.ranked if self.asked.rows == "all" else self.ranked[:N_ROWS]
+    def rows(self) -> list[BoardLine]:
+        return self.ranked if self.query.rows == "all" else self.ranked[:N_ROWS]
 
     @property
     def has_more(self) -> bool:
         return len(self.rows) < len(self.ranked)
 
     @cached_property
-    def unranked(self) -> list[Line]:
-        return [line for line in self._kept_lines if line.told.rank is None]
+    def unranked(self) -> list[BoardLine]:
+        return [line for line in self._shown_lines if line.target_result.rank is None]
 
     @property
     def n_ranked(self) -> int:
@@ -163,11 +187,11 @@ class BoardPage:
     @property
     def is_default(self) -> bool:
         """Whether the reference is the one that is taken where none is asked for, filtered or not."""
-        leader, first = leader_of(self.lines), leader_of(self._kept_lines)
-        return self.reference is (first or leader) and (not self.asked.vs or self.reference is leader)
+        leader, first = leader_of(self.lines), leader_of(self._shown_lines)
+        return self.reference is (first or leader) and (not self.query.vs or self.reference is leader)
 
     @cached_property
-    def divided(self) -> Line | None:
+    def divided(self) -> BoardLine | None:
         """The last row that is tied with the leader, where worse ones follow below it; None without such."""
         tied = [place for place, line in enumerate(self.rows) if line.standing in ("lead", "tied")]
         if not (self.is_leader and self.order == Order() and tied) or tied[-1] == len(self.rows) - 1:
@@ -183,7 +207,9 @@ class BoardPage:
     @property
     def why_tinted(self) -> str:
         """Why not as many rows are tinted as agents could be the best; empty where as many are."""
-        named = [one for one in self.lines if one.told.rank and words.heads(self.standings, one.entry)]
+        named = [
+            one for one in self.lines if one.target_result.rank and words.heads(self.standings, one.entry)
+        ]
         n_first, n_tied = len(self.standings.targets[self.target].may_be_first), self.n_tied
         if not (self.is_leader and n_first and n_tied) or n_first in (n_tied + 1, len(named)):
             return ""
@@ -200,7 +226,7 @@ class BoardPage:
     @property
     def is_wide(self) -> bool:
         """Whether all columns are shown."""
-        return self.asked.view == "all"
+        return self.query.view == "all"
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -238,7 +264,7 @@ class BoardPage:
 
     @cached_property
     def common_marks(self) -> tuple[str, ...]:
-        return common_marks([line for line in self.lines if line.told.rank is not None])
+        return common_marks([line for line in self.lines if line.target_result.rank is not None])
 
     @property
     def implausible(self) -> str:
@@ -259,13 +285,13 @@ class BoardPage:
     # -- the bar above them
 
     @property
-    def choices(self) -> list[Choice]:
+    def choices(self) -> list[TargetChoice]:
         return [self._choice(target) for target in words.TARGETS]
 
     @property
-    def kept(self) -> list[tuple[str, str]]:
+    def hidden_fields(self) -> list[tuple[str, str]]:
         """What the form carries along beside what it asks."""
-        own = {name: text for name, text in self._kept.items() if name not in self.filters.asked}
+        own = {name: text for name, text in self._parameters.items() if name not in self.filters.parameters}
         return [(name, text) for name, text in own.items() if text]
 
     @property
@@ -282,7 +308,7 @@ class BoardPage:
 
     @property
     def chosen_cost(self) -> str:
-        return self.filters.asked["cost"]
+        return self.filters.parameters["cost"]
 
     @property
     def levels(self) -> list[tuple[str, str]]:
@@ -341,7 +367,7 @@ class BoardPage:
         return words.savings_text(self.standings.savings, with_money=tells_costs(self.board))
 
     @property
-    def flagged(self) -> list[Entrant]:
+    def flagged(self) -> list[Line]:
         return [line for line in self.standings.agents if line.flags]
 
     # -- addresses
@@ -349,7 +375,7 @@ class BoardPage:
     def address(self, **changes: str) -> str:
         """The query of another view; what is the default is left out of it."""
         changes = {name: "" if _is_default(self, name, text) else text for name, text in changes.items()}
-        return query(self._kept | changes)
+        return query(self._parameters | changes)
 
     @property
     def address_of_leader(self) -> str:
@@ -358,7 +384,7 @@ class BoardPage:
     @property
     def address_of_all(self) -> str:
         """Without a filter."""
-        return self.address(**dict.fromkeys(self.filters.asked, ""))
+        return self.address(**dict.fromkeys(self.filters.parameters, ""))
 
     @property
     def address_of_rows(self) -> str:
@@ -378,13 +404,13 @@ class BoardPage:
     def address_of_drawing(self) -> str:
         """Of the chart alone, as it stands here."""
         vs = str(self.reference.pk) if self.reference and not self.is_leader else ""
-        told = {"target": self._kept["target"], "vs": vs} | self._of_board
-        return reverse("pages:plot", args=[self.slug, "cost"]) + query(told).removesuffix("?")
+        parameters = {"target": self._parameters["target"], "vs": vs} | self._of_board
+        return reverse("pages:plot", args=[self.slug, "cost"]) + query(parameters).removesuffix("?")
 
     @property
     def address_of_markdown(self) -> str:
-        told = self._kept | self._of_board
-        return reverse("pages:board_markdown", args=[self.slug]) + query(told).removesuffix("?")
+        parameters = self._parameters | self._of_board
+        return reverse("pages:board_markdown", args=[self.slug]) + query(parameters).removesuffix("?")
 
     @cached_property
     def versus(self) -> str:
@@ -402,38 +428,38 @@ class BoardPage:
         return {} if self.is_latest else {"board": str(self.board.number)}
 
     @cached_property
-    def _kept(self) -> dict[str, str]:
+    def _parameters(self) -> dict[str, str]:
         """The view that is shown, as in an address, without what is the default."""
-        told = {
+        parameters = {
             "target": self.target,
             "sort": str(self.order),
             "vs": str(self.reference.pk) if self.reference and not self.is_default else "",
-            "view": self.asked.view,
-            "rows": self.asked.rows,
+            "view": self.query.view,
+            "rows": self.query.rows,
         }
         return {
             name: "" if _is_default(self, name, text) else text
-            for name, text in (told | self.filters.asked).items()
+            for name, text in (parameters | self.filters.parameters).items()
         }
 
     @cached_property
-    def _kept_lines(self) -> list[Line]:
+    def _shown_lines(self) -> list[BoardLine]:
         return self.filters.keep(self.lines, words.whole_costs(self.standings))
 
     @cached_property
     def _shown(self) -> tuple[table.Column, ...]:
         return table.columns(self.standings, self.target)
 
-    def _choice(self, target: str) -> Choice:
-        told = self.standings.targets[target]
+    def _choice(self, target: str) -> TargetChoice:
+        result = self.standings.targets[target]
         is_chosen = target == self.target
-        asked = ONE_TASK[target] if told.n_tasks == 1 else SWITCH[target].format(n=f"{told.n_tasks:,}")
-        label = words.sentence(asked)[:-1]
-        if not told.n_ranked:
-            return Choice(
-                label if told.n_tasks else "The subset", is_chosen, why=f"{words.clause(told.reason)}."
+        text = ONE_TASK[target] if result.n_tasks == 1 else SWITCH[target].format(n=f"{result.n_tasks:,}")
+        label = words.sentence(text)[:-1]
+        if not result.n_ranked:
+            return TargetChoice(
+                label if result.n_tasks else "The subset", is_chosen, why=f"{words.clause(result.reason)}."
             )
-        return Choice(label, is_chosen, self.address(target=target))
+        return TargetChoice(label, is_chosen, self.address(target=target))
 
 
 def _is_default(page: BoardPage, name: str, text: str) -> bool:
@@ -442,6 +468,6 @@ def _is_default(page: BoardPage, name: str, text: str) -> bool:
     return text == default.get(name) or (name in known and text not in known[name])
 
 
-def leader_of(lines: Sequence[Line]) -> Line | None:
+def leader_of(lines: Sequence[BoardLine]) -> BoardLine | None:
     """The first by rank; None where nobody has one."""
-    return lines[0] if lines and lines[0].told.rank is not None else None
+    return lines[0] if lines and lines[0].target_result.rank is not None else None

@@ -6,8 +6,8 @@ the server, and the code. So nothing is ever cleared: what changed has another k
 for any more grows old and is culled. The digest is the ETag too, so that a visitor who has the page is
 answered after one query; another takes two.
 
-A view says by `kept` which parameters it reads, and what it reads beside the board. It must not read the
-clock or the visitor; an answer that did read the visitor is not kept. See docs/decisions/page-cache.md.
+A view says by `cached_page` which parameters it reads, and what it reads beside the board. It must not read
+the clock or the visitor; an answer that did read the visitor is not kept. See docs/decisions/page-cache.md.
 """
 
 import gzip
@@ -39,20 +39,20 @@ from leaderboard.boards.signing import public_key
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.models import Alert
+from leaderboard.pages.access import FOR_ONE
 from leaderboard.pages.models import RenderedPage
-from leaderboard.pages.shown import FOR_ONE
 
 View = Callable[..., HttpResponseBase]
 Tables = tuple[type[Model], ...]
 
-MOST_IN_MEMORY = 4 << 20  # bytes of pages in each process
-LONGEST_ASKED = 200  # characters of known parameters; a page that was asked for with more is not kept
+MAX_IN_MEMORY = 4 << 20  # bytes of pages in each process
+MAX_PARAMETERS = 200  # characters of known parameters; a page that was asked for with more is not kept
 LEVEL = 6  # of gzip, as the middleware has it
 RENDERS = (".py", ".html", ".xml", ".svg")  # what a page is made from, of the files of the project
 VARY = {"Vary": "Accept-Encoding"}
 
 
-def kept(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[View], View]:
+def cached_page(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[View], View]:
     """Keep what a view of a benchmark answers: it takes `slug`, and `number` where it shows one board.
 
     Parameters
@@ -68,20 +68,20 @@ def kept(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[Vi
     def decorate(view: View) -> View:
         @wraps(view)
         def answer(request: HttpRequest, slug: str, **place: Any) -> HttpResponseBase:
-            def now() -> State | None:
+            def now() -> PageState | None:
                 return state_of(slug, place.get("number"), reads)
 
             state = now() if settings.PAGES_KEPT else None
             if state is None or state.board is None:
                 return view(request, slug, **place)
-            asked = [(name, request.GET.getlist(name)) for name in known if name in request.GET]
+            parameters = [(name, request.GET.getlist(name)) for name in known if name in request.GET]
             shown = state if of_data else (state.board, state.rest)
-            key = _key(view, [place, asked, request.scheme, request.get_host(), shown])
+            key = _key(view, [place, parameters, request.scheme, request.get_host(), shown])
             return _not_modified(request, key) or _answer(
                 request,
                 key,
                 render=lambda: view(request, slug, **place),
-                may_keep=lambda: len(str(asked)) <= LONGEST_ASKED and now() == state,
+                may_keep=lambda: len(str(parameters)) <= MAX_PARAMETERS and now() == state,
             )
 
         return answer
@@ -99,7 +99,7 @@ def _not_modified(request: HttpRequest, key: str) -> HttpResponseBase | None:
 def _answer(
     request: HttpRequest, key: str, *, render: Callable[[], HttpResponseBase], may_keep: Callable[[], bool]
 ) -> HttpResponseBase:
-    if page := _found(key):
+    if page := _stored_page(key):
         return page.sent(request, key)
     response = render()
     if not isinstance(response, HttpResponse) or response.status_code != 200:
@@ -145,7 +145,7 @@ class Recent:
             self._pages[key] = page
 
 
-RECENT = Recent(MOST_IN_MEMORY)
+RECENT = Recent(MAX_IN_MEMORY)
 
 
 def _tag(key: str) -> str:
@@ -180,25 +180,25 @@ def _signs_as(seed: str) -> str | None:
 @cache
 def version() -> str:
     """The digest of what renders; leaderboard.wsgi asks for it at the start, before any file is replaced."""
-    found = hashlib.sha256(django.__version__.encode())
+    digest = hashlib.sha256(django.__version__.encode())
     inside: Path = settings.PACKAGE
     for folder in (inside, *(inside.parent / core for core in ("analytics", "selection")), *_templates()):
         for path in sorted(one for one in folder.rglob("*.*") if one.suffix in RENDERS):
-            found.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()
+            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def _templates() -> list[Path]:
     return [folder for engine in settings.TEMPLATES for folder in cast("list[Path]", engine["DIRS"])]
 
 
-def _found(key: str) -> Page | None:
+def _stored_page(key: str) -> Page | None:
     if page := RECENT.get(key):
         return page
-    found = RenderedPage.objects.filter(key=key).values_list("content", "content_type").first()
-    if found is None:
+    row = RenderedPage.objects.filter(key=key).values_list("content", "content_type").first()
+    if row is None:
         return None
-    page = Page(bytes(found[0]), found[1])
+    page = Page(bytes(row[0]), row[1])
     RECENT.put(key, page)
     return page
 
@@ -222,7 +222,7 @@ FIELDS = tuple(field.attname for field in Benchmark._meta.concrete_fields if fie
 ANY_SLUG, ANY_NUMBER = "any slug", 2**31 - 1
 
 
-class State(NamedTuple):
+class PageState(NamedTuple):
     """What visitors are shown of a benchmark: its board, its data, and a digest of all else."""
 
     board: int | None  # without a board, or without one of that number
@@ -230,31 +230,31 @@ class State(NamedTuple):
     rest: str
 
 
-def state_of(slug: str, number: int | None, reads: Tables = ()) -> State | None:
+def state_of(slug: str, number: int | None, reads: Tables = ()) -> PageState | None:
     """What decides what visitors are shown of a benchmark, in one query; None where they see none."""
     # A connection that broke while it was idle says so by itself: no other query need try it before.
     connection.health_check_done = True  # type: ignore[attr-defined]
     try:
-        return _asked(slug, number, reads)
+        return _read_state(slug, number, reads)
     except OperationalError:
         if connection.in_atomic_block:
             raise
         connection.close()
-        return _asked(slug, number, reads)
+        return _read_state(slug, number, reads)
 
 
-def _asked(slug: str, number: int | None, reads: Tables) -> State | None:
+def _read_state(slug: str, number: int | None, reads: Tables) -> PageState | None:
     with connection.cursor() as cursor:
-        statement = _prepared(number is not None, reads)
+        statement = _prepare(number is not None, reads)
         cursor.execute(f"EXECUTE {statement} (%s, %s)", [slug, number and min(number, ANY_NUMBER)])
         row = cursor.fetchone()
-    return None if row is None else State(*row)
+    return None if row is None else PageState(*row)
 
 
 _PREPARED: WeakKeyDictionary[Any, dict[Any, str]] = WeakKeyDictionary()
 
 
-def _prepared(is_numbered: bool, reads: Tables) -> str:
+def _prepare(is_numbered: bool, reads: Tables) -> str:
     """The name of the statement on this connection, planned once: that takes longer than to run it."""
     known = _PREPARED.setdefault(connection.connection, {})
     if (is_numbered, reads) not in known:
@@ -269,32 +269,34 @@ def _prepared(is_numbered: bool, reads: Tables) -> str:
 @cache
 def _statement(is_numbered: bool, reads: Tables) -> str:
     """What Django asks for them, of any benchmark and board, with all but two columns as one digest."""
-    told = _told(ANY_NUMBER if is_numbered else None, reads)
-    found = visible_benchmarks(None).filter(slug=ANY_SLUG).annotate(**told)
+    annotations = _annotations(ANY_NUMBER if is_numbered else None, reads)
+    benchmarks = visible_benchmarks(None).filter(slug=ANY_SLUG).annotate(**annotations)
     with connection.cursor() as cursor:
-        text = cursor.mogrify(*found.values(*FIELDS, *told, "data_version").query.sql_with_params())
+        text = cursor.mogrify(
+            *benchmarks.values(*FIELDS, *annotations, "data_version").query.sql_with_params()
+        )
     text = text.replace(f"'{ANY_SLUG}'", "$1").replace(str(ANY_NUMBER), "$2")
-    columns = ", ".join(f'state."{name}"' for name in (*FIELDS, *told))
+    columns = ", ".join(f'state."{name}"' for name in (*FIELDS, *annotations))
     digest = f"encode(sha256(convert_to(ROW({columns})::text, 'UTF8')), 'hex')"
     return f"SELECT state.board, state.data_version, {digest} FROM ({text}) AS state"
 
 
-def _told(number: int | None, reads: Tables) -> dict[str, Any]:
+def _annotations(number: int | None, reads: Tables) -> dict[str, Any]:
     boards = Board.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
-    asked = boards if number is None else boards.filter(number=number)
+    chosen = boards if number is None else boards.filter(number=number)
     policies = Policy.objects.filter(benchmark=OuterRef("pk")).order_by("-number")
     agents = withdrawn_among(Agent.objects.filter(benchmark=OuterRef("pk"))).order_by("pk")
     replayed = KeyTextTransform("of", OuterRef("replay"))
-    told = {
+    annotations = {
         "has_alerts": Exists(Alert.objects.filter(benchmark=OuterRef("pk"))),
         "shows_full_runs": Exists(visible_benchmarks(None).filter(slug=replayed)),
         "policy": Subquery(policies.values("number")[:1]),
         "latest": Subquery(boards.values("number")[:1]),
-        "board": Subquery(asked.values("pk")[:1]),
-        "made_at": Subquery(asked.values("data_version")[:1]),
+        "board": Subquery(chosen.values("pk")[:1]),
+        "made_at": Subquery(chosen.values("data_version")[:1]),
         "withdrawn": Case(When(data_version__gt=F("made_at"), then=ArraySubquery(agents.values("pk")))),
     }
     for table in reads:
         rows = table._default_manager.filter(benchmark=OuterRef("pk")).order_by("-pk")
-        told[f"latest_{table._meta.model_name}"] = Subquery(rows.values("pk")[:1])
-    return told
+        annotations[f"latest_{table._meta.model_name}"] = Subquery(rows.values("pk")[:1])
+    return annotations

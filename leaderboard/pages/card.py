@@ -13,12 +13,12 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark, Trust
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import for_all, visible
 from leaderboard.plots.raster import Canvas
-from leaderboard.plots.scales import Scale
+from leaderboard.plots.scales import LinearScale
 
 WIDTH, HEIGHT = 1200, 630  # what most sites ask for
-MOST, RECALLED = 10, "recalled"
+MAX_AGENTS, RECALLED = 10, "recalled"
 BESIDE, ABOVE = 80, 65
 THICK, THIN, EDGE = 26, 10, 3
 
@@ -37,10 +37,10 @@ class Ranked(NamedTuple):
 @for_all
 def card(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
-    found, n_ranked = first_of(benchmark)
-    if not found:
+    ranked, n_ranked = first_of(benchmark)
+    if not ranked:
         raise Http404("No ranks were published of this benchmark.")
-    return HttpResponse(drawn(found, n_ranked), content_type="image/png")
+    return HttpResponse(draw_card(ranked, n_ranked), content_type="image/png")
 
 
 def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
@@ -48,25 +48,25 @@ def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
     board = benchmark.boards.order_by("-number").first()
     if board is None:
         return [], 0
-    told = board.content["targets"][board.target]
+    target = board.content["targets"][board.target]
     fields = [F(f"at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
     levels = [*Trust.values][[*Trust.values].index(head_of(board).headline_from) :]
     ranked = board.entries.filter(rank__isnull=False, trust__in=levels)
     entries = ranked.exclude(marks__contains=[RECALLED]).order_by("position")
-    rows = entries.values_list("name", "trust", *fields)[:MOST]
-    found = [
-        Ranked(lower or rank, rank, upper or rank, name in told["may_be_first"], trust == Trust.VERIFIED)
+    rows = entries.values_list("name", "trust", *fields)[:MAX_AGENTS]
+    first = [
+        Ranked(lower or rank, rank, upper or rank, name in target["may_be_first"], trust == Trust.VERIFIED)
         for name, trust, lower, rank, upper in rows
     ]
-    return found, told["n_ranked"]
+    return first, target["n_ranked"]
 
 
-def drawn(found: Sequence[Ranked], n_ranked: int) -> bytes:
+def draw_card(ranked: Sequence[Ranked], n_ranked: int) -> bytes:
     """A bar an agent over ranks 1 to n, thick where it could be the best, with a dot at its rank."""
     canvas = Canvas(WIDTH, HEIGHT)
-    x = Scale(1, max(n_ranked, 2), BESIDE, WIDTH - BESIDE)
-    row = (HEIGHT - 2 * ABOVE) / MOST
-    for i, one in enumerate(found):
+    x = LinearScale(1, max(n_ranked, 2), BESIDE, WIDTH - BESIDE)
+    row = (HEIGHT - 2 * ABOVE) / MAX_AGENTS
+    for i, one in enumerate(ranked):
         middle = ABOVE + (i + 0.5) * row
         thick = THICK if one.is_first else THIN
         start, end = x(one.lower) - THICK / 2, x(one.upper) + THICK / 2

@@ -7,40 +7,40 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages import agent, task, tasks
+from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.board import cost_chart
-from leaderboard.pages.caching import kept
-from leaderboard.pages.compare import drawn_compare
+from leaderboard.pages.caching import cached_page
+from leaderboard.pages.compare import plot_compare
 from leaderboard.pages.health import CHARTS as OF_MONITORS
-from leaderboard.pages.history import drawn_best
-from leaderboard.pages.replayed import drawn_replayed
-from leaderboard.pages.shown import for_all, visible
-from leaderboard.pages.uncertainty import drawn_variance
-from leaderboard.pages.validity import drawn_coverage, drawn_overlaps, drawn_validity, drawn_widths
+from leaderboard.pages.history import plot_best
+from leaderboard.pages.replay_summary import plot_replay
+from leaderboard.pages.uncertainty import plot_variance
+from leaderboard.pages.validity import plot_coverage, plot_overlaps, plot_validity, plot_widths
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
 CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
-    "tasks": tasks.drawn,
-    "task": task.drawn_agents,
-    "quarters": task.drawn_quarters,
-    "agent": agent.drawn,
-    "best": drawn_best,
+    "tasks": tasks.plot_page,
+    "task": task.plot_agents,
+    "quarters": task.plot_quarters,
+    "agent": agent.plot_page,
+    "best": plot_best,
     "cost": cost_chart,
-    "compare": drawn_compare,
-    "replayed": drawn_replayed,
-    "coverage": drawn_coverage,
-    "variance": drawn_variance,
-    "validity": drawn_validity,
-    "widths": drawn_widths,
-    "overlap": drawn_overlaps,
+    "compare": plot_compare,
+    "replayed": plot_replay,
+    "coverage": plot_coverage,
+    "variance": plot_variance,
+    "validity": plot_validity,
+    "widths": plot_widths,
+    "overlap": plot_overlaps,
     **OF_MONITORS,
 }
 
 
 @require_safe
 @for_all
-@kept(
+@cached_page(
     *("agent", "task", "a", "target", "board", "vs"),
     of_data=True,
     reads=(DriftCheck, ValidationStudy, VarianceStudy),

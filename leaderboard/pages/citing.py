@@ -9,9 +9,8 @@ from django.views.decorators.http import require_safe
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard, board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
-from leaderboard.pages.addresses import absolute
+from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.pages.feed import printable
-from leaderboard.pages.shown import for_all, visible
 
 TEXT = """\
 {title}, board {number}. Bandstand, {day}. {address}
@@ -39,10 +38,10 @@ OF_TEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
 @for_all
 def cite(request: HttpRequest, slug: str) -> HttpResponse:
     """The latest board, or the one of `?board=`, as text."""
-    benchmark, asked = visible(slug), request.GET.get("board", "")
+    benchmark, number = visible(slug), request.GET.get("board", "")
     try:
-        is_number = asked.isascii() and asked.isdecimal()
-        board = board_numbered(benchmark, int(asked[:12])) if is_number else latest_board(benchmark)
+        is_number = number.isascii() and number.isdecimal()
+        board = board_numbered(benchmark, int(number[:12])) if is_number else latest_board(benchmark)
     except (NoBoardYet, NoSuchBoard) as missing:
         raise Http404(str(missing)) from missing
     address = absolute(request, reverse("pages:version", args=[slug, board.number]))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 
-from leaderboard.pages.lines import Line
+from leaderboard.pages.lines import BoardLine
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.pareto import Axis, Point, cost_axis, day_axis, pareto
 from leaderboard.studies.answers import Standings, heads, table, words
@@ -21,18 +21,24 @@ FRONT_OF_DAYS = "The line joins {agents} that none before them beats."
 
 
 def score_chart(
-    standings: Standings, target: str, lines: Iterable[Line], agents: str, gone: Collection[str] = ()
+    standings: Standings,
+    target: str,
+    lines: Iterable[BoardLine],
+    agents: str,
+    withdrawn_names: Collection[str] = (),
 ) -> Chart | None:
     """Cost against score; score through time where there is no cost; None where there is no date either.
 
     None also for a single agent, whose dot would be against nothing.
 
-    `agents` is the address of an agent but for its number; empty where dots lead nowhere. `gone` are the
-    names of those that were withdrawn since, which is said of them.
+    `agents` is the address of an agent but for its number; empty where dots lead nowhere. Agents of
+    `withdrawn_names` are marked as withdrawn since.
     """
     if standings.targets[target].n_ranked < 2:
         return None
-    ranked = [line for line in lines if line.told.score is not None and line.told.rank is not None]
+    ranked = [
+        line for line in lines if line.target_result.score is not None and line.target_result.rank is not None
+    ]
     known = words.whole_costs(standings)
     heading = {line.entry.agent for line in ranked if heads(standings, line.entry)}
     of = "agents" if len(heading) == len(ranked) else words.heading(standings)
@@ -40,20 +46,20 @@ def score_chart(
     priced = [(line, known[line.entry.agent]) for line in ranked if line.entry.agent in known]
     if priced:
         lede = FRONT_OF_COSTS.format(agents=of) + _left_out(len(ranked) - len(priced))
-        return _chart("Cost", priced, target, tasks, lede, agents, gone, heading)
+        return _chart("Cost", priced, target, tasks, lede, agents, withdrawn_names, heading)
     dated = [(line, day) for line in ranked if (day := _day(line.entry.submitted_at))]
     lede = f"{_no_cost({line.entry.cost_basis for line in ranked})} {FRONT_OF_DAYS.format(agents=of)}"
-    return _chart("Date", dated, target, tasks, lede, agents, gone, heading) if dated else None
+    return _chart("Date", dated, target, tasks, lede, agents, withdrawn_names, heading) if dated else None
 
 
 def _chart(
     took: str,
-    drawn: Sequence[tuple[Line, float]],
+    drawn: Sequence[tuple[BoardLine, float]],
     target: str,
     tasks: str,
     lede: str,
     agents: str,
-    gone: Collection[str],
+    withdrawn_names: Collection[str],
     heading: Collection[str],
 ) -> Chart:
     title, axis_of = KINDS[took]
@@ -64,7 +70,7 @@ def _chart(
             at,
             line.cells[score],
             address=f"{agents}{line.pk}" if agents else "",
-            is_gone=line.entry.agent in gone,
+            is_gone=line.entry.agent in withdrawn_names,
             heads=line.entry.agent in heading,
         )
         for line, at in drawn
@@ -74,27 +80,27 @@ def _chart(
         title=title,
         lede=lede,
         heads=("Agent", took, f"Score % on {tasks}, 95%", "Ties"),
-        rows=tuple(_row(line, took, score, line.entry.agent in gone) for line, _ in drawn),
+        rows=tuple(_row(line, took, score, line.entry.agent in withdrawn_names) for line, _ in drawn),
         svg=pareto(points, axis_of(points), name="cost", title=f"{title}, on {tasks}"),
     )
 
 
-def _row(line: Line, took: str, score: str, is_gone: bool) -> tuple[str, ...]:
+def _row(line: BoardLine, took: str, score: str, is_gone: bool) -> tuple[str, ...]:
     around = line.cells.get("95%", table.NOTHING)
-    told = line.cells[score] if around == table.NOTHING else f"{line.cells[score]} ({around})"
+    text = line.cells[score] if around == table.NOTHING else f"{line.cells[score]} ({around})"
     name = f"{line.entry.agent} (withdrawn since)" if is_gone else line.entry.agent
-    return name, line.cells.get(took, table.NOTHING), told, TIES[line.standing]
+    return name, line.cells.get(took, table.NOTHING), text, TIES[line.standing]
 
 
-def _point(line: Line, took: float, score: str, *, address: str, is_gone: bool, heads: bool) -> Point:
-    told, cost = line.told, words.cost_text(line.entry)
+def _point(line: BoardLine, took: float, score: str, *, address: str, is_gone: bool, heads: bool) -> Point:
+    at, cost = line.target_result, words.cost_text(line.entry)
     return Point(
         name=line.entry.agent,
-        said=f"{line.entry.agent}{GONE if is_gone else ''}: {score}%"
+        title=f"{line.entry.agent}{GONE if is_gone else ''}: {score}%"
         + (f", {cost} a run" if cost else f", {line.month}"),
         took=took,
-        score=told.score or 0.0,
-        interval=None if told.lower is None or told.upper is None else (told.lower, told.upper),
+        score=at.score or 0.0,
+        interval=None if at.lower is None or at.upper is None else (at.lower, at.upper),
         standing=line.standing,
         address=address,
         more=GONE if is_gone else "",
@@ -117,8 +123,8 @@ def _left_out(n: int) -> str:
     return f" {words.counted(n, 'agent')} without a plausible cost of all {of} trials {are} not drawn."
 
 
-def _day(stated: str | None) -> int | None:
+def _day(text: str | None) -> int | None:
     """The ordinal of a date; the first day of a month or a year that is stated alone."""
-    if stated is None:
+    if text is None:
         return None
-    return date.fromisoformat((f"{stated[:10]}-01-01")[:10]).toordinal()
+    return date.fromisoformat((f"{text[:10]}-01-01")[:10]).toordinal()

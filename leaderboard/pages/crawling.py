@@ -11,12 +11,11 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.pages.addresses import absolute
-from leaderboard.pages.shown import for_all
+from leaderboard.pages.access import absolute, for_all
 
 OF_BENCHMARK = ("board", "tasks", "compare", "validity", "uncertainty", "history", "data")
 CLOSED = ("/account", "/accounts/", "/admin/", "/api/", "/invitation/", "/submissions/")
-MOST = 50_000  # addresses that a sitemap may hold
+MAX_ADDRESSES = 50_000  # addresses that a sitemap may hold
 
 
 class Address(NamedTuple):
@@ -28,7 +27,7 @@ class Address(NamedTuple):
 @for_all
 def sitemap(request: HttpRequest) -> HttpResponse:
     """The pages of public benchmarks; what is unlisted, private or hidden has no address here."""
-    context = {"addresses": list(_addresses(request))[:MOST]}
+    context = {"addresses": list(_addresses(request))[:MAX_ADDRESSES]}
     return render(request, "pages/sitemap.xml", context, content_type="application/xml")
 
 
@@ -36,8 +35,8 @@ def _addresses(request: HttpRequest) -> Iterable[Address]:
     yield Address(absolute(request, reverse("pages:home")))
     yield Address(absolute(request, reverse("pages:methods")))
     listed = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
-    found = listed.annotate(changed=Max("boards__published_at")).order_by("slug")
-    for slug, changed in found.values_list("slug", "changed"):
+    benchmarks = listed.annotate(changed=Max("boards__published_at")).order_by("slug")
+    for slug, changed in benchmarks.values_list("slug", "changed"):
         for name in OF_BENCHMARK:
             path = reverse(f"pages:{name}", args=[slug])
             yield Address(absolute(request, path), changed.isoformat() if changed else "")

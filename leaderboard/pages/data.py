@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board
+from leaderboard.boards.signing import ALGORITHM, public_key
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.pages.addresses import absolute
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.studies.answers import words
 from leaderboard.submissions.export.columns import KNOWN
 from leaderboard.submissions.models import Status, Submission
@@ -30,10 +30,10 @@ class Link(NamedTuple):
 
 
 class Download(NamedTuple):
-    """One thing that can be taken, in several forms; `told` says what a row of it is."""
+    """One thing that can be taken, in several forms; `description` says what a row of it is."""
 
     name: str
-    told: str
+    description: str
     links: tuple[Link, ...]
 
 
@@ -108,14 +108,14 @@ def _downloads(slug: str, board: Board | None) -> Iterable[Download]:
         yield Download(f"Board {board.number}", "an agent a row, for every target; it never changes", links)
         latest = Link("JSON", reverse("api:board", args=[slug]))
         yield Download("The latest board", "the same, whichever it is", (*_tables("board", slug), latest))
-    for name, told, route in (
+    for name, description, route in (
         ("Subsets and rules", "which tasks were chosen when, the calibration, the policy", "subsets_json"),
         ("Data dictionary", "what each column holds, with licence and citation", "data_dictionary"),
         ("Tasks", "with their pass rates when the subset was chosen", "tasks"),
         ("Validations", "every figure of every protocol and strategy", "validations"),
         ("Variance studies", "every component, and the error of each agent", "variances"),
     ):
-        yield Download(name, told, (Link("JSON", reverse(f"api:{route}", args=[slug])),))
+        yield Download(name, description, (Link("JSON", reverse(f"api:{route}", args=[slug])),))
 
 
 def _tables(name: str, *of: Any) -> tuple[Link, ...]:
@@ -148,3 +148,10 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     page = data_page(benchmark, server=absolute(request, "/").removesuffix("/"))
     return render(request, "pages/data.html", {"page": page, "benchmark": benchmark, "here": "data"})
+
+
+@require_safe
+@for_all
+def signing_key(request: HttpRequest) -> HttpResponse:
+    """The key that boards are signed with; `null` where this server signs none."""
+    return JsonResponse({"algorithm": ALGORITHM, "key": public_key()})

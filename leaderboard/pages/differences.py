@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.boards.models import Entry
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.dots import Row, dots
+from leaderboard.plots.dots import DotRow, dots
 from leaderboard.plots.scales import ticks_125
 from leaderboard.studies.answers import words
 
@@ -26,12 +26,12 @@ class Wins(NamedTuple):
     n_better: int
     n_worse: int
     n_alike: int
-    n_untold: int
+    n_not_shared: int
 
     @property
     def text(self) -> str:
-        n_both = sum(self) - self.n_untold
-        alike = f"{self.n_alike:,} of the {n_both:,} both ran" if self.n_untold else ""
+        n_both = sum(self) - self.n_not_shared
+        alike = f"{self.n_alike:,} of the {n_both:,} both ran" if self.n_not_shared else ""
         alike = alike or words.counted(self.n_alike, "task")
         return f"wins {self.n_better:,}, loses {self.n_worse:,}, alike on {alike}"
 
@@ -39,12 +39,12 @@ class Wins(NamedTuple):
 def wins(other: npt.ArrayLike, reference: npt.ArrayLike) -> Wins:
     """Count the tasks; NaN is no valid outcome. Outcomes are rounded to 1e-9."""
     d = np.round(np.asarray(other) - np.asarray(reference), DECIMALS)
-    counts = [int(np.count_nonzero(found)) for found in (d > 0, d < 0, d == 0, np.isnan(d))]
+    counts = [int(np.count_nonzero(which)) for which in (d > 0, d < 0, d == 0, np.isnan(d))]
     return Wins(*counts)
 
 
 @dataclass(frozen=True)
-class Named:
+class ComparedAgent:
     """An agent of the board, as it is called on this page."""
 
     entry: Entry
@@ -60,10 +60,10 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Difference:
+class AgentDifference:
     """How an agent differs from the reference, in score; without an error or a critical value no ends."""
 
-    agent: Named
+    agent: ComparedAgent
     value: float | None
     lower: float | None = None
     upper: float | None = None
@@ -73,7 +73,7 @@ class Difference:
     reason: str = ""
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         if self.value is None:
             return "not compared"
         points = f"{points_text(self.value)} points"
@@ -85,7 +85,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class TaskRow:
+class DifferingTask:
     """A task on which agents differ, and what each has there."""
 
     name: str
@@ -96,48 +96,48 @@ class TaskRow:
 
     @property
     def tds(self) -> SafeString:
-        return SafeString("".join(_td(said) for said in self.cells))
+        return SafeString("".join(_td(text) for text in self.cells))
 
 
 @lru_cache(maxsize=256)
-def _td(said: str) -> SafeString:
-    css = {"failed": ' class="failed"', "not run": ' class="none"'}.get(said, "")
-    return format_html("<td{}>{}</td>", SafeString(css), said)
+def _td(text: str) -> SafeString:
+    css = {"failed": ' class="failed"', "not run": ' class="none"'}.get(text, "")
+    return format_html("<td{}>{}</td>", SafeString(css), text)
 
 
 # ------------------------------------------------------------------------------------------------ sentences
 
 
-def verdict_of(differences: Sequence[Difference]) -> str:
+def verdict_of(differences: Sequence[AgentDifference]) -> str:
     """Say how many are tied with the reference."""
-    told = [one for one in differences if one.word]
-    n, n_tied = len(told), sum(one.word == "tied" for one in told)
+    decided = [one for one in differences if one.word]
+    n, n_tied = len(decided), sum(one.word == "tied" for one in decided)
     if not n:
         return "Who is better cannot be said."
     if n == 1:
-        surely = f"<bdi>{{}}</bdi> is surely {told[0].word}."
-        return "They are tied." if n_tied else format_html(surely, told[0].agent.name)
+        surely = f"<bdi>{{}}</bdi> is surely {decided[0].word}."
+        return "They are tied." if n_tied else format_html(surely, decided[0].agent.name)
     if n_tied == n:
         return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with it."
     of = "two" if n == 2 else f"{NUMBERS[n].lower()}"
     return f"{NUMBERS[n_tied]} of these {of} {'is' if n_tied <= 1 else 'are'} tied with it."
 
 
-def rest_of(differences: Sequence[Difference], over: str) -> SafeString:
+def rest_of(differences: Sequence[AgentDifference], over: str) -> SafeString:
     """Name who is surely worse and better, and on which tasks."""
-    told = []
+    clauses = []
     for word in ("worse", "better"):
         names = [one.agent.name for one in differences if one.word == word]
         if names and len(differences) > 1:
             only = "Only " if len(names) == 1 else ""
             verb = "is" if len(names) == 1 else "are"
-            told.append(format_html("{}{} {} surely {}", only, _listed(names), verb, word))
-    if not told:
+            clauses.append(format_html("{}{} {} surely {}", only, _join_names(names), verb, word))
+    if not clauses:
         return format_html("On {}.", over)
-    return format_html("{} on {}.", format_html_join("; ", "{}", ((one,) for one in told)), over)
+    return format_html("{} on {}.", format_html_join("; ", "{}", ((one,) for one in clauses)), over)
 
 
-def _listed(names: Sequence[str]) -> SafeString:
+def _join_names(names: Sequence[str]) -> SafeString:
     *first, last = [format_html("<bdi>{}</bdi>", name) for name in names]
     joined = format_html_join(", ", "{}", ((name,) for name in first))
     return format_html("{} and {}", joined, last) if first else last
@@ -145,14 +145,14 @@ def _listed(names: Sequence[str]) -> SafeString:
 
 def points_text(value: float) -> str:
     """Return −6.1 for −0.061, +2.0 for 0.02."""
-    told = words.percent(value)
-    return told if told.startswith("−") or float(told) == 0 else f"+{told}"
+    points = words.percent(value)
+    return points if points.startswith("−") or float(points) == 0 else f"+{points}"
 
 
 # ---------------------------------------------------------------------------------------------------- chart
 
 
-def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | None:
+def compare_chart(differences: Sequence[AgentDifference], reference: str) -> Chart | None:
     """Draw the differences to the reference; None where there is none to draw."""
     shown = [one for one in differences if one.value is not None]
     if not shown:
@@ -160,10 +160,10 @@ def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | 
     ends = [end for one in shown for end in (one.value, one.lower, one.upper) if end is not None]
     lo, hi = min([*ends, -0.02]), max([*ends, 0.02])
     rows = [
-        Row(
+        DotRow(
             one.agent.name,
             one.note,
-            one.said,
+            one.text,
             one.value,
             one.lower,
             one.upper,
@@ -195,7 +195,7 @@ def compare_chart(differences: Sequence[Difference], reference: str) -> Chart | 
     )
 
 
-def _cells(one: Difference) -> tuple[str, ...]:
+def _cells(one: AgentDifference) -> tuple[str, ...]:
     ends = ["not known" if end is None else points_text(end) for end in (one.value, one.lower, one.upper)]
     if one.estimated:
         ends[0] = f"~{ends[0]}"
@@ -208,13 +208,13 @@ def _cells(one: Difference) -> tuple[str, ...]:
 
 def n_shared(columns: Sequence[npt.ArrayLike | None]) -> int:
     """Count the tasks on which two agents or more have an outcome."""
-    told = [~np.isnan(np.asarray(column, dtype=np.float64)) for column in columns if column is not None]
-    return int(np.count_nonzero(np.sum(told, axis=0) > 1)) if told else 0
+    known = [~np.isnan(np.asarray(column, dtype=np.float64)) for column in columns if column is not None]
+    return int(np.count_nonzero(np.sum(known, axis=0) > 1)) if known else 0
 
 
 def differing(
     columns: Sequence[npt.ArrayLike | None], names: Sequence[str], pks: Sequence[int], *, base: str = ""
-) -> list[TaskRow]:
+) -> list[DifferingTask]:
     """List the tasks on which outcomes differ, those that differ most first.
 
     Parameters
@@ -225,14 +225,14 @@ def differing(
     base : str
         What the addresses of tasks begin with, before their number; empty where they have none.
     """
-    told = [None if column is None else np.asarray(column, dtype=np.float64) for column in columns]
-    known = np.array([column for column in told if column is not None])
+    arrays = [None if column is None else np.asarray(column, dtype=np.float64) for column in columns]
+    known = np.array([column for column in arrays if column is not None])
     spread = np.round(np.fmax.reduce(known, axis=0) - np.fmin.reduce(known, axis=0), DECIMALS)
     rows = [
-        TaskRow(
+        DifferingTask(
             names[j],
             pks[j],
-            tuple(_outcome(None if column is None else float(column[j])) for column in told),
+            tuple(_outcome(None if column is None else float(column[j])) for column in arrays),
             float(spread[j]),
             f"{base}{pks[j]}" if base else "",
         )

@@ -15,41 +15,40 @@ from leaderboard.boards.headlines import outlines
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import NoBoardYet, latest_board, withdrawn_agents
 from leaderboard.catalog.models import Benchmark
-from leaderboard.pages.addresses import absolute
-from leaderboard.pages.shown import for_all, visible
-from leaderboard.plots.ranks import Held, rank_bar
+from leaderboard.pages.access import absolute, for_all, visible
+from leaderboard.plots.ranks import RankBar, rank_bar
 from leaderboard.studies.answers import Line, Standings, words
 
-N_ROWS, MOST = 10, 50
+N_ROWS, MAX_ROWS = 10, 50
 
 
 @dataclass(frozen=True)
-class Row:
+class EmbedRow:
     line: Line
     target: str
     n_ranked: int
 
     @property
-    def told(self) -> Any:
+    def target_result(self) -> Any:
         return self.line.at[self.target]
 
     @property
     def ranks(self) -> str:
         """The ranks that it may hold, and never one alone that was not told for sure."""
-        if self.told.rank_lower is None:
+        if self.target_result.rank_lower is None:
             return "not known"
-        return f"{self.told.rank_lower:,}–{self.told.rank_upper:,}"
+        return f"{self.target_result.rank_lower:,}–{self.target_result.rank_upper:,}"
 
     @property
     def score(self) -> str:
-        return f"{'~' if self.told.estimated else ''}{words.percent(self.told.score)}"
+        return f"{'~' if self.target_result.estimated else ''}{words.percent(self.target_result.score)}"
 
     @property
     def drawn(self) -> SafeString | str:
-        if self.told.rank_lower is None:
+        if self.target_result.rank_lower is None:
             return ""
-        held: Held = (self.told.rank_lower, self.told.rank_upper, "tied")
-        return rank_bar(self.told.rank, held, self.n_ranked)
+        ranks: RankBar = (self.target_result.rank_lower, self.target_result.rank_upper, "tied")
+        return rank_bar(self.target_result.rank, ranks, self.n_ranked)
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,10 @@ class EmbedPage:
         return self.standings.targets[self.board.target].n_ranked
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[EmbedRow]:
         target = self.board.target
         ranked = [line for line in words.in_order(self.standings) if line.at[target].rank is not None]
-        return [Row(line, target, self.n_ranked) for line in ranked[: self.n]]
+        return [EmbedRow(line, target, self.n_ranked) for line in ranked[: self.n]]
 
 
 def embed_page(benchmark: Benchmark, *, n: str = "") -> EmbedPage:
@@ -90,18 +89,18 @@ def embed_page(benchmark: Benchmark, *, n: str = "") -> EmbedPage:
     NoBoardYet
     """
     board = latest_board(benchmark)
-    asked = int(n[:4]) if n.isascii() and n.isdecimal() else N_ROWS
+    wanted = int(n[:4]) if n.isascii() and n.isdecimal() else N_ROWS
     return EmbedPage(
-        board, outlines([board])[board.pk], min(max(asked, 1), MOST), _withdrawn(benchmark, board)
+        board, outlines([board])[board.pk], min(max(wanted, 1), MAX_ROWS), _withdrawn_names(benchmark, board)
     )
 
 
-def _withdrawn(benchmark: Benchmark, board: Board) -> frozenset[str]:
+def _withdrawn_names(benchmark: Benchmark, board: Board) -> frozenset[str]:
     """The agents by name of which everything was taken back since."""
     if board.data_version >= benchmark.data_version:
         return frozenset()
-    gone = board.entries.filter(agent__in=withdrawn_agents(benchmark))
-    return frozenset(gone.values_list("name", flat=True))
+    entries = board.entries.filter(agent__in=withdrawn_agents(benchmark))
+    return frozenset(entries.values_list("name", flat=True))
 
 
 @require_safe

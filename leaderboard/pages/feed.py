@@ -15,8 +15,7 @@ from leaderboard.boards.history import Version, versions
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import boards_of, withdrawn_since
 from leaderboard.catalog.models import Benchmark
-from leaderboard.pages.addresses import absolute
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.studies.answers import words
 
 N_ENTRIES = 10
@@ -26,8 +25,8 @@ N_ENTRIES = 10
 @for_all
 def feed(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
-    told = _feed(request, benchmark)
-    return HttpResponse(told.writeString("utf-8"), content_type=told.content_type)
+    atom = _build_feed(request, benchmark)
+    return HttpResponse(atom.writeString("utf-8"), content_type=atom.content_type)
 
 
 class Feed(Atom1Feed):
@@ -38,12 +37,12 @@ class Feed(Atom1Feed):
         return max(dates, default=self.feed["made_at"])
 
 
-def _feed(request: HttpRequest, benchmark: Benchmark) -> Feed:
-    found, _ = versions(benchmark, most=N_ENTRIES)
-    keys = [one.board.pk for one in found]
+def _build_feed(request: HttpRequest, benchmark: Benchmark) -> Feed:
+    latest, _ = versions(benchmark, most=N_ENTRIES)
+    keys = [one.board.pk for one in latest]
     boards = {board.pk: board for board in boards_of(benchmark).filter(pk__in=keys)}
-    told_of, gone = outlines(list(boards.values())), withdrawn_since(boards.values())
-    told = Feed(
+    standings, withdrawn_names = outlines(list(boards.values())), withdrawn_since(boards.values())
+    atom = Feed(
         title=f"{printable(benchmark.title)}: boards",
         subtitle=printable(benchmark.description) or None,
         link=absolute(request, reverse("pages:board", args=[benchmark.slug])),
@@ -54,28 +53,28 @@ def _feed(request: HttpRequest, benchmark: Benchmark) -> Feed:
         language="en",
         made_at=benchmark.created_at,
     )
-    for one in found:
+    for one in latest:
         link = absolute(request, reverse("pages:version", args=[benchmark.slug, one.board.number]))
         _add(
-            told,
+            atom,
             boards[one.board.pk],
             link,
-            words.could_be_first(told_of[one.board.pk]),
-            _sentences(words.headline(told_of[one.board.pk]), gone.get(one.board.pk, ()), one),
+            words.could_be_first(standings[one.board.pk]),
+            _sentences(words.headline(standings[one.board.pk]), withdrawn_names.get(one.board.pk, ()), one),
         )
-    return told
+    return atom
 
 
-def _sentences(headline: str, gone: Sequence[str], one: Version) -> list[str]:
-    return [part for part in (headline, words.withdrawn_text(gone), _changed(one)) if part]
+def _sentences(headline: str, withdrawn_names: Sequence[str], one: Version) -> list[str]:
+    return [part for part in (headline, words.withdrawn_text(withdrawn_names), _changes_text(one)) if part]
 
 
-def _changed(one: Version) -> str:
+def _changes_text(one: Version) -> str:
     return words.changes_text(one.changes) if one.changes else "The first board."
 
 
-def _add(told: Feed, board: Board, link: str, short: str, sentences: Sequence[str]) -> None:
-    told.add_item(
+def _add(atom: Feed, board: Board, link: str, short: str, sentences: Sequence[str]) -> None:
+    atom.add_item(
         title=f"Board {board.number}: {short}",
         link=link,
         description=escape(printable(" ".join(sentences))),

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Self
 
-from leaderboard.pages.lines import Line
+from leaderboard.pages.lines import BoardLine
 from leaderboard.plots.scales import ticks_13
 from leaderboard.studies.answers import words
 
-MOST_OFFERED = 60  # names of a list to choose from; beyond, one types
+MAX_OFFERED = 60  # names of a list to choose from; beyond, one types
 PARTS = ("scaffold", "model")
 LEVELS = {"": "any", "logs": "logs linked or verified", "verified": "verified"}
 SHOWN = {"": "every agent", "model": "best for each model", "scaffold": "best for each scaffold"}
@@ -31,7 +31,7 @@ class Filters:
 
     @classmethod
     def parse(cls, *, find: str, scaffold: str, model: str, cost: str, show: str, trust: str = "") -> Self:
-        """Read the parameters; what cannot be read is not filtered by (`asked.unknown` says so)."""
+        """Read the parameters; what cannot be read is not filtered by (`board_query.unknown` says so)."""
         return cls(
             find.strip(),
             scaffold,
@@ -42,7 +42,7 @@ class Filters:
         )
 
     @property
-    def asked(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         """As in the address."""
         cost = "" if self.cost is None else f"{self.cost:g}"
         return {
@@ -54,19 +54,19 @@ class Filters:
             "trust": self.trust,
         }
 
-    def keep(self, lines: Iterable[Line], believed: Collection[str]) -> list[Line]:
+    def keep(self, lines: Iterable[BoardLine], believed: Collection[str]) -> list[BoardLine]:
         """The lines that are shown, in their order; the best of each is the first of each."""
         lines = list(lines)
         of = {part: meant(getattr(self, part), (getattr(x.entry, part) for x in lines)) for part in PARTS}
-        kept = [line for line in lines if self._holds(line, believed) and _has(line, of)]
+        shown = [line for line in lines if self._holds(line, believed) and _has(line, of)]
         if not self.show:
-            return kept
-        first: dict[str, Line] = {}
-        for line in kept:
+            return shown
+        first: dict[str, BoardLine] = {}
+        for line in shown:
             first.setdefault(str(getattr(line.entry, self.show)), line)
         return list(first.values())
 
-    def _holds(self, line: Line, believed: Collection[str]) -> bool:
+    def _holds(self, line: BoardLine, believed: Collection[str]) -> bool:
         entry = line.entry
         text = f"{entry.agent} {entry.scaffold} {entry.model} {entry.organisation}".casefold()
         return (
@@ -76,34 +76,34 @@ class Filters:
         )
 
 
-def meant(asked: str, names: Iterable[str]) -> set[str]:
+def meant(text: str, names: Iterable[str]) -> set[str]:
     """The names that are asked for: the one that is typed as it stands, else those that hold it."""
     known = set(names)
-    return {asked} if asked in known else {name for name in known if asked.casefold() in name.casefold()}
+    return {text} if text in known else {name for name in known if text.casefold() in name.casefold()}
 
 
-def _has(line: Line, of: Mapping[str, Collection[str]]) -> bool:
+def _has(line: BoardLine, of: Mapping[str, Collection[str]]) -> bool:
     return all(getattr(line.entry, part) in names for part, names in of.items())
 
 
 def amount(text: str) -> float | None:
     """A sum of money; None where it is not one."""
     try:
-        found = float(text.strip().removeprefix("$"))
+        value = float(text.strip().removeprefix("$"))
     except ValueError:
         return None
-    return found if isfinite(found) and found > 0 else None
+    return value if isfinite(value) and value > 0 else None
 
 
-def offered(lines: Iterable[Line], part: str) -> list[str]:
+def offered(lines: Iterable[BoardLine], part: str) -> list[str]:
     """The scaffolds or models to choose from; empty where there are too many, or no two."""
     names = sorted({str(getattr(line.entry, part)) for line in lines} - {""}, key=str.casefold)
-    return names if 1 < len(names) <= MOST_OFFERED else []
+    return names if 1 < len(names) <= MAX_OFFERED else []
 
 
-def offered_costs(costs: Sequence[float], asked: float | None) -> list[tuple[str, str]]:
+def offered_costs(costs: Sequence[float], chosen: float | None) -> list[tuple[str, str]]:
     """Round sums between the least and the largest of the costs, as in the address and in words."""
     if not costs:
         return []
-    sums = set(ticks_13(min(costs), max(costs))) | ({asked} if asked else set())
+    sums = set(ticks_13(min(costs), max(costs))) | ({chosen} if chosen else set())
     return [(f"{v:g}", f"${v:,.0f}" if v >= 1 else words.money(v)) for v in sorted(sums)]

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import Alert, RerunAgent, RerunRequest, RerunStatus
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import for_all, visible
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.levels import Level, levels, said
+from leaderboard.plots.levels import MonitorLevel, level_text, levels
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck, TaskSubset
 
@@ -45,27 +45,27 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Monitor:
+class MonitorHistory:
     """One monitor: what it says now, and its level in the checks of this subset so far."""
 
-    told: Mapping[str, Any]
-    looks: Sequence[Level]
+    result: Mapping[str, Any]
+    looks: Sequence[MonitorLevel]
 
     @property
     def name(self) -> str:
-        return str(self.told["name"])
+        return str(self.result["name"])
 
     @property
     def state(self) -> str:
-        return STATES[self.told["state"]]
+        return STATES[self.result["state"]]
 
     @property
     def reason(self) -> str:
-        return words.sentence(self.told["reason"])
+        return words.sentence(self.result["reason"])
 
     @property
     def advice(self) -> str:
-        return words.sentence(self.told["advice"])
+        return words.sentence(self.result["advice"])
 
     @property
     def chart(self) -> Chart | None:
@@ -86,19 +86,19 @@ class HealthPage:
         return self.checks[-1] if self.checks else None
 
     @cached_property
-    def monitors(self) -> list[Monitor]:
+    def monitors(self) -> list[MonitorHistory]:
         """Those that say most first."""
-        told = self.latest.result["monitors"] if self.latest else []
+        results = self.latest.result["monitors"] if self.latest else []
         order = list(STATES)
         return [
-            Monitor(one, looks_of(self.checks, one["name"]))
-            for one in sorted(told, key=lambda one: order.index(one["state"]))
+            MonitorHistory(one, looks_of(self.checks, one["name"]))
+            for one in sorted(results, key=lambda one: order.index(one["state"]))
         ]
 
     @property
     def verdict(self) -> tuple[str, str]:
         """How many monitors alert or warn, its first words apart."""
-        by = {state: sum(one.told["state"] == state for one in self.monitors) for state in STATES}
+        by = {state: sum(one.result["state"] == state for one in self.monitors) for state in STATES}
         if not self.monitors:
             reason = self.latest.result["reason"] if self.latest else ""
             return "No monitor has looked yet.", words.sentence(reason)
@@ -118,22 +118,24 @@ class HealthPage:
         a_year = (self.latest.result if self.latest else {}).get("false_alerts_a_year")
         if a_year is None:
             return ""
-        return f"If nothing ever changed, at most {said(a_year)} false alerts a year are to be expected."
+        return (
+            f"If nothing ever changed, at most {level_text(a_year)} false alerts a year are to be expected."
+        )
 
 
-def looks_of(checks: Sequence[DriftCheck], name: str) -> list[Level]:
+def looks_of(checks: Sequence[DriftCheck], name: str) -> list[MonitorLevel]:
     """The level of one monitor in each check, those without any at either end left out."""
     looks = [
-        Level(timezone.localtime(check.created_at).date(), told["statistic"], told["threshold"])
+        MonitorLevel(timezone.localtime(check.created_at).date(), result["statistic"], result["threshold"])
         for check in checks
-        for told in check.result["monitors"]
-        if told["name"] == name
+        for result in check.result["monitors"]
+        if result["name"] == name
     ]
     known = [place for place, one in enumerate(looks) if one.value is not None]
     return looks[known[0] : known[-1] + 1] if known else []
 
 
-def monitor_chart(name: str, looks: Sequence[Level]) -> Chart | None:
+def monitor_chart(name: str, looks: Sequence[MonitorLevel]) -> Chart | None:
     """Draw the level of a monitor; None where it never had one."""
     if not looks:
         return None
@@ -143,15 +145,15 @@ def monitor_chart(name: str, looks: Sequence[Level]) -> Chart | None:
         title=name.capitalize(),
         lede="Its level at each check; dashed: where it alerts.",
         heads=("Day", "Level", "Alerts at"),
-        rows=tuple((one.day.isoformat(), said(one.value), said(one.threshold)) for one in looks),
+        rows=tuple((one.day.isoformat(), level_text(one.value), level_text(one.threshold)) for one in looks),
         svg=levels(name=address, title=f"{name.capitalize()} through time", looks=looks),
     )
 
 
 def health_page(benchmark: Benchmark) -> HealthPage:
     """Read the latest checks, alerts, open requests and the versions of the subset."""
-    asked = Prefetch("agents", RerunAgent.objects.select_related("agent").order_by("agent__name"))
-    requests = benchmark.rerun_requests.filter(status=RerunStatus.OPEN).prefetch_related(asked)
+    agents = Prefetch("agents", RerunAgent.objects.select_related("agent").order_by("agent__name"))
+    requests = benchmark.rerun_requests.filter(status=RerunStatus.OPEN).prefetch_related(agents)
     arrived = Count("agents", filter=Q(agents__arrived_at__isnull=False))
     return HealthPage(
         checks=checks_of(benchmark),
@@ -163,17 +165,17 @@ def health_page(benchmark: Benchmark) -> HealthPage:
 
 def checks_of(benchmark: Benchmark) -> list[DriftCheck]:
     """The latest checks of the subset that the last one is about, the oldest first."""
-    found = DriftCheck.objects.filter(benchmark=benchmark, estimator_version=ESTIMATOR_VERSION)
-    latest = list(found.order_by("-data_version", "-id")[:N_CHECKS])
+    checks = DriftCheck.objects.filter(benchmark=benchmark, estimator_version=ESTIMATOR_VERSION)
+    latest = list(checks.order_by("-data_version", "-id")[:N_CHECKS])
     return [one for one in reversed(latest) if one.subset_id == latest[0].subset_id]
 
 
-def drawn_monitor(name: str, benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+def plot_monitor(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
     return monitor_chart(name, looks_of(checks_of(benchmark), name))
 
 
 CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
-    f"health-{slugify(name)}": partial(drawn_monitor, name) for name in MONITORS
+    f"health-{slugify(name)}": partial(plot_monitor, name) for name in MONITORS
 }
 
 

@@ -19,19 +19,19 @@ from leaderboard.boards.history import Version, versions
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import withdrawn_agents
 from leaderboard.catalog.models import Benchmark
-from leaderboard.pages.shown import for_all, visible
-from leaderboard.plots.best import Level, Step, best_through_boards
+from leaderboard.pages.access import for_all, visible
+from leaderboard.plots.best import BestLevel, Step, best_through_boards
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import words
 
 N_VERSIONS = 20
-MOST_DRAWN = 200  # boards
+MAX_DRAWN = 200  # boards
 WITHDRAWN = " (withdrawn since)"
 HEADS = ("Board", "Published", "Best", "Score %", "Over", "Beside the best before")
 
 
 @dataclass(frozen=True)
-class Row:
+class HistoryRow:
     version: Version
 
     @property
@@ -51,7 +51,7 @@ class Row:
 class HistoryPage:
     """Some of the boards; `before` is the number that the next older ones lie under, None at the first."""
 
-    rows: list[Row]
+    rows: list[HistoryRow]
     is_latest: bool
     before: int | None
     best: Chart | None
@@ -71,10 +71,10 @@ class HistoryPage:
 def history_page(benchmark: Benchmark, *, before: str = "") -> HistoryPage:
     """Read the boards under a number, or the latest; what is no number is ignored."""
     number = int(before[:12]) if before.isascii() and before.isdecimal() else None
-    told, are_more = versions(benchmark, before=number, most=N_VERSIONS)
-    last = told[-1].board.number if told and are_more else None
-    best = best_chart(benchmark) if number is None and told else None
-    return HistoryPage([Row(one) for one in told], is_latest=number is None, before=last, best=best)
+    latest, are_more = versions(benchmark, before=number, most=N_VERSIONS)
+    last = latest[-1].board.number if latest and are_more else None
+    best = best_chart(benchmark) if number is None and latest else None
+    return HistoryPage([HistoryRow(one) for one in latest], is_latest=number is None, before=last, best=best)
 
 
 @require_safe
@@ -89,7 +89,7 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class Leader:
+class BoardLeader:
     """An agent of the first rank on a board, with all that is needed to hold it against the one before."""
 
     agent: int
@@ -106,10 +106,10 @@ class Best:
 
     board: Board
     over: str
-    leaders: list[Leader]
+    leaders: list[BoardLeader]
 
     @property
-    def first(self) -> Leader:
+    def first(self) -> BoardLeader:
         return self.leaders[0]
 
     @property
@@ -123,7 +123,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Change:
+class BestChange:
     """A board on which the best score is another; the step to it, and why it is drawn so."""
 
     best: Best
@@ -131,20 +131,20 @@ class Change:
     why: str
 
 
-def drawn_best(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+def plot_best(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     return best_chart(benchmark)
 
 
 def best_chart(benchmark: Benchmark) -> Chart | None:
     """The best score through the boards: four queries, however many there are; None without a rank."""
-    boards = _drawn(benchmark)
-    found = list(_bests(boards, withdrawn_agents(benchmark)))
-    if not found:
+    boards = _boards_to_draw(benchmark)
+    bests = list(_bests(boards, withdrawn_agents(benchmark)))
+    if not bests:
         return None
-    changes = _changes(found)
+    changes = _changes(bests)
     title = "The best score through time"
-    drawn = best_through_boards(name="best", title=title, levels=_levels(changes, found[-1].board))
-    left_out = f" The latest {MOST_DRAWN} boards." if len(boards) == MOST_DRAWN else ""
+    drawn = best_through_boards(name="best", title=title, levels=_levels(changes, bests[-1].board))
+    left_out = f" The latest {MAX_DRAWN} boards." if len(boards) == MAX_DRAWN else ""
     return Chart(
         name="best",
         title=title,
@@ -156,51 +156,51 @@ def best_chart(benchmark: Benchmark) -> Chart | None:
     )
 
 
-def _drawn(benchmark: Benchmark) -> list[Any]:
+def _boards_to_draw(benchmark: Benchmark) -> list[Any]:
     """The latest boards by number, each with the number of tasks that it is over; not with all it tells."""
     sizes = {f"n_{target}": F(f"content__targets__{target}__n_tasks") for target in words.TARGETS}
-    found = benchmark.boards.defer("content").annotate(**sizes).order_by("-number")
-    return list(found[:MOST_DRAWN])[::-1]
+    boards = benchmark.boards.defer("content").annotate(**sizes).order_by("-number")
+    return list(boards[:MAX_DRAWN])[::-1]
 
 
-def _row(change: Change) -> tuple[str, ...]:
+def _row(change: BestChange) -> tuple[str, ...]:
     best = change.best
     day = f"{best.board.published_at:%Y-%m-%d}"
     return (f"{best.board.number}", day, best.name, best.score, best.over, change.why)
 
 
-def _bests(boards: Sequence[Any], gone: Collection[int]) -> Iterable[Best]:
+def _bests(boards: Sequence[Any], withdrawn_ids: Collection[int]) -> Iterable[Best]:
     """Who has the first rank on each board, for the target that it is ordered by."""
-    told = _leaders(boards, gone)
+    leaders_by_board = _leaders(boards, withdrawn_ids)
     for board in boards:
         over = words.task_set(board.target, getattr(board, f"n_{board.target}"))
-        if leaders := told.get(board.pk):
+        if leaders := leaders_by_board.get(board.pk):
             yield Best(board, over, leaders)
 
 
-def _leaders(boards: Sequence[Board], gone: Collection[int]) -> dict[int, list[Leader]]:
+def _leaders(boards: Sequence[Board], withdrawn_ids: Collection[int]) -> dict[int, list[BoardLeader]]:
     """By board; it is said of whoever was withdrawn since."""
     targets = sorted({board.target for board in boards})
     names = ("score", "estimated", "tied_with", "rank_lower")
     fields = [F(f"at__{target}__{name}") for target in targets for name in names]
     first = Entry.objects.filter(board__in=boards, rank=1).order_by("board", "position")
     at = {board.pk: len(names) * targets.index(board.target) for board in boards}
-    found: dict[int, list[Leader]] = {}
-    for board, agent, name, *told in first.values_list("board", "agent", "name", *fields):
-        score, estimated, tied, lower = told[at[board] : at[board] + len(names)]
-        name += WITHDRAWN if agent in gone else ""
-        leader = Leader(agent, name, score, estimated, tied, has_ties=lower is not None)
-        found.setdefault(board, []).append(leader)
-    return found
+    leaders: dict[int, list[BoardLeader]] = {}
+    for board, agent, name, *values in first.values_list("board", "agent", "name", *fields):
+        score, estimated, tied, lower = values[at[board] : at[board] + len(names)]
+        name += WITHDRAWN if agent in withdrawn_ids else ""
+        leader = BoardLeader(agent, name, score, estimated, tied, has_ties=lower is not None)
+        leaders.setdefault(board, []).append(leader)
+    return leaders
 
 
-def _changes(bests: Sequence[Best]) -> list[Change]:
+def _changes(bests: Sequence[Best]) -> list[BestChange]:
     """The first board, and each on which another agent or another score is the best."""
     pairs = [(old, new) for old, new in pairwise(bests) if _is_another(old, new)]
     places = _places(pairs)
     return [
-        Change(bests[0], "first", "the first board drawn"),
-        *(Change(new, *_held_against(old, new, places)) for old, new in pairs),
+        BestChange(bests[0], "first", "the first board drawn"),
+        *(BestChange(new, *_step_between(old, new, places)) for old, new in pairs),
     ]
 
 
@@ -218,11 +218,11 @@ def _places(pairs: Sequence[tuple[Best, Best]]) -> dict[tuple[int, int], int]:
     wanted = Q(pk__in=())
     for old, new in pairs:
         wanted |= Q(board=new.board, agent__in=[one.agent for one in old.leaders])
-    found = Entry.objects.filter(wanted, rank__isnull=False).values_list("board", "agent", "position")
-    return {(board, agent): position for board, agent, position in found}
+    entries = Entry.objects.filter(wanted, rank__isnull=False).values_list("board", "agent", "position")
+    return {(board, agent): position for board, agent, position in entries}
 
 
-def _held_against(old: Best, new: Best, places: dict[tuple[int, int], int]) -> tuple[Step, str]:
+def _step_between(old: Best, new: Best, places: dict[tuple[int, int], int]) -> tuple[Step, str]:
     """How the step is drawn, and why; only what the newer board tells of the former best counts."""
     if _scale(old) != _scale(new):
         return "first", "over other tasks: not comparable"
@@ -239,10 +239,10 @@ def _held_against(old: Best, new: Best, places: dict[tuple[int, int], int]) -> t
     return ("unsure", f"tied with {old.name}") if tied else ("sure", f"surely better than {old.name}")
 
 
-def _levels(changes: Sequence[Change], last: Board) -> list[Level]:
+def _levels(changes: Sequence[BestChange], last: Board) -> list[BestLevel]:
     ends = [change.best.board for change in changes[1:]] + [last]
     return [
-        Level(
+        BestLevel(
             first=_day(change.best.board),
             last=_day(end),
             score=change.best.first.score,

@@ -12,13 +12,13 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import tells_costs, without_costs
-from leaderboard.boards.queries import with_costs_told, withdrawn_since
+from leaderboard.boards.queries import with_costs_visible, withdrawn_since
 from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
+from leaderboard.pages.access import for_all
 from leaderboard.pages.board import choose_reference
-from leaderboard.pages.lines import beside, lines_at
-from leaderboard.pages.shown import for_all
+from leaderboard.pages.lines import compare_to, lines_at
 from leaderboard.plots.ranks import N_STRIP, rank_strip
 from leaderboard.studies.answers import Standings, words
 
@@ -46,28 +46,28 @@ class Listed:
         if self.standings is None or self.n_ranked < 2:
             return ""
         lines = lines_at(self.standings, self.standings.target)
-        shown = beside(lines[:N_STRIP], choose_reference(lines), self.standings)
-        held = [
-            (line.told.rank_lower, line.told.rank_upper, line.standing)
+        shown = compare_to(lines[:N_STRIP], choose_reference(lines), self.standings)
+        bars = [
+            (line.target_result.rank_lower, line.target_result.rank_upper, line.standing)
             for line in shown
-            if line.told.rank_lower is not None and line.told.rank_upper is not None
+            if line.target_result.rank_lower is not None and line.target_result.rank_upper is not None
         ]
-        return rank_strip(held, self.n_ranked) if held else ""
+        return rank_strip(bars, self.n_ranked) if bars else ""
 
 
 def listed_benchmarks() -> list[Listed]:
     """The public benchmarks, the one with the latest board first; those without one last, by title."""
     latest = Prefetch("boards", _latest_boards(), to_attr="published")
     public = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
-    listed = [_listed(one) for one in public.prefetch_related(latest).order_by("title", "slug")]
+    listed = [_as_listed(one) for one in public.prefetch_related(latest).order_by("title", "slug")]
     return _by_last_change(_with_the_withdrawn(listed))
 
 
 def _with_the_withdrawn(listed: Sequence[Listed]) -> list[Listed]:
     """Say who was withdrawn since a board."""
-    gone = withdrawn_since([one.board for one in listed if one.board])
+    withdrawn_names = withdrawn_since([one.board for one in listed if one.board])
     return [
-        replace(one, gone=words.withdrawn_text(gone.get(one.board.pk, ()) if one.board else ()))
+        replace(one, gone=words.withdrawn_text(withdrawn_names.get(one.board.pk, ()) if one.board else ()))
         for one in listed
     ]
 
@@ -78,19 +78,19 @@ def _by_last_change(listed: Sequence[Listed]) -> list[Listed]:
     return [one for _, one in last] + [one for one in listed if one.board is None]
 
 
-def _listed(benchmark: Any) -> Listed:
+def _as_listed(benchmark: Any) -> Listed:
     for board in benchmark.published:
-        standings = standings_with(board, board.told)
+        standings = standings_with(board, board.listed)
         return Listed(benchmark, board, standings if tells_costs(board) else without_costs(standings))
     return Listed(benchmark, None, None)
 
 
 def _latest_boards() -> QuerySet[Board]:
-    """The latest board of each benchmark, with its entries in `told`."""
+    """The latest board of each benchmark, with its entries in `listed`."""
     number = Board.objects.filter(benchmark=OuterRef("benchmark")).order_by("-number").values("number")[:1]
-    entries = Prefetch("entries", Entry.objects.order_by("position"), to_attr="told")
+    entries = Prefetch("entries", Entry.objects.order_by("position"), to_attr="listed")
     boards = Board.objects.filter(number=Subquery(number)).select_related("policy")
-    return with_costs_told(boards).prefetch_related(entries)
+    return with_costs_visible(boards).prefetch_related(entries)
 
 
 @require_safe

@@ -27,27 +27,27 @@ class NewAccount(forms.Form):
 def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     """GET shows what is offered; POST accepts it, once."""
     try:
-        found = invitation_of(secret, as_of=timezone.now())
+        offer = invitation_of(secret, as_of=timezone.now())
     except Refusal as refusal:
         return render(request, "pages/invitation.html", {"refusal": refusal}, status=404)
     user = request.user if isinstance(request.user, User) else None
-    known = User.objects.filter(email=found.email).first()
+    known = User.objects.filter(email=offer.email).first()
     must_sign_in = user is None and known is not None and known.has_usable_password()
     form = None if user or must_sign_in else NewAccount(request.POST or None)
-    context = {"invitation": found, "form": form, "must_sign_in": must_sign_in}
+    context = {"invitation": offer, "form": form, "must_sign_in": must_sign_in}
     if request.method == "POST" and not must_sign_in and (form is None or form.is_valid()):
         try:
-            said = form.cleaned_data if form else {}
-            guest = accept_invitation(secret=secret, user=user, as_of=timezone.now(), **said)
+            values = form.cleaned_data if form else {}
+            guest = accept_invitation(secret=secret, user=user, as_of=timezone.now(), **values)
         except Refusal as refusal:
             return render(request, "pages/invitation.html", context | {"refusal": refusal}, status=409)
         if not has_confirmed_address(guest):
             return render(request, "pages/invitation.html", context | {"form": None, "is_opened": True})
         if user is None:
-            known = authenticate(request, email=found.email, password=said["password"])
+            known = authenticate(request, email=offer.email, password=values["password"])
             if known is not None:
                 login(request, known)
-        if not visible_benchmarks(None).filter(pk=found.benchmark_id).exists():
+        if not visible_benchmarks(None).filter(pk=offer.benchmark_id).exists():
             return redirect("pages:account")  # a private one has no page
-        return redirect("pages:board", found.benchmark.slug)
+        return redirect("pages:board", offer.benchmark.slug)
     return render(request, "pages/invitation.html", context)

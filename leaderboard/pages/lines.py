@@ -9,8 +9,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.boards.models import Entry
 from leaderboard.plots.ranks import Standing, rank_bar
-from leaderboard.studies.answers import AtTarget, Standings, table, words
-from leaderboard.studies.answers import Line as Entrant
+from leaderboard.studies.answers import AtTarget, Line, Standings, table, words
 
 LONGEST_SHOWN = 120  # characters of a name: two lines of the table
 NOT_STATED = "not stated"  # as files say of a model or a scaffold
@@ -18,11 +17,11 @@ CSS: dict[Standing, str] = {"lead": "tied reference", "tied": "tied", "worse": "
 
 
 @dataclass(frozen=True)
-class Line:
+class BoardLine:
     """One agent: its row of the table by head, and how it stands to the reference."""
 
-    entry: Entrant
-    told: AtTarget
+    entry: Line
+    target_result: AtTarget
     cells: Mapping[str, str]
     pk: int = 0
     standing: Standing = "muted"
@@ -31,14 +30,14 @@ class Line:
 
     @property
     def bounds(self) -> str:
-        return words.bounds_text(self.told)
+        return words.bounds_text(self.target_result)
 
     @property
     def about(self) -> tuple[tuple[str, str], ...]:
         return words.about(self.entry)
 
     @property
-    def held(self) -> str:
+    def rank_range(self) -> str:
         """The ranks that it may hold: 1–11."""
         return self.cells.get("May hold", table.NOTHING)
 
@@ -49,17 +48,17 @@ class Line:
     @property
     def n_tied(self) -> int | None:
         """None where ties are not known."""
-        if self.told.rank_lower is None:
+        if self.target_result.rank_lower is None:
             return None
-        return sum(last - first + 1 for first, last in self.told.tied_with)
+        return sum(last - first + 1 for first, last in self.target_result.tied_with)
 
     @cached_property
     def bar(self) -> SafeString | str:
         """The ranks that it may hold; empty where nobody can say."""
-        told = self.told
-        if told.rank is None or told.rank_lower is None or told.rank_upper is None:
+        at = self.target_result
+        if at.rank is None or at.rank_lower is None or at.rank_upper is None:
             return ""
-        return rank_bar(told.rank, (told.rank_lower, told.rank_upper, self.standing), self.n_ranked)
+        return rank_bar(at.rank, (at.rank_lower, at.rank_upper, self.standing), self.n_ranked)
 
     @cached_property
     def made_of(self) -> str:
@@ -90,13 +89,13 @@ class Line:
         return (self.entry.submitted_at or "")[:7]
 
 
-def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -> list[Line]:
+def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -> list[BoardLine]:
     """The lines for a target, by rank; those without a rank last, by name."""
     pks = {entry.name: entry.agent_id for entry in entries}
     n = standings.targets[target].n_ranked
     rows, more = table.rows(standings, target), words.more_versions(standings, target)
     return [
-        Line(
+        BoardLine(
             entry,
             entry.at[target],
             cells,
@@ -108,28 +107,30 @@ def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -
     ]
 
 
-def beside(lines: Sequence[Line], reference: Line | None, standings: Standings) -> list[Line]:
+def compare_to(
+    lines: Sequence[BoardLine], reference: BoardLine | None, standings: Standings
+) -> list[BoardLine]:
     """The same lines with how each stands to the reference; as they are where its ties are not known."""
-    if reference is None or reference.told.rank_lower is None:
+    if reference is None or reference.target_result.rank_lower is None:
         return list(lines)
-    tied = set(_agents(standings, reference.told))
+    tied = set(_agents(standings, reference.target_result))
     return [replace(line, standing=_standing(line, reference, tied)) for line in lines]
 
 
-def _standing(line: Line, reference: Line, tied: set[str]) -> Standing:
+def _standing(line: BoardLine, reference: BoardLine, tied: set[str]) -> Standing:
     if line.entry.agent == reference.entry.agent:
         return "lead"
-    if line.told.rank is None:
+    if line.target_result.rank is None:
         return "muted"
     return "tied" if line.entry.agent in tied else "worse"
 
 
-def _agents(standings: Standings, told: AtTarget) -> Iterable[str]:
-    for first, last in told.tied_with:
+def _agents(standings: Standings, at: AtTarget) -> Iterable[str]:
+    for first, last in at.tied_with:
         yield from (line.agent for line in standings.agents[first : last + 1])
 
 
-def common_marks(lines: Sequence[Line]) -> tuple[str, ...]:
+def common_marks(lines: Sequence[BoardLine]) -> tuple[str, ...]:
     """The marks that more than half of the lines have."""
     n = Counter(mark for line in lines for mark in line.entry.marks)
     return tuple(mark for mark in sorted(n) if 2 * n[mark] > len(lines))

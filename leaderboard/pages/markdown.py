@@ -8,12 +8,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard
-from leaderboard.pages.addresses import absolute
-from leaderboard.pages.asked import Asked, number_in
+from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.pages.board import board_page
 from leaderboard.pages.board_page import BoardPage
-from leaderboard.pages.lines import Line
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.board_query import BoardQuery, number_in
+from leaderboard.pages.lines import BoardLine
 from leaderboard.studies.answers import words
 
 SIGNS = re.compile(r"([\\`*_\[\]<>|~#&]|^[-+=])")  # that Markdown may take for something else
@@ -27,7 +26,9 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     """The latest board, or that of `?board=`."""
     benchmark = visible(slug)
     try:
-        page = board_page(benchmark, Asked.of(request.GET), number=number_in(request.GET.get("board", "")))
+        page = board_page(
+            benchmark, BoardQuery.of(request.GET), number=number_in(request.GET.get("board", ""))
+        )
     except (NoBoardYet, NoSuchBoard) as missing:
         raise Http404(str(missing)) from missing
     address = absolute(request, reverse("pages:version", args=[slug, page.board.number]))
@@ -36,21 +37,21 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _parts(page: BoardPage, title: str, address: str) -> Iterator[str]:
-    yield f"## {_told(title)}"
-    yield _told(page.headline)
+    yield f"## {_escaped(title)}"
+    yield _escaped(page.headline)
     if second := page.second_run:
-        yield _told(second)
-    yield _told(page.scores)
+        yield _escaped(second)
+    yield _escaped(page.scores)
     if not page.is_latest:
         yield f"Not the latest board: board {page.latest} is."
     if page.rows:
         yield "\n".join(_table(page))
     for notice in page.notices:
-        yield _told(notice)
-    if held := page.held:
-        yield _told(held)
+        yield _escaped(notice)
+    if ranks := page.ranks_text:
+        yield _escaped(ranks)
     yield (
-        _told(words.sentence(page.counted))
+        _escaped(words.sentence(page.counted))
         + f" Board {page.board.number}, {page.board.published_at:%Y-%m-%d}: <{address}>"
     )
 
@@ -66,16 +67,16 @@ def _table(page: BoardPage) -> Iterator[str]:
         yield _row(_cell(page, line, head) for head in heads)
 
 
-def _cell(page: BoardPage, line: Line, head: str) -> str:
-    told = _told(line.cells[head])
+def _cell(page: BoardPage, line: BoardLine, head: str) -> str:
+    text = _escaped(line.cells[head])
     is_gone = head == "Agent" and line.entry.agent in page.withdrawn
-    return f"~~{told}~~ withdrawn since" if is_gone else told
+    return f"~~{text}~~ withdrawn since" if is_gone else text
 
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _told(text: str) -> str:
+def _escaped(text: str) -> str:
     """Text in which nothing is taken for Markdown or HTML, in one line."""
     return SIGNS.sub(r"\\\1", " ".join(text.split()))

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from leaderboard.pages.shown import for_all
+from leaderboard.pages.access import for_all
 from leaderboard.studies.answers import validated, words
 
 SAID = words.LEGEND
@@ -30,7 +30,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Part:
+class MethodSection:
     name: str
     methods: tuple[Method, ...]
 
@@ -38,7 +38,7 @@ class Part:
 NDZOMGA = "Ndzomga, Efficient Benchmarking of AI Agents"
 MESSING = "Messing, Hidden Measurement Error in LLM Pipelines"
 
-SCORES = Part(
+SCORES = MethodSection(
     "Scores",
     (
         Method(
@@ -114,7 +114,7 @@ SCORES = Part(
         ),
     ),
 )
-ORDER = Part(
+ORDER = MethodSection(
     "Ranks",
     (
         Method("rank", "Rank", SAID["Rank"], ("rank of a = 1 + #{b: score of b > score of a}",)),
@@ -147,14 +147,14 @@ ORDER = Part(
             "All tasks, the subset, tasks like these",
             "What a score and its interval are about is chosen on the board, and named beside every score.",
             terms={
-                words.sentence(words.TARGETS[name].format(n="…"))[:-1]: told
-                for name, told in words.COVERS.items()
+                words.sentence(words.TARGETS[name].format(n="…"))[:-1]: meaning
+                for name, meaning in words.COVERS.items()
             },
         ),
         Method("marks", "Marks", "Words beside an agent say how it came to its score.", terms=words.MARKS),
     ),
 )
-TASKS = Part(
+TASKS = MethodSection(
     "Which tasks",
     (
         Method(
@@ -192,11 +192,11 @@ TASKS = Part(
             "phases",
             "Phases",
             "A benchmark’s phase follows from its data and is set by nobody.",
-            terms={phase.replace("_", " "): told for phase, told in words.PHASES.items()},
+            terms={phase.replace("_", " "): meaning for phase, meaning in words.PHASES.items()},
         ),
     ),
 )
-HOLDS = Part(
+HOLDS = MethodSection(
     "Whether it holds",
     (
         Method(
@@ -262,7 +262,7 @@ HOLDS = Part(
         ),
     ),
 )
-NOISE = Part(
+NOISE = MethodSection(
     "Where the noise comes from",
     (
         Method(
@@ -294,7 +294,7 @@ NOISE = Part(
         ),
     ),
 )
-MONEY = Part(
+MONEY = MethodSection(
     "Money",
     (
         Method(
@@ -313,7 +313,7 @@ MONEY = Part(
         ),
     ),
 )
-TRUST = Part(
+TRUST = MethodSection(
     "Trust",
     (
         Method(

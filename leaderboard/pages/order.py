@@ -4,29 +4,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from leaderboard.pages.lines import Line
+from leaderboard.pages.lines import BoardLine
 
 
 @dataclass(frozen=True)
-class Column:
+class SortKey:
     """What a table may be sorted by, and which end comes first."""
 
-    value: Callable[[Line], Any]
+    value: Callable[[BoardLine], Any]
     largest_first: bool = False
 
 
 COLUMNS = {
-    "rank": Column(lambda line: line.told.rank),
-    "agent": Column(lambda line: line.entry.agent.casefold()),
-    "score": Column(lambda line: line.told.score, largest_first=True),
-    "ties": Column(lambda line: line.n_tied, largest_first=True),
-    "subset": Column(lambda line: line.entry.at["subset"].score, largest_first=True),
-    "full": Column(lambda line: line.entry.at["full"].score, largest_first=True),
-    "icc": Column(lambda line: line.entry.icc["icc"], largest_first=True),
-    "cost": Column(lambda line: line.compared_cost),
-    "tasks": Column(lambda line: line.entry.n_tasks, largest_first=True),
-    "trials": Column(lambda line: line.entry.n_trials, largest_first=True),
-    "date": Column(lambda line: line.entry.submitted_at, largest_first=True),
+    "rank": SortKey(lambda line: line.target_result.rank),
+    "agent": SortKey(lambda line: line.entry.agent.casefold()),
+    "score": SortKey(lambda line: line.target_result.score, largest_first=True),
+    "ties": SortKey(lambda line: line.n_tied, largest_first=True),
+    "subset": SortKey(lambda line: line.entry.at["subset"].score, largest_first=True),
+    "full": SortKey(lambda line: line.entry.at["full"].score, largest_first=True),
+    "icc": SortKey(lambda line: line.entry.icc["icc"], largest_first=True),
+    "cost": SortKey(lambda line: line.compared_cost),
+    "tasks": SortKey(lambda line: line.entry.n_tasks, largest_first=True),
+    "trials": SortKey(lambda line: line.entry.n_trials, largest_first=True),
+    "date": SortKey(lambda line: line.entry.submitted_at, largest_first=True),
 }
 
 
@@ -39,7 +39,7 @@ class Order:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the parameter; what is not known is the order by rank (`asked.unknown` says so)."""
+        """Read the parameter; what is not known is the order by rank (`board_query.unknown` says so)."""
         column = text.removeprefix("-")
         return cls(column, text.startswith("-")) if column in COLUMNS else cls()
 
@@ -57,7 +57,7 @@ class Order:
         """The parameter of the link in this column's head: chosen again, it turns the order round."""
         return f"-{column}" if column == self.column and not self.reverse else column
 
-    def sort(self, lines: list[Line]) -> list[Line]:
+    def sort(self, lines: list[BoardLine]) -> list[BoardLine]:
         """Agents without a value come last either way; equal ones keep their order."""
         value = COLUMNS[self.column].value
         present = [line for line in lines if value(line) is not None]

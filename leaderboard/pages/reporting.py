@@ -11,7 +11,7 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations.disputes import LONGEST, report
+from leaderboard.operations.disputes import MAX_LENGTH, report
 from leaderboard.pages.account import personal
 from leaderboard.submissions.queries import ever_counted
 
@@ -19,7 +19,7 @@ from leaderboard.submissions.queries import ever_counted
 class Report(forms.Form):
     text = forms.CharField(
         label="What is wrong with its entry",
-        max_length=LONGEST,
+        max_length=MAX_LENGTH,
         widget=forms.Textarea(attrs={"rows": 6}),
         help_text="Say how one can see it: which outcomes, which rule, which run.",
     )
@@ -37,7 +37,7 @@ class Report(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @personal
-def reported(request: HttpRequest, user: User, slug: str, pk: int) -> HttpResponse:
+def report_agent(request: HttpRequest, user: User, slug: str, pk: int) -> HttpResponse:
     """GET shows the form; POST stores the report, which changes nothing until an operator decides."""
     agent = _agent(user, slug, pk)
     form = Report(request.POST or None, initial={"board": request.GET.get("board", "")[:10]})
@@ -61,7 +61,7 @@ def _agent(user: User, slug: str, pk: int) -> Agent:
     """One of which something counted, on a benchmark that this person sees."""
     counted = Exists(ever_counted().filter(agent=OuterRef("pk")))
     agents = Agent.objects.filter(counted, benchmark__in=visible_benchmarks(user).values("pk"))
-    found = agents.select_related("benchmark").filter(benchmark__slug=slug, pk=pk).first()
-    if found is None:
+    agent = agents.select_related("benchmark").filter(benchmark__slug=slug, pk=pk).first()
+    if agent is None:
         raise Http404("There is no such agent.")
-    return found
+    return agent

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Agent, Benchmark, Task
-from leaderboard.pages.caching import kept
-from leaderboard.pages.placed import Placed, placed
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import for_all, visible
+from leaderboard.pages.caching import cached_page
+from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.dot_row import Dot, dot_row
 from leaderboard.plots.quarters import Quarter, by_quarter
@@ -25,7 +25,7 @@ from leaderboard.studies.outcomes import PASSED, discriminations, on_equal_terms
 
 
 @dataclass(frozen=True)
-class Run:
+class TaskRun:
     """One agent on the task; outcome None: no valid one."""
 
     agent: Agent
@@ -51,7 +51,7 @@ class Run:
 class TaskPage:
     """`column` is None for a task that does not count now."""
 
-    of: Placed
+    of: OrderedOutcomes
     task: Task
     versions: list[Any]
 
@@ -61,14 +61,16 @@ class TaskPage:
         return places[0] if places else None
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[TaskRun]:
         """In the order of the board."""
         if self.column is None:
             return []
-        told = self.of.outcomes
-        rows = zip(told.agents, told.means[:, self.column], told.n_invalid[:, self.column], strict=True)
+        outcomes = self.of.outcomes
+        rows = zip(
+            outcomes.agents, outcomes.means[:, self.column], outcomes.n_invalid[:, self.column], strict=True
+        )
         return [
-            Run(
+            TaskRun(
                 agent=agent,
                 rank=self.of.rank_of(agent),
                 outcome=None if np.isnan(mean) else float(mean),
@@ -84,7 +86,7 @@ class TaskPage:
         return words.TRUST[entry.trust] if entry and self.of.tells_trust else ""
 
     @cached_property
-    def measured(self) -> list[Run]:
+    def measured(self) -> list[TaskRun]:
         return [run for run in self.runs if run.outcome is not None]
 
     @property
@@ -147,8 +149,8 @@ class TaskPage:
     def discrimination(self) -> float | None:
         if self.column is None or not self.of.n_agents:
             return None
-        found = discriminations(self.of.outcomes.means)[self.column]
-        return None if np.isnan(found) else float(found)
+        value = discriminations(self.of.outcomes.means)[self.column]
+        return None if np.isnan(value) else float(value)
 
     @property
     def n_discriminated(self) -> int:
@@ -157,7 +159,7 @@ class TaskPage:
         return int((on_equal_terms(means) & ~np.isnan(means[:, self.column])).sum())
 
     @property
-    def invalid(self) -> list[Run]:
+    def invalid(self) -> list[TaskRun]:
         return [run for run in self.runs if run.n_invalid]
 
     @property
@@ -176,7 +178,10 @@ class TaskPage:
             if run.date:
                 year, month = int(run.date[:4]), int(run.date[5:7] or 1)
                 groups[year, (month + 2) // 3].append(run.outcome or 0.0)
-        return [Quarter(*when, float(np.mean(found)), len(found)) for when, found in sorted(groups.items())]
+        return [
+            Quarter(*when, float(np.mean(outcomes)), len(outcomes))
+            for when, outcomes in sorted(groups.items())
+        ]
 
     @cached_property
     def agents_chart(self) -> Chart | None:
@@ -199,14 +204,14 @@ class TaskPage:
             ),
         )
 
-    def _cells(self, run: Run) -> tuple[str, ...]:
+    def _cells(self, run: TaskRun) -> tuple[str, ...]:
         trust = [run.trust or "not on the board"] if self.of.tells_trust else []
         return (run.agent.name, run.rank_text, run.outcome_text, *trust)
 
-    def _dot(self, run: Run) -> Dot:
+    def _dot(self, run: TaskRun) -> Dot:
         address = reverse("pages:agent", args=[self.of.benchmark.slug, run.agent.pk])
-        told = ", ".join(filter(None, (run.outcome_text, run.rank_text, run.trust)))
-        return Dot(run.outcome, f"{run.agent.name}: {told}", address)
+        words_of_run = ", ".join(filter(None, (run.outcome_text, run.rank_text, run.trust)))
+        return Dot(run.outcome, f"{run.agent.name}: {words_of_run}", address)
 
     @cached_property
     def quarters_chart(self) -> Chart | None:
@@ -230,32 +235,32 @@ class TaskPage:
 
 def task_page(benchmark: Benchmark, pk: int) -> TaskPage:
     """Read one task; Http404 where the benchmark has none of this number."""
-    found = get_object_or_404(benchmark.tasks, pk=pk)
-    return TaskPage(placed(benchmark), found, list(_versions(benchmark, found)))
+    task = get_object_or_404(benchmark.tasks, pk=pk)
+    return TaskPage(ordered_outcomes(benchmark), task, list(_versions(benchmark, task)))
 
 
-def _versions(benchmark: Benchmark, found: Task) -> QuerySet[TaskSubset]:
+def _versions(benchmark: Benchmark, task: Task) -> QuerySet[TaskSubset]:
     """Every version of the subset, with `rate` where the task was in it."""
-    members = SubsetTask.objects.filter(subset=OuterRef("pk"), task=found)
+    members = SubsetTask.objects.filter(subset=OuterRef("pk"), task=task)
     return benchmark.subsets.annotate(rate=Subquery(members.values("pass_rate")[:1])).order_by("number")
 
 
-def _asked(benchmark: Benchmark, asked: QueryDict) -> TaskPage:
-    text = asked.get("task", "")
+def _page_of(benchmark: Benchmark, params: QueryDict) -> TaskPage:
+    text = params.get("task", "")
     return task_page(benchmark, int(text[:9]) if text.isascii() and text.isdecimal() else 0)
 
 
-def drawn_agents(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
-    return _asked(benchmark, asked).agents_chart
+def plot_agents(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    return _page_of(benchmark, params).agents_chart
 
 
-def drawn_quarters(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
-    return _asked(benchmark, asked).quarters_chart
+def plot_quarters(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    return _page_of(benchmark, params).quarters_chart
 
 
 @require_safe
 @for_all
-@kept(of_data=True, reads=(TaskSubset,))
+@cached_page(of_data=True, reads=(TaskSubset,))
 def task(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     benchmark = visible(slug)
     page = task_page(benchmark, pk)

@@ -11,20 +11,20 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark, Task
-from leaderboard.pages.caching import kept
-from leaderboard.pages.placed import Placed, placed
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import for_all, visible
+from leaderboard.pages.caching import cached_page
+from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.heat_map import LONGEST_LABEL, Outcome, Row, Tinted, heat_map
+from leaderboard.plots.heat_map import LONGEST_LABEL, HeatMapRow, Outcome, Tinted, heat_map
 from leaderboard.plots.marks import cut_apart
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import discriminations, group_means
 
-MOST_ROWS = 200  # of agents, each with a row of its own
+MAX_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
-MOST_LISTED = 500  # tasks, unless all are asked for
-SUBSET_ASKED = {"yes": True, "no": False}
+MAX_LISTED = 500  # tasks, unless all are asked for
+SUBSET_CHOICES = {"yes": True, "no": False}
 
 
 def plain(values: np.ndarray) -> list[Outcome]:
@@ -54,7 +54,7 @@ class TaskLine:
 class TasksPage:
     """All active tasks from the easiest on; `find` and `subset` are what the table is filtered by."""
 
-    of: Placed
+    of: OrderedOutcomes
     find: str = ""
     subset: str = ""
     is_whole: bool = False
@@ -63,11 +63,11 @@ class TasksPage:
     def lines(self) -> list[TaskLine]:
         means, n_invalid = self.of.outcomes.means, self.of.outcomes.n_invalid.sum(axis=0)
         n_agents = np.count_nonzero(~np.isnan(means), axis=0)
-        told, apart = plain(self.of.rates), plain(discriminations(means))
+        rates, apart = plain(self.of.rates), plain(discriminations(means))
         return [
             TaskLine(
                 task=self.of.outcomes.tasks[j],
-                rate=told[j],
+                rate=rates[j],
                 n_agents=int(n_agents[j]),
                 discrimination=apart[j],
                 n_invalid=int(n_invalid[j]),
@@ -77,10 +77,10 @@ class TasksPage:
         ]
 
     @cached_property
-    def found(self) -> list[TaskLine]:
+    def matching(self) -> list[TaskLine]:
         """What the table is asked for."""
         named = self.find.casefold()
-        wanted = SUBSET_ASKED.get(self.subset)
+        wanted = SUBSET_CHOICES.get(self.subset)
         return [
             line
             for line in self.lines
@@ -90,7 +90,7 @@ class TasksPage:
 
     @property
     def listed(self) -> list[TaskLine]:
-        return self.found if self.is_whole else self.found[:MOST_LISTED]
+        return self.matching if self.is_whole else self.matching[:MAX_LISTED]
 
     @property
     def has_categories(self) -> bool:
@@ -110,14 +110,14 @@ class TasksPage:
 
     @property
     def chosen(self) -> str:
-        return chosen(self.of)
+        return subset_text(self.of)
 
     @cached_property
     def chart(self) -> Chart | None:
         return chart(self.of, self.lines)
 
 
-def headline(of: Placed) -> str:
+def headline(of: OrderedOutcomes) -> str:
     """How many tasks tell agents apart, by pass rates of now."""
     every = words.counted(of.n_tasks, "task")
     if not of.n_tasks:
@@ -136,7 +136,7 @@ def headline(of: Placed) -> str:
     return f"{n:,} of {every} {'tells' if n == 1 else 'tell'} agents apart."
 
 
-def rest(of: Placed) -> str:
+def rest(of: OrderedOutcomes) -> str:
     """How many are too easy and too hard for that, and how many nobody passes."""
     if of.n_rating < 2:
         return _of_one(of) if of.n_rating else ""
@@ -148,11 +148,11 @@ def rest(of: Placed) -> str:
         (easy, f"by more than {_edge(hi)} of agents"),
         (hard, f"by fewer than {_edge(lo)}{'' if easy else ' of agents'}{_of_none(none, of.n_rating)}"),
     ]
-    told = [f"{n:,} {said}" for n, said in parts if n]
-    if told:
-        n, said = next(part for part in parts if part[0])
-        told[0] = f"{n:,} {'is' if n == 1 else 'are'} passed {said}"
-    sentence = f"{_listed(told)}." if told else "None lies outside of the band."
+    clauses = [f"{n:,} {clause}" for n, clause in parts if n]
+    if clauses:
+        n, clause = next(part for part in parts if part[0])
+        clauses[0] = f"{n:,} {'is' if n == 1 else 'are'} passed {clause}"
+    sentence = f"{_join_clauses(clauses)}." if clauses else "None lies outside of the band."
     if unrated:
         sentence += f" Of {unrated:,} there is no outcome."
     return sentence
@@ -162,7 +162,7 @@ def _of_none(n: int, n_agents: int) -> str:
     return f", {n:,} of them by none of {n_agents:,} agents" if n else ""
 
 
-def _of_one(of: Placed) -> str:
+def _of_one(of: OrderedOutcomes) -> str:
     passed = int((of.rates >= 1).sum())
     return f"It passes {passed:,} of {words.counted(of.n_tasks, 'task')}."
 
@@ -171,13 +171,13 @@ def _edge(share: float) -> str:
     return f"{round(100 * share, 4):g}%"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _join_clauses(parts: Sequence[str]) -> str:
     if len(parts) < 3:
         return " and ".join(parts)
     return f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
-def chosen(of: Placed) -> str:
+def subset_text(of: OrderedOutcomes) -> str:
     """How the subset in use stands to the band of now."""
     if of.board is None:
         return "No board has been published yet."
@@ -196,7 +196,7 @@ def chosen(of: Placed) -> str:
     )
 
 
-def chart(of: Placed, lines: Sequence[TaskLine]) -> Chart | None:
+def chart(of: OrderedOutcomes, lines: Sequence[TaskLine]) -> Chart | None:
     """The heat map; None where there is no outcome."""
     if not of.n_agents or not of.n_tasks:
         return None
@@ -213,14 +213,14 @@ def chart(of: Placed, lines: Sequence[TaskLine]) -> Chart | None:
             title=f"Heat map of {words.counted(of.n_agents, 'agent')} by {words.counted(of.n_tasks, 'task')}",
             rates=[line.rate for line in lines],
             rows=_rows(of),
-            band=_tinted(of, differs=differs),
+            band=_band(of, differs=differs),
             marked=marked,
         ),
     )
 
 
-def _lede(of: Placed, *, is_marked: bool) -> str:
-    each = "A row is a tenth of the agents" if of.n_agents > MOST_ROWS else "A row is an agent"
+def _lede(of: OrderedOutcomes, *, is_marked: bool) -> str:
+    each = "A row is a tenth of the agents" if of.n_agents > MAX_ROWS else "A row is an agent"
     last = ", those without a rank last" if np.isnan(of.ranks).any() else ""
     marks = " The line under the map marks the ranking tasks." if is_marked else ""
     return (
@@ -230,22 +230,22 @@ def _lede(of: Placed, *, is_marked: bool) -> str:
     )
 
 
-def _tinted(of: Placed, *, differs: bool) -> Tinted | None:
+def _band(of: OrderedOutcomes, *, differs: bool) -> Tinted | None:
     places = np.flatnonzero(of.in_band[of.easiest])
     if not places.size:
         return None
     ranking = "ranking task" if of.subset and not differs else "task"
-    said = f"{'the ' if ranking != 'task' else ''}{words.counted(places.size, ranking)}, {of.band_text}"
-    return Tinted(int(places[0]), int(places[-1]) + 1, *of.band, said)
+    text = f"{'the ' if ranking != 'task' else ''}{words.counted(places.size, ranking)}, {of.band_text}"
+    return Tinted(int(places[0]), int(places[-1]) + 1, *of.band, text)
 
 
-def _rows(of: Placed) -> list[Row]:
+def _rows(of: OrderedOutcomes) -> list[HeatMapRow]:
     ordered = of.outcomes.means[:, of.easiest]
-    if of.n_agents > MOST_ROWS:
+    if of.n_agents > MAX_ROWS:
         return _tenths(of, ordered)
     labels = cut_apart([agent.name for agent in of.outcomes.agents], LONGEST_LABEL)
     return [
-        Row(
+        HeatMapRow(
             label=label,
             name=agent.name,
             outcomes=plain(row),
@@ -255,26 +255,26 @@ def _rows(of: Placed) -> list[Row]:
     ]
 
 
-def _tenths(of: Placed, ordered: np.ndarray) -> list[Row]:
+def _tenths(of: OrderedOutcomes, ordered: np.ndarray) -> list[HeatMapRow]:
     """Mean outcomes of tenths of the agents, in the order of the board."""
     ends = [part[[0, -1]] for part in np.array_split(np.arange(1, of.n_agents + 1), N_GROUPS)]
     return [
-        Row(label=(said := f"agents {first:,} to {last:,}"), name=said, outcomes=plain(mean))
+        HeatMapRow(label=(label := f"agents {first:,} to {last:,}"), name=label, outcomes=plain(mean))
         for (first, last), mean in zip(ends, group_means(ordered, N_GROUPS), strict=True)
     ]
 
 
-def drawn(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
-    return TasksPage(placed(benchmark)).chart
+def plot_page(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    return TasksPage(ordered_outcomes(benchmark)).chart
 
 
 @require_safe
 @for_all
-@kept("find", "subset", "rows", of_data=True, reads=(TaskSubset,))
+@cached_page("find", "subset", "rows", of_data=True, reads=(TaskSubset,))
 def tasks(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
     page = TasksPage(
-        placed(benchmark),
+        ordered_outcomes(benchmark),
         find=request.GET.get("find", "").strip()[:255],
         subset=request.GET.get("subset", ""),
         is_whole=request.GET.get("rows") == "all",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, sqrt
+from operator import itemgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -12,16 +13,16 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Refusal
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import for_all, visible
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.stacked import Part, stacked
+from leaderboard.plots.stacked import StackPart, stacked
 from leaderboard.studies.answers import averaged_over, varied, words
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.queries import latest_study
 
 ESTIMANDS = {"finite": "these tasks", "domain": "tasks like these"}
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
-MOST_LEVELS = 1_000_000
+MAX_LEVELS = 1_000_000
 ENOUGH = 1_000  # trials a task: more are no advice
 SOURCES = {
     "agent": "Agents",
@@ -39,7 +40,7 @@ CANCELS = "cancels between agents on the same tasks"
 
 
 @dataclass(frozen=True)
-class Step:
+class TrialStep:
     """Standard errors with so many trials a task, and as shares of those with the fewest."""
 
     n_trials: int
@@ -54,15 +55,15 @@ class Lever:
     letter: str
     label: str
     n: int  # in the study; 1 of something that was never varied
-    asked: str = ""
-    told: int | None = None  # None where nothing was asked, or no number
+    text: str = ""
+    value: int | None = None  # None where nothing was asked, or no number
     is_varied: bool = True
 
     @property
     def fault(self) -> str:
-        if not self.asked or self.told is not None:
+        if not self.text or self.value is not None:
             return ""
-        return f"{self.label}: a whole number from 1 to {MOST_LEVELS:,}."
+        return f"{self.label}: a whole number from 1 to {MAX_LEVELS:,}."
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class WhatIf:
 
     levers: tuple[Lever, ...]
     estimand: str
-    found: Mapping[str, Any] | None = None
+    projection: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
     refusal: str = ""
 
@@ -80,8 +81,8 @@ class WhatIf:
         return [lever.fault for lever in self.levers if lever.fault]
 
     @property
-    def is_asked(self) -> bool:
-        return any(lever.asked for lever in self.levers)
+    def has_values(self) -> bool:
+        return any(lever.text for lever in self.levers)
 
     @property
     def tasks(self) -> str:
@@ -93,9 +94,9 @@ class WhatIf:
 
     @property
     def sentence(self) -> str:
-        if not self.found or not self.before:
+        if not self.projection or not self.before:
             return ""
-        se, now = self.found["se"], self.before["se"]
+        se, now = self.projection["se"], self.before["se"]
         change = f"{abs(1 - se / now):.0%} {'shorter' if se < now else 'longer'} than"
         change = "the same as" if f"{abs(1 - se / now):.0%}" == "0%" else change
         return (
@@ -106,22 +107,22 @@ class WhatIf:
 
     @property
     def _design(self) -> str:
-        design = self.found["design"] if self.found else {}
-        told = [
+        design = self.projection["design"] if self.projection else {}
+        levels = [
             words.counted(design[lever.letter], lever.label.lower().removesuffix("s"))
             for lever in self.levers
             if lever.letter not in "RN" and lever.is_varied
         ]
         trials = f"{words.counted(design['R'], 'trial')} of each of {words.counted(design['N'], 'task')}"
-        return " and ".join([trials, *told])
+        return " and ".join([trials, *levels])
 
     @property
     def row(self) -> list[tuple[str, str]]:
         """Heads and cells of the one row."""
-        if not self.found:
+        if not self.projection:
             return []
-        design, se = self.found["design"], self.found["se"]
-        largest = max(self.found["shares"].items(), key=lambda part: part[1])
+        design, se = self.projection["design"], self.projection["se"]
+        largest = max(self.projection["shares"].items(), key=lambda part: part[1])
         return [
             *((lever.label, f"{design[lever.letter]:,}") for lever in self.levers if lever.is_varied),
             ("Standard error", f"{words.percent(se)} points"),
@@ -169,8 +170,8 @@ class UncertaintyPage:
         facets = ("prompt", "judge", "run")
         known = [f"{facet}s" for facet in facets if f"agent:{facet}" in names]
         unknown = [f"{facet}s" for facet in facets if f"agent:{facet}" not in names]
-        told = f"What is at random here: {_listed(['trials', *known])}."
-        return f"{told} Never measured, so not in this table: {_listed(unknown)}." if unknown else told
+        sentence = f"What is at random here: {_join(['trials', *known])}."
+        return f"{sentence} Never measured, so not in this table: {_join(unknown)}." if unknown else sentence
 
     @property
     def variance(self) -> Chart | None:
@@ -183,9 +184,10 @@ class UncertaintyPage:
         if not logit.get("sentence"):
             return ""
         is_pooled = "agent:task" not in logit["components"]
+        scales = (logit["shares"]["linear"], logit["shares"]["logit"])
         linear, other = (
             f"“{_source(name, is_pooled)}” ({share:.0%})"
-            for name, share in (max(logit["shares"][key].items(), key=_second) for key in ("linear", "logit"))
+            for name, share in (max(shares.items(), key=itemgetter(1)) for shares in scales)
         )
         return (
             f"The largest part of the variance of one agent’s mean is {linear} on the scale of the scores, "
@@ -193,22 +195,22 @@ class UncertaintyPage:
         )
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[TrialStep]:
         rows = self.study.result.get("projections") or []
         return [
-            Step(row["n_trials"], [(row[name], _ratio(row[name], rows[0][name])) for name in ESTIMANDS])
+            TrialStep(row["n_trials"], [(row[name], _ratio(row[name], rows[0][name])) for name in ESTIMANDS])
             for row in rows
         ]
 
     @cached_property
     def measured(self) -> list[dict[str, Any]]:
         """Agents with a decomposition of their own; `ratio` is their standard error over the naive one."""
-        told = [agent for agent in self.study.result["agents"] if not agent["reason"]]
+        agents = [agent for agent in self.study.result["agents"] if not agent["reason"]]
         return [
             agent
             | {"ratio": _ratio(agent["se"], agent["naive_se"]), "trials": _trials(agent)}
             | {"degrees": _degrees(agent.get("few_levels_df"))}
-            for agent in told
+            for agent in agents
         ]
 
     @property
@@ -228,8 +230,8 @@ def halving(steps: Sequence[Mapping[str, Any]], *, n_tasks: int, averaged: str =
     """
     (one, first), (other, second) = ((row["n_trials"], row["finite"] ** 2) for row in steps[:2])
     moved = (first - second) / (1 / one - 1 / other)
-    kept = first - moved / one
-    left = first / 4 - kept
+    fixed = first - moved / one
+    left = first / 4 - fixed
     n = ceil(round(moved / left, 9)) if left > 0 else ENOUGH + 1
     over = f"all {n_tasks:,}, {averaged}," if averaged else f"all {n_tasks:,}"
     mean = f"one agent’s mean over {over} has a standard error of {words.percent(sqrt(first))} points"
@@ -239,7 +241,7 @@ def halving(steps: Sequence[Mapping[str, Any]], *, n_tasks: int, averaged: str =
             f"{mean} with one trial a task.",
         )
     number = NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
-    after = words.percent(sqrt(kept + moved / n))
+    after = words.percent(sqrt(fixed + moved / n))
     return (
         f"{number} trials a task would halve the error bar on these tasks:",
         f"{mean} with one trial, and of {after} with {number.lower()}.",
@@ -252,7 +254,7 @@ def variance_chart(components: Sequence[Mapping[str, Any]]) -> Chart | None:
         return None
     is_pooled = all(part["name"] != "agent:task" for part in components)
     parts = [
-        Part(_source(name, is_pooled), part["share"], _said(name, is_pooled), hatched=_cancels(name))
+        StackPart(_source(name, is_pooled), part["share"], _meaning(name, is_pooled), hatched=_cancels(name))
         for part in components
         for name in [part["name"]]
     ]
@@ -283,7 +285,7 @@ def _source(name: str, is_pooled: bool = False) -> str:
     return SOURCES.get(name) or name.replace(":", " × ").capitalize()
 
 
-def _said(name: str, is_pooled: bool) -> str:
+def _meaning(name: str, is_pooled: bool) -> str:
     if _cancels(name):
         return CANCELS
     return "" if is_pooled and name == "Residual" else SAID.get(name, "")
@@ -294,59 +296,57 @@ def _cancels(name: str) -> bool:
     return name != "Residual" and "agent" not in name.split(":")
 
 
-def uncertainty_page(benchmark: Benchmark, asked: QueryDict | None = None) -> UncertaintyPage | None:
+def uncertainty_page(benchmark: Benchmark, params: QueryDict | None = None) -> UncertaintyPage | None:
     study = latest_study(VarianceStudy, benchmark)
     if study is None:
         return None
     page = UncertaintyPage(study, is_behind=study.data_version < benchmark.data_version)
     if not study.result["available"]:
         return page
-    return replace(page, what_if=what_if(study, asked or QueryDict()))
+    return replace(page, what_if=what_if(study, params or QueryDict()))
 
 
-def what_if(study: VarianceStudy, asked: QueryDict) -> WhatIf:
+def what_if(study: VarianceStudy, params: QueryDict) -> WhatIf:
     """Project the design of the address; without one the form alone."""
     seen = varied(study.result)
     levers = (
-        _lever("trials", "R", "Trials", 1, asked),
-        _lever("tasks", "N", "Tasks", study.result["levels"]["task"], asked),
-        _lever("prompts", "V", "Prompts", seen.get("prompt", 1), asked, is_varied="prompt" in seen),
-        _lever("judges", "M", "Judges", seen.get("judge", 1), asked, is_varied="judge" in seen),
+        _lever("trials", "R", "Trials", 1, params),
+        _lever("tasks", "N", "Tasks", study.result["levels"]["task"], params),
+        _lever("prompts", "V", "Prompts", seen.get("prompt", 1), params, is_varied="prompt" in seen),
+        _lever("judges", "M", "Judges", seen.get("judge", 1), params, is_varied="judge" in seen),
     )
-    estimand = asked.get("estimand", "")
+    estimand = params.get("estimand", "")
     form = WhatIf(levers, estimand if estimand in ESTIMANDS else "finite")
-    return _projected(study, form) if form.is_asked and not form.faults else form
+    return _project(study, form) if form.has_values and not form.faults else form
 
 
-def _projected(study: VarianceStudy, form: WhatIf) -> WhatIf:
+def _project(study: VarianceStudy, form: WhatIf) -> WhatIf:
     from leaderboard.studies.projections import projected  # few ask, and it imports what fits
 
     reading = {"estimand": form.estimand, "sensitivity": "exclude"}
-    design = {lever.letter: lever.told for lever in form.levers if lever.told is not None and lever.is_varied}
+    design = {
+        lever.letter: lever.value for lever in form.levers if lever.value is not None and lever.is_varied
+    }
     try:
         return replace(
             form,
-            found=projected(study=study, design=design, **reading),
+            projection=projected(study=study, design=design, **reading),
             before=projected(study=study, design={}, **reading),
         )
     except Refusal as refusal:
         return replace(form, refusal=str(refusal))
 
 
-def _lever(key: str, letter: str, label: str, n: int, asked: QueryDict, *, is_varied: bool = True) -> Lever:
-    said = asked.get(key, "").strip()[:12]
-    number = int(said) if said.isascii() and said.isdecimal() else 0
-    told = number if 1 <= number <= MOST_LEVELS else None
-    return Lever(key, letter, label, n, said, told, is_varied)
+def _lever(key: str, letter: str, label: str, n: int, params: QueryDict, *, is_varied: bool = True) -> Lever:
+    text = params.get(key, "").strip()[:12]
+    number = int(text) if text.isascii() and text.isdecimal() else 0
+    value = number if 1 <= number <= MAX_LEVELS else None
+    return Lever(key, letter, label, n, text, value, is_varied)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _second(pair: tuple[str, float]) -> float:
-    return pair[1]
 
 
 def _degrees(df: float | None) -> str:
@@ -364,7 +364,7 @@ def _ratio(value: float | None, to: float | None) -> float | None:
     return value / to if value is not None and to else None
 
 
-def drawn_variance(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+def plot_variance(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     page = uncertainty_page(benchmark)
     return page.variance if page else None
 

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from leaderboard.pages import account
+from leaderboard.pages.access import unslashed
 from leaderboard.pages.agent import agent
 from leaderboard.pages.badge import badge
 from leaderboard.pages.board import board
@@ -11,19 +12,17 @@ from leaderboard.pages.charts import plot
 from leaderboard.pages.citing import cite
 from leaderboard.pages.compare import compare
 from leaderboard.pages.crawling import robots, sitemap
-from leaderboard.pages.data import data
+from leaderboard.pages.data import data, signing_key
 from leaderboard.pages.embed import embed
 from leaderboard.pages.feed import feed
-from leaderboard.pages.followed import submission, withdrawn
 from leaderboard.pages.health import health
 from leaderboard.pages.history import history
 from leaderboard.pages.home import home
 from leaderboard.pages.invitations import invitation
 from leaderboard.pages.markdown import markdown
 from leaderboard.pages.methods import methods
-from leaderboard.pages.reporting import reported
-from leaderboard.pages.shown import unslashed
-from leaderboard.pages.signing import signing_key
+from leaderboard.pages.reporting import report_agent
+from leaderboard.pages.submission import submission, withdraw_submission
 from leaderboard.pages.task import task
 from leaderboard.pages.tasks import tasks
 from leaderboard.pages.uncertainty import uncertainty
@@ -59,8 +58,8 @@ urlpatterns = [
     path("account/tokens/<str:public_id>/revoke", account.token_revoked, name="token_revoked"),
     path("account/mail", account.mail, name="mail"),
     path("submissions/<uuid:uuid>", submission, name="submission"),
-    path("submissions/<uuid:uuid>/withdraw", withdrawn, name="withdrawn"),
-    path("b/<slug:slug>/agents/<int:pk>/report", reported, name="report"),
+    path("submissions/<uuid:uuid>/withdraw", withdraw_submission, name="withdrawn"),
+    path("b/<slug:slug>/agents/<int:pk>/report", report_agent, name="report"),
     path("invitation/<str:secret>", invitation, name="invitation"),
     path(".well-known/bandstand-key", signing_key, name="signing_key"),
 ]

@@ -11,11 +11,11 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.queries import latest_run
-from leaderboard.pages.replayed import source_of
-from leaderboard.pages.shown import for_all, visible
+from leaderboard.pages.access import for_all, visible
+from leaderboard.pages.replay_summary import source_of
 from leaderboard.pages.widths import overlap_chart, width_chart
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.dots import Row, dots
+from leaderboard.plots.dots import DotRow, dots
 from leaderboard.plots.scales import ticks_125
 from leaderboard.studies.answers import (
     Verdict,
@@ -35,7 +35,7 @@ NOMINAL, N_ERRORS = 0.95, 1.96
 
 
 @dataclass(frozen=True)
-class Line:
+class StrategyRow:
     """One strategy under one protocol, or in one scaffold."""
 
     label: str
@@ -56,16 +56,16 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Protocol:
+class ProtocolSection:
     name: str
     label: str
     meaning: str
     result: Mapping[str, Any]
-    lines: list[Line]
-    scaffolds: list[Line]
+    lines: list[StrategyRow]
+    scaffolds: list[StrategyRow]
 
     @property
-    def in_use(self) -> Line | None:
+    def in_use(self) -> StrategyRow | None:
         return next((line for line in self.lines if line.in_use), None)
 
     @property
@@ -87,7 +87,7 @@ class Protocol:
 class ValidityPage:
     study: ValidationStudy
     in_use: str
-    protocols: list[Protocol]
+    protocols: list[ProtocolSection]
     is_behind: bool
 
     @property
@@ -105,9 +105,9 @@ class ValidityPage:
         """Why there is none, and what a new agent runs; empty where there is one."""
         if self.is_suited:
             return ""
-        told, policy = self.study.result, self.study.policy
-        asked = "full" if told["agents"] < policy.staged_from else policy.assignment
-        return f"{told['subset']['reason']}. {words.ASKED[asked]['unsuited']}"
+        result, policy = self.study.result, self.study.policy
+        mode = "full" if result["agents"] < policy.staged_from else policy.assignment
+        return f"{result['subset']['reason']}. {words.ASKED[mode]['unsuited']}"
 
     @property
     def has_figures(self) -> bool:
@@ -118,7 +118,7 @@ class ValidityPage:
         return validated.label(self.in_use)
 
     @cached_property
-    def told(self) -> Verdict | None:
+    def subset_verdict(self) -> Verdict | None:
         return verdict(self.study.result, self.in_use) if self.is_suited or self.is_replayed else None
 
     @property
@@ -136,20 +136,28 @@ class ValidityPage:
 
     @property
     def word(self) -> str:
-        if self.is_replayed and self.told:
-            return self.told.sentence
-        return f"{self.told.word.capitalize()}, for the order of agents." if self.told else ""
+        if self.is_replayed and self.subset_verdict:
+            return self.subset_verdict.sentence
+        return (
+            f"{self.subset_verdict.word.capitalize()}, for the order of agents."
+            if self.subset_verdict
+            else ""
+        )
 
     @property
     def why(self) -> str:
-        return why_text(self.told, tasks=self.tasks) if self.told and not self.is_replayed else ""
+        return (
+            why_text(self.subset_verdict, tasks=self.tasks)
+            if self.subset_verdict and not self.is_replayed
+            else ""
+        )
 
     @property
     def refitted(self) -> str:
         return validated.refitted_text(self.study.result)
 
     @property
-    def beside_random(self) -> str:
+    def compared_to_random(self) -> str:
         return random_text(self.study.result, self.in_use)
 
     @property
@@ -199,8 +207,8 @@ class ValidityPage:
         return self._strategies(protocol).get(self.in_use) or {}
 
     def _strategies(self, protocol: str) -> Mapping[str, Any]:
-        found = self.study.result["protocols"].get(protocol) or {}
-        return found["strategies"] if found.get("available") else {}
+        result = self.study.result["protocols"].get(protocol) or {}
+        return result["strategies"] if result.get("available") else {}
 
     def _test(self, name: str) -> "Test":
         at_random = self._strategies(name).get("random") or {}
@@ -278,9 +286,9 @@ def pairs_chart(tests: list[Test]) -> Chart | None:
     )
 
 
-def _pairs_row(test: Test) -> Row:
+def _pairs_row(test: Test) -> DotRow:
     lower, upper = test.ends
-    return Row(test.label, test.agents, _percent(test.value), test.value, lower, upper, test.random)
+    return DotRow(test.label, test.agents, _percent(test.value), test.value, lower, upper, test.random)
 
 
 def coverage_chart(tests: list[Test]) -> Chart | None:
@@ -288,12 +296,20 @@ def coverage_chart(tests: list[Test]) -> Chart | None:
     tests = [test for test in tests if test.of.get("coverage") is not None]
     if not tests:
         return None
-    lo = min(0.8, *(_held(test) - 0.02 for test in tests))
+    lo = min(0.8, *(_coverage_of(test) - 0.02 for test in tests))
     drawn = [
         dots(
             name="coverage",
             title="How often 95% intervals of estimated scores held, by test",
-            rows=[Row(test.label, _intervals(test), _percent(_held(test)), _held(test)) for test in tests],
+            rows=[
+                DotRow(
+                    test.label,
+                    words.counted(test.of["n_intervals"], "interval"),
+                    _percent(_coverage_of(test)),
+                    _coverage_of(test),
+                )
+                for test in tests
+            ],
             lo=lo,
             hi=1.0,
             ticks=_ticks(lo),
@@ -308,18 +324,16 @@ def coverage_chart(tests: list[Test]) -> Chart | None:
         lede="How often the 95% interval of an estimated score held the measured one. Left of the line they "
         f"are too narrow for what is new there. {validated.OF_FOLDS}",
         heads=("Test", "Held", "Intervals"),
-        rows=tuple((test.label, _percent(_held(test)), f"{test.of['n_intervals']:,}") for test in tests),
+        rows=tuple(
+            (test.label, _percent(_coverage_of(test)), f"{test.of['n_intervals']:,}") for test in tests
+        ),
         svg=drawn[0],
         narrow=drawn[1],
     )
 
 
-def _held(test: Test) -> float:
+def _coverage_of(test: Test) -> float:
     return float(test.of["coverage"])
-
-
-def _intervals(test: Test) -> str:
-    return words.counted(test.of["n_intervals"], "interval")
 
 
 def _ticks(lo: float) -> list[tuple[float, str]]:
@@ -343,41 +357,41 @@ def validity_page(benchmark: Benchmark) -> ValidityPage | None:
     )
 
 
-def _protocol(name: str, result: Mapping[str, Any], in_use: str) -> Protocol:
+def _protocol(name: str, result: Mapping[str, Any], in_use: str) -> ProtocolSection:
     named, strategies = validated.PROTOCOLS[name], result.get("strategies") or {}
-    return Protocol(
+    return ProtocolSection(
         name,
         named.label,
         named.meaning,
         result,
         lines=[
-            Line(validated.label(strategy), strategy == in_use, strategies[strategy])
+            StrategyRow(validated.label(strategy), strategy == in_use, strategies[strategy])
             for strategy in validated.in_order(strategies, in_use)
         ],
         scaffolds=[
-            Line(scaffold, True, by[in_use])
+            StrategyRow(scaffold, True, by[in_use])
             for scaffold, by in sorted((result.get("per_scaffold") or {}).items())
             if in_use in by
         ],
     )
 
 
-def drawn_validity(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+def plot_validity(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     page = validity_page(benchmark)
     return page.pairs if page else None
 
 
-def drawn_coverage(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+def plot_coverage(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     page = validity_page(benchmark)
     return page.coverage if page else None
 
 
-def drawn_widths(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+def plot_widths(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     page = validity_page(benchmark)
     return page.widths if page else None
 
 
-def drawn_overlaps(benchmark: Benchmark, asked: QueryDict) -> Chart | None:
+def plot_overlaps(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     page = validity_page(benchmark)
     return page.overlaps if page else None
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.dots import Row, dots
+from leaderboard.plots.dots import DotRow, dots
 from leaderboard.plots.scales import ticks_125
 from leaderboard.studies.answers import validated, words
 
@@ -25,7 +25,7 @@ def width_chart(result: Plain) -> Chart | None:
         "95% interval. A wider band asks for more tasks. Filled: the band in use.",
         heads=("Pass rates", "Tasks", "Pairs in order", "From", "To", "Spearman’s ρ"),
         rows=tuple(_width_row(one) for one in widths),
-        **_drawn(
+        **_draw(
             "widths",
             "Pairs in the right order, by width of the band",
             [_width(one, n_tasks) for one in widths],
@@ -40,7 +40,7 @@ def overlap_chart(result: Plain) -> Chart | None:
     if not drawn:
         return None
     rows = [
-        Row(
+        DotRow(
             validated.label(one["strategy"]),
             validated.overlap_text(one, size),
             _percent(one["share"]),
@@ -55,11 +55,11 @@ def overlap_chart(result: Plain) -> Chart | None:
         "that lies in the band. A strategy that shares nearly all of them cannot differ from it by much.",
         heads=("Strategy", "In the band", "Tasks"),
         rows=tuple(_overlap_row(one, size) for one in overlaps),
-        **_drawn("overlap", "Share of the tasks of other strategies in the band", rows, lo=0.0),
+        **_draw("overlap", "Share of the tasks of other strategies in the band", rows, lo=0.0),
     )
 
 
-def _drawn(name: str, title: str, rows: Sequence[Row], lo: float | None = None) -> dict[str, Any]:
+def _draw(name: str, title: str, rows: Sequence[DotRow], lo: float | None = None) -> dict[str, Any]:
     """The drawing for a page and that for a phone."""
     least = min(at for row in rows for at in (row.at, row.lower) if at is not None) if lo is None else lo
     ticks = [(tick, f"{100 * tick:g}%") for tick in ticks_125(least, 1.0, 4)]
@@ -67,10 +67,10 @@ def _drawn(name: str, title: str, rows: Sequence[Row], lo: float | None = None) 
     return {"svg": dots(**of), "narrow": dots(**of, narrow=True)}
 
 
-def _width(one: Plain, n_tasks: int) -> Row:
+def _width(one: Plain, n_tasks: int) -> DotRow:
     in_use = " · in use" if one["in_use"] else ""
     lower, upper = _ends(one)
-    return Row(
+    return DotRow(
         f"{validated.band_text(one)}{in_use}",
         validated.spared_text(one, n_tasks),
         _percent(one[READ_FOR]),

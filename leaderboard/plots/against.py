@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.marks import dot, drawing, rule, text
-from leaderboard.plots.scales import Scale, ticks_125
+from leaderboard.plots.scales import LinearScale, ticks_125
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480.0, 360.0, 48.0, 12.0, 12.0, 40.0
 NAME, TITLE = "replayed", "Board score against full run"
@@ -15,7 +15,7 @@ LEDE = (
 )
 
 
-class Dot(NamedTuple):
+class EstimateDot(NamedTuple):
     """Scores from 0 to 1; the interval is None where the agent ran everything."""
 
     name: str
@@ -24,18 +24,18 @@ class Dot(NamedTuple):
     interval: tuple[float, float] | None
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def cells(self) -> tuple[str, ...]:
         """Name, board score, interval, full run, difference in points."""
         around = "–" if self.interval is None else "–".join(f"{100 * end:.1f}" for end in self.interval)
         off = "–" if self.interval is None else f"{100 * (self.score - self.full):+.1f}".replace("-", "−")
         return self.name, f"{100 * self.score:.1f}", around, f"{100 * self.full:.1f}", off
 
 
-def against(dots: Sequence[Dot]) -> Chart:
+def against(dots: Sequence[EstimateDot]) -> Chart:
     """Draw at least one dot; estimates lie above the others."""
     ends = [value for one in dots for value in (one.full, one.score, *(one.interval or ()))]
     lo, hi = min(ends), max(ends)
-    x, y = Scale(lo, hi, LEFT, WIDTH - RIGHT), Scale(lo, hi, HEIGHT - BOTTOM, TOP)
+    x, y = LinearScale(lo, hi, LEFT, WIDTH - RIGHT), LinearScale(lo, hi, HEIGHT - BOTTOM, TOP)
     marks = [rule(x(lo), y(lo), x(hi), y(hi))]
     for tick in ticks_125(lo, hi):
         marks.append(text(x(tick), HEIGHT - BOTTOM + 16, f"{100 * tick:g}"))
@@ -43,7 +43,7 @@ def against(dots: Sequence[Dot]) -> Chart:
     marks.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "full run, %"))
     marks.append(text(LEFT, TOP + 2, "board, %", anchor="start"))
     for one in sorted(dots, key=lambda one: one.interval is not None):
-        name, score, around, full, _ = one.told
+        name, score, around, full, _ = one.cells
         title = f"{name}: {score}%" + (f" ({around})" if one.interval else "") + f", full run {full}%"
         if one.interval:
             marks.append(
@@ -56,6 +56,6 @@ def against(dots: Sequence[Dot]) -> Chart:
         title=TITLE,
         lede=LEDE,
         heads=("Agent", "Board %", "95%", "Full run %", "Difference, points"),
-        rows=tuple(one.told for one in sorted(dots, key=lambda one: -one.full)),
+        rows=tuple(one.cells for one in sorted(dots, key=lambda one: -one.full)),
         svg=drawing(name=NAME, title=TITLE, width=WIDTH, height=HEIGHT, marks=marks),
     )

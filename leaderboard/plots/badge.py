@@ -26,7 +26,7 @@ def badge(*, label: str, value: str, title: str) -> SafeString:
         right=f"{right:g}",
         ink=LABEL,
         lead=VALUE,
-        words=_said(label, 0, left) + _said(value, left, right),
+        words=_text_in(label, 0, left) + _text_in(value, left, right),
     )
 
 
@@ -36,7 +36,7 @@ def width_of(text: str) -> float:
     return round(n_wide * WIDE + (len(text) - n_wide) * NARROW + 2 * BESIDE, 1)
 
 
-def _said(text: str, start: float, width: float) -> SafeString:
+def _text_in(text: str, start: float, width: float) -> SafeString:
     return format_html(
         '<text x="{}" y="14" textLength="{}" lengthAdjust="spacingAndGlyphs">{}</text>',
         f"{start + width / 2:g}",

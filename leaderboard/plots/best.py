@@ -7,7 +7,7 @@ from typing import Literal
 from django.utils.safestring import SafeString
 
 from leaderboard.plots.marks import cut_apart, dot, drawing, line, rule, text
-from leaderboard.plots.scales import Scale, day_ticks, ticks_125
+from leaderboard.plots.scales import LinearScale, day_ticks, ticks_125
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 20, 40  # margins around the scales
 CHARACTER, ASIDE = 7, 4  # the room that a character takes, and that between a name and its dot
@@ -18,7 +18,7 @@ LOOKS = {"sure": ("lead", "", 2.2), "unsure": ("worse", "5 3", 1.6), "first": ("
 
 
 @dataclass(frozen=True)
-class Level:
+class BestLevel:
     """A score that stays the best from one day up to another.
 
     Attributes
@@ -48,7 +48,7 @@ class Level:
 
 
 def best_through_boards(
-    *, name: str, title: str, levels: Sequence[Level], width: float = 440, height: float = 240
+    *, name: str, title: str, levels: Sequence[BestLevel], width: float = 440, height: float = 240
 ) -> SafeString:
     """Levels over the days of boards; where a level is the first of its kind no riser leads to it.
 
@@ -62,15 +62,15 @@ def best_through_boards(
     scores = [level.score for level in levels]
     # Levels of one height get room around them.
     lo, hi = max(0.0, min(scores) - 0.05), min(1.0, max(scores) + 0.05)
-    x = Scale(levels[0].first, levels[-1].last, LEFT, width - RIGHT)
-    y = Scale(lo, hi, height - BOTTOM, TOP)
+    x = LinearScale(levels[0].first, levels[-1].last, LEFT, width - RIGHT)
+    y = LinearScale(lo, hi, height - BOTTOM, TOP)
     marks = [*_axes(x, y, width, height)]
     for before, level in zip([None, *levels[:-1]], levels, strict=True):
         marks += _level(before, level, x, y)
     return drawing(name=name, title=title, width=width, height=height, marks=[*marks, *_labels(levels, x, y)])
 
 
-def _level(before: Level | None, level: Level, x: Scale, y: Scale) -> list[SafeString]:
+def _level(before: BestLevel | None, level: BestLevel, x: LinearScale, y: LinearScale) -> list[SafeString]:
     colour, dash, width = LOOKS[level.step]
     places = [(x(level.first), y(level.score)), (x(level.last), y(level.score))]
     if before is not None and level.step != "first":
@@ -82,20 +82,20 @@ def _level(before: Level | None, level: Level, x: Scale, y: Scale) -> list[SafeS
     ]
 
 
-def _axes(x: Scale, y: Scale, width: float, height: float) -> list[SafeString]:
+def _axes(x: LinearScale, y: LinearScale, width: float, height: float) -> list[SafeString]:
     marks = []
     for tick in ticks_125(y.lo, y.hi, 4):
         marks.append(rule(LEFT, y(tick), width - RIGHT, y(tick)))
         marks.append(text(LEFT - 6, y(tick) + 4, f"{100 * tick:g}%", anchor="end"))
     n = max(1, int((width - LEFT - RIGHT) / ROOM_OF_TICK))
     below, end = height - BOTTOM + 18, width - RIGHT
-    for day, said in day_ticks(x.lo, x.hi, min(n, 8)):
-        is_last = x(day) + CHARACTER * len(said) / 2 > width
-        marks.append(text(end if is_last else x(day), below, said, anchor="end" if is_last else "middle"))
+    for day, label in day_ticks(x.lo, x.hi, min(n, 8)):
+        is_last = x(day) + CHARACTER * len(label) / 2 > width
+        marks.append(text(end if is_last else x(day), below, label, anchor="end" if is_last else "middle"))
     return [*marks, text((LEFT + end) / 2, below + 17, "day of the board")]
 
 
-def _labels(levels: Sequence[Level], x: Scale, y: Scale) -> list[SafeString]:
+def _labels(levels: Sequence[BestLevel], x: LinearScale, y: LinearScale) -> list[SafeString]:
     """Names over their levels, or before them where longer; those of sure steps first, from the right."""
     marks, taken = [], list[tuple[float, float]]()
     names = list(dict.fromkeys(level.label for level in levels))

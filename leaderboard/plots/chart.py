@@ -21,7 +21,6 @@ class Chart:
         Of its table twin.
     rows : tuple of tuple of str
         What is drawn, in words and rounded numbers; a row for each mark.
-    svg : SafeString
     narrow : SafeString or None
         The same drawn for a phone, where that is another drawing.
     """

@@ -11,7 +11,7 @@ from math import sqrt
 from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard.plots.marks import dot, drawing, linked, rule, text
-from leaderboard.plots.scales import Scale
+from leaderboard.plots.scales import LinearScale
 
 WIDTH, HEIGHT, MIDDLE = 1200, 64, 20
 EDGE, GAP = 10, 24
@@ -39,7 +39,7 @@ def dot_row(*, name: str, title: str, ranked: Sequence[Dot], unranked: Sequence[
     if not n:
         raise ValueError("nothing to draw")
     gap = GAP if ranked and unranked else 0
-    x = Scale(0, max(n - 1, 1), EDGE, WIDTH - EDGE - gap)
+    x = LinearScale(0, max(n - 1, 1), EDGE, WIDTH - EDGE - gap)
     radius = min(LARGEST, max(SMALLEST, 0.42 * (x(1) - x(0))))
     marks = [rule(0, MIDDLE, WIDTH, MIDDLE)]
     for place, one in enumerate((*ranked, *unranked)):

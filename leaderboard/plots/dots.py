@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.plots.marks import TEXT, cut, cut_apart, dot, drawing, linked, path, rule, text
-from leaderboard.plots.scales import Scale
+from leaderboard.plots.scales import LinearScale
 
 TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
 LETTER = 5.5  # the mean width of one, at the size of the words
@@ -16,14 +15,14 @@ Named = tuple[float, str]
 
 
 @dataclass(frozen=True)
-class Row:
+class DotRow:
     """A value in words and in numbers.
 
     Attributes
     ----------
     label, note : str
         What it is of, and below it a few words more.
-    said : str
+    text : str
         The value in words.
     at, lower, upper : float or None
         The value and its interval; None draws nothing.
@@ -37,7 +36,7 @@ class Row:
 
     label: str
     note: str
-    said: str
+    text: str
     at: float | None
     lower: float | None = None
     upper: float | None = None
@@ -46,7 +45,7 @@ class Row:
     address: str = ""
 
 
-class Layout(NamedTuple):
+class DotLayout(NamedTuple):
     """Where things stand: on a page the words left and right of the scale, on a phone above it."""
 
     width: float
@@ -58,15 +57,15 @@ class Layout(NamedTuple):
     label: float  # likewise, of the first line of words
 
 
-WIDE = Layout(width=820, words=304, start=320, end=680, height=46, line=17, label=17)
-NARROW = Layout(width=344, words=344, start=10, end=334, height=64, line=46, label=12)
+WIDE = DotLayout(width=820, words=304, start=320, end=680, height=46, line=17, label=17)
+NARROW = DotLayout(width=344, words=344, start=10, end=334, height=64, line=46, label=12)
 
 
 def dots(
     *,
     name: str,
     title: str,
-    rows: Sequence[Row],
+    rows: Sequence[DotRow],
     lo: float,
     hi: float,
     ticks: Sequence[Named],
@@ -83,13 +82,16 @@ def dots(
     if not rows:
         raise ValueError("nothing to draw")
     layout = NARROW if narrow else WIDE
-    x = Scale(lo, hi, layout.start, layout.end)
+    x = LinearScale(lo, hi, layout.start, layout.end)
     bottom = TOP + layout.height * len(rows)
-    marks = [mark for tick in ticks for mark in _tick(x(tick[0]), tick[1], bottom)]
+    marks = []
+    for value, label in ticks:
+        marks += [rule(x(value), TOP - 6, x(value), bottom), text(x(value), bottom + TEXT + 5, label)]
     marks += [mark for one in rules for mark in _rule(x.clipped(one[0]), one[1], bottom, layout)]
     labels = cut_apart([row.label for row in rows], int(layout.words / LETTER))
     for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        marks += _row(row, label, x, TOP + place * layout.height, layout)
+        top = TOP + place * layout.height
+        marks += [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
     return drawing(
         name=f"{name}-narrow" if narrow else name,
         title=title,
@@ -100,39 +102,31 @@ def dots(
     )
 
 
-def _tick(x: float, said: str, bottom: float) -> list[SafeString]:
-    return [rule(x, TOP - 6, x, bottom), text(x, bottom + TEXT + 5, said)]
-
-
-def _rule(x: float, said: str, bottom: float, layout: Layout) -> list[SafeString]:
+def _rule(x: float, label: str, bottom: float, layout: DotLayout) -> list[SafeString]:
     """A line whose words stay inside of the scale."""
-    half = LETTER * len(said) / 2
+    half = LETTER * len(label) / 2
     near = x - half < layout.start - 10, x + half > layout.end + 10
     anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
-    return [rule(x, TOP - 6, x, bottom, stroke="muted"), text(x, TOP - 11, said, anchor=anchor)]
+    return [rule(x, TOP - 6, x, bottom, stroke="muted"), text(x, TOP - 11, label, anchor=anchor)]
 
 
-def _row(row: Row, label: str, x: Scale, top: float, layout: Layout) -> list[SafeString]:
-    return [*_words(row, label, top, layout), *_value(row, x, top + layout.line)]
-
-
-def _words(row: Row, label: str, top: float, layout: Layout) -> list[SafeString]:
+def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeString]:
     first, second = top + layout.label, top + layout.label + TEXT + 3
     if layout.end > layout.width - 20:  # nothing beside the scale
-        room = layout.words - LETTER * len(row.said) - 8
+        room = layout.words - LETTER * len(row.text) - 8
         return [
             text(0, first, label, fill="ink", anchor="start", halo=True),
             text(0, second, cut(row.note, int(room / LETTER)), anchor="start", halo=True),
-            text(layout.width, second, row.said, fill="ink", anchor="end", halo=True),
+            text(layout.width, second, row.text, fill="ink", anchor="end", halo=True),
         ]
     return [
         text(0, first, label, fill="ink", anchor="start"),
         text(0, second, cut(row.note, int(layout.words / LETTER)), anchor="start"),
-        text(layout.end + 14, first + 4, row.said, fill="ink", anchor="start"),
+        text(layout.end + 14, first + 4, row.text, fill="ink", anchor="start"),
     ]
 
 
-def _value(row: Row, x: Scale, y: float) -> list[SafeString]:
+def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
     if row.at is None:
         return []
     colour = "worse" if row.hollow else "tied"
@@ -150,10 +144,6 @@ def _value(row: Row, x: Scale, y: float) -> list[SafeString]:
         stroke=colour if row.hollow else "paper",
         radius=RADIUS,
         width=1.6 if row.hollow else 1,
-        title="; ".join(part for part in (f"{row.label}: {row.said}", row.note) if part),
+        title="; ".join(part for part in (f"{row.label}: {row.text}", row.note) if part),
     )
-    return [*marks, _leading(row, drawn)]
-
-
-def _leading(row: Row, drawn: SafeString) -> SafeString:
-    return linked(row.address, drawn) if row.address else format_html("{}", drawn)
+    return [*marks, linked(row.address, drawn) if row.address else drawn]

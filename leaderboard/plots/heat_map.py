@@ -12,21 +12,20 @@ from itertools import groupby
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import TEXT, bar, drawing, linked, rule, text
-from leaderboard.plots.paint import paint
+from leaderboard.plots.marks import TEXT, bar, drawing, linked, paint, rule, text
 
 LEFT, WIDTH = 306, 1200
 TOP, PROFILE = 10, 60  # of the pass rates
 FIRST_ROW, PITCH, HEIGHT = 80, 13, 11
 BOTTOM = 26
 LONGEST_LABEL = int((LEFT - 12) / 7.2)  # letters, by their mean width
-MOST_GAPPED = 300  # columns with a gap between their bars
+MAX_GAPPED = 300  # columns with a gap between their bars
 DASH = (0.4, 0.2)  # bottom and height of what stands for no outcome, of a row
 Outcome = float | None
 
 
 @dataclass(frozen=True)
-class Row:
+class HeatMapRow:
     """What stands before a row, the whole of it, where it leads, and the outcomes by column."""
 
     label: str
@@ -43,7 +42,7 @@ class Tinted:
     end: int
     lo: float
     hi: float
-    said: str
+    text: str
 
 
 def heat_map(
@@ -51,7 +50,7 @@ def heat_map(
     name: str,
     title: str,
     rates: Sequence[Outcome],
-    rows: Sequence[Row],
+    rows: Sequence[HeatMapRow],
     band: Tinted | None = None,
     marked: Sequence[bool] = (),
 ) -> SafeString:
@@ -113,7 +112,7 @@ def _missing(outcomes: Sequence[Outcome]) -> Iterator[tuple[int, int]]:
         first = end
 
 
-def placed(drawn: str, *, fill: str, x: float, y: float, pitch: float, height: float) -> SafeString:
+def shape_at(drawn: str, *, fill: str, x: float, y: float, pitch: float, height: float) -> SafeString:
     """A shape in columns and outcomes, its lower left end at (x, y)."""
     return format_html(
         '<path {} transform="translate({} {}) scale({} {})" d="{}"/>',
@@ -132,25 +131,25 @@ def cells(
     """A row of outcomes whose lower left end is at (x, y)."""
     marks = []
     if any(outcomes):
-        marks.append(placed(silhouette(outcomes), fill="lead", x=x, y=y, pitch=pitch, height=height))
+        marks.append(shape_at(silhouette(outcomes), fill="lead", x=x, y=y, pitch=pitch, height=height))
     if missing := dashes(outcomes):
-        marks.append(placed(missing, fill="caution", x=x, y=y, pitch=pitch, height=height))
+        marks.append(shape_at(missing, fill="caution", x=x, y=y, pitch=pitch, height=height))
     return marks
 
 
 def bars(rates: Sequence[Outcome]) -> str:
     """A bar a column, with gaps between them where there is room."""
-    if len(rates) > MOST_GAPPED:
+    if len(rates) > MAX_GAPPED:
         return silhouette(rates)
     shown = [round(rate or 0.0, 3) for rate in rates]
     return "M0 0" + "".join(f"v{rate:g}h.85v{-rate:g}h.15" if rate else "h1" for rate in shown)
 
 
-def _row(row: Row, top: float, pitch: float) -> list[SafeString]:
+def _row(row: HeatMapRow, top: float, pitch: float) -> list[SafeString]:
     label = text(LEFT - 8, top + HEIGHT - 1.5, row.label, fill="ink", anchor="end")
-    told = format_html("<g><title>{}</title>{}</g>", row.name, label) if row.name != row.label else label
+    drawn = format_html("<g><title>{}</title>{}</g>", row.name, label) if row.name != row.label else label
     return [
-        linked(row.address, told) if row.address else told,
+        linked(row.address, drawn) if row.address else drawn,
         *cells(row.outcomes, x=LEFT, y=top + HEIGHT, pitch=pitch, height=HEIGHT),
     ]
 
@@ -160,7 +159,7 @@ def _band(band: Tinted | None, pitch: float, bottom: float) -> list[SafeString]:
         return []
     x, width = round(LEFT + pitch * band.first, 2), round(pitch * (band.end - band.first), 2)
     middle = min(max(x + width / 2, LEFT + 130), WIDTH - 130)
-    return [bar(x, 0, width, bottom, fill="band"), text(round(middle, 2), bottom + 20, band.said, fill="ink")]
+    return [bar(x, 0, width, bottom, fill="band"), text(round(middle, 2), bottom + 20, band.text, fill="ink")]
 
 
 def _profile(rates: Sequence[Outcome], pitch: float) -> list[SafeString]:
@@ -170,7 +169,7 @@ def _profile(rates: Sequence[Outcome], pitch: float) -> list[SafeString]:
         text(LEFT - 8, TOP + PROFILE / 2 + TEXT / 3, "50%", anchor="end"),
         text(LEFT - 8, foot + 2, "0", anchor="end"),
         *(rule(LEFT - 4, y, LEFT, y, stroke="worse") for y in (TOP, TOP + PROFILE / 2, foot)),
-        placed(bars(rates), fill="lead", x=LEFT, y=foot, pitch=pitch, height=PROFILE),
+        shape_at(bars(rates), fill="lead", x=LEFT, y=foot, pitch=pitch, height=PROFILE),
     ]
 
 
@@ -178,4 +177,4 @@ def _ticks(marked: Sequence[bool], bottom: float, pitch: float) -> list[SafeStri
     if not any(marked):
         return []
     drawn = silhouette([float(one) for one in marked])
-    return [placed(drawn, fill="pareto", x=LEFT, y=bottom + 4, pitch=pitch, height=3)]
+    return [shape_at(drawn, fill="pareto", x=LEFT, y=bottom + 4, pitch=pitch, height=3)]

@@ -8,15 +8,15 @@ from math import log10
 from django.utils.safestring import SafeString
 
 from leaderboard.plots.marks import dot, drawing, rule, steps, text
-from leaderboard.plots.scales import Scale, month_ticks, ticks_125
-from leaderboard.plots.times import Series
+from leaderboard.plots.scales import LinearScale, month_ticks, ticks_125
+from leaderboard.plots.times import TimeSeries
 
 WIDTH, HEIGHT = 344, 130
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 28
 
 
 @dataclass(frozen=True)
-class Level:
+class MonitorLevel:
     """What was looked at on a day: the level, None where it could not be computed, and where it alerts."""
 
     day: date
@@ -24,7 +24,7 @@ class Level:
     threshold: float | None
 
 
-def levels(*, name: str, title: str, looks: Sequence[Level]) -> SafeString:
+def levels(*, name: str, title: str, looks: Sequence[MonitorLevel]) -> SafeString:
     """Draw levels and thresholds as step lines over days.
 
     Raises
@@ -38,15 +38,15 @@ def levels(*, name: str, title: str, looks: Sequence[Level]) -> SafeString:
     seen = [*known, *(one.threshold for one in looks if one.threshold is not None)]
     lo, hi = min(0.0, *seen), max(seen)
     first, last = min(one.day for one in looks), max(one.day for one in looks)
-    x = Scale(first.toordinal(), last.toordinal(), LEFT, WIDTH - RIGHT)
-    y = Scale(lo, hi if hi > lo else lo + 1, HEIGHT - BOTTOM, TOP)
+    x = LinearScale(first.toordinal(), last.toordinal(), LEFT, WIDTH - RIGHT)
+    y = LinearScale(lo, hi if hi > lo else lo + 1, HEIGHT - BOTTOM, TOP)
     marks = _axes(x, y, first, last)
-    marks += _line(Series("", [(one.day, one.threshold) for one in looks]), x, y, "pareto", "5 3")
-    marks += _line(Series("", [(one.day, one.value) for one in looks]), x, y, "lead", "")
+    marks += _line(TimeSeries("", [(one.day, one.threshold) for one in looks]), x, y, "pareto", "5 3")
+    marks += _line(TimeSeries("", [(one.day, one.value) for one in looks]), x, y, "lead", "")
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks)
 
 
-def said(value: float | None) -> str:
+def level_text(value: float | None) -> str:
     """A level in about three figures; not known without one."""
     if value is None:
         return "not known"
@@ -56,7 +56,7 @@ def said(value: float | None) -> str:
     return f"{value:,.{n}f}".replace("-", "−")
 
 
-def _line(one: Series, x: Scale, y: Scale, colour: str, dash: str) -> list[SafeString]:
+def _line(one: TimeSeries, x: LinearScale, y: LinearScale, colour: str, dash: str) -> list[SafeString]:
     marks = []
     for run in one.runs:
         places = [(x(day.toordinal()), y(value)) for day, value in run]
@@ -64,7 +64,7 @@ def _line(one: Series, x: Scale, y: Scale, colour: str, dash: str) -> list[SafeS
             marks.append(steps(places, stroke=colour, dash=dash))
         if not dash:
             marks += [
-                dot(*place, fill=colour, title=f"{day}: {said(value)}", radius=2.4)
+                dot(*place, fill=colour, title=f"{day}: {level_text(value)}", radius=2.4)
                 for place, (day, value) in zip(places, run, strict=True)
             ]
         elif len({day for day, _ in run}) == 1:
@@ -74,7 +74,7 @@ def _line(one: Series, x: Scale, y: Scale, colour: str, dash: str) -> list[SafeS
     return marks
 
 
-def _axes(x: Scale, y: Scale, first: date, last: date) -> list[SafeString]:
+def _axes(x: LinearScale, y: LinearScale, first: date, last: date) -> list[SafeString]:
     marks = []
     for tick in ticks_125(y.lo, y.hi, 3):
         marks.append(rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)))

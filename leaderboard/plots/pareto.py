@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.plots.marks import Place, cut_apart, dot, drawing, linked, path, rule, steps, text
 from leaderboard.plots.ranks import Standing
-from leaderboard.plots.scales import Scale, month_ticks, ticks_13, ticks_125
+from leaderboard.plots.scales import LinearScale, month_ticks, ticks_13, ticks_125
 
 WIDTH, HEIGHT = 528, 300
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 38  # margins around the scales
@@ -26,7 +26,7 @@ DOTS: dict[Standing, tuple[str, str, float, float]] = {  # fill, stroke, radius,
 BEHIND: tuple[Standing, ...] = ("worse", "muted", "tied", "lead")  # from back to front
 SIGN = 6.3  # px, a letter of a name in the mean
 LONGEST_NAME = 24
-MOST_COVERED = 2  # dots under a name
+MAX_COVERED = 2  # dots under a name
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Point:
     """An agent: what it took (US dollars, or a day as its ordinal), its score, and words for both."""
 
     name: str
-    said: str
+    title: str
     took: float
     score: float
     interval: tuple[float, float] | None
@@ -48,7 +48,7 @@ class Point:
 class Axis:
     """Along the bottom: the scale, its ticks in words, and what it is of."""
 
-    scale: Scale
+    scale: LinearScale
     ticks: Sequence[tuple[float, str]]
     title: str
 
@@ -58,11 +58,11 @@ def front(points: Iterable[Point]) -> list[Point]:
 
     Of those that headlines are made from.
     """
-    found: list[Point] = []
+    best: list[Point] = []
     for point in sorted((one for one in points if one.heads), key=lambda point: (point.took, -point.score)):
-        if not found or point.score > found[-1].score:
-            found.append(point)
-    return found
+        if not best or point.score > best[-1].score:
+            best.append(point)
+    return best
 
 
 def cost_axis(points: Sequence[Point]) -> Axis:
@@ -75,7 +75,7 @@ def cost_axis(points: Sequence[Point]) -> Axis:
         ticks = [
             tick for tick in ticks_125(lo, hi, 5) if tick > 0
         ]  # costs so near that no 1 or 3 lies between
-    scale = Scale(lo, hi, LEFT, WIDTH - RIGHT, log=True)
+    scale = LinearScale(lo, hi, LEFT, WIDTH - RIGHT, log=True)
     return Axis(scale, [(v, _dollars(v)) for v in ticks], "cost of a run of all tasks, log scale")
 
 
@@ -83,17 +83,17 @@ def day_axis(points: Sequence[Point]) -> Axis:
     """Of days, given by their ordinals."""
     first, last = (int(end(p.took for p in points)) for end in (min, max))
     days = month_ticks(date.fromordinal(first), date.fromordinal(last)) or [date.fromordinal(first)]
-    scale = Scale(first, last, LEFT + 8, WIDTH - RIGHT - 8)
+    scale = LinearScale(first, last, LEFT + 8, WIDTH - RIGHT - 8)
     return Axis(scale, [(day.toordinal(), f"{day:%Y-%m}") for day in days], "date of submission")
 
 
-def score_scale(points: Iterable[Point]) -> Scale:
+def score_scale(points: Iterable[Point]) -> LinearScale:
     """Upwards, between the tens of percent around all scores."""
     scores = [point.score for point in points]
     lo, hi = floor(10 * min(scores) + 1e-9), ceil(10 * max(scores) - 1e-9)
     if lo == hi:
         lo, hi = max(0, lo - 1), min(10, hi + 1)
-    return Scale(lo / 10, hi / 10, HEIGHT - BOTTOM, TOP)
+    return LinearScale(lo / 10, hi / 10, HEIGHT - BOTTOM, TOP)
 
 
 def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> SafeString:
@@ -116,7 +116,7 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True)
 
 
-def _places(points: Iterable[Point], x: Scale, y: Scale) -> list[Place]:
+def _places(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[Place]:
     return [(x(point.took), y(point.score)) for point in points]
 
 
@@ -124,7 +124,7 @@ def _back_to_front(points: Iterable[Point]) -> list[Point]:
     return sorted(points, key=lambda point: (BEHIND.index(point.standing), point.score))
 
 
-def _scores(y: Scale) -> list[SafeString]:
+def _scores(y: LinearScale) -> list[SafeString]:
     ticks = ticks_125(y.lo, y.hi, 8)
     marks = [rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)) for tick in ticks]
     unit = ["%" if tick == ticks[-1] else "" for tick in ticks]
@@ -137,11 +137,11 @@ def _scores(y: Scale) -> list[SafeString]:
 def _taken(axis: Axis) -> list[SafeString]:
     floor_ = HEIGHT - BOTTOM
     marks = [rule(axis.scale(v), TOP, axis.scale(v), floor_) for v, _ in axis.ticks]
-    marks += [text(axis.scale(v), floor_ + 16, said) for v, said in axis.ticks]
+    marks += [text(axis.scale(v), floor_ + 16, label) for v, label in axis.ticks]
     return [*marks, text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, axis.title)]
 
 
-def _whiskers(points: Iterable[Point], x: Scale, y: Scale) -> list[SafeString]:
+def _whiskers(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[SafeString]:
     """One path for each standing; what lies beyond the scale is cut off."""
     drawn: dict[Standing, str] = {}
     for point in points:
@@ -152,17 +152,19 @@ def _whiskers(points: Iterable[Point], x: Scale, y: Scale) -> list[SafeString]:
     return [path(drawn[one], stroke=one, width=1.2, css="whiskers") for one in BEHIND if one in drawn]
 
 
-def _dot(point: Point, x: Scale, y: Scale) -> SafeString:
+def _dot(point: Point, x: LinearScale, y: LinearScale) -> SafeString:
     fill, stroke, radius, width = DOTS[point.standing]
     at = x(point.took), y(point.score)
-    drawn = dot(*at, fill=fill, stroke=stroke, radius=radius, width=width, title=point.said)
+    drawn = dot(*at, fill=fill, stroke=stroke, radius=radius, width=width, title=point.title)
     return linked(point.address, drawn, stop=False) if point.address else drawn
 
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def _names(best: Sequence[Point], places: Sequence[Place], x: Scale, y: Scale) -> list[SafeString]:
+def _names(
+    best: Sequence[Point], places: Sequence[Place], x: LinearScale, y: LinearScale
+) -> list[SafeString]:
     """Names beside the front, from the best down; one for which there is no room is left to its title.
 
     A name hides no dot of the front, and few of the dots at `places`.
@@ -176,7 +178,7 @@ def _names(best: Sequence[Point], places: Sequence[Place], x: Scale, y: Scale) -
         width = SIGN * len(name)
         for left, bottom, anchor in _tries(x(point.took), y(point.score), width):
             box = (left, bottom - 11, left + width, bottom + 2)
-            hides = _n_inside(box, of_front) or _n_inside(box, places) > MOST_COVERED
+            hides = _n_inside(box, of_front) or _n_inside(box, places) > MAX_COVERED
             if _is_free(box, taken) and not hides:
                 taken.append(box)
                 at = left if anchor == "start" else left + width

@@ -7,12 +7,12 @@ from math import sqrt
 from django.utils.safestring import SafeString
 
 from leaderboard.plots.marks import bar, dot, drawing, line, rule, text
-from leaderboard.plots.scales import Scale
+from leaderboard.plots.scales import LinearScale
 
 WIDTH, HEIGHT = 640, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 44
 LARGEST, SMALLEST = 7.0, 3.0
-MOST_NAMED = 12  # quarters under the axis
+MAX_NAMED = 12  # quarters under the axis
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ def by_quarter(
     """
     if not quarters:
         raise ValueError("nothing to draw")
-    x = Scale(quarters[0].place, quarters[-1].place, LEFT + 24, WIDTH - RIGHT - 24)
-    y = Scale(0, 1, HEIGHT - BOTTOM, TOP)
+    x = LinearScale(quarters[0].place, quarters[-1].place, LEFT + 24, WIDTH - RIGHT - 24)
+    y = LinearScale(0, 1, HEIGHT - BOTTOM, TOP)
     lo, hi = band
     most = max(one.n for one in quarters)
     places = [(x(one.place), y(one.rate)) for one in quarters]
@@ -56,11 +56,11 @@ def by_quarter(
             text(LEFT - 6, y(share) + 4, f"{round(100 * share, 4):g}%", anchor="end"),
         ]
     marks.append(line(places, stroke="tied", width=1.2))
-    every = -(-len(quarters) // MOST_NAMED)
+    every = -(-len(quarters) // MAX_NAMED)
     for i, (one, place) in enumerate(zip(quarters, places, strict=True)):
         radius = round(SMALLEST + (LARGEST - SMALLEST) * sqrt(one.n / most), 2)
-        said = f"{one}: {100 * one.rate:.1f}% of {one.n}"
-        marks.append(dot(*place, fill="lead", radius=radius, title=said))
+        title_of_quarter = f"{one}: {100 * one.rate:.1f}% of {one.n}"
+        marks.append(dot(*place, fill="lead", radius=radius, title=title_of_quarter))
         if i % every == 0:
             marks.append(text(place[0], HEIGHT - BOTTOM + 18, f"{one}"))
             marks.append(text(place[0], HEIGHT - BOTTOM + 34, f"n = {one.n}"))

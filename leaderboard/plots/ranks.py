@@ -10,41 +10,41 @@ from typing import Literal
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.paint import paint
-from leaderboard.plots.scales import Scale
+from leaderboard.plots.marks import paint
+from leaderboard.plots.scales import LinearScale
 
 Standing = Literal["lead", "tied", "worse", "muted"]  # to the reference; muted: nobody can say
-Held = tuple[int, int, Standing]  # best and worst rank, and how it stands
+RankBar = tuple[int, int, Standing]  # best and worst rank, and how it stands
 THICK = {"lead": 8, "tied": 8, "worse": 3, "muted": 3}
 HEIGHT, EDGE, REACH = 16, 3.5, 1.5  # px; percents: margin of the scale, of a bar beyond its ranks
 STRIP_WIDTH, STRIP_HEIGHT, N_STRIP = 120, 24, 10
 
 
-def scale(n: int) -> Scale:
+def scale(n: int) -> LinearScale:
     """From ranks to percents of the width."""
-    return Scale(1, n, EDGE, 100 - EDGE)
+    return LinearScale(1, n, EDGE, 100 - EDGE)
 
 
-def rank_bar(rank: int, held: Held, n: int) -> SafeString:
+def rank_bar(rank: int, ranks: RankBar, n: int) -> SafeString:
     """The bar of one agent among `n`. What it shows stands beside it in words."""
     at = scale(n)
     return format_html(
         '<svg width="100%" height="{}" aria-hidden="true" focusable="false">{}'
         '<circle {} cx="{}%" cy="{}" r="3.6" stroke-width="1.3"/></svg>',
         HEIGHT,
-        _bar(held, at, HEIGHT / 2, THICK[held[2]]),
+        _bar(ranks, at, HEIGHT / 2, THICK[ranks[2]]),
         paint(fill="paper", stroke="ink"),
         f"{at(rank):g}",
         f"{HEIGHT / 2:g}",
     )
 
 
-def rank_strip(rows: Iterable[Held], n: int) -> SafeString:
+def rank_strip(rows: Iterable[RankBar], n: int) -> SafeString:
     """The bars of the first ten of `n` agents, one under the other, small."""
     at, pitch = scale(n), STRIP_HEIGHT / N_STRIP
     bars = [
-        _bar(held, at, round(pitch * (place + 0.5), 2), THICK[held[2]] / 5)
-        for place, held in enumerate(rows)
+        _bar(ranks, at, round(pitch * (place + 0.5), 2), THICK[ranks[2]] / 5)
+        for place, ranks in enumerate(rows)
         if place < N_STRIP
     ]
     return format_html(
@@ -55,8 +55,8 @@ def rank_strip(rows: Iterable[Held], n: int) -> SafeString:
     )
 
 
-def _bar(held: Held, at: Scale, middle: float, thick: float) -> SafeString:
-    lower, upper, standing = held
+def _bar(ranks: RankBar, at: LinearScale, middle: float, thick: float) -> SafeString:
+    lower, upper, standing = ranks
     return format_html(
         '<rect {} x="{}%" y="{}" width="{}%" height="{}" rx="{}"/>',
         paint(fill=standing),

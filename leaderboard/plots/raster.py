@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.plots.paint import PAINT
+from leaderboard.plots.marks import PAINT
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RGB = 2  # the colour type

@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 
 
 @dataclass(frozen=True)
-class Scale:
+class LinearScale:
     """From values, `lo` to `hi`, to places on the drawing, `start` to `end`; linear, or by the logarithm."""
 
     lo: float

@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.plots.chart import Chart
 from leaderboard.plots.marks import bar, dot, drawing, rule, text
-from leaderboard.plots.scales import Scale, ticks_125
+from leaderboard.plots.scales import LinearScale, ticks_125
 
 LEFT, RIGHT, TOP, BOTTOM, ROW = 230, 16, 8, 40, 30
 THIN, THICK = 3, 7
@@ -15,7 +15,7 @@ LONGEST = 34  # characters of a name beside its bars
 NONE = "not ranked"
 
 
-class Held(NamedTuple):
+class RankSpan(NamedTuple):
     """A rank and those that may be held; None without."""
 
     rank: int | None
@@ -23,7 +23,7 @@ class Held(NamedTuple):
     upper: int | None
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         if self.rank is None:
             return NONE
         return (
@@ -35,8 +35,8 @@ class Held(NamedTuple):
 
 class Shift(NamedTuple):
     agent: str
-    before: Held
-    after: Held
+    before: RankSpan
+    after: RankSpan
 
 
 def shifts_chart(*, shifts: Sequence[Shift], of: int, title: str, name: str = "shifts") -> Chart:
@@ -46,14 +46,14 @@ def shifts_chart(*, shifts: Sequence[Shift], of: int, title: str, name: str = "s
         title=title,
         lede="Thin: now. Thick: then. A bar holds every rank that the agent may hold, the circle its rank.",
         heads=("Agent", "Now", "Then"),
-        rows=tuple((one.agent, one.before.told, one.after.told) for one in shifts),
-        svg=_drawn(shifts, of, title, name),
+        rows=tuple((one.agent, one.before.text, one.after.text) for one in shifts),
+        svg=_draw(shifts, of, title, name),
     )
 
 
-def _drawn(shifts: Sequence[Shift], of: int, title: str, name: str, width: float = 640) -> SafeString:
+def _draw(shifts: Sequence[Shift], of: int, title: str, name: str, width: float = 640) -> SafeString:
     height = TOP + ROW * len(shifts) + BOTTOM
-    x = Scale(1, max(of, 2), LEFT, width - RIGHT)
+    x = LinearScale(1, max(of, 2), LEFT, width - RIGHT)
     marks = []
     for tick in (1, *(t for t in ticks_125(1, max(of, 2), 5) if t > 1 and t == int(t))):
         marks.append(rule(x(tick), TOP, x(tick), height - BOTTOM))
@@ -64,21 +64,21 @@ def _drawn(shifts: Sequence[Shift], of: int, title: str, name: str, width: float
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
 
 
-def _row(one: Shift, x: Scale, middle: float) -> list[SafeString]:
+def _row(one: Shift, x: LinearScale, middle: float) -> list[SafeString]:
     shown = one.agent if len(one.agent) <= LONGEST else f"{one.agent[: LONGEST - 1]}…"
     return [
         text(LEFT - 14, middle + 4, shown, fill="ink", anchor="end"),
-        *_held(one.before, x, middle - 7, THIN, "worse", f"{one.agent} now: {one.before.told}"),
-        *_held(one.after, x, middle + 3, THICK, "tied", f"{one.agent} then: {one.after.told}"),
+        *_span(one.before, x, middle - 7, THIN, "worse", f"{one.agent} now: {one.before.text}"),
+        *_span(one.after, x, middle + 3, THICK, "tied", f"{one.agent} then: {one.after.text}"),
     ]
 
 
-def _held(held: Held, x: Scale, y: float, thick: float, fill: str, title: str) -> list[SafeString]:
+def _span(span: RankSpan, x: LinearScale, y: float, thick: float, fill: str, title: str) -> list[SafeString]:
     """A bar with its circle; a circle alone without a rank interval, words without a rank."""
-    if held.rank is None:
+    if span.rank is None:
         return [text(LEFT, y + 4, NONE, anchor="start")]
-    marks = [dot(x(held.rank), y, fill="paper", stroke="ink", radius=thick / 2 + 0.5, title=title)]
-    if held.lower is None or held.upper is None:
+    marks = [dot(x(span.rank), y, fill="paper", stroke="ink", radius=thick / 2 + 0.5, title=title)]
+    if span.lower is None or span.upper is None:
         return marks
-    start, end = x(held.lower) - thick / 2, x(held.upper) + thick / 2
+    start, end = x(span.lower) - thick / 2, x(span.upper) + thick / 2
     return [bar(start, y - thick / 2, end - start, thick, fill=fill, radius=thick / 2), *marks]

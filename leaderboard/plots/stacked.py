@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import bar, drawing, text
-from leaderboard.plots.paint import paint
-from leaderboard.plots.scales import Scale
+from leaderboard.plots.marks import bar, drawing, paint, text
+from leaderboard.plots.scales import LinearScale
 
 HEIGHT, SWATCH, LINE = 34, 12, 22
 FILLS = ("lead", "tied", "pareto", "worse", "caution", "band")
@@ -16,16 +15,16 @@ WIDE, NARROW = 800, 344
 
 
 @dataclass(frozen=True)
-class Part:
-    """A share of the whole; a hatched one is of another kind, which `said` tells."""
+class StackPart:
+    """A share of the whole; a hatched one is of another kind, which `text` tells."""
 
     label: str
     share: float
-    said: str = ""
+    text: str = ""
     hatched: bool = False
 
 
-def stacked(*, name: str, title: str, parts: Sequence[Part], narrow: bool = False) -> SafeString:
+def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool = False) -> SafeString:
     """Draw parts side by side, in their order, on a bar of their sum.
 
     Raises
@@ -38,26 +37,26 @@ def stacked(*, name: str, title: str, parts: Sequence[Part], narrow: bool = Fals
         raise ValueError("nothing to draw")
     name = f"{name}-narrow" if narrow else name
     width = NARROW if narrow else WIDE
-    x = Scale(0, whole, 0, width)
+    x = LinearScale(0, whole, 0, width)
     marks, before = [_hatch(name)], 0.0
     for place, part in enumerate(parts):
         fill, start, end = FILLS[place % len(FILLS)], x(before), x(before + part.share)
-        marks += _filled(name, part, fill, start, 0, end - start, HEIGHT)
-        marks += _words(name, part, fill, HEIGHT + 14 + place * LINE, with_said=not narrow)
+        marks += _fill(name, part, fill, start, 0, end - start, HEIGHT)
+        marks += _words(name, part, fill, HEIGHT + 14 + place * LINE, with_text=not narrow)
         before += part.share
     height = HEIGHT + 14 + LINE * len(parts)
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
 
 
-def _words(name: str, part: Part, fill: str, top: float, *, with_said: bool) -> list[SafeString]:
-    said = f"{part.label}, {100 * part.share:.1f}%"
-    more = f": {part.said}" if part.said and with_said else ""
-    swatch = _filled(name, part, fill, 0, top, SWATCH, SWATCH)
-    return [*swatch, text(SWATCH + 8, top + SWATCH - 1.5, f"{said}{more}", fill="ink", anchor="start")]
+def _words(name: str, part: StackPart, fill: str, top: float, *, with_text: bool) -> list[SafeString]:
+    label = f"{part.label}, {100 * part.share:.1f}%"
+    more = f": {part.text}" if part.text and with_text else ""
+    swatch = _fill(name, part, fill, 0, top, SWATCH, SWATCH)
+    return [*swatch, text(SWATCH + 8, top + SWATCH - 1.5, f"{label}{more}", fill="ink", anchor="start")]
 
 
-def _filled(
-    name: str, part: Part, fill: str, x: float, y: float, width: float, height: float
+def _fill(
+    name: str, part: StackPart, fill: str, x: float, y: float, width: float, height: float
 ) -> list[SafeString]:
     drawn = [bar(x, y, round(width, 2), height, fill=fill)]
     if part.hatched:

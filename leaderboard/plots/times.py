@@ -7,16 +7,15 @@ from datetime import date
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import dot, drawing, rule, steps, text
-from leaderboard.plots.paint import paint
-from leaderboard.plots.scales import Scale, month_ticks, ticks_125
+from leaderboard.plots.marks import dot, drawing, paint, rule, steps, text
+from leaderboard.plots.scales import LinearScale, month_ticks, ticks_125
 
 SERIES = (("lead", ""), ("pareto", "6 3"), ("worse", "2 3"))  # colour and dash of the first, second, third
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 34  # margins around the scales
 
 
 @dataclass(frozen=True)
-class Series:
+class TimeSeries:
     """Shares by day; None is a gap, where the share cannot be computed."""
 
     label: str
@@ -38,7 +37,7 @@ def shares_through_time(
     *,
     name: str,
     title: str,
-    series: Sequence[Series],
+    series: Sequence[TimeSeries],
     lo: float = 0.0,
     events: Sequence[tuple[date, str]] = (),
     width: float = 640,
@@ -55,16 +54,16 @@ def shares_through_time(
     if not days:
         raise ValueError("nothing to draw")
     first, last = min(days), max(days)
-    x = Scale(first.toordinal(), last.toordinal(), LEFT, width - RIGHT)
-    y = Scale(lo, 1.0, height - BOTTOM, TOP)
+    x = LinearScale(first.toordinal(), last.toordinal(), LEFT, width - RIGHT)
+    y = LinearScale(lo, 1.0, height - BOTTOM, TOP)
     marks = [*_share_axis(y, width), *_day_axis(x, first, last, height)]
-    marks += [_event(x(day.toordinal()), height, said) for day, said in events]
+    marks += [_event(x(day.toordinal()), height, label) for day, label in events]
     for place, one in enumerate(series):
         marks += _series(one, x, y, *SERIES[place])
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
 
 
-def _series(one: Series, x: Scale, y: Scale, colour: str, dash: str) -> list[SafeString]:
+def _series(one: TimeSeries, x: LinearScale, y: LinearScale, colour: str, dash: str) -> list[SafeString]:
     marks = []
     for run in one.runs:
         places = [(x(day.toordinal()), y(share)) for day, share in run]
@@ -76,7 +75,7 @@ def _series(one: Series, x: Scale, y: Scale, colour: str, dash: str) -> list[Saf
     return marks
 
 
-def _share_axis(y: Scale, width: float) -> list[SafeString]:
+def _share_axis(y: LinearScale, width: float) -> list[SafeString]:
     marks = []
     for tick in ticks_125(y.lo, y.hi, 4):
         marks.append(rule(LEFT, y(tick), width - RIGHT, y(tick)))
@@ -84,17 +83,17 @@ def _share_axis(y: Scale, width: float) -> list[SafeString]:
     return marks
 
 
-def _day_axis(x: Scale, first: date, last: date, height: float) -> list[SafeString]:
+def _day_axis(x: LinearScale, first: date, last: date, height: float) -> list[SafeString]:
     days = month_ticks(first, last) or [first]
     return [text(x(day.toordinal()), height - BOTTOM + 20, f"{day:%Y-%m}") for day in days]
 
 
-def _event(x: float, height: float, said: str) -> SafeString:
+def _event(x: float, height: float, label: str) -> SafeString:
     return format_html(
         '<path {} d="M{} {}V{}" stroke-width="1" stroke-dasharray="1 2"><title>{}</title></path>',
         paint(stroke="ink", css="event"),
         f"{x:g}",
         TOP,
         f"{height - BOTTOM:g}",
-        said,
+        label,
     )

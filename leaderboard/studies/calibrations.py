@@ -4,7 +4,7 @@ from typing import Any
 
 from analytics.arrays import IndexArray
 from analytics.errors import CoreError
-from leaderboard.studies.given import versions
+from leaderboard.studies.board_inputs import versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.queries import tasks_sha256
@@ -17,7 +17,7 @@ from selection.standings.choice import training
 from selection.standings.full_scores import fitted_on
 
 
-def settle_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) -> Calibration | None:
+def get_or_compute_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) -> Calibration | None:
     """Return the calibration in use; None where the policy names none, or there is no fit yet.
 
     It is fitted at the delivery that fixed the subset, or at the approval that activated it, and anew at each
@@ -79,17 +79,17 @@ def _fitted(
 def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
     """Leave out each agent, each scaffold, and all from each date on, with the selection made anew."""
     record = then.record
-    found = basis(record, then.rules, Given(subsets=versions(subset)))
-    agents = training(record, found.scores)
-    names = tuple(record.table.tasks[j] for j in found.subset)
+    fit_basis = basis(record, then.rules, Given(subsets=versions(subset)))
+    agents = training(record, fit_basis.scores)
+    names = tuple(record.table.tasks[j] for j in fit_basis.subset)
     fitted = fitted_on(agents, names, then.rules)
     ids = {agent.name: agent.pk for agent in then.agents}
     return {
         "estimator": fitted.estimator,
-        "ridge": _ridge(agents, found.subset) if fitted.estimator == "ridge" else None,
+        "ridge": _ridge(agents, fit_basis.subset) if fitted.estimator == "ridge" else None,
         "n_agents": len(fitted.agents),
         "agents": [ids[name] for name in fitted.agents],
-        "tasks": [then.task_ids[j] for j in found.subset],
+        "tasks": [then.task_ids[j] for j in fit_basis.subset],
     } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}
 
 

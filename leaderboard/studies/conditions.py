@@ -1,4 +1,4 @@
-"""What of a delivery is compared, told while it comes in: from what is kept of the other agents.
+"""What of a delivery is compared, known while it comes in: from what is kept of the other agents.
 
 Nothing is reduced, and no outcome of another agent is read; agents that no recompute has seen have no say.
 """
@@ -25,7 +25,7 @@ from analytics.record.rows import NEVER
 from analytics.record.voices import MOST_VOICES as MOST_VOICES
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import TEMPERATURE, by_agent, joined, positions, split, voter_of
+from leaderboard.studies.record_cache import TEMPERATURE, by_agent, joined, positions, split, voter_of
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, trusted_accounts
@@ -44,7 +44,7 @@ def uncounted(
     policy: Policy,
     subset: TaskSubset | None,
     tasks: Mapping[int, str],
-    asked: Sequence[int] | None,
+    task_ids: Sequence[int] | None,
     settings: Mapping[int, tuple[Any, ...]],
 ) -> list[str]:
     """Say which of an agent's outcomes are of conditions that the board does not compare.
@@ -59,11 +59,11 @@ def uncounted(
         In force, and fixed.
     tasks : mapping of id to name
         The active ones.
-    asked : sequence of id, optional
+    task_ids : sequence of id, optional
         All active ones where not given.
     settings : mapping of id to (prompt_variant, judge, temperature, run)
     """
-    others, voters = kept(policy, submission.agent_id, submission)
+    others, voters = cached_conditions(policy, submission.agent_id, submission)
     temperatures = by_temperature(others)
     counting = counting_of(policy, subset)
     names = dict(sorted(tasks.items(), key=lambda task: task[1]))
@@ -73,19 +73,19 @@ def uncounted(
         "n_agents": 1,
         "tasks": list(names.values()),
         "settings": list(settings.values()),
-        "deliveries": [_delivery(names, asked)],
+        "deliveries": [_delivery(names, task_ids)],
         "counting": counting,
     }
     mine = held(**source, by_temperature=temperatures)
     every = joined([*others, *split(mine)], voters, len(names), temperatures)
-    told = _told(mine, every, compare(every, counting), zero=counting.missing == "zero")
+    sentences = _uncounted_of(mine, every, compare(every, counting), zero=counting.missing == "zero")
     is_open = counting.settings == "comparable" and not temperatures and not vouched_choose(every)
     if is_open and held(**source).by_temperature:
-        told.append(TWO_TEMPERATURES)
-    return told
+        sentences.append(TWO_TEMPERATURES)
+    return sentences
 
 
-def _told(mine: Held, every: Held, compared: Compared, *, zero: bool) -> list[str]:
+def _uncounted_of(mine: Held, every: Held, compared: Compared, *, zero: bool) -> list[str]:
     if compared.condition[-1] and (few := most_lacking(mine, compared)):
         name, n_lacking, n_asked = few
         why = words.lacking_under([name], n_lacking, n_asked, zero=zero)
@@ -94,8 +94,8 @@ def _told(mine: Held, every: Held, compared: Compared, *, zero: bool) -> list[st
         return [words.uncounted(compared.condition[-1], compared.words)]
     out = [one for one in every.conditions if one not in compared.conditions]
     named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
-    beside = [named[one] for one in mine.conditions if one in named]
-    return [words.uncounted_beside(beside, compared.words)] if beside else []
+    labels = [named[one] for one in mine.conditions if one in named]
+    return [words.uncounted_beside(labels, compared.words)] if labels else []
 
 
 def by_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
@@ -103,15 +103,17 @@ def by_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
     return any(one[TEMPERATURE] is not None for part in parts for one in part["conditions"])
 
 
-def kept(policy: Policy, agent: int, latest: Submission) -> tuple[list[dict[str, Any]], list[Voter]]:
+def cached_conditions(
+    policy: Policy, agent: int, latest: Submission
+) -> tuple[list[dict[str, Any]], list[Voter]]:
     """What the other agents ran under each condition, as the last recompute read it; whose all agents are.
 
     The last of these is the agent itself, of which `latest` was delivered.
     """
     benchmark = policy.benchmark
     delivered, trusted = by_agent(deliveries(benchmark, withdrawn=True)), trusted_accounts(benchmark)
-    kept = AgentScores.objects.filter(agent_id__in=delivered, agent__merged_into=None)
-    rows = list(kept.exclude(agent_id=agent).select_related("agent").defer("arrays").order_by("agent_id"))
+    cached = AgentScores.objects.filter(agent_id__in=delivered, agent__merged_into=None)
+    rows = list(cached.exclude(agent_id=agent).select_related("agent").defer("arrays").order_by("agent_id"))
     voters = [voter_of(one.agent, delivered[one.agent_id], trusted) for one in rows]
     owner, first = latest.agent.owner_id, delivered.get(agent)
     arrival = first[0].arrival if first else NEVER
@@ -133,11 +135,11 @@ def _rows(outcomes: pa.Table, tasks: list[int], settings: list[int]) -> Rows:
     )
 
 
-def _delivery(names: Mapping[int, str], asked: Sequence[int] | None) -> Delivery:
+def _delivery(names: Mapping[int, str], task_ids: Sequence[int] | None) -> Delivery:
     return Delivery(
         0,
         operator=False,
-        asked=None if asked is None else frozenset(names[pk] for pk in asked if pk in names),
+        asked=None if task_ids is None else frozenset(names[pk] for pk in task_ids if pk in names),
     )
 
 

@@ -23,8 +23,8 @@ def write_newcomers(path: Path, *, tasks: Collection[str]) -> None:
     """Write the runs of the latest six agents, which were asked for these tasks only."""
     simulated = demonstration()
     rows = _rows(simulated)
-    asked = pc.is_in(rows["task"], pa.array(tasks))
-    _write(rows.filter(pc.and_(_of_newcomers(rows, simulated), asked)), path)
+    is_asked = pc.is_in(rows["task"], pa.array(tasks))
+    _write(rows.filter(pc.and_(_of_newcomers(rows, simulated), is_asked)), path)
 
 
 def _rows(simulated: SimulatedBenchmark) -> pa.Table:

@@ -7,20 +7,22 @@ from typing import Any
 from analytics.drift import rank_fidelity
 from analytics.drift.erosion import NAME as EROSION
 from analytics.drift.saturation import NAME as SATURATION
-from leaderboard.studies.falls import VERDICT
-from leaderboard.studies.given import versions
-from leaderboard.studies.models import DriftCheck
-from leaderboard.studies.queries import active_subset
+from leaderboard.catalog.models import Benchmark
+from leaderboard.studies.board_inputs import versions
+from leaderboard.studies.models import DriftCheck, ValidationStudy
+from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import keep, kept
+from leaderboard.studies.services import find_study, store_study
 from leaderboard.studies.staged_studies import Decisions, published_of
 from selection.given import Given, Promise
+from selection.staged.told import fallen, is_below_mostly
 from selection.watch import findings
 
+VERDICT = "verdict"  # the monitor of validations: whether their verdict has fallen below mostly
 OF_TASKS = (EROSION, SATURATION)  # monitors of what the tasks still tell, whoever runs them
 
 
-def settle_drift_check(
+def get_or_compute_drift_check(
     *,
     snapshot: Snapshot,
     promises: Mapping[int, Mapping[str, float]],
@@ -35,17 +37,17 @@ def settle_drift_check(
     published of agents when they were stopped.
     """
     subset = active_subset(snapshot.benchmark, upto=snapshot.data_version)
-    if check := kept(DriftCheck, snapshot=snapshot, subset=subset):
+    if check := find_study(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
-    given = Given(
+    prior = Given(
         subsets=versions(subset),
         promises=_by_name(snapshot, promises),
         sampled=sampled,
         published=published_of(decisions, sampled),
         walks={name: study.result for name, (study, _) in decisions.items()},
     )
-    result = findings(snapshot.record, snapshot.rules, given).as_plain()
-    return keep(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True
+    result = findings(snapshot.record, snapshot.rules, prior).as_plain()
+    return store_study(DriftCheck, snapshot=snapshot, subset=subset, result=result, as_of=as_of), True
 
 
 def why_reselect(monitor: Mapping[str, Any]) -> str:
@@ -68,7 +70,35 @@ def why_reselect(monitor: Mapping[str, Any]) -> str:
 
 def _by_name(snapshot: Snapshot, promises: Mapping[int, Mapping[str, float]]) -> dict[str, Promise]:
     return {
-        agent.name: Promise(told["score"], (told["lower"], told["upper"]))
+        agent.name: Promise(promise["score"], (promise["lower"], promise["upper"]))
         for agent in snapshot.agents
-        if (told := promises.get(agent.pk))
+        if (promise := promises.get(agent.pk))
     }
+
+
+def verdict_found(benchmark: Benchmark) -> dict[str, Any]:
+    """What the latest validation says, beside the last one before it whose verdict was mostly or better."""
+    latest = latest_study(ValidationStudy, benchmark)
+    before = next((one for one in _others(benchmark, latest) if _is_good(one)), None) if latest else None
+    fall = fallen(before.result if before else None, latest.result if latest else {})
+    return {"name": VERDICT, **fall, "validation": latest.pk if latest else None}
+
+
+def was_better_since(benchmark: Benchmark, validation: int) -> bool:
+    """Whether a verdict after this validation was not below mostly."""
+    since = benchmark.validationstudy_set.filter(pk__gt=validation)
+    return any(not is_below_mostly(_verdict(one)) for one in since)
+
+
+def _others(benchmark: Benchmark, latest: ValidationStudy) -> Any:
+    return benchmark.validationstudy_set.filter(pk__lt=latest.pk).order_by("-pk")
+
+
+def _is_good(study: ValidationStudy) -> bool:
+    verdict = _verdict(study)
+    return verdict is not None and not is_below_mostly(verdict)
+
+
+def _verdict(study: ValidationStudy) -> dict[str, Any] | None:
+    verdict: dict[str, Any] | None = study.result.get("replay", {}).get("verdict")
+    return verdict

@@ -1,4 +1,4 @@
-"""What an operator should look at in the outcomes of one agent, told while they come in (STATISTICS §10).
+"""What an operator should look at in the outcomes of one agent, found while they come in (STATISTICS §10).
 
 The rules are those of the board. Of other agents only what the last recompute kept is read, so that one that
 no recompute has seen has no say.
@@ -17,7 +17,7 @@ from analytics.record.alike import only_better
 from analytics.trials.flags import identical_agents
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores
-from leaderboard.studies.own_parts import OfAgent, as_told
+from leaderboard.studies.receipt import AgentContext, as_delivered
 from leaderboard.studies.scores import KINDS, means_of
 from leaderboard.submissions.rows import standing
 
@@ -35,7 +35,7 @@ class Flags:
     identical: tuple[str, ...]
 
 
-def flags(outcomes: pa.Table, earlier: pa.Table, of: OfAgent, row: AgentRow | None) -> Flags:
+def flags(outcomes: pa.Table, earlier: pa.Table, of: AgentContext, row: AgentRow | None) -> Flags:
     """Look at all that stands for an agent.
 
     Parameters
@@ -44,7 +44,7 @@ def flags(outcomes: pa.Table, earlier: pa.Table, of: OfAgent, row: AgentRow | No
         With submission, agent, task, setting, trial, value, valid and free; last the delivery that is new.
     earlier : table
         The delivery before it, or what it replaces; the same columns.
-    of : OfAgent
+    of : AgentContext
         With the submissions of `outcomes`.
     row : AgentRow or None
         What `own_row` makes of `outcomes`.
@@ -65,16 +65,16 @@ def _gains(before: pa.Table, new: pa.Table) -> str:
     )
     valid = both["valid"].to_numpy(zero_copy_only=False)
     task = np.unique(both["task"].to_numpy(), return_inverse=True)[1]
-    return only_better(task[valid], as_told(both["value"])[valid], place[valid])
+    return only_better(task[valid], as_delivered(both["value"])[valid], place[valid])
 
 
 def _identical(row: AgentRow, agent: int, policy: Policy) -> tuple[str, ...]:
     """The means stand first among the arrays that are kept: their bytes find whoever may be alike."""
     means = np.asarray(row.means).astype(KINDS["means"])
     first = Substr("arrays", 1, means.nbytes, output_field=BinaryField())
-    kept = AgentScores.objects.filter(agent__benchmark=policy.benchmark, n_tasks=means.size)
-    kept = kept.filter(agent__merged_into=None).exclude(agent_id=agent).select_related("agent")
-    found = list(kept.alias(first=first).filter(first=means.tobytes()).order_by("agent__name"))
-    groups = identical_agents(np.stack([*(means_of(one) for one in found), means]))
-    names, mine = [one.agent.name for one in found], len(found)
+    cached = AgentScores.objects.filter(agent__benchmark=policy.benchmark, n_tasks=means.size)
+    cached = cached.filter(agent__merged_into=None).exclude(agent_id=agent).select_related("agent")
+    identical = list(cached.alias(first=first).filter(first=means.tobytes()).order_by("agent__name"))
+    groups = identical_agents(np.stack([*(means_of(one) for one in identical), means]))
+    names, mine = [one.agent.name for one in identical], len(identical)
     return tuple(names[i] for group in groups if mine in group for i in group if i != mine)

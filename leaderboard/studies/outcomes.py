@@ -15,8 +15,8 @@ from analytics.record.voices import voices
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import AgentScores
-from leaderboard.studies.parts import by_agent, keys_of, voter_of
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.record_cache import by_agent, keys_of, voter_of
 from leaderboard.studies.rules import counting_of
 from leaderboard.studies.scores import unpacked
 from leaderboard.submissions.queries import deliveries, trusted_accounts
@@ -35,7 +35,7 @@ from selection.single_tasks import weaker_passing as weaker_passing
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class OutcomeMatrix:
     """Rows are agents, columns the active tasks by name.
 
     Attributes
@@ -66,7 +66,7 @@ class Outcomes:
     voice: Mask
     n_unread: int
 
-    def in_order(self, rows: Sequence[int]) -> "Outcomes":
+    def in_order(self, rows: Sequence[int]) -> "OutcomeMatrix":
         """The same agents in another order."""
         agents = [self.agents[row] for row in rows]
         return replace(
@@ -79,19 +79,19 @@ class Outcomes:
         )
 
 
-def read_outcomes(benchmark: Benchmark) -> Outcomes:
+def read_outcomes(benchmark: Benchmark) -> OutcomeMatrix:
     """Read what is kept of all agents, in nine queries."""
     policy, tasks, retired = counted_tasks(benchmark)
     every = deliveries(benchmark, withdrawn=True)
     delivered, standing = by_agent(every), {one.agent_id for one in every if not one.withdrawn}
     keys = keys_of(delivered, tasks, counting_of(policy, active_subset(benchmark)))
-    kept = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
-    kept = kept.select_related("agent__scaffold", "agent__model").order_by("agent__name")
-    right = [one for one in kept if one.key == keys[one.agent_id]]
+    cached = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
+    cached = cached.select_related("agent__scaffold", "agent__model").order_by("agent__name")
+    right = [one for one in cached if one.key == keys[one.agent_id]]
     rows = [(one.agent, row) for one in right if (row := unpacked(one)).n_deliveries]
     trusted = trusted_accounts(benchmark)
     voters = [voter_of(agent, delivered[agent.pk], trusted) for agent, _ in rows]
-    return Outcomes(
+    return OutcomeMatrix(
         policy=policy,
         tasks=tasks,
         retired=retired,

@@ -7,7 +7,7 @@ from typing import Any
 from analytics.errors import CoreError
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict
-from leaderboard.studies.given import decided
+from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.models import Calibration
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot
@@ -15,7 +15,7 @@ from selection.compared import values
 from selection.given import Given
 from selection.standings.pairs import Compared, View, pairs_of, positions, view_of
 
-MOST_CELLS = 500_000  # of a record that is kept
+MAX_CELLS = 500_000  # of a record that is kept
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,15 @@ class _Read:
     """What is read of a benchmark, and how targets look at it, as far as they were asked for."""
 
     now: Snapshot
-    given: Given
+    prior: Given
     views: dict[str | None, View] = field(default_factory=dict)
 
 
 LAST: dict[tuple[Any, ...], _Read] = {}  # what this process read last, by its key
 
 
-class NothingToCompare(Conflict):
-    """These agents cannot be compared."""
-
-
 @dataclass(frozen=True)
-class Found:
+class PairComparison:
     """Agents compared on the data of a version; `task_ids` are by name."""
 
     data_version: int
@@ -45,38 +41,40 @@ class Found:
 
 def compared(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> dict[str, Any]:
     """All pairs of these agents on the subset and calibration in use, and the data version read."""
-    found = found_of(benchmark=benchmark, agents=agents, target=target)
-    return {"data_version": found.data_version, **values(found.compared)}
+    pairs = compare_agents(benchmark=benchmark, agents=agents, target=target)
+    return {"data_version": pairs.data_version, **values(pairs.compared)}
 
 
-def found_of(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> Found:
+def compare_agents(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> PairComparison:
     """The same as the core's own objects."""
     read = _read(benchmark)
     now = read.now
     try:
         wanted = positions(now.record, agents)
         if target not in read.views:
-            read.views[target] = view_of(now.record, now.rules, read.given, target=target)
-        found = pairs_of(read.views[target], wanted)
+            read.views[target] = view_of(now.record, now.rules, read.prior, target=target)
+        pairs = pairs_of(read.views[target], wanted)
     except CoreError as refusal:
-        raise NothingToCompare(f"These agents cannot be compared: {refusal}.") from refusal
-    return Found(now.data_version, found, dict(zip(now.record.table.tasks, now.task_ids, strict=True)))
+        raise Conflict(f"These agents cannot be compared: {refusal}.", code="nothing_to_compare") from refusal
+    return PairComparison(
+        now.data_version, pairs, dict(zip(now.record.table.tasks, now.task_ids, strict=True))
+    )
 
 
 def _read(benchmark: Benchmark) -> _Read:
     """Read the record with what was decided, or take what this process read last where nothing changed."""
     key = _key(benchmark)
-    if kept := LAST.get(key):
-        return kept
+    if cached := LAST.get(key):
+        return cached
     reader = Reader(benchmark)
     subset = active_subset(benchmark)
     now = reader.now(subset)
     if now is None:
-        raise NothingToCompare("This benchmark has no outcomes yet.")
+        raise Conflict("This benchmark has no outcomes yet.", code="nothing_to_compare")
     calibration = subset.calibrations.order_by("-data_version").first() if subset else None
-    read = _Read(now, decided(now, subset, calibration).given())
+    read = _Read(now, board_inputs(now, subset, calibration).prior_decisions())
     LAST.clear()
-    if now.record.table.means.size <= MOST_CELLS and key == _key(benchmark):
+    if now.record.table.means.size <= MAX_CELLS and key == _key(benchmark):
         LAST[key] = read
     return read
 

@@ -4,8 +4,8 @@ from analytics.record import People
 from leaderboard.catalog.models import Agent
 from leaderboard.studies.models import AgentScores
 from leaderboard.studies.outcomes import counted_tasks
-from leaderboard.studies.parts import by_agent, keys_of
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.record_cache import by_agent, keys_of
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.queries import deliveries
 
@@ -17,11 +17,11 @@ def people_of(agent: Agent) -> People | None:
 
     What is kept of outcomes that no longer are those that count tells nothing.
     """
-    found = AgentScores.objects.filter(agent=agent).values_list("key", "content__row__people")
-    key, said = found.first() or ("", None)
-    if said is None:
+    rows = AgentScores.objects.filter(agent=agent).values_list("key", "content__row__people")
+    key, row_people = rows.first() or ("", None)
+    if row_people is None:
         return None
-    people, counts_now = People.of_plain(said), _key(agent)
+    people, counts_now = People.of_plain(row_people), _key(agent)
     if counts_now is None:
         return None
     return people if key == counts_now else People(people.n_labels, people.n_tasks, reason=UNREAD)

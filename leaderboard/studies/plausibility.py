@@ -12,7 +12,7 @@ import numpy as np
 
 from analytics.record import AgentRow
 from leaderboard.studies.models import VerifiedReference
-from leaderboard.studies.own_parts import OfAgent
+from leaderboard.studies.receipt import AgentContext
 
 if TYPE_CHECKING:
     from leaderboard.studies.records import Snapshot
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KIND = "<f8"
 
 
-def settle_reference(now: "Snapshot") -> None:
+def get_or_compute_reference(now: "Snapshot") -> None:
     """Keep what verified agents did, where it has changed; else all that came was judged by it already."""
     record = now.record
     verified = [i for i, one in enumerate(record.about) if one.trust == "verified"]
@@ -32,18 +32,18 @@ def settle_reference(now: "Snapshot") -> None:
         return
     from selection.plausibility import reference
 
-    found = reference(means, is_pass_fail=not any(record.n_graded[i] for i in verified))
+    computed = reference(means, is_pass_fail=not any(record.n_graded[i] for i in verified))
     made = {
         "sha256": sha256,
         "tasks": now.task_ids,
         "n_agents": len(verified),
-        "is_pass_fail": found.is_pass_fail,
-        "arrays": zlib.compress(means.tobytes() + found.difficulties.astype(KIND).tobytes()),
+        "is_pass_fail": computed.is_pass_fail,
+        "arrays": zlib.compress(means.tobytes() + computed.difficulties.astype(KIND).tobytes()),
     }
     VerifiedReference.objects.update_or_create(benchmark=now.benchmark, defaults=made)
 
 
-def why_implausible(row: AgentRow | None, of: OfAgent) -> str:
+def why_implausible(row: AgentRow | None, of: AgentContext) -> str:
     """Say what is implausible of all that stands for an agent; empty where nothing is.
 
     It is judged on the tasks that the last recompute read too. Of verified agents nothing else is read.

@@ -9,24 +9,20 @@ from leaderboard.errors import Conflict
 from leaderboard.studies.models import VarianceStudy
 
 
-class NoComponents(Conflict):
-    """The latest variance study has no components."""
-
-
-class CannotProject(Conflict):
-    """The components do not carry this design."""
-
-
 def projected(
     *, study: VarianceStudy, design: Mapping[str, int], estimand: str, sensitivity: str
 ) -> dict[str, Any]:
     """Project the error of one agent's mean; what the design leaves open is as in the study."""
     if not study.result["available"]:
-        raise NoComponents(f"The latest variance study has no components: {study.result['reason']}.")
+        raise Conflict(
+            f"The latest variance study has no components: {study.result['reason']}.", code="no_components"
+        )
     try:
         parts = {one["name"]: one["variance"] for one in study.result["components"]}
         design = {**as_seen(study.result["levels"], parts), **design}
-        found = project_agent(study.result, design, estimand=estimand, sensitivity=sensitivity)
+        projection = project_agent(study.result, design, estimand=estimand, sensitivity=sensitivity)
     except CoreError as refusal:
-        raise CannotProject(f"The components do not carry this design: {refusal}.") from refusal
-    return {"data_version": study.data_version, **found}
+        raise Conflict(
+            f"The components do not carry this design: {refusal}.", code="cannot_project"
+        ) from refusal
+    return {"data_version": study.data_version, **projection}

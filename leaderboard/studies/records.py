@@ -14,10 +14,10 @@ from analytics.names import alike
 from analytics.record import About, Counting, Record, Voter, record, universe
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
-from leaderboard.studies.chosen import chosen_for, staged_of
+from leaderboard.studies.chosen import chosen_tasks_of, staged_of
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import KeptScores, Parts, by_agent, voter_of
+from leaderboard.studies.record_cache import AgentRowCache, RecentScores, by_agent, voter_of
 from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
 from selection.given import Staged
@@ -26,7 +26,7 @@ from selection.standings.choice import n_complete, n_teaching
 from selection.standings.chosen_for import marked
 
 N_TRIES = 20
-MOST_STORED = 100  # agents in one statement: each has 50 bytes for every task
+MAX_STORED = 100  # agents in one statement: each has 50 bytes for every task
 
 
 class DataKeepsChanging(RuntimeError):
@@ -45,7 +45,7 @@ class Snapshot:
     compared: list[dict[str, Any]]
     agents: tuple[Agent, ...]
     task_ids: list[int]
-    deliveries: list[submissions.Delivery] = field(repr=False)
+    deliveries: list[submissions.AcceptedSubmission] = field(repr=False)
     stale: Sequence[AgentScores] = field(repr=False)
     staged: Mapping[str, Staged] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class Snapshot:
 class Reader:
     """Reads one benchmark at one data version, and as it was before; `kept` are rows read earlier."""
 
-    def __init__(self, benchmark: Benchmark, kept: KeptScores | None = None) -> None:
+    def __init__(self, benchmark: Benchmark, recent: RecentScores | None = None) -> None:
         for _ in range(N_TRIES):
             self.benchmark = Benchmark.objects.get(pk=benchmark.pk)
             self.policy = policy_in_force(self.benchmark)
@@ -71,7 +71,7 @@ class Reader:
                 break
         else:
             raise DataKeepsChanging
-        self.parts = Parts(self.benchmark, kept)
+        self.cache = AgentRowCache(self.benchmark, recent)
 
     @property
     def data_version(self) -> int:
@@ -99,30 +99,30 @@ class Reader:
         deliveries = [one for one in every if not one.withdrawn]
         if not deliveries or not tasks:
             return None
-        tasks, told = _universe(tasks, rules.counting)
+        tasks, universe_text = _universe(tasks, rules.counting)
         delivered, standing = by_agent(every), by_agent(deliveries)
         trusted = submissions.trusted_accounts(self.benchmark, upto=version)
         voters = {pk: voter_of(self.agents[pk], mine, trusted) for pk, mine in delivered.items()}
-        found = self.parts.of(delivered, tasks, rules.counting, voters)
+        cached = self.cache.of(delivered, tasks, rules.counting, voters)
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
         approvals = submissions.approvals(self.benchmark, upto=version)
-        again = submissions.run_again(self.benchmark, policy=policy, upto=version)
-        beside = _beside(self.agents, withheld)
+        again = submissions.resubmitted(self.benchmark, policy=policy, upto=version)
+        same_owner = _same_owner_as_withheld(self.agents, withheld)
         whole = record(
             [
                 replace(
                     _about(self.agents[pk], standing.get(pk, ()), approvals.get(pk, -1), voters[pk]),
                     withheld=withheld.get(pk, ""),
                     run_again=pk in again,
-                    beside_withheld=pk in beside,
+                    beside_withheld=pk in same_owner,
                 )
                 for pk in delivered
             ],
-            found.rows,
+            cached.rows,
             tasks=[task.name for task in tasks],
             counting=rules.counting,
-            compared=found.compared,
-            universe=told,
+            compared=cached.compared,
+            universe=universe_text,
             groups=[task.group for task in tasks],
             categories=[task.category for task in tasks],
         )
@@ -132,7 +132,7 @@ class Reader:
         chosen = {
             self.agents[pk].name: one
             for pk, mine in standing.items()
-            if (one := chosen_for(mine, self.tasks))
+            if (one := chosen_tasks_of(mine, self.tasks))
         }
         staged = staged_of(whole, chosen)
         return Snapshot(
@@ -141,16 +141,16 @@ class Reader:
             rules=rules,
             data_version=version,
             record=marked(whole, staged),
-            compared=[condition._asdict() for condition in found.compared.conditions],
+            compared=[condition._asdict() for condition in cached.compared.conditions],
             agents=tuple(by_name[name] for name in whole.table.agents),
             task_ids=[task.pk for task in tasks],
             deliveries=deliveries,
-            stale=found.stale(version, len(tasks)),
+            stale=cached.stale(version, len(tasks)),
             staged=staged,
         )
 
 
-def _beside(agents: Mapping[int, Agent], withheld: Collection[int]) -> set[int]:
+def _same_owner_as_withheld(agents: Mapping[int, Agent], withheld: Collection[int]) -> set[int]:
     """Ids of agents that an owner has beside a withheld one whose scaffold and model read the same."""
     taken_back = [agents[pk] for pk in withheld if pk in agents and agents[pk].owner_id]
     return {
@@ -178,25 +178,27 @@ def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
     names = [task.name for task in tasks]
     if not isinstance(counting.universe, str):
         counting = replace(counting, universe=tuple(sorted({*counting.universe} & {*names})))
-    positions, told = universe(names, np.zeros(len(names), np.int64), 0, counting)
-    return [tasks[j] for j in positions.tolist()], told
+    positions, text = universe(names, np.zeros(len(names), np.int64), 0, counting)
+    return [tasks[j] for j in positions.tolist()], text
 
 
-def store_scores(scores: Sequence[AgentScores], kept: KeptScores | None = None) -> None:
+def store_scores(scores: Sequence[AgentScores], recent: RecentScores | None = None) -> None:
     """Keep what was read, so that the next recompute reads only agents that changed."""
-    for first in range(0, len(scores), MOST_STORED):
-        some = scores[first : first + MOST_STORED]
+    for first in range(0, len(scores), MAX_STORED):
+        some = scores[first : first + MAX_STORED]
         AgentScores.objects.bulk_create(
             some,
             update_conflicts=True,
             unique_fields=["agent"],
             update_fields=["key", "under", "data_version", "n_tasks", "arrays", "content"],
         )
-        if kept:
-            kept.add(some)
+        if recent:
+            recent.add(some)
 
 
-def _about(agent: Agent, mine: Sequence[submissions.Delivery], approved_at: int, voter: Voter) -> About:
+def _about(
+    agent: Agent, mine: Sequence[submissions.AcceptedSubmission], approved_at: int, voter: Voter
+) -> About:
     """By what stands of it; an approval holds for what was delivered before it."""
     trust = min((one.trust for one in mine), key=[*Trust].index, default=Trust.SELF_REPORTED)
     dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in mine if one.submitted_at]

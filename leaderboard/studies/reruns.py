@@ -9,7 +9,7 @@ from analytics.drift import Rerun, rerun_set
 from analytics.resampling import generator
 from leaderboard.catalog.models import Agent
 from leaderboard.studies.answers import AtTarget, Line, Standings, words
-from leaderboard.studies.given import versions
+from leaderboard.studies.board_inputs import versions
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
 from selection.given import SubsetVersion
@@ -19,7 +19,7 @@ NOBODY = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
-class Asked:
+class AgentToRun:
     """An agent that a request names, with the ids of the tasks that it lacks."""
 
     agent: Agent
@@ -34,11 +34,11 @@ def ran_all(now: Snapshot) -> set[int]:
     return {agent.pk for agent, is_there in zip(now.agents, now.record.ran_all, strict=True) if is_there}
 
 
-def recalled_by(now: Snapshot, board: Standings, podium: int) -> list[Asked]:
+def recalled_by(now: Snapshot, board: Standings, podium: int) -> list[AgentToRun]:
     """Whom a board has on the podium by an estimate, and who has to run the rest."""
     place = {agent.name: i for i, agent in enumerate(now.agents)}
     return [
-        Asked(
+        AgentToRun(
             agent=now.agents[place[line.agent]],
             sampled=False,
             inclusion=1.0,
@@ -49,8 +49,8 @@ def recalled_by(now: Snapshot, board: Standings, podium: int) -> list[Asked]:
     ]
 
 
-def _why(told: AtTarget) -> str:
-    return f"rank {told.rank} by an estimate of {words.percent(told.score or 0.0)}%"
+def _why(line: AtTarget) -> str:
+    return f"rank {line.rank} by an estimate of {words.percent(line.score or 0.0)}%"
 
 
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:
@@ -60,20 +60,22 @@ def owing(board: Standings, podium: int) -> tuple[Line, ...]:
     return places.owing(board, podium)
 
 
-def drawn_on_alert(now: Snapshot, *, tied: Collection[str], number: int) -> list[Asked]:
+def drawn_on_alert(now: Snapshot, *, tied: Collection[str], number: int) -> list[AgentToRun]:
     """Draw at random; on top of them whoever is tied at the top, and the first of each new scaffold.
 
     `number` tells the requests of this kind apart: the same one draws the same agents.
     """
     able = _able(now)
     ties = able[np.isin([now.agents[i].name for i in able], list(tied))]
-    return _asked(now, rerun_set(able, ties, _first_of_scaffolds(now, able), _draw(now, "drift", number)))
+    return _agents_to_run(
+        now, rerun_set(able, ties, _first_of_scaffolds(now, able), _draw(now, "drift", number))
+    )
 
 
-def drawn_for_validation(now: Snapshot, *, n: int, number: int, but: Collection[int]) -> list[Asked]:
+def drawn_for_validation(now: Snapshot, *, n: int, number: int, but: Collection[int]) -> list[AgentToRun]:
     """Draw `n` agents at random; not among those whose ids are in `but`, who are asked already."""
     able = np.array([i for i in _able(now).tolist() if now.agents[i].pk not in but], dtype=np.intp)
-    return _asked(now, rerun_set(able, NOBODY, NOBODY, _draw(now, "validation", number), n=n))
+    return _agents_to_run(now, rerun_set(able, NOBODY, NOBODY, _draw(now, "validation", number), n=n))
 
 
 def _in_use(now: Snapshot) -> SubsetVersion:
@@ -101,8 +103,8 @@ def _able(now: Snapshot) -> np.ndarray:
         return NOBODY
     free = np.array(
         [
-            not (one.withheld or said) and (one.stopped or not one.chosen_for)
-            for one, said in zip(record.about, record.condition, strict=True)
+            not (one.withheld or condition) and (one.stopped or not one.chosen_for)
+            for one, condition in zip(record.about, record.condition, strict=True)
         ]
     )
     stopped = np.array([one.stopped for one in record.about])
@@ -123,9 +125,9 @@ def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:
     return np.array(sorted(first.values()), dtype=np.intp)
 
 
-def _asked(now: Snapshot, chosen: list[Rerun]) -> list[Asked]:
+def _agents_to_run(now: Snapshot, chosen: list[Rerun]) -> list[AgentToRun]:
     return [
-        Asked(
+        AgentToRun(
             agent=now.agents[one.agent],
             sampled=one.sampled,
             inclusion=one.inclusion,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from leaderboard.catalog.models import Assigning
+from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.calibrations import fixing
-from leaderboard.studies.given import Decided
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.records import Reader, Snapshot
 from leaderboard.studies.replays import IN_USE, replays_of_subsets
@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 
 def proposal_of(
     now: Snapshot,
-    known: Decided,
+    known: BoardInputs,
     subset: TaskSubset,
     decisions: Decisions,
     progress: Progress | None = None,
@@ -30,7 +30,7 @@ def proposal_of(
     under, and replays of the policy in force on each subset. Agents stand by id, so that what is kept does
     not name them.
     """
-    content = proposals_of(now.record, now.rules, known.given(), _rates_then(subset), progress)
+    content = proposals_of(now.record, now.rules, known.prior_decisions(), _rates_then(subset), progress)
     ids = {agent.name: agent.pk for agent in now.agents}
     for row in _of_agents(content):
         row["agent"] = ids[row["agent"]]

@@ -69,16 +69,16 @@ def rules_of(policy: Policy, subset: TaskSubset | None = None) -> Rules:
 
 
 def counting_of(policy: Policy, subset: TaskSubset | None = None) -> Counting:
-    stated = policy.counted_settings
-    if stated is None and subset is not None:
-        stated = subset.compared
+    settings = policy.counted_settings
+    if settings is None and subset is not None:
+        settings = subset.compared
     return Counting(
         duplicates=cast(Any, policy.duplicates),
-        settings="comparable" if stated is None else tuple(condition_of(one) for one in stated),
+        settings="comparable" if settings is None else tuple(condition_of(one) for one in settings),
         missing=cast(Any, policy.missing),
         universe="all" if policy.universe is None else tuple(policy.universe),
     )
 
 
-def condition_of(stated: dict[str, Any]) -> Condition:
-    return Condition(*(stated.get(facet) for facet in Condition._fields))
+def condition_of(setting: dict[str, Any]) -> Condition:
+    return Condition(*(setting.get(facet) for facet in Condition._fields))

@@ -54,8 +54,8 @@ def unpacked(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> Ag
         arrays[name] = np.frombuffer(values, kind, stored.n_tasks, offset)
         offset += arrays[name].nbytes
     content["repeats"] = Repeats.of_plain(content["repeats"])
-    if said := content.get("people"):
-        content["people"] = People.of_plain(said)
+    if people := content.get("people"):
+        content["people"] = People.of_plain(people)
     return AgentRow(**arrays, **content)
 
 

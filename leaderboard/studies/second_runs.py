@@ -23,18 +23,6 @@ CONDITIONS = ("prompt_variant", "judge", "temperature")
 PASS_FAIL = (0.0, 1.0)
 
 
-class TooFewTasks(Refusal):
-    """A rerun needs more tasks than the submission has."""
-
-
-class NotTheDrawnTasks(Refusal):
-    """The file holds other tasks than those that were drawn."""
-
-
-class NotTheSameRun(Refusal):
-    """The file is of another agent, of other conditions, or graded where the submission is not."""
-
-
 class _Trials(NamedTuple):
     """The valid trials of a submission on active tasks."""
 
@@ -51,7 +39,7 @@ def drawn_tasks(submission: Submission, n: int = N_FEWEST) -> list[str]:
 def compared_with(submission: Submission, flat: FlatFile) -> Agreement:
     """Compare it with the operator's run, a file of one agent on the tasks drawn."""
     if len(flat.agents) != 1:
-        raise NotTheSameRun(f"The file holds {len(flat.agents)} agents; expected is one.")
+        raise Refusal(f"The file holds {len(flat.agents)} agents; expected is one.", code="not_the_same_run")
     _check_agent(submission, flat)
     trials = _trials(submission)
     first = task_means(trials.tasks, trials.outcomes)
@@ -73,52 +61,56 @@ def _check_agent(submission: Submission, flat: FlatFile) -> None:
         ("model", flat.models[0], {agent.model.name}, agent.model.name),
     )
     _require_same(
-        f"{column} {found!r} in the file, {own!r} submitted"
-        for column, found, allowed, own in expected
-        if found not in allowed
+        f"{column} {in_file!r} in the file, {own!r} submitted"
+        for column, in_file, allowed, own in expected
+        if in_file not in allowed
     )
 
 
 def _check_conditions(own: npt.NDArray[np.int32], flat: FlatFile) -> None:
     submitted = Setting.objects.filter(pk__in=np.unique(own).tolist())
-    found = [flat.settings[i] for i in np.unique(flat.setting[flat.valid])]
+    settings = [flat.settings[i] for i in np.unique(flat.setting[flat.valid])]
     values = [
-        (name, {getattr(one, name) for one in found}, {getattr(one, name) for one in submitted})
+        (name, {getattr(one, name) for one in settings}, {getattr(one, name) for one in submitted})
         for name in CONDITIONS
     ]
     _require_same(
-        f"{name} {_stated(in_file)} in the file, {_stated(stated)} submitted"
-        for name, in_file, stated in values
-        if in_file != stated
+        f"{name} {_shown(in_file)} in the file, {_shown(of_submission)} submitted"
+        for name, in_file, of_submission in values
+        if in_file != of_submission
     )
 
 
-def _stated(values: Collection[object]) -> str:
+def _shown(values: Collection[object]) -> str:
     return " and ".join(sorted("not stated" if one is None else repr(one) for one in values))
 
 
 def _require_same(differences: Iterable[str]) -> None:
-    if told := "; ".join(differences):
-        raise NotTheSameRun(f"The file is of another run: {told}.")
+    if message := "; ".join(differences):
+        raise Refusal(f"The file is of another run: {message}.", code="not_the_same_run")
 
 
 def _check_grades(trials: _Trials, flat: FlatFile) -> None:
     graded = flat.valid & ~np.isin(flat.outcome, PASS_FAIL)
     if graded.any() and np.isin(trials.outcomes, PASS_FAIL).all():
         row = int(np.flatnonzero(graded)[0])
-        raise NotTheSameRun(
+        raise Refusal(
             f"All submitted outcomes are 0 or 1; the file has {flat.outcome[row]:g} on task "
-            f"{flat.tasks[flat.task[row]]}. Give each run as 0 or 1, or the mean of n runs with n_averaged."
+            f"{flat.tasks[flat.task[row]]}. Give each run as 0 or 1, or the mean of n runs with n_averaged.",
+            code="not_the_same_run",
         )
 
 
 def _check_tasks(drawn: list[str], second: Collection[str]) -> None:
     if others := sorted(set(second).difference(drawn)):
-        raise NotTheDrawnTasks(
-            f"Not drawn, but in the file: {_named(others)}. Run the tasks that --draw {len(drawn)} names."
+        raise Refusal(
+            f"Not drawn, but in the file: {_named(others)}. Run the tasks that --draw {len(drawn)} names.",
+            code="not_the_drawn_tasks",
         )
     if lacking := [task for task in drawn if task not in second]:
-        raise NotTheDrawnTasks(f"Drawn, but without a valid outcome in the file: {_named(lacking)}.")
+        raise Refusal(
+            f"Drawn, but without a valid outcome in the file: {_named(lacking)}.", code="not_the_drawn_tasks"
+        )
 
 
 def _named(tasks: Collection[str]) -> str:
@@ -129,9 +121,10 @@ def _named(tasks: Collection[str]) -> str:
 def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
     """The first n of the tasks in the random order of this submission."""
     if len(tasks) < max(n, N_FEWEST):
-        raise TooFewTasks(
+        raise Refusal(
             f"The submission has valid outcomes on {words.counted(len(tasks), 'active task')}; "
-            f"{max(n, N_FEWEST)} are needed. Look at its logs instead, and verify it with --note."
+            f"{max(n, N_FEWEST)} are needed. Look at its logs instead, and verify it with --note.",
+            code="too_few_tasks",
         )
     return sorted(tasks, key=lambda task: digest("verify", f"{submission.uuid}:{task}"))[:n]
 

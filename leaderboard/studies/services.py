@@ -10,26 +10,35 @@ from analytics.errors import CoreError
 from analytics.threads import one_blas_thread
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.studies.given import Decided
+from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from selection.standings import answer
 from selection.standings.lines import Standings
 
-Hold = Callable[[], None]
+CheckClaim = Callable[[], None]
 
-__all__ = ["CoreError", "Hold", "answered", "free", "is_studied", "keep", "kept", "one_blas_thread"]
+__all__ = [
+    "CheckClaim",
+    "CoreError",
+    "answered",
+    "find_study",
+    "is_studied",
+    "no_claim",
+    "one_blas_thread",
+    "store_study",
+]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def answered(now: Snapshot, known: Decided) -> Standings:
+def answered(now: Snapshot, known: BoardInputs) -> Standings:
     """Who stands where: the same call as for a file."""
-    return answer(now.record, now.rules, known.given())
+    return answer(now.record, now.rules, known.prior_decisions())
 
 
-def kept(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy | None:
+def find_study(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy | None:
     """Return the study of the present data, if there is one."""
     return model._default_manager.filter(**_key(snapshot), **more).first()
 
@@ -40,26 +49,26 @@ def is_studied(model: type[Study], benchmark: Benchmark) -> bool:
     return model._default_manager.filter(**key).exists()
 
 
-def free() -> None:
-    """Hold nothing."""
+def no_claim() -> None:
+    """Check nothing: what is computed by hand belongs to no claim."""
 
 
 @transaction.atomic
-def keep(
+def store_study(
     model: type[AnyStudy],
     *,
     snapshot: Snapshot,
     result: dict[str, Any],
     as_of: datetime,
-    hold: Hold = free,
+    check_claim: CheckClaim = no_claim,
     **more: Any,
 ) -> AnyStudy:
     """Store a study, or return the one that another process stored meanwhile.
 
-    `hold` is called in the same transaction, and refuses where this worker may store no more.
+    `check_claim` is called in the same transaction, and refuses where this worker may store no more.
     """
     described = {"policy": snapshot.policy, "result": result, "created_at": as_of}
-    hold()
+    check_claim()
     return model._default_manager.get_or_create(**_key(snapshot), **more, defaults=described)[0]
 
 

@@ -18,18 +18,18 @@ def shared_tasks(now: Snapshot) -> tuple[str, ...]:
     return record.shared_tasks(now.record)
 
 
-def told_of_load(now: Snapshot, loaded: Collection[str]) -> list[str]:
+def load_notes(now: Snapshot, loaded: Collection[str]) -> list[str]:
     """Say what does not count as it stands: absent trials, and outcomes of these agents under conditions."""
-    found, lacking = now.record, list[str]()
+    record, lacking = now.record, list[str]()
     elsewhere: defaultdict[str, list[str]] = defaultdict(list)
-    for about, condition, n in zip(found.about, found.condition, found.n_lacking.tolist(), strict=True):
+    for about, condition, n in zip(record.about, record.condition, record.n_lacking.tolist(), strict=True):
         if condition and about.name in loaded:
             (lacking if n else elsewhere[condition]).append(about.name)
-    told = [*found.uneven, words.compared_text(found.compared, found.left_out)]
-    told += [
-        words.uncounted_agents(ran, found.compared, names)
+    sentences = [*record.uneven, words.compared_text(record.compared, record.left_out)]
+    sentences += [
+        words.uncounted_agents(ran, record.compared, names)
         for ran, names in sorted(elsewhere.items())
         if names
     ]
-    told += [words.lacking_agents(found.compared, lacking)] if lacking else []
-    return [words.sentence(one) for one in told if one]
+    sentences += [words.lacking_agents(record.compared, lacking)] if lacking else []
+    return [words.sentence(one) for one in sentences if one]

@@ -24,7 +24,7 @@ N_KEPT = 256  # studies that a process holds; a board reads those of all agents 
 def step(
     study: StagedStudy,
     *,
-    asked: Sequence[str],
+    tasks_run: Sequence[str],
     means: Mapping[str, float | None],
     active: Collection[str],
     agent: str,
@@ -41,25 +41,25 @@ def step(
     place = {name: j for j, name in enumerate(names)}
     there = np.array([name in means for name in names])
     is_active = np.array([name in active for name in names])
-    found = walks.step(
+    next_step = walks.step(
         fit,
-        asked=[place[name] for name in asked],
+        asked=[place[name] for name in tasks_run],
         outcomes=np.array([means.get(name) for name in names], dtype=np.float64),
         delivered=there,
         active=is_active,
         seed=seed,
         agent=agent,
     )
-    known = found.estimate
+    known = next_step.estimate
     return Told(
-        stage=str(found.stage),
-        waiting=tuple(names[j] for j in found.waiting),
-        batch=tuple(names[j] for j in found.batch),
-        n_run=sum(bool(there[place[name]] and is_active[place[name]]) for name in asked),
+        stage=str(next_step.stage),
+        waiting=tuple(names[j] for j in next_step.waiting),
+        batch=tuple(names[j] for j in next_step.batch),
+        n_run=sum(bool(there[place[name]] and is_active[place[name]]) for name in tasks_run),
         n_tasks=int(np.count_nonzero(is_active)),
         podium=fit.podium,
         best=fit.best,
-        reason=found.reason,
+        reason=next_step.reason,
         score=known.score if known else None,
         lower=known.lower if known else None,
         upper=known.upper if known else None,

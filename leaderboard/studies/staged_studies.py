@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from leaderboard.catalog.models import Assigning, Policy
 from leaderboard.studies.models import StagedStudy, TaskSubset
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import Hold, free, keep, kept
+from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
 
 if TYPE_CHECKING:
     from selection.staged.study import Rule, Walked
@@ -17,18 +17,18 @@ Decisions = Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]]
 """What was decided of agents that were asked batch by batch, by name, with the study that decided it."""
 
 
-def settle_staged(
+def get_or_compute_staged(
     *,
     snapshot: Snapshot,
     decisions: Decisions,
     subset: TaskSubset | None,
     as_of: datetime,
-    hold: Hold = free,
+    check_claim: CheckClaim = no_claim,
 ) -> StagedStudy | None:
     """Return the study of the present data, made if there is none; None where tasks are not assigned so."""
     if snapshot.policy.assignment != Assigning.STAGED:
         return None
-    if study := kept(StagedStudy, snapshot=snapshot):
+    if study := find_study(StagedStudy, snapshot=snapshot):
         return study
     from selection.staged.study import staged_fit
 
@@ -39,7 +39,7 @@ def settle_staged(
         walked_of(decisions),
         None if names is None else list(names),
     )
-    return keep(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold)
+    return store_study(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, check_claim=check_claim)
 
 
 def walked_of(decisions: Decisions) -> dict[str, "Walked"]:
@@ -54,12 +54,12 @@ def published_of(decisions: Decisions, sampled: Collection[str]) -> dict[str, tu
 
     Drawn by the rule, or for a rerun request; not those that ran on, or delivered the rest unasked.
     """
-    found = {}
+    published = {}
     for name, (_, made) in decisions.items():
         end = next((one for one in made if one["stage"] != "running"), None)
         if end is not None and (end["stage"] == "drawn" or name in sampled):
-            found[name] = (end["score"], end["se"])
-    return found
+            published[name] = (end["score"], end["se"])
+    return published
 
 
 def rule_of(policy: Policy) -> "Rule":

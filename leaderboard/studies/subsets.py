@@ -11,7 +11,7 @@ from selection.given import Given
 from selection.standings.choice import Choice, band_of, choice
 
 
-def settle_subset(reader: Reader) -> TaskSubset | None:
+def get_or_compute_subset(reader: Reader) -> TaskSubset | None:
     """Return the version in use, fixed where a delivery has reached `subset_from` teaching agents.
 
     It is chosen on the data and by the rules of that delivery, as if a recompute had followed it. Where the

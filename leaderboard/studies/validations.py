@@ -8,7 +8,7 @@ from leaderboard.catalog.models import Assigning
 from leaderboard.errors import Refusal
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import Hold, free, keep, kept
+from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
 from leaderboard.studies.staged_studies import Decisions, rule_of, walked_of
 from leaderboard.studies.workers import spread_over
 
@@ -19,14 +19,14 @@ class ClosedFormsDiffer(Refusal):
     """The closed forms and scikit-learn disagree, so that the validation is not published."""
 
 
-def settle_validation(
+def get_or_compute_validation(
     *,
     snapshot: Snapshot,
     decisions: Decisions,
     as_of: datetime,
     n_jobs: int = 1,
     progress: Progress | None = None,
-    hold: Hold = free,
+    check_claim: CheckClaim = no_claim,
 ) -> tuple[ValidationStudy, bool]:
     """Return the validation of the present data and whether it was computed just now.
 
@@ -34,7 +34,7 @@ def settle_validation(
     ------
     ClosedFormsDiffer
     """
-    if study := kept(ValidationStudy, snapshot=snapshot):
+    if study := find_study(ValidationStudy, snapshot=snapshot):
         return study, False
     from selection.standings.validating import validation_of
 
@@ -48,19 +48,21 @@ def settle_validation(
         spread=spread_over(n_jobs),
         progress=progress,
     )
-    return keep(ValidationStudy, snapshot=snapshot, result=result | checked, as_of=as_of, hold=hold), True
+    return store_study(
+        ValidationStudy, snapshot=snapshot, result=result | checked, as_of=as_of, check_claim=check_claim
+    ), True
 
 
 def _checked(snapshot: Snapshot) -> dict[str, Any]:
     """Hold the closed forms against scikit-learn."""
     from selection.refitted import MOST_DIFFERENCE, refitted
 
-    found = refitted(snapshot.record, snapshot.rules)
-    if found and not found["difference"] <= MOST_DIFFERENCE:
+    check = refitted(snapshot.record, snapshot.rules)
+    if check and not check["difference"] <= MOST_DIFFERENCE:
         raise ClosedFormsDiffer(
-            f"The closed form predicts {found['closed_form']!r} and scikit-learn {found['scikit_learn']!r} "
-            f"{found['where']}: they differ by {found['difference']:.1g}, more than {MOST_DIFFERENCE:.0g}. "
+            f"The closed form predicts {check['closed_form']!r} and scikit-learn {check['scikit_learn']!r} "
+            f"{check['where']}: they differ by {check['difference']:.1g}, more than {MOST_DIFFERENCE:.0g}. "
             "This validation is not published.",
-            **found,
+            **check,
         )
-    return {"refitted": found}
+    return {"refitted": check}

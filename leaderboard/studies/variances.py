@@ -13,7 +13,7 @@ from analytics.tee.grouped_tasks import task_groups
 from analytics.tee.report import Stated
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import Hold, free, keep, kept
+from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
 from leaderboard.submissions.models import Setting
 from leaderboard.submissions.queries import outcomes_of, settings_of
 from selection.standings.grouping import grouping
@@ -23,9 +23,11 @@ CONDITION = ("prompt", "judge", "temperature")
 STATED = dict(zip(FACETS, Setting.FACETS, strict=True))
 
 
-def settle_variance(*, snapshot: Snapshot, as_of: datetime, hold: Hold = free) -> tuple[VarianceStudy, bool]:
+def get_or_compute_variance(
+    *, snapshot: Snapshot, as_of: datetime, check_claim: CheckClaim = no_claim
+) -> tuple[VarianceStudy, bool]:
     """Return the study of the present data and whether it was computed just now."""
-    if study := kept(VarianceStudy, snapshot=snapshot):
+    if study := find_study(VarianceStudy, snapshot=snapshot):
         return study, False
     record = snapshot.record
     names = np.array(record.table.agents, dtype=object)
@@ -42,7 +44,9 @@ def settle_variance(*, snapshot: Snapshot, as_of: datetime, hold: Hold = free) -
         on_board=on_board,
         groups=task_groups(record.table.means[record.ran_all & record.voice], groups) if groups else None,
     )
-    return keep(VarianceStudy, snapshot=snapshot, result=result, as_of=as_of, hold=hold), True
+    return store_study(
+        VarianceStudy, snapshot=snapshot, result=result, as_of=as_of, check_claim=check_claim
+    ), True
 
 
 def _on_board(snapshot: Snapshot, outcomes: Outcomes, facets: Sequence[Facet]) -> dict[str, Stated]:
@@ -70,8 +74,8 @@ def _outcomes(snapshot: Snapshot) -> Outcomes:
         for facets, pk in settings_of(snapshot.benchmark).items()
     }
     columns = {"agent": _labelled(rows["agent"], agents), "task": _labelled(rows["task"], tasks)}
-    for facet, stated in STATED.items():
-        columns[facet] = _labelled(rows["setting"], {pk: str(one[stated]) for pk, one in settings.items()})
+    for facet, attribute in STATED.items():
+        columns[facet] = _labelled(rows["setting"], {pk: str(one[attribute]) for pk, one in settings.items()})
     return Outcomes(columns, rows["value"].to_numpy())
 
 

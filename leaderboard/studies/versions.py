@@ -35,18 +35,6 @@ OF_VERSION = (
 Read = TypeVar("Read")
 
 
-class NoVersionsFile(Refusal):
-    """This is no file of subset versions as `export --with-subsets` writes it."""
-
-
-class HasVersions(Conflict):
-    """This benchmark has subset versions of its own; those of a file go into a new benchmark only."""
-
-
-class OtherEstimators(Conflict):
-    """The file was written by another version of the estimators, whose numbers are others."""
-
-
 def versions_file(benchmark: Benchmark) -> dict[str, Any]:
     """What goes beside the outcomes."""
     subset = active_subset(benchmark)
@@ -67,8 +55,8 @@ def versions_file(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _version(subset: TaskSubset, agents: Mapping[int, str]) -> dict[str, Any]:
-    told = {name: getattr(subset, name) for name in OF_VERSION}
-    return told | {
+    version = {name: getattr(subset, name) for name in OF_VERSION}
+    return version | {
         "tasks": list(subset.members.order_by("task__name").values_list("task__name", flat=True)),
         "chosen_from": sorted(agents[pk] for pk in subset.chosen_from),
         "arrival": subset.data_version,
@@ -93,9 +81,9 @@ def _calibration(subset: TaskSubset) -> dict[str, Any] | None:
         return None
     agents = dict(subset.benchmark.agents.values_list("id", "name"))
     tasks = dict(subset.benchmark.tasks.values_list("id", "name"))
-    told: dict[str, Any] = {name: list(getattr(last, name)) for name in Calibration.OF_AGENTS}
+    content: dict[str, Any] = {name: list(getattr(last, name)) for name in Calibration.OF_AGENTS}
     return _plain(
-        told
+        content
         | {
             "estimator": last.estimator,
             "ridge": last.ridge,
@@ -132,10 +120,16 @@ def take_over(*, benchmark: Benchmark, content: Any) -> Policy | None:
     another one than that in force.
     """
     if benchmark.subsets.exists():
-        raise HasVersions
+        raise Conflict(
+            "This benchmark has subset versions of its own; those of a file go into a new benchmark only.",
+            code="has_versions",
+        )
     policy = _read(lambda: _policy(benchmark, content))
     if content["estimator_version"] != ESTIMATOR_VERSION:
-        raise OtherEstimators
+        raise Conflict(
+            "The file was written by another version of the estimators, whose numbers are others.",
+            code="other_estimators",
+        )
     _read(lambda: _tasks(benchmark, content))
     subset = _read(lambda: _versions(benchmark, content))
     if subset and content["calibration"]:
@@ -152,8 +146,8 @@ def _read(made: Callable[[], Read]) -> Read:
     try:
         return made()
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        told = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise NoVersionsFile(f"This is no file of subset versions: {told}.") from error
+        message = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise Refusal(f"This is no file of subset versions: {message}.", code="no_versions_file") from error
 
 
 def _policy(benchmark: Benchmark, content: Any) -> Policy | None:
@@ -166,8 +160,8 @@ def _policy(benchmark: Benchmark, content: Any) -> Policy | None:
 
 def _tasks(benchmark: Benchmark, content: Any) -> None:
     known = set(benchmark.tasks.values_list("name", flat=True))
-    told = [*content["tasks"], *content["retired"]]
-    Task.objects.bulk_create(Task(benchmark=benchmark, **one) for one in told if one["name"] not in known)
+    names = [*content["tasks"], *content["retired"]]
+    Task.objects.bulk_create(Task(benchmark=benchmark, **one) for one in names if one["name"] not in known)
 
 
 def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:
@@ -175,37 +169,37 @@ def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:
     tasks = dict(benchmark.tasks.values_list("name", "id"))
     subset = None
     both = zip(content["subsets"], content["compared"], content["pass_rates"], strict=True)
-    for told, compared, rates in both:
+    for version, compared, rates in both:
         subset = TaskSubset.objects.create(
             benchmark=benchmark,
             policy=policy_in_force(benchmark),
             data_version=benchmark.data_version,
             estimator_version=ESTIMATOR_VERSION,
-            chosen_from=[agents[name] for name in told["chosen_from"]],
+            chosen_from=[agents[name] for name in version["chosen_from"]],
             compared=compared,
-            fixed_at=datetime.fromisoformat(f"{told['fixed_on']}T00:00+00:00"),
-            **{name: told[name] for name in OF_VERSION},
+            fixed_at=datetime.fromisoformat(f"{version['fixed_on']}T00:00+00:00"),
+            **{name: version[name] for name in OF_VERSION},
         )
         SubsetTask.objects.bulk_create(
-            SubsetTask(subset=subset, task_id=tasks[name], pass_rate=rates[name]) for name in told["tasks"]
+            SubsetTask(subset=subset, task_id=tasks[name], pass_rate=rates[name]) for name in version["tasks"]
         )
     return subset
 
 
-def _calibrated(subset: TaskSubset, told: Mapping[str, Any]) -> None:
+def _calibrated(subset: TaskSubset, content: Mapping[str, Any]) -> None:
     agents = dict(subset.benchmark.agents.values_list("name", "id"))
     tasks = dict(subset.benchmark.tasks.values_list("name", "id"))
-    dates = [day and date.fromisoformat(day) for day in told["dates"]]
+    dates = [day and date.fromisoformat(day) for day in content["dates"]]
     Calibration.objects.create(
         subset=subset,
         policy=subset.policy,
         data_version=subset.data_version,
         active=tasks_sha256(_active_ids(subset.benchmark)),
         estimator_version=ESTIMATOR_VERSION,
-        estimator=told["estimator"],
-        ridge=told["ridge"] and RidgeFit.of_plain(told["ridge"]).as_plain(),
-        n_agents=len(told["agents"]),
-        agents=[agents[name] for name in told["agents"]],
-        tasks=[tasks[name] for name in told["tasks"]],
-        **{name: told[name] for name in Calibration.OF_AGENTS} | {"dates": dates},
+        estimator=content["estimator"],
+        ridge=content["ridge"] and RidgeFit.of_plain(content["ridge"]).as_plain(),
+        n_agents=len(content["agents"]),
+        agents=[agents[name] for name in content["agents"]],
+        tasks=[tasks[name] for name in content["tasks"]],
+        **{name: content[name] for name in Calibration.OF_AGENTS} | {"dates": dates},
     )

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}  # a unit holds all outcomes
 
 
-class ClusterUnreachable(Refusal):
-    """No Dask scheduler answers, or it has no workers."""
-
-
 def spread_over(n_jobs: int) -> "Spread | None":
     """Return how units are spread; None where this process does them itself."""
     if settings.DASK_SCHEDULER_ADDRESS:
@@ -48,7 +44,7 @@ def cluster(address: str, *, patience: float = 30.0) -> "Spread":
         try:
             client = Client(address, timeout=patience, set_as_default=False)
         except OSError as error:
-            raise ClusterUnreachable(f"No Dask scheduler answers at {address}.") from error
+            raise Refusal(f"No Dask scheduler answers at {address}.", code="cluster_unreachable") from error
         with client, dask.config.set(NO_WARNING):
             waiting = (client.submit(function, *unit, pure=False) for unit in units)
             n = _n_threads(client, address, patience)
@@ -74,5 +70,7 @@ def _n_threads(client: Any, address: str, patience: float) -> int:
     try:
         client.wait_for_workers(1, timeout=patience)
     except TimeoutError as error:
-        raise ClusterUnreachable(f"The Dask scheduler at {address} has no workers.") from error
+        raise Refusal(
+            f"The Dask scheduler at {address} has no workers.", code="cluster_unreachable"
+        ) from error
     return sum(client.nthreads().values())

@@ -126,16 +126,16 @@ def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
     """Rows as COPY's binary format has them: the number of fields, then each one's length and value."""
     fields = [part for f, form in enumerate(forms) for part in ((f"n{f}", ">i4"), (f"v{f}", form))]
     rows = np.zeros(batch.num_rows, dtype=[("n", ">i2"), *fields])
-    kept = np.ones((batch.num_rows, rows.itemsize), dtype=np.bool_)
+    mask = np.ones((batch.num_rows, rows.itemsize), dtype=np.bool_)
     rows["n"], ends = len(forms), np.cumsum([rows.dtype[name].itemsize for name in rows.dtype.names or ()])
     for f, column in enumerate(batch.columns):
         rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, _filled(column)
         if column.null_count:
             is_null = column.is_null().to_numpy(zero_copy_only=False)
             rows[f"n{f}"][is_null] = -1
-            kept[is_null, ends[2 * f + 1] : ends[2 * f + 2]] = False
-    octets = rows.view(np.uint8).reshape(kept.shape)
-    return (octets if kept.all() else octets[kept]).tobytes()
+            mask[is_null, ends[2 * f + 1] : ends[2 * f + 2]] = False
+    octets = rows.view(np.uint8).reshape(mask.shape)
+    return (octets if mask.all() else octets[mask]).tobytes()
 
 
 def _filled(column: pa.Array) -> np.ndarray:
@@ -146,10 +146,10 @@ def _write_text(table: pa.Table, copy: Copy) -> None:
     import pyarrow.csv as arrow_csv
 
     options = arrow_csv.WriteOptions(include_header=False, batch_size=BLOCK_ROWS)
-    arrow_csv.write_csv(table, pa.PythonFile(_Sink(copy), mode="w"), options)
+    arrow_csv.write_csv(table, pa.PythonFile(_CopySink(copy), mode="w"), options)
 
 
-class _Sink:
+class _CopySink:
     """The file that pyarrow writes to. It is closed with the COPY, not before."""
 
     closed = False

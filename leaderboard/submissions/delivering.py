@@ -1,7 +1,7 @@
 """The one path on which outcomes come in.
 
 What the interface and files deliver differs in how it is parsed and in what is allowed to stand beside it.
-From there on it is the same: `Placed.of` gives the rows their ids and compares them with what is stored,
+From there on it is the same: `MatchedRows.of` gives the rows their ids and compares them with what is stored,
 `drafted` and `record` store a part of them as a submission, and `services.append_changes` ends the
 transaction.
 """
@@ -24,7 +24,7 @@ from leaderboard.submissions.services import change_status, ensure_settings, rec
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class MatchedRows:
     """Delivered rows with their ids, beside what is stored under the same keys."""
 
     flat: FlatFile
@@ -45,7 +45,7 @@ class Placed:
         agents: Mapping[str, Agent],
         task_ids: Mapping[str, int] | None = None,
         are_new: bool = False,
-    ) -> "Placed":
+    ) -> "MatchedRows":
         """Place the rows of these agents, who are locked, so that what is stored stays as it is.
 
         `task_ids` by name, where they are known. `are_new`: nothing is stored for these agents.
@@ -117,7 +117,7 @@ class Terms:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SubmissionPart:
     """The rows that become one submission, all of one agent."""
 
     rows: pa.Table
@@ -128,7 +128,7 @@ class Part:
     replaces: Sequence[Submission] = ()
 
 
-def record(submission: Submission, part: Part, *, terms: Terms) -> list[StatusChange]:
+def record(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
     """Store a part as its `drafted` submission; what it replaces is superseded once it counts.
 
     Returns the changes to append at the end of the transaction, its own last.
@@ -149,7 +149,7 @@ def record(submission: Submission, part: Part, *, terms: Terms) -> list[StatusCh
     return [*changes, stored]
 
 
-def proposed(submission: Submission, part: Part, *, terms: Terms) -> list[StatusChange]:
+def proposed(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
     """Return what `record` would, and store nothing."""
     changes = [
         StatusChange(status=Status.SUPERSEDED, after_board=terms.taken_back_after_board)
@@ -159,11 +159,11 @@ def proposed(submission: Submission, part: Part, *, terms: Terms) -> list[Status
     return changes if submission.status == Status.ACCEPTED else []
 
 
-def drafted(part: Part, *, placed: Placed, terms: Terms) -> Submission:
+def drafted(part: SubmissionPart, *, matched: MatchedRows, terms: Terms) -> Submission:
     """The submission that a part becomes, not stored yet."""
     rows = part.rows
     return Submission(
-        agent=placed.agents[rows["agent"][0].as_py()],
+        agent=matched.agents[rows["agent"][0].as_py()],
         status=terms.status,
         submitted_by=terms.by,
         token=terms.token,
@@ -171,7 +171,7 @@ def drafted(part: Part, *, placed: Placed, terms: Terms) -> Submission:
         imprecise=part.imprecise,
         received_at=terms.as_of,
         backdated=part.backdated,
-        content_sha256=placed.sha256(rows),
+        content_sha256=matched.sha256(rows),
         n_outcomes=rows.num_rows,
         n_invalid=rows.num_rows - pc.sum(rows["valid"]).as_py(),
         replaces=part.replaces[0] if part.replaces else None,

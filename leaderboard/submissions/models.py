@@ -48,8 +48,8 @@ class Setting(models.Model):
         triggers: ClassVar = [pgtrigger.Protect(name="setting_is_append_only", operation=APPEND_ONLY)]
 
     def __str__(self) -> str:
-        stated = [f"{facet} {value}" for facet in self.FACETS if (value := getattr(self, facet)) is not None]
-        return ", ".join(stated) or "the plain setting"
+        texts = [f"{facet} {value}" for facet in self.FACETS if (value := getattr(self, facet)) is not None]
+        return ", ".join(texts) or "the plain setting"
 
 
 class Status(models.TextChoices):

@@ -110,11 +110,11 @@ def standing_submissions(agent: int, new: Submission | None = None) -> dict[int,
     """
     theirs = submissions_of(agent).filter(status__in=LIVE)
     replaced = theirs.exclude(replaces=None).values("replaces")
-    found = by_arrival(theirs.exclude(pk__in=replaced))
+    rows = by_arrival(theirs.exclude(pk__in=replaced))
     if new is not None:
         gone = (new.pk, new.replaces_id)
-        return {pk: one for pk, one in found.items() if pk not in gone} | {new.pk or 0: new}
-    return found
+        return {pk: one for pk, one in rows.items() if pk not in gone} | {new.pk or 0: new}
+    return rows
 
 
 def by_arrival(submissions: QuerySet[Submission]) -> dict[int, Submission]:
@@ -155,17 +155,17 @@ def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = 
     Those that are `withdrawn` come as they were delivered: they stand in the place of none.
     """
     read = partial(copy_out, MEASURED_OUTCOMES, schema=MEASURED_SCHEMA)
-    found, gone = standing(read([list(submissions)])), list(withdrawn)
-    return pa.concat_tables([found, read([gone])]) if gone else found
+    measured, gone = standing(read([list(submissions)])), list(withdrawn)
+    return pa.concat_tables([measured, read([gone])]) if gone else measured
 
 
 def texts_of(submission: int) -> list[tuple[str, pa.Array]]:
     """The distinct texts of a submission's metadata, by column."""
     schema = pa.schema({"name": pa.string(), "text": pa.string()})
-    found = copy_out(TEXTS, [submission], schema=schema)
+    table = copy_out(TEXTS, [submission], schema=schema)
     return [
-        (name, found.filter(pc.equal(found["name"], name))["text"])
-        for name in pc.unique(found["name"]).to_pylist()
+        (name, table.filter(pc.equal(table["name"], name))["text"])
+        for name in pc.unique(table["name"]).to_pylist()
     ]
 
 
@@ -176,7 +176,7 @@ def settings_of(benchmark: Benchmark) -> dict[tuple[object, ...], int]:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class AcceptedSubmission:
     """An accepted submission. Those of one transaction share their `arrival`, a data version.
 
     `n_trials` of a task may count; with fewer than `fewest_trials` its agent is incomplete.
@@ -207,7 +207,9 @@ class Delivery:
     withdrawn: bool = False
 
 
-def deliveries(benchmark: Benchmark, upto: int | None = None, *, withdrawn: bool = False) -> list[Delivery]:
+def deliveries(
+    benchmark: Benchmark, upto: int | None = None, *, withdrawn: bool = False
+) -> list[AcceptedSubmission]:
     """What counts now, or counted at the data version `upto`; by agent, in order of arrival.
 
     What an agent delivered that was merged is of the other one from that data version on. Where `withdrawn`
@@ -240,10 +242,10 @@ def _delivery(
     verified: set[int],
     merged: Mapping[int, int],
     policies: Sequence[Policy],
-) -> Delivery:
+) -> AcceptedSubmission:
     submission = accepted.submission
     assert accepted.data_version is not None
-    return Delivery(
+    return AcceptedSubmission(
         submission=submission.pk,
         uuid=submission.uuid,
         agent_id=merged.get(submission.agent_id, submission.agent_id),
@@ -303,17 +305,17 @@ def full_runs(benchmark: Benchmark, owner: int, n_tasks: int) -> list[int]:
     whole = n_ran_each([pk for _, pk, n in rows if n >= n_tasks][:N_FULL_RUNS])
     of_agent: dict[int, list[int]] = {}
     n_outcomes: Counter[int] = Counter()
-    found: list[int] = []
+    runs: list[int] = []
     for agent, pk, n in rows:
         of_agent.setdefault(agent, []).append(pk)
         n_outcomes[agent] += n
-        if agent in found or n_outcomes[agent] < n_tasks:
+        if agent in runs or n_outcomes[agent] < n_tasks:
             continue
         if whole.get(pk, 0) >= n_tasks or n_ran(of_agent[agent]) >= n_tasks:
-            found.append(agent)
-        if len(found) == N_FULL_RUNS:
+            runs.append(agent)
+        if len(runs) == N_FULL_RUNS:
             break
-    return found
+    return runs
 
 
 def n_ran_each(submissions: Sequence[int]) -> dict[int, int]:
@@ -426,14 +428,14 @@ def taking_back(policy: Policy) -> tuple[Status, ...]:
     return (Status.SUPERSEDED, Status.WITHDRAWN, *replaced)
 
 
-def run_again(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) -> set[int]:
+def resubmitted(benchmark: Benchmark, *, policy: Policy, upto: int | None = None) -> set[int]:
     """Ids of agents that ran their tasks again after a board had shown them, where all deliveries count."""
     if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
         return set()
     again = _after_board(benchmark, upto).filter(status=Status.ACCEPTED)
-    found = set(again.values_list("submission__agent_id", flat=True))
-    merged = merged_agents(benchmark, upto) if found else {}
-    return {merged.get(pk, pk) for pk in found}
+    agents = set(again.values_list("submission__agent_id", flat=True))
+    merged = merged_agents(benchmark, upto) if agents else {}
+    return {merged.get(pk, pk) for pk in agents}
 
 
 def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChange]:
@@ -443,8 +445,8 @@ def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChang
 
 def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:
     """The data version at which an operator last approved an agent, by its id."""
-    given = _upto(Approval.objects.filter(agent__benchmark=benchmark), upto)
-    approved = _latest(given, "agent_id", benchmark, upto)
+    rows = _upto(Approval.objects.filter(agent__benchmark=benchmark), upto)
+    approved = _latest(rows, "agent_id", benchmark, upto)
     return {agent: version for agent, (version, _) in approved.items()}
 
 

@@ -57,10 +57,10 @@ def standing(rows: pa.Table) -> pa.Table:
     if ends.num_rows == rows.num_rows:
         return rows
     ends = ends.sort_by("row_max")
-    kept = rows.take(ends["row_max"])
+    last = rows.take(ends["row_max"])
     first = rows["submission"].take(ends["row_min"])
-    submission = pc.if_else(kept["valid"], first, kept["submission"])
-    return kept.set_column(0, "submission", submission)
+    submission = pc.if_else(last["valid"], first, last["submission"])
+    return last.set_column(0, "submission", submission)
 
 
 def place(
@@ -80,8 +80,8 @@ def place(
     for name in ("n_input_tokens", "n_output_tokens"):
         if name in measured:
             measured[name] = measured[name].cast(pa.int64())
-    if beside := {name: texts for name, texts in flat.metadata.items() if name not in flat.labels}:
-        measured["metadata"] = pa.array(_json_objects(beside, flat.n_rows), pa.string())
+    if metadata := {name: texts for name, texts in flat.metadata.items() if name not in flat.labels}:
+        measured["metadata"] = pa.array(_json_objects(metadata, flat.n_rows), pa.string())
     return pa.table(columns | measured)
 
 
@@ -90,8 +90,8 @@ def details_of(rows: pa.Table) -> pa.Table | None:
     names = rows.column_names[len(OUTCOME) :]
     if not names:
         return None
-    stated = [pc.is_valid(rows[name]) for name in names]
-    any_stated = functools.reduce(pc.or_, stated)
+    has_text = [pc.is_valid(rows[name]) for name in names]
+    any_stated = functools.reduce(pc.or_, has_text)
     return rows.select(KEY + names).filter(any_stated)
 
 
@@ -109,10 +109,10 @@ def content_sha256(
     The names that occur, in order, and the rows as little-endian columns that count in that order.
     """
     tasks, task_codes = _coded(rows["task"], task_names)
-    stated, setting_codes = _coded(rows["setting"], {i: json.dumps(s) for i, s in settings.items()})
+    setting_texts, setting_codes = _coded(rows["setting"], {i: json.dumps(s) for i, s in settings.items()})
     trial = rows["trial"].to_numpy()
     order = np.lexsort((trial, setting_codes, task_codes))
-    digest = hashlib.sha256(json.dumps([tasks, stated], ensure_ascii=False).encode())
+    digest = hashlib.sha256(json.dumps([tasks, setting_texts], ensure_ascii=False).encode())
     value = pc.fill_null(rows["value"], np.nan).to_numpy()
     for column, kind in (
         (task_codes, "<i4"),
@@ -138,6 +138,6 @@ def _json_objects(metadata: Mapping[str, pa.ChunkedArray], n_rows: int) -> list[
     columns = {name: column.to_pylist() for name, column in metadata.items()}
     texts: list[str | None] = []
     for i in range(n_rows):
-        stated = {name: values[i] for name, values in columns.items() if values[i] is not None}
-        texts.append(json.dumps(stated, ensure_ascii=False) if stated else None)
+        values_of_row = {name: values[i] for name, values in columns.items() if values[i] is not None}
+        texts.append(json.dumps(values_of_row, ensure_ascii=False) if values_of_row else None)
     return texts

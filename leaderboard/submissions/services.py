@@ -10,6 +10,7 @@ from django.db import connection
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.notify import wake
 from leaderboard.submissions.copying import copy_in
 from leaderboard.submissions.models import (
     COUNTING,
@@ -22,7 +23,6 @@ from leaderboard.submissions.models import (
 )
 from leaderboard.submissions.queries import settings_of
 from leaderboard.submissions.rows import KEY, details_of
-from leaderboard.waking import wake
 
 
 def ensure_settings(

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError
 from leaderboard.catalog.models import Benchmark
 
 USAGE = 2
-MOST_PORT = 65_535
-MOST_COUNTED = 1_000
+MAX_PORT = 65_535
+MAX_COUNT = 1_000
 
 
 @contextmanager
@@ -31,15 +31,15 @@ def reading(file: Path, expected: str, *, folders: bool = False) -> Iterator[Non
 
 def port(text: str) -> int:
     """Read the number of a TCP port."""
-    if not 1 <= (number := int(text)) <= MOST_PORT:
-        raise ArgumentTypeError(f"a port is a number from 1 to {MOST_PORT}")
+    if not 1 <= (number := int(text)) <= MAX_PORT:
+        raise ArgumentTypeError(f"a port is a number from 1 to {MAX_PORT}")
     return number
 
 
 def count(text: str) -> int:
     """Read how many there are of something."""
-    if not 1 <= (number := int(text)) <= MOST_COUNTED:
-        raise ArgumentTypeError(f"a number from 1 to {MOST_COUNTED} is needed")
+    if not 1 <= (number := int(text)) <= MAX_COUNT:
+        raise ArgumentTypeError(f"a number from 1 to {MAX_COUNT} is needed")
     return number
 
 
@@ -54,18 +54,18 @@ def check_slug(slug: str) -> None:
 
 def settings_in(texts: Iterable[str]) -> dict[str, str]:
     """Read FIELD=VALUE, each field once."""
-    said: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for text in texts:
         field, equals, value = text.partition("=")
         if not equals:
             raise CommandError(f"{text!r} is not FIELD=VALUE.")
-        if field in said:
+        if field in settings:
             raise CommandError(f"{field} is set twice.")
-        said[field] = value
-    return said
+        settings[field] = value
+    return settings
 
 
-def stated_reason(text: str) -> str:
+def required_reason(text: str) -> str:
     if not text.strip():
         raise CommandError("--reason says why, in words.")
     return text.strip()

@@ -1,6 +1,8 @@
 """What every command of the service begins with."""
 
-from django.core.management.base import BaseCommand
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
 
 from leaderboard.studies.answers import use_no_pandas
 
@@ -16,3 +18,15 @@ class ServiceCommand(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         use_no_pandas()
         super().run_from_argv(argv)
+
+
+class RenamedCommand(ServiceCommand):
+    """A former name of a command: says the new one, whatever the arguments, and ends with exit code 2."""
+
+    renamed_to = ""
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        super().run_from_argv(argv[:2])
+
+    def handle(self, *_: Any, **__: Any) -> None:
+        raise CommandError(f"This command is called `{self.renamed_to}` now.", returncode=2)

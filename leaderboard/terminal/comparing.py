@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leaderboard.called import PROGRAM
-from leaderboard.operations.comparisons import Comparison, Moved, Stand, Variant
+from leaderboard.operations.comparisons import Comparison, MovedTask, Stand, Variant
 from leaderboard.studies.answers import as_text, validated, words
 
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
@@ -17,33 +17,35 @@ HINDSIGHT = (
 Plain = dict[str, Any]
 
 
-def comparison_text(found: Comparison) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """Set a proposal as text, with what to do next."""
-    told: Plain = {
-        "proposal": f"{found.id}, {found.status}, {found.proposed_at:%Y-%m-%d}: {found.reason}",
-        "alert": found.alert or None,
-        "rests on": f"{words.counted(found.n_complete, 'complete agent')}, {found.n_tasks:,} tasks"
-        + _since(found),
-        "\nsubsets": list(_subsets(found)),
-        "\nreplays of the policy in force on this benchmark's own full runs": list(found.replays) or None,
-        "": HINDSIGHT if found.replays else None,
+    rows: Plain = {
+        "proposal": f"{comparison.id}, {comparison.status}, {comparison.proposed_at:%Y-%m-%d}: "
+        f"{comparison.reason}",
+        "alert": comparison.alert or None,
+        "rests on": f"{words.counted(comparison.n_complete, 'complete agent')}, {comparison.n_tasks:,} tasks"
+        + _since(comparison),
+        "\nsubsets": list(_subsets(comparison)),
+        "\nreplays of the policy in force on this benchmark's own full runs": list(comparison.replays)
+        or None,
+        "": HINDSIGHT if comparison.replays else None,
     }
     for protocol, rule in validated.PROTOCOLS.items():
-        told |= _figures(found, protocol, rule.label)
-    for variant in found.variants:
-        told |= _variant(variant)
-    known = {key: value for key, value in told.items() if value is not None}
-    return "\n".join([as_text(known), "", *_next(found)])
+        rows |= _figures(comparison, protocol, rule.label)
+    for variant in comparison.variants:
+        rows |= _variant(variant)
+    known = {key: value for key, value in rows.items() if value is not None}
+    return "\n".join([as_text(known), "", *_next(comparison)])
 
 
-def _since(found: Comparison) -> str:
-    n = found.n_versions_since
+def _since(comparison: Comparison) -> str:
+    n = comparison.n_versions_since
     return f"; the data have changed {words.counted(n, 'time')} since" if n else ""
 
 
-def _subsets(found: Comparison) -> Iterator[Plain]:
-    yield {"subset": f"Version {found.previous}, in use", "tasks": found.k} | _cost(found.cost)
-    for one in found.variants:
+def _subsets(comparison: Comparison) -> Iterator[Plain]:
+    yield {"subset": f"Version {comparison.previous}, in use", "tasks": comparison.k} | _cost(comparison.cost)
+    for one in comparison.variants:
         row = {"enter": len(one.entering), "leave": len(one.leaving), "deltas": len(one.deltas)}
         yield {"subset": one.label, "tasks": one.k} | (row | _cost(one.cost) if one.cost else {})
 
@@ -53,23 +55,23 @@ def _cost(cost: Mapping[str, Any]) -> Plain:
     return {"a run, US dollars": run["median"] if run else None}
 
 
-def _figures(found: Comparison, protocol: str, label: str) -> Plain:
+def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
     """One table, a line for each subset; the reason where there are no figures."""
-    if protocol not in found.figures:
+    if protocol not in comparison.figures:
         return {}
-    kept = found.figures[protocol]
-    if kept["reason"]:
-        return {f"\n{label}": f"not available: {kept['reason']}"}
-    rows = [(f"Version {found.previous}, in use", kept)]
-    rows += [(one.label, one.figures[protocol]) for one in found.variants if one.figures]
-    n_used = kept["n_folds"] - kept["n_skipped"]
-    return {f"\n{label}, {n_used} of {kept['n_folds']} folds": [_row(*row) for row in rows]}
+    figures = comparison.figures[protocol]
+    if figures["reason"]:
+        return {f"\n{label}": f"not available: {figures['reason']}"}
+    rows = [(f"Version {comparison.previous}, in use", figures)]
+    rows += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
+    n_used = figures["n_folds"] - figures["n_skipped"]
+    return {f"\n{label}, {n_used} of {figures['n_folds']} folds": [_row(*row) for row in rows]}
 
 
-def _row(label: str, told: Mapping[str, Any]) -> Plain:
-    row = {"subset": label} | {validated.FIGURES[name]: told[name] for name in FIGURES}
-    difference = told["difference"]
-    return row | {"gained by full score": difference["value"], "±": difference["se"], "agents": told["n"]}
+def _row(label: str, figures: Mapping[str, Any]) -> Plain:
+    row = {"subset": label} | {validated.FIGURES[name]: figures[name] for name in FIGURES}
+    difference = figures["difference"]
+    return row | {"gained by full score": difference["value"], "±": difference["se"], "agents": figures["n"]}
 
 
 def _variant(one: Variant) -> Plain:
@@ -78,8 +80,8 @@ def _variant(one: Variant) -> Plain:
     moved = [row for row in one.stands if row.moves]
     return {
         f"\n{one.label}": one.reason,
-        f"{one.label}: enter": _some([_moved(row) for row in one.entering]),
-        f"{one.label}: leave": _some([_moved(row) for row in one.leaving]),
+        f"{one.label}: enter": _some([_moved_rows(row) for row in one.entering]),
+        f"{one.label}: leave": _some([_moved_rows(row) for row in one.leaving]),
         f"{one.label}: would have to run": _some(
             [
                 {"agent": row.agent, "tasks": len(row.tasks), "": words.first_names(list(row.tasks))}
@@ -97,18 +99,18 @@ def _target(one: Variant) -> str:
     return f", the board being ordered by the target {one.target} instead of {one.target_before}"
 
 
-def _moved(row: Moved) -> Plain:
+def _moved_rows(row: MovedTask) -> Plain:
     return {"task": row.task, "pass rate when chosen": row.then, "now": row.now}
 
 
 def _stand(row: Stand) -> Plain:
-    return {"agent": row.agent, "rank": _placed(row.before), "rank after": _placed(row.after)}
+    return {"agent": row.agent, "rank": _place_text(row.before), "rank after": _place_text(row.after)}
 
 
-def _placed(told: Mapping[str, Any]) -> str:
-    if told["rank"] is None:
-        return f"unranked, {told['how']}"
-    return f"{told['rank']} ({told['rank_lower']} to {told['rank_upper']}), {told['how']}"
+def _place_text(place: Mapping[str, Any]) -> str:
+    if place["rank"] is None:
+        return f"unranked, {place['how']}"
+    return f"{place['rank']} ({place['rank_lower']} to {place['rank_upper']}), {place['how']}"
 
 
 def _some(rows: list[Plain]) -> list[Plain] | None:
@@ -119,13 +121,13 @@ def _some(rows: list[Plain]) -> list[Plain] | None:
     return rows or None
 
 
-def _next(found: Comparison) -> Iterator[str]:
-    if found.obstacle:
-        yield f"It cannot be approved: {found.obstacle}."
-        yield f"Next: {PROGRAM} reselect {found.slug} --propose REASON"
+def _next(comparison: Comparison) -> Iterator[str]:
+    if comparison.obstacle:
+        yield f"It cannot be approved: {comparison.obstacle}."
+        yield f"Next: {PROGRAM} reselect {comparison.slug} --propose REASON"
         return
-    command = f"{PROGRAM} reselect {found.slug}"
-    for one in found.variants:
+    command = f"{PROGRAM} reselect {comparison.slug}"
+    for one in comparison.variants:
         if one.changes:
-            yield f"Next: {command} --approve {found.id} --variant {one.name} --reason REASON"
-    yield f"  or: {command} --reject {found.id} --reason REASON"
+            yield f"Next: {command} --approve {comparison.id} --variant {one.name} --reason REASON"
+    yield f"  or: {command} --reject {comparison.id} --reason REASON"

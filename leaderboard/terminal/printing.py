@@ -57,12 +57,12 @@ def fault_lines(faulty: Faulty) -> list[str]:
 def board_text(board: Board, standings: Standings, target: str) -> str:
     """Return the board for a target: what a file's own answer prints, under a head and over a digest."""
     head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
-    gone = _withdrawn(board, len(standings.agents))
-    parts = [head, gone, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
+    withdrawn = _withdrawn_text(board, len(standings.agents))
+    parts = [head, withdrawn, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
     return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
 
 
-def _withdrawn(board: Board, n_agents: int) -> str:
+def _withdrawn_text(board: Board, n_agents: int) -> str:
     """Say how many of a board's agents were withdrawn since."""
     n = len(withdrawn_since([board]).get(board.pk, []))
     if n == n_agents:
@@ -70,29 +70,29 @@ def _withdrawn(board: Board, n_agents: int) -> str:
     return f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since." if n else ""
 
 
-def changes_text(older: Board, newer: Board, told: Changes) -> str:
+def changes_text(older: Board, newer: Board, changes: Changes) -> str:
     """What changed between two boards: a sentence, and who."""
     head = f"{newer.benchmark.title}: what changed from board {older.number}, {older.published_at:%Y-%m-%d}"
     lists = [
-        "\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in words.changed_lists(told)
+        "\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in words.changed_lists(changes)
     ]
-    text = words.changes_text(told)
+    text = words.changes_text(changes)
     return "\n\n".join([f"{head}, to {newer.number}, {newer.published_at:%Y-%m-%d}", text, *lists])
 
 
 def validation_text(study: ValidationStudy) -> str:
     """The verdict, the figures of the replay, and those by protocol and strategy."""
     in_use = study.policy.strategy
-    told = verdict(study.result, in_use)
-    said = [told.sentence, advice(study.benchmark, told)] if told else []
+    result = verdict(study.result, in_use)
+    parts = [result.sentence, advice(study.benchmark, result)] if result else []
     if replayed := replay_figures(study.result):
-        said.append(as_text(replayed))
-    return "\n\n".join([*filter(None, said), as_text(validated.shown(study.result, in_use))])
+        parts.append(as_text(replayed))
+    return "\n\n".join([*filter(None, parts), as_text(validated.shown(study.result, in_use))])
 
 
-def advice(benchmark: Benchmark, told: Verdict | None) -> str:
+def advice(benchmark: Benchmark, result: Verdict | None) -> str:
     """Name the command that changes the policy, where another strategy does better."""
-    return advice_text(told, f"{PROGRAM} policy {benchmark.slug} --set strategy={{strategy}}")
+    return advice_text(result, f"{PROGRAM} policy {benchmark.slug} --set strategy={{strategy}}")
 
 
 def variance_text(study: VarianceStudy) -> str:
@@ -120,8 +120,8 @@ def variance_text(study: VarianceStudy) -> str:
 
 
 def _of_groups(groups: Mapping[str, Any]) -> str:
-    told = words.counted(groups["n_groups"], "group")
-    return f"drawn in {told}" if groups["role"] == "cluster" else f"drawn within {told}"
+    groups_text = words.counted(groups["n_groups"], "group")
+    return f"drawn in {groups_text}" if groups["role"] == "cluster" else f"drawn within {groups_text}"
 
 
 def _component(part: dict[str, Any]) -> dict[str, Any]:
@@ -153,15 +153,15 @@ def _accounts(check: DriftCheck, monitor: Mapping[str, Any]) -> dict[str, str]:
 
 def drift_text(check: DriftCheck) -> str:
     """The state of each monitor, alerts first, with what to do, and how often they cry wolf."""
-    found = check.result
-    if found["reason"]:
-        return f"{check.benchmark}: {found['reason']}."
-    pace, order = found["false_alerts_a_year"], ("alert", "warn", "ok", "insufficient")
-    monitors = sorted(found["monitors"], key=lambda one: order.index(one["state"]))
+    result = check.result
+    if result["reason"]:
+        return f"{check.benchmark}: {result['reason']}."
+    pace, order = result["false_alerts_a_year"], ("alert", "warn", "ok", "insufficient")
+    monitors = sorted(result["monitors"], key=lambda one: order.index(one["state"]))
     return as_text(
         {
-            "subset": f"version {found['subset']}, fixed on {found['fixed_on']}",
-            "since": words.counted(found["n_later"], "agent"),
+            "subset": f"version {result['subset']}, fixed on {result['fixed_on']}",
+            "since": words.counted(result["n_later"], "agent"),
             "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
             "\nmonitors": [
                 {

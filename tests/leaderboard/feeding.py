@@ -14,10 +14,10 @@ from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
 from leaderboard.operations import reruns
-from leaderboard.operations.assignments import asked_by, assign, settle
+from leaderboard.operations.assignments import asked_by, assign, link_delivery
 from leaderboard.operations.models import RerunAgent, RerunStatus
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
-from leaderboard.submissions.delivering import Part, Placed, Terms, drafted, record
+from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, record
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.services import append_changes
 
@@ -30,7 +30,7 @@ class Fed:
 
     flat: FlatFile
     benchmark: Benchmark
-    placed: Placed
+    placed: MatchedRows
     batches: dict[str, list[list[int]]] = field(default_factory=dict)
 
     def scores(self):
@@ -61,15 +61,15 @@ class Fed:
         rows = rows.filter(pc.invert(pc.is_in(rows["task"], pa.array(has_run, pa.int32()))))
         if not rows.num_rows:
             return False
-        part = Part(rows=rows, submitted_at=day, imprecise=False)
+        part = SubmissionPart(rows=rows, submitted_at=day, imprecise=False)
         asked = asked_by(assignment, agent, day) if assignment else None
         study = assignment.study_id if assignment else None
         terms = Terms(as_of=day, loaded=True, reason="fed", asked=asked, study=study)
-        submission = drafted(part, placed=self.placed, terms=terms)
+        submission = drafted(part, matched=self.placed, terms=terms)
         changes = record(submission, part, terms=terms)
         if assignment:
             n = rows.group_by("task").aggregate([([], "count_all")]).rename_columns(["task", "n"])
-            settle(assignment=assignment, submission=submission, outcomes=n, as_of=day)
+            link_delivery(assignment=assignment, submission=submission, outcomes=n, as_of=day)
         append_changes(benchmark=self.benchmark, changes=changes)
         self.batches.setdefault(agent.name, []).append(pc.unique(rows["task"]).to_pylist())
         return True
@@ -83,7 +83,7 @@ class Fed:
         for one in asked:
             self.deliver(one.agent, None, day)
         if asked:
-            reruns.settle_requests(benchmark=self.benchmark, as_of=day)
+            reruns.close_answered_requests(benchmark=self.benchmark, as_of=day)
         return bool(asked)
 
     def publish(self, day):
@@ -125,4 +125,4 @@ def begun(flat, policy, slug, day):
         AgentDescription(name, flat.scaffolds[i], flat.models[i]) for i, name in enumerate(flat.agents)
     ]
     agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-    return Fed(flat, benchmark, Placed.of(flat, benchmark=benchmark, agents=agents))
+    return Fed(flat, benchmark, MatchedRows.of(flat, benchmark=benchmark, agents=agents))

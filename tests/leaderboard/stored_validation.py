@@ -24,9 +24,9 @@ def store(benchmark):
     """A validation of the benchmark's present data, without making it."""
     from leaderboard.studies.models import ValidationStudy
     from leaderboard.studies.records import Reader
-    from leaderboard.studies.services import keep
+    from leaderboard.studies.services import store_study
 
-    return keep(ValidationStudy, snapshot=Reader(benchmark).now(None), result=stored(), as_of=AS_OF)
+    return store_study(ValidationStudy, snapshot=Reader(benchmark).now(None), result=stored(), as_of=AS_OF)
 
 
 def made(**options):

@@ -9,13 +9,10 @@ from django.db import connection
 from django.db.utils import ProgrammingError
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy
-from leaderboard.catalog.services import AgentDescribedOtherwise, AgentDescription
-from leaderboard.errors import Frozen
+from leaderboard.catalog.services import AgentDescription, AgentMismatch
+from leaderboard.errors import Conflict, Forbidden, Frozen
 from leaderboard.operations import reruns
 from leaderboard.operations.assignments import (
-    NothingLacks,
-    NotItsAssignment,
-    NotYourAgent,
     assign,
     expire_due,
 )
@@ -27,6 +24,7 @@ from leaderboard.submissions.models import Submission
 from tests.leaderboard.test_receipts import deliver, token
 from tests.leaderboard.test_reruns import subset_runs
 from tests.leaderboard.world import World
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, first_board, in_subset, ladder, lines_of, load_text
 
 NEW = AgentDescription("newcomer", "Loop", "Model 9")
@@ -130,7 +128,7 @@ class TestMode:
         has = Submission.objects.get(agent__name=name).asked
         assert len(assignment.tasks) == 20 - len(has)
         assert set(assignment.tasks).isdisjoint(has)
-        with pytest.raises(NothingLacks):
+        with refused(Conflict, "nothing_lacks"):
             ask(ada, AgentDescription(other, "Loop", Agent.objects.get(name=other).model.name))
         assert ask(ada).mode == "subset"  # others are asked as ever
 
@@ -142,7 +140,7 @@ class TestMode:
 
     def test_confirmed_failures_of_the_harness_are_lacking(self, ada, subset):
         receipt = deliver(ada, runs(subset) | {subset[0]: [None]})
-        with pytest.raises(NothingLacks):
+        with refused(Conflict, "nothing_lacks"):
             ask(ada)
         confirm(uuid=UUID(receipt["id"]), reason="the sandbox was full", as_of=AS_OF)
         assert names(ask(ada)) == subset[:1]
@@ -177,11 +175,11 @@ class TestAsking:
     def test_ownership_is_that_of_deliveries(self, ada, subset):
         ask(ada)
         bob = token("bob@example.org")
-        with pytest.raises(NotYourAgent, match="its owner or an operator can add to it"):
+        with refused(Forbidden, "not_your_agent", match="its owner or an operator can add to it"):
             ask(bob)
         assert ask(bob, by_operator=True).asked_by == ada.user
         assert ask(None) == ask(ada)  # the command line
-        with pytest.raises(AgentDescribedOtherwise):
+        with refused(AgentMismatch, "agent_described_otherwise"):
             ask(ada, AgentDescription("newcomer", "Tree", "Model 9"))
         assert Agent.objects.get(name="newcomer").owner == ada.user
 
@@ -322,7 +320,7 @@ class TestDelivering:
     def test_anothers_or_nobodys_is_refused(self, ada, subset):
         other = ask(ada, AgentDescription("other", "Loop", "M 2"))
         for uuid in (other.uuid, uuid4()):
-            with pytest.raises(NotItsAssignment):
+            with refused(Conflict, "not_its_assignment"):
                 deliver(ada, runs(subset), assignment=str(uuid))
         assert not Submission.objects.filter(agent__name="newcomer").exists()
 

@@ -25,7 +25,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def point(took, score, standing="worse", **told):
-    values = {"name": f"n{took}", "said": f"{took}: {score}", "interval": None} | told
+    values = {"name": f"n{took}", "title": f"{took}: {score}", "interval": None} | told
     return Point(took=took, score=score, standing=standing, **values)
 
 
@@ -161,7 +161,7 @@ class TestWords:
             )
 
     def test_hostile_names_are_words(self):
-        svg = drawn([point(1, 0.5, name="<script>x", said="<b>&", address="/b/toy?a=1&b=2")])
+        svg = drawn([point(1, 0.5, name="<script>x", title="<b>&", address="/b/toy?a=1&b=2")])
         assert "<script>x" in [text.text for text in svg.iter(f"{SVG}text")]
         assert list(dots(svg)) == ["<b>&"]
         assert [a.get("href") for a in svg.iter(f"{SVG}a")] == ["/b/toy?a=1&b=2"]

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
-from leaderboard.studies.given import decided
+from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.models import Calibration, TaskSubset
 from leaderboard.studies.records import Reader
 from selection.folds import Rule
@@ -93,7 +93,7 @@ def test_the_stored_ridge_is_scikit_learns_and_decides_the_estimate(db):
     assert (stored["n"], stored["alpha"]) == (20, 1.0)
     load_text(csv_text({"new": only("10" * 30, in_subset(board))}))
     known = Reader(board.benchmark).now(board.subset)
-    decides = decided(known, board.subset, board.calibration).given()
+    decides = board_inputs(known, board.subset, board.calibration).prior_decisions()
     moved = replace(decides.fitted, ridge=replace(decides.fitted.ridge, intercept=theirs.intercept_ + 0.01))
     told, other = (
         {line.agent: line for line in answer(known.record, known.rules, given).agents}["new"].at["full"].score

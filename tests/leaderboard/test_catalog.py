@@ -6,16 +6,15 @@ from django.db import IntegrityError, connection, transaction
 from leaderboard.catalog import queries
 from leaderboard.catalog.models import Agent, Benchmark, Model, Scaffold, Visibility, folded
 from leaderboard.catalog.services import (
-    AgentDescribedOtherwise,
     AgentDescription,
-    LooksLikeAnother,
-    TaskInAnotherCategory,
-    TaskInAnotherGroup,
+    AgentMismatch,
     ensure_agents,
     ensure_tasks,
     get_or_create_benchmark,
     grouped_tasks,
 )
+from leaderboard.errors import Conflict
+from tests.refusals import refused
 
 NAMES = [
     "Alpha",
@@ -62,7 +61,9 @@ def test_agents_are_found_again_whatever_their_script(benchmark):
 
 def test_another_spelling_of_an_agent_is_refused_by_name(benchmark):
     ensure_agents(benchmark=benchmark, descriptions=[described("Alpha")], owner=None)
-    with pytest.raises(AgentDescribedOtherwise, match=r"'alpha' is known here with name 'Alpha'"):
+    with refused(
+        AgentMismatch, "agent_described_otherwise", match=r"'alpha' is known here with name 'Alpha'"
+    ):
         ensure_agents(benchmark=benchmark, descriptions=[described("alpha")], owner=None)
 
 
@@ -70,7 +71,7 @@ def test_another_spelling_of_an_agent_is_refused_by_name(benchmark):
 def test_a_new_agent_that_reads_like_a_known_one_is_refused(benchmark, name):
     """Composed, decomposed, wide and lower-case forms of one name."""
     ensure_agents(benchmark=benchmark, descriptions=[described("é-5")], owner=None)
-    with pytest.raises(LooksLikeAnother, match=r"reads like 'é-5', which is known here"):
+    with refused(AgentMismatch, "looks_like_another", match=r"reads like 'é-5', which is known here"):
         ensure_agents(benchmark=benchmark, descriptions=[described(name)], owner=None)
     ensure_agents(benchmark=benchmark, descriptions=[described("é-6")], owner=None)
 
@@ -83,7 +84,7 @@ def test_an_account_may_not_take_a_name_that_looks_like_a_known_one(benchmark, a
     if name == "Cl4ude":
         assert ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)[name].owner == ada
         return
-    with pytest.raises(LooksLikeAnother, match=r"reads like 'Claude', which is known"):
+    with refused(AgentMismatch, "looks_like_another", match=r"reads like 'Claude', which is known"):
         ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)
     assert ensure_agents(benchmark=benchmark, descriptions=new, owner=None)[name].owner is None
     assert ensure_agents(benchmark=benchmark, descriptions=new, owner=ada)[name].owner is None  # known by now
@@ -92,7 +93,7 @@ def test_an_account_may_not_take_a_name_that_looks_like_a_known_one(benchmark, a
 @pytest.mark.parametrize("change", [{"scaffold": "Tree"}, {"model": "M 2"}, {"version": "2"}])
 def test_agent_does_not_change_what_it_is(benchmark, change):
     ensure_agents(benchmark=benchmark, descriptions=[described(version="1")], owner=None)
-    with pytest.raises(AgentDescribedOtherwise) as refusal:
+    with refused(AgentMismatch, "agent_described_otherwise") as refusal:
         ensure_agents(benchmark=benchmark, descriptions=[described(**{"version": "1"} | change)], owner=None)
     (field,) = change
     assert refusal.value.details["agents"][0]["stored"][field] in str(refusal.value)
@@ -114,7 +115,7 @@ def test_tasks_are_made_once_and_take_a_category_later(benchmark):
 
 def test_a_task_does_not_change_its_category(benchmark):
     ensure_tasks(benchmark=benchmark, categories={"a": "easy"})
-    with pytest.raises(TaskInAnotherCategory, match=r"'a' is in the category 'easy', but .* 'hard'"):
+    with refused(Conflict, "task_in_another_category", match=r"'a' is in the category 'easy', but .* 'hard'"):
         ensure_tasks(benchmark=benchmark, categories={"a": "hard", "b": "easy"})
     assert benchmark.tasks.count() == 1
 
@@ -123,7 +124,7 @@ def test_a_task_takes_a_group_later_and_keeps_it(benchmark):
     assert ensure_tasks(benchmark=benchmark, categories={"a": None, "b": None}, groups={"a": "g"}) == 2
     assert ensure_tasks(benchmark=benchmark, categories={"b": None}, groups={"b": "h"}) == 0
     assert grouped_tasks(benchmark) == {"a": ("", "g"), "b": ("", "h")}
-    with pytest.raises(TaskInAnotherGroup, match=r"'a' is in the group 'g', but .* 'h'"):
+    with refused(Conflict, "task_in_another_group", match=r"'a' is in the group 'g', but .* 'h'"):
         ensure_tasks(benchmark=benchmark, categories={"a": None}, groups={"a": "h"})
 
 

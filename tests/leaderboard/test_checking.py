@@ -12,30 +12,32 @@ from leaderboard.accounts import secrets
 from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import AgentDescription
+from leaderboard.errors import Conflict
 from leaderboard.operations import checking, due, embargoes
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import unload, withdraw
 from leaderboard.operations.intake import submit
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import JobStatus, Lane
-from leaderboard.operations.reviewing import UnderEmbargo, accept
+from leaderboard.operations.reviewing import accept
 from leaderboard.operations.runs import ClaimLost, begin
 from leaderboard.operations.scheduler import performing
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.operations.services import recompute
-from leaderboard.studies.own_parts import OfAgent, own_row
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.receipt import AgentContext, own_row
 from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
 from leaderboard.submissions.queries import (
     deliveries,
     live_outcomes,
-    run_again,
+    resubmitted,
     settings_of,
     standing_submissions,
     withheld,
 )
 from tests.leaderboard.world import token
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text
 
 DAY = timedelta(days=1)
@@ -268,7 +270,7 @@ class TestFindings:
         withdraw(uuid=UUID(gone["id"]), token=ada, reason="a bug", as_of=AS_OF)
         deliver(ada, second, "halves")
         agent = toy.agents.get(name="halves")
-        of = OfAgent(
+        of = AgentContext(
             agent=agent.pk,
             submissions=standing_submissions(agent.pk),
             policy=policy_in_force(toy),
@@ -473,11 +475,11 @@ class TestLongDeliveries:
     def test_a_lost_claim_stores_nothing(self, ada, short):
         receipt = deliver(ada, marks_of(WHOLE))
 
-        def hold():
+        def check_claim():
             raise ClaimLost
 
         with pytest.raises(ClaimLost):
-            checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF, hold=hold)
+            checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF, check_claim=check_claim)
         assert (stored(receipt).status, MachineCheck.objects.count()) == (Status.CHECKING, 0)
         run("check")
         assert stored(receipt).status == Status.ACCEPTED
@@ -552,7 +554,7 @@ class TestEmbargo:
         recompute(benchmark=toy, as_of=AS_OF)
         run("embargo", self.AT)
         assert bool(withheld(toy)) == (way == "replaces")
-        assert bool(run_again(toy, policy=policy_in_force(toy))) == (way == "run")
+        assert bool(resubmitted(toy, policy=policy_in_force(toy))) == (way == "run")
 
     @pytest.mark.parametrize("duplicates", ["mean", "latest"])
     def test_what_was_sent_first_and_waited_comes_after_what_a_board_showed(self, ada, toy, duplicates):
@@ -561,24 +563,24 @@ class TestEmbargo:
         deliver(ada, marks_of("1" * 20), embargo_until=self.UNTIL)
         deliver(ada, marks_of(WHOLE, run="2"))
         recompute(benchmark=toy, as_of=AS_OF)
-        assert (withheld(toy), run_again(toy, policy=policy_in_force(toy))) == ({}, set())
+        assert (withheld(toy), resubmitted(toy, policy=policy_in_force(toy))) == ({}, set())
         run("embargo", self.AT)
         assert bool(withheld(toy)) == (duplicates == "latest")
-        assert bool(run_again(toy, policy=policy_in_force(toy))) == (duplicates == "mean")
+        assert bool(resubmitted(toy, policy=policy_in_force(toy))) == (duplicates == "mean")
 
     def test_what_waits_was_not_run_before(self, ada, toy):
         deliver(ada, marks_of(WHOLE))
         recompute(benchmark=toy, as_of=AS_OF)
         deliver(ada, marks_of(WHOLE, judge="J"), embargo_until=self.UNTIL)
         deliver(ada, marks_of(WHOLE, judge="J", run="2"))
-        assert run_again(toy, policy=policy_in_force(toy)) == set()
+        assert resubmitted(toy, policy=policy_in_force(toy)) == set()
         run("embargo", self.AT)
-        assert run_again(toy, policy=policy_in_force(toy))
+        assert resubmitted(toy, policy=policy_in_force(toy))
 
     def test_no_operator_lets_it_count_before(self, ada, toy):
         Policy.objects.create(benchmark=toy, number=2, review=Review.MANUAL)
         uuid = UUID(deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)["id"])
-        with pytest.raises(UnderEmbargo, match="until 2026-06-11 06:00 UTC"):
+        with refused(Conflict, "under_embargo", match="until 2026-06-11 06:00 UTC"):
             accept(uuid=uuid, by=None, reason="good", as_of=self.AT - DAY)
         assert list(due.embargo(self.AT)) == []
         assert embargoes.end_due(benchmark=toy, as_of=self.AT) == "0 embargoes have ended"
@@ -596,7 +598,7 @@ class TestEmbargo:
         "until", ["2026-06-01", "2026-06-01T12:00:00Z", "2026-08-31", "soon", 3, [], "2026-13-01"]
     )
     def test_it_lies_ahead_and_at_most_ninety_days(self, ada, until):
-        with pytest.raises(Exception, match="faults") as refused:
+        with pytest.raises(Exception, match="faults") as caught:
             deliver(ada, marks_of(WHOLE), embargo_until=until)
-        assert [one.field for one in refused.value.faults] == ["embargo_until"]
+        assert [one.field for one in caught.value.faults] == ["embargo_until"]
         assert deliver(ada, marks_of(WHOLE), embargo_until="2026-08-30T12:00:00Z")["status"] == "waiting"

@@ -11,11 +11,13 @@ from django.core.exceptions import ImproperlyConfigured
 
 from leaderboard import settings as module
 from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Refusal
 from leaderboard.operations.services import validate
 from leaderboard.studies.records import Reader
-from leaderboard.studies.workers import ClusterUnreachable, cluster, spread_over
+from leaderboard.studies.workers import cluster, spread_over
 from selection.standings import validating
 from tests.leaderboard.service import PATIENCE, ROOT, free_port, wait_until
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, load_text
 
 BESIDE = ("replay", "others", "refitted")  # made where the validation is asked for
@@ -88,13 +90,13 @@ def test_the_numbers_do_not_depend_on_where_they_are_made(db, few, dask, setting
     assert json.dumps(one) == json.dumps(two)
     told = {name: value for name, value in study.result.items() if name not in BESIDE}
     assert told == json.loads(json.dumps(one))
-    with pytest.raises(ClusterUnreachable, match="has no workers"):
+    with refused(Refusal, "cluster_unreachable", match="has no workers"):
         list(cluster(address, patience=1)(os._exit, [(1,)]))  # the unit ends the last worker
 
 
 def test_a_cluster_that_is_not_there_is_named():
     address = f"tcp://127.0.0.1:{free_port()}"
-    with pytest.raises(ClusterUnreachable, match=f"No Dask scheduler answers at {address}"):
+    with refused(Refusal, "cluster_unreachable", match=f"No Dask scheduler answers at {address}"):
         list(cluster(address, patience=0.5)(len, [((),)]))
 
 

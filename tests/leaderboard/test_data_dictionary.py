@@ -18,13 +18,14 @@ def test_the_page_is_as_it_would_be_written():
 
 def test_every_column_is_described_in_words():
     for column in (*KNOWN, *columns()):
-        assert len(column.told) > 8, column
-        assert "|" not in column.told
-        assert "None" not in column.told.split(":")[0]
+        description = column.as_plain()["description"]
+        assert len(description) > 8, column
+        assert "|" not in description
+        assert "None" not in description.split(":")[0]
 
 
 def test_trials_that_count_as_failures_are_not_called_valid():
-    told = {column.name: column.told for column in columns()}
+    told = {column.name: column.description for column in columns()}
     for name in ("n_tasks", "n_trials"):
         assert "which a missing or invalid one has where it counts as a failure" in told[name]
         assert "valid trial" not in told[name]

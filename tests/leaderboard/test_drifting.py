@@ -7,13 +7,15 @@ from django.core.management import call_command
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Conflict
 from leaderboard.operations.corrections import confirm
-from leaderboard.operations.drifting import AlertClosed, close_alert, look
+from leaderboard.operations.drifting import close_alert, look
 from leaderboard.operations.models import Alert, Delivery, Event, JobRun, RerunRequest
 from leaderboard.operations.reruns import close_due, draw_validation_runs, open_drift_request
 from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.world import World, token
+from tests.refusals import refused
 
 JUMP = 3.0
 
@@ -256,7 +258,7 @@ def test_what_was_decided_stays_closed_until_it_was_quiet_or_says_more(watched, 
     watched(cost="warn")
     alert = close_alert(alert=Alert.objects.get(), by=None, reason="prices rose", as_of=AS_OF)
     assert alert.closed_reason == "prices rose"
-    with pytest.raises(AlertClosed):
+    with refused(Conflict, "alert_closed"):
         close_alert(alert=alert, by=None, reason="again", as_of=AS_OF)
     assert watched(cost="warn") == "nothing has changed"
     assert watched(cost="alert") == "cost: alert"

@@ -10,22 +10,24 @@ from django.db import connection
 from django.db.utils import ProgrammingError
 
 from leaderboard.accounts.models import User
-from leaderboard.accounts.queries import TokenRevoked, token_of
+from leaderboard.accounts.queries import token_of
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Membership
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations.benchmarks import Switch, turn
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.disputes import report
-from leaderboard.operations.erasing import ErasedAlready, erase_account, erase_agent, replacing
+from leaderboard.operations.erasing import erase_account, erase_agent, replacing
 from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named, rename
-from leaderboard.operations.people import InvitationOver, invitation_of, invite
+from leaderboard.operations.people import invitation_of, invite
 from leaderboard.operations.retirement import retire
 from leaderboard.operations.services import check_drift, issue_token, validate
 from leaderboard.operations.webhooks import add_webhook, disable_webhook
 from leaderboard.submissions.models import OutcomeDetail
 from tests.kept import stored
 from tests.leaderboard.desk import person
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, lines_of, load_text, recomputed
 
 NAME = "Marguerite's agent"
@@ -77,7 +79,7 @@ def test_a_name_stands_nowhere_afterwards_and_nothing_else_changes(told):
     assert Entry.objects.filter(name=erasure.tombstone).count() == 2
     assert told.disputes.get().text == f"{erasure.tombstone} is too good"
     assert erasure.tombstone in lines_of(recomputed())
-    with pytest.raises(ErasedAlready):
+    with refused(Conflict, "erased_already"):
         erase_agent(agent=agent_named(told, erasure.tombstone), by=None, reason="again", as_of=AS_OF)
 
 
@@ -154,7 +156,7 @@ def test_a_tombstone_that_somebody_took_before(toy):
     rename(agent=second, name=f"erased agent {first.pk}", by=None, reason="x", as_of=AS_OF)
     erasure = erase_agent(agent=first, by=None, reason="asked for", as_of=AS_OF)
     assert erasure.tombstone.startswith(f"erased agent {first.pk} (")
-    with pytest.raises(ErasedAlready):
+    with refused(Conflict, "erased_already"):
         erase_agent(agent=first, by=None, reason="again", as_of=AS_OF)
 
 
@@ -169,10 +171,10 @@ def test_an_account_is_closed_and_its_address_gone(toy):
     assert holding("ada@example.org") == set()
     assert User.objects.get(pk=ada.pk).email == erasure.tombstone
     assert not Membership.objects.filter(user=ada).exists()
-    with pytest.raises(TokenRevoked):
+    with refused(Refusal, "token_revoked"):
         token_of(secret, as_of=AS_OF)
     assert not User.objects.get(pk=ada.pk).is_active
-    with pytest.raises(InvitationOver):
+    with refused(Conflict, "invitation_over"):
         invitation_of(link, as_of=AS_OF)
     assert Erasure.objects.get().reason == "asked for"
 

@@ -11,7 +11,7 @@ import pytest
 
 from analytics.flat_file import read
 from leaderboard.catalog.models import Benchmark, Task
-from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot
+from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
 from leaderboard.submissions.export import outcomes as outcomes_of_export
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def exported(name, slug="toy", **options):
-    with Snapshot(Benchmark.objects.get(slug=slug)) as snapshot:
-        return b"".join(FORMATS[name].written(Outcomes(snapshot, **options)))
+    with ExportTransaction(Benchmark.objects.get(slug=slug)) as snapshot:
+        return b"".join(FORMATS[name].written(OutcomeRows(snapshot, **options)))
 
 
 def rows_of(flat):
@@ -105,14 +105,14 @@ def test_only_what_counts(name):
     )
     passed = [("a", "t00"), ("a", "t01"), ("b", "t01")]
     assert outcomes == sorted([*((*key, 1, True) for key in passed), ("b", "t00", 0, True)])
-    with Snapshot(benchmark) as snapshot:
-        assert Outcomes(snapshot).n_rows == 4
+    with ExportTransaction(benchmark) as snapshot:
+        assert OutcomeRows(snapshot).n_rows == 4
 
 
 def test_a_snapshot_stays_as_it_was():
     load_text(csv_text({"a": "10"}))
-    with Snapshot(Benchmark.objects.get(slug="toy")) as snapshot:
-        outcomes = Outcomes(snapshot)
+    with ExportTransaction(Benchmark.objects.get(slug="toy")) as snapshot:
+        outcomes = OutcomeRows(snapshot)
         load_text(csv_text({"b": "01"}))
         assert b"".join(FORMATS["csv"].written(outcomes)).count(b"\n") == 1 + outcomes.n_rows == 3
 

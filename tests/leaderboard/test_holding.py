@@ -297,7 +297,7 @@ def test_what_was_verified_while_it_was_checked_is_not_held(board, eve, monkeypa
 
 def test_with_manual_review_the_evidence_stands_beside(board, eve):
     put_in_force(
-        policy=changed_policy(benchmark=board, said={"review": "manual"}), by=None, reason="a look first"
+        policy=changed_policy(benchmark=board, values={"review": "manual"}), by=None, reason="a look first"
     )
     held = deliver(eve, marks("1" * N))
     change = stored(held).status_changes.get()
@@ -321,7 +321,7 @@ def test_a_job_that_dies_between_judging_and_storing_is_done_again(board, eve, m
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), transaction.atomic():
-        checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF, hold=die)
+        checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF, check_claim=die)
     assert stored(receipt).status == Status.CHECKING
     checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
     assert stored(receipt).status == Status.WAITING

@@ -9,12 +9,12 @@ from django.db import transaction
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
+from leaderboard.errors import Missing, Refusal
 from leaderboard.operations import due, runs
-from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.corrections import unload_latest
 from leaderboard.operations.events import emit
 from leaderboard.operations.housekeeping import clear
-from leaderboard.operations.jobs import JOBS, AlreadyAsked, Job, NoSuchJob, ask
+from leaderboard.operations.jobs import JOBS, AlreadyAsked, Job, ask
 from leaderboard.operations.listing import list_tasks
 from leaderboard.operations.models import DeliveryStatus, Event, EventKind, JobRun, JobStatus, Lane, Webhook
 from leaderboard.operations.policies import changed_policy, put_in_force
@@ -25,6 +25,7 @@ from leaderboard.studies.models import ESTIMATOR_VERSION, TaskSubset, Validation
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.submissions.models import IdempotencyKey
 from leaderboard.submissions.parsing.task_list import ListedTask
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, ladder, load_text
 
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
@@ -87,9 +88,9 @@ def test_a_board_is_due_until_there_is_one_of_the_present_data_and_rules(toy):
     assert (slug, about[:8]) == ("toy", "data 1, ")
     recompute(benchmark=toy, as_of=AS_OF)
     assert kinds_due("reconcile", AS_OF + DAY) == []
-    put_in_force(policy=changed_policy(benchmark=toy, said={"assignment_days": "20"}))
+    put_in_force(policy=changed_policy(benchmark=toy, values={"assignment_days": "20"}))
     assert kinds_due("reconcile", AS_OF + DAY) == []
-    put_in_force(policy=changed_policy(benchmark=toy, said={"band_lo": "0.2"}))
+    put_in_force(policy=changed_policy(benchmark=toy, values={"band_lo": "0.2"}))
     assert len(kinds_due("reconcile", AS_OF + DAY)) == 1
     recompute(benchmark=toy, as_of=AS_OF)
     measure_variance(benchmark=toy, as_of=AS_OF)
@@ -102,7 +103,7 @@ def test_boards_keep_the_pace_of_the_policy(toy):
     load_text(csv_text({"new": "1" * 20}))
     assert kinds_due("reconcile", AS_OF + 59 * SECOND) == []
     assert len(kinds_due("reconcile", AS_OF + 60 * SECOND)) == 1
-    put_in_force(policy=changed_policy(benchmark=toy, said={"publish_every": "0"}))
+    put_in_force(policy=changed_policy(benchmark=toy, values={"publish_every": "0"}))
     assert len(kinds_due("reconcile", AS_OF)) == 1
 
 
@@ -273,11 +274,11 @@ def test_whoever_lost_the_claim_stores_nothing(small):
     assert runs.abandon_left(lane=Lane.LONG, as_of=AS_OF) == 0
     assert runs.abandon_left(lane=Lane.PROMPT, as_of=AS_OF) == 1
     with pytest.raises(runs.ClaimLost):
-        recompute(benchmark=toy, as_of=AS_OF, hold=lambda: runs.held(run))
+        recompute(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
     with pytest.raises(runs.ClaimLost):
-        validate(benchmark=toy, as_of=AS_OF, hold=lambda: runs.held(run))
+        validate(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
     with pytest.raises(runs.ClaimLost):
-        measure_variance(benchmark=toy, as_of=AS_OF, hold=lambda: runs.held(run))
+        measure_variance(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
     with pytest.raises(runs.ClaimLost):
         runs.beat(run, n_done=1, n_total=2, as_of=AS_OF)
     assert not runs.end(run, status=JobStatus.DONE, as_of=AS_OF)
@@ -289,10 +290,10 @@ def test_whoever_lost_the_claim_stores_nothing(small):
 
 def test_a_held_run_is_not_taken_over_before_its_result_is_stored(toy):
     run = begun(toy)
-    recompute(benchmark=toy, as_of=AS_OF, hold=lambda: runs.held(run))
+    recompute(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
     assert toy.boards.count() == 1
     with transaction.atomic():
-        runs.held(run)
+        runs.check_claim(run)
 
 
 def test_a_run_tells_how_it_ended(toy):
@@ -373,9 +374,9 @@ def test_what_is_asked_for_is_queued_once_and_survives_its_scheduler(toy):
 
 
 def test_asking_names_a_job_and_a_reason(toy):
-    with pytest.raises(NoSuchJob):
+    with refused(Missing, "no_such_job"):
         ask(kind="tidy", benchmark=toy, by=None, reason="why not", as_of=AS_OF)
-    with pytest.raises(ReasonMissing):
+    with refused(Refusal, "reason_missing"):
         ask(kind="validate", benchmark=toy, by=None, reason=" ", as_of=AS_OF)
 
 
@@ -383,7 +384,7 @@ def test_only_a_running_run_is_worked_off(toy):
     run = begun(toy)
     assert runs.running(run.pk) == run
     runs.abandon(run, why="for a test", as_of=AS_OF)
-    with pytest.raises(runs.NotRunning):
+    with refused(Missing, "not_running"):
         runs.running(run.pk)
 
 

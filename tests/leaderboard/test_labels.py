@@ -11,7 +11,7 @@ from analytics.flat_file import read
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
-from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot
+from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
 from leaderboard.submissions.models import Submission
 from tests.seen import text_of
 from tests.toys import AS_OF, board_of, recomputed, rows_text
@@ -152,8 +152,8 @@ def test_labels_come_back_as_they_were(told, tmp_path, capsys):
     people = told()[1]
     for kind in ("csv", "ndjson", "parquet"):
         path = tmp_path / f"toy.{kind}"
-        with Snapshot(Benchmark.objects.get(slug="toy")) as snapshot:
-            path.write_bytes(b"".join(FORMATS[kind].written(Outcomes(snapshot))))
+        with ExportTransaction(Benchmark.objects.get(slug="toy")) as snapshot:
+            path.write_bytes(b"".join(FORMATS[kind].written(OutcomeRows(snapshot))))
         labels = read(path, as_of=AS_OF).labels
         asked = ~np.isnan(labels["human"])
         assert (asked.sum(), set(labels["human_probability"][asked].tolist())) == (40, {0.4})

@@ -17,7 +17,7 @@ def lines(settings):
     """What is written to the log from now on, as in production; each line read as JSON."""
     written = io.StringIO()
     handler = logging.StreamHandler(written)
-    handler.setFormatter(logs.Line(logs.JSON))
+    handler.setFormatter(logs.LogLine(logs.JSON))
     root, told = logging.getLogger(), logging.getLogger("leaderboard.requests")
     before = told.level
     told.setLevel(logging.INFO)
@@ -128,7 +128,7 @@ def test_a_long_line_of_secret_words_takes_no_time():
 
 def test_in_a_terminal_a_line_is_to_be_read():
     record = logging.LogRecord("x.y", logging.WARNING, "", 0, "the %s", ("token=abc",), None)
-    told = logs.Line(logs.TEXT).format(record)
+    told = logs.LogLine(logs.TEXT).format(record)
     assert "the token=…" in told
     assert "x.y" in told
     assert not told.startswith("{")

@@ -10,16 +10,17 @@ from django.utils import timezone
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent, Role
 from leaderboard.catalog.services import AgentDescription
+from leaderboard.errors import Exhausted, Forbidden
 from leaderboard.operations import people
-from leaderboard.operations.assignments import NotYourAgent, assign
+from leaderboard.operations.assignments import assign
 from leaderboard.operations.intake import submit
 from leaderboard.operations.policies import changed_policy, put_in_force
-from leaderboard.operations.quotas import AssignmentsSpent
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.operations.webhooks import deliver_due
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.desk import PASSWORD, person
 from tests.leaderboard.world import token
+from tests.refusals import refused
 from tests.toys import AS_OF, load_text, recomputed
 
 OUTCOMES = [{"task": f"t{j:02d}", "trial": 1, "outcome": 1} for j in range(20)]
@@ -28,7 +29,7 @@ OUTCOMES = [{"task": f"t{j:02d}", "trial": 1, "outcome": 1} for j in range(20)]
 @pytest.fixture
 def ada(toy):
     found = token("ada@example.org")
-    people.wish_for_mail(user=found.user, told=True)
+    people.wish_for_mail(user=found.user, wanted=True)
     return found
 
 
@@ -40,7 +41,7 @@ def deliver(toy, by, name="mine", *, model="M", **more):
 
 
 def review_all(toy):
-    put_in_force(policy=changed_policy(benchmark=toy, said={"review": "manual"}), reason="x")
+    put_in_force(policy=changed_policy(benchmark=toy, values={"review": "manual"}), reason="x")
 
 
 def told():
@@ -85,7 +86,7 @@ class TestMail:
         review_all(toy)
         first, second = (deliver(toy, ada, name, model=name) for name in ("mine", "other"))
         accept(uuid=first, by=None, reason="right", as_of=AS_OF)
-        people.wish_for_mail(user=ada.user, told=False)
+        people.wish_for_mail(user=ada.user, wanted=False)
         assert told() == []
         refuse(uuid=second, by=None, reason="wrong", as_of=AS_OF)
         recomputed()
@@ -100,7 +101,7 @@ class TestNames:
     def test_one_is_free_when_its_assignment_came_to_nothing(self, toy, ada):
         eve = token("eve@example.org")
         theirs = self.ask(toy, eve, "Wanted", model="Squatter")
-        with pytest.raises(NotYourAgent):
+        with refused(Forbidden, "not_your_agent"):
             self.ask(toy, ada)
         after = theirs.expires_at + timedelta(minutes=1)
         assert self.ask(toy, eve, "Wanted", model="Squatter", as_of=after).pk != theirs.pk
@@ -108,7 +109,7 @@ class TestNames:
         mine = self.ask(toy, ada, as_of=later)
         assert mine.agent.owner == ada.user
         assert (mine.agent.name, mine.agent.model.name) == ("wanted", "M")
-        with pytest.raises(NotYourAgent):
+        with refused(Forbidden, "not_your_agent"):
             self.ask(toy, eve, "Wanted", model="Squatter", as_of=later)
         # The row of before stays with its assignments, under a name that nobody takes.
         theirs.agent.refresh_from_db()
@@ -118,7 +119,7 @@ class TestNames:
     def test_one_is_free_after_a_day_without_an_outcome(self, toy, ada):
         """An open assignment held a name for 14 days, and each new one for 14 more."""
         theirs = self.ask(toy, token("eve@example.org"), model="Squatter")
-        with pytest.raises(NotYourAgent):
+        with refused(Forbidden, "not_your_agent"):
             self.ask(toy, ada, as_of=AS_OF + timedelta(hours=23))
         mine = self.ask(toy, ada, as_of=AS_OF + timedelta(hours=25))
         assert (mine.agent.name, mine.agent.owner, mine.agent.model.name) == ("wanted", ada.user, "M")
@@ -127,7 +128,7 @@ class TestNames:
 
     def test_one_with_an_outcome_is_never_free(self, toy, ada):
         deliver(toy, token("eve@example.org"), "wanted")
-        with pytest.raises(NotYourAgent):
+        with refused(Forbidden, "not_your_agent"):
             self.ask(toy, ada, as_of=AS_OF + timedelta(days=400))
 
     def test_who_delivered_late_keeps_it(self, toy, ada):
@@ -135,7 +136,7 @@ class TestNames:
         self.ask(toy, eve)
         deliver(toy, eve, "wanted")
         Submission.objects.get(agent__name="wanted")
-        with pytest.raises(NotYourAgent):
+        with refused(Forbidden, "not_your_agent"):
             self.ask(toy, ada, as_of=AS_OF + timedelta(days=60))
 
     def test_a_file_takes_it_too(self, toy, ada):
@@ -145,11 +146,11 @@ class TestNames:
         assert Agent.objects.get(name="late").model.name == "M late"
 
     def test_nobody_holds_more_names_in_a_day_than_they_may_deliver(self, toy, ada):
-        policy = changed_policy(benchmark=toy, said={"quota_per_account": "3"})
+        policy = changed_policy(benchmark=toy, values={"quota_per_account": "3"})
         put_in_force(policy=policy, reason="x")
         for n in range(3):
             self.ask(toy, ada, f"agent {n}", model=f"M {n}")
-        with pytest.raises(AssignmentsSpent, match="3 assignments"):
+        with refused(Exhausted, "assignments_spent", match="3 assignments"):
             self.ask(toy, ada, "agent 3", model="M 3")
         assert not Agent.objects.filter(name="agent 3").exists()
         self.ask(toy, ada, "agent 2", model="M 2")  # asked again, the same
@@ -168,7 +169,7 @@ class TestNames:
             ("stealth", "Hidden", "Unannounced 2"),
             ("Ｓtealth", "Tree", "M"),
         ):
-            with pytest.raises(NotYourAgent) as refusal:
+            with refused(Forbidden, "not_your_agent") as refusal:
                 assign(benchmark=toy, agent=AgentDescription(*guess), by=eve.user, as_of=AS_OF)
             answers.add((str(refusal.value), str(refusal.value.details)))
         assert len(answers) == 1

@@ -16,7 +16,7 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families as read
 
 from leaderboard import counters, sentry
-from leaderboard.monitoring.state import State
+from leaderboard.monitoring.metrics import State
 from leaderboard.operations import events
 from leaderboard.operations.models import EventKind, JobRun
 from leaderboard.operations.scheduler.leadership import LOCK
@@ -128,7 +128,7 @@ def test_requests_refusals_and_faults_are_counted_by_what_does_not_grow(client, 
 
 def test_rules_make_no_more_series_than_there_is_room_for(monkeypatch):
     monkeypatch.setattr(counters, "_rules", set())
-    monkeypatch.setattr(counters, "MOST_RULES", 2)
+    monkeypatch.setattr(counters, "MAX_RULES", 2)
     counters.count_faults(["is one", "is two", "is three", "is one; is it 'x'?", "is one"])
     assert counters._rules == {"is one", "is two", "other"}
 
@@ -137,7 +137,7 @@ def test_without_a_database_it_says_so(monkeypatch):
     def away(as_of):
         raise OperationalError
 
-    monkeypatch.setattr("leaderboard.monitoring.state.READ", (away,))
+    monkeypatch.setattr("leaderboard.monitoring.metrics.READ", (away,))
     (up,) = State(timezone.now()).collect()
     assert (up.name, up.samples[0].value) == ("bandstand_database_up", 0)
 

@@ -6,15 +6,11 @@ import pytest
 from django.core.management import call_command
 
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark
-from leaderboard.catalog.services import AgentDescribedOtherwise, LooksLikeAnother
+from leaderboard.catalog.services import AgentMismatch
+from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations import services
 from leaderboard.operations.corrections import unload_latest
 from leaderboard.operations.naming import (
-    CannotMerge,
-    MergedAlready,
-    NameTaken,
-    NoSuchAgent,
-    NotAName,
     agent_named,
     merge,
     rename,
@@ -23,6 +19,7 @@ from leaderboard.studies.history import moments
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, live_outcomes
 from tests.leaderboard.world import World
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, lines_of, load_text, recomputed
 
 
@@ -89,38 +86,38 @@ class TestRename:
 
     def test_of_two_that_take_a_name_at_once_one_is_refused(self, toy, monkeypatch):
         monkeypatch.setattr("leaderboard.operations.naming._check_free", lambda agent, name: None)
-        with pytest.raises(NameTaken):
+        with refused(Conflict, "name_taken"):
             renamed("a03", "A04")
         assert agent("a03").aliases.count() == 0
 
     def test_one_that_was_merged_keeps_its_name(self, db):
         load_text(csv_text({"left": "1.", "right": ".1"}))
         merged("left", "right")
-        with pytest.raises(MergedAlready):
+        with refused(Conflict, "merged_already"):
             renamed("left", "middle")
 
     @pytest.mark.parametrize("name", ["a04", "A04", "Ａ04"])
     def test_a_name_that_is_anothers_is_refused(self, toy, name):
-        with pytest.raises(NameTaken):
+        with refused(Conflict, "name_taken"):
             renamed("a03", name)
 
     def test_a_name_that_another_had_is_refused(self, toy):
         renamed("a03", "Aster")
-        with pytest.raises(NameTaken, match="a03"):
+        with refused(Conflict, "name_taken", match="a03"):
             renamed("a04", "A03")
-        with pytest.raises(LooksLikeAnother):
+        with refused(AgentMismatch, "looks_like_another"):
             load_text(csv_text({"Ａ03": "1" * 20}))
 
     @pytest.mark.parametrize("name", ["", "x" * 256, "a\x00b"])
     def test_what_is_no_name_is_refused(self, toy, name):
-        with pytest.raises(NotAName):
+        with refused(Refusal, "not_a_name"):
             renamed("a03", name)
 
     def test_by_a_command(self, toy):
         out = io.StringIO()
         call_command("rename", "toy", "a03", "Aster", reason="asked", stdout=out)
         assert "a03 is Aster from now on" in out.getvalue()
-        with pytest.raises(NoSuchAgent):
+        with refused(Missing, "no_such_agent"):
             agent("a03")
 
 
@@ -183,20 +180,20 @@ class TestMerge:
         assert lines_of(recomputed())["whole"].n_tasks == 21
 
     def test_the_same_key_in_both_is_refused(self, toy):
-        with pytest.raises(CannotMerge, match="the same task, setting and trial, 20 times"):
+        with refused(Conflict, "cannot_merge", match="the same task, setting and trial, 20 times"):
             merged("a01", "a02")
 
     def test_other_refusals(self, halves):
-        with pytest.raises(CannotMerge, match="one agent already"):
+        with refused(Conflict, "cannot_merge", match="one agent already"):
             merged("left", "left")
         merged("left", "right")
-        with pytest.raises(MergedAlready):
+        with refused(Conflict, "merged_already"):
             merged("left", "a01")
-        with pytest.raises(CannotMerge, match="was merged itself"):
+        with refused(Conflict, "cannot_merge", match="was merged itself"):
             merged("a01", "left")
         load_text(csv_text({"far": "1"}), slug="elsewhere")
         far = agent_named(Benchmark.objects.get(slug="elsewhere"), "far")
-        with pytest.raises(CannotMerge, match="different benchmarks"):
+        with refused(Conflict, "cannot_merge", match="different benchmarks"):
             merge(agent=agent("right"), into=far, by=None, reason="?", as_of=AS_OF)
 
     def test_what_was_merged_may_be_taken_back(self, halves):
@@ -207,7 +204,7 @@ class TestMerge:
     def test_a_merged_agent_is_still_described_as_it_was(self, halves):
         merged("left", "right")
         text = csv_text({"left": "." * 20 + "1"}).replace("Model left", "Model other")
-        with pytest.raises(AgentDescribedOtherwise):
+        with refused(AgentMismatch, "agent_described_otherwise"):
             load_text(text)
 
     def test_by_a_command(self, halves):

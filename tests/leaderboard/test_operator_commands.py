@@ -9,11 +9,13 @@ from django.core.management import CommandError, call_command
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
-from leaderboard.operations.coverage import TooFewCommonTasks, common_tasks, offered
-from leaderboard.operations.policies import PolicyChangedMeanwhile, changed_policy, put_in_force
+from leaderboard.errors import Conflict
+from leaderboard.operations.coverage import common_tasks, offered
+from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries
+from tests.refusals import refused
 from tests.toys import AS_OF, HEAD, csv_text, ladder, load_text, rows_text
 
 
@@ -273,9 +275,9 @@ class TestPolicy:
             run("policy", "toy", "--set", 'counted_settings=[{"prompt_variant": "p", "judge": ""}]')
 
     def test_two_changes_at_once_do_not_undo_each_other(self, toy):
-        first, second = (changed_policy(benchmark=toy, said={"n_trials": n}) for n in "23")
+        first, second = (changed_policy(benchmark=toy, values={"n_trials": n}) for n in "23")
         put_in_force(policy=first)
-        with pytest.raises(PolicyChangedMeanwhile):
+        with refused(Conflict, "policy_changed_meanwhile"):
             put_in_force(policy=second)
 
 
@@ -355,7 +357,7 @@ class TestCommonTasks:
 
     def test_fewer_than_ten_are_refused(self, db):
         load_text(csv_text({"a": "1" * 9 + ".", "b": "1" * 10}))
-        with pytest.raises(TooFewCommonTasks, match="Only 9 tasks"):
+        with refused(Conflict, "too_few_common_tasks", match="Only 9 tasks"):
             common_tasks(Benchmark.objects.get())
 
 

@@ -8,10 +8,10 @@ from django.db import connection, transaction
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.operations import reselections, services
-from leaderboard.studies.calibrations import settle_calibration
+from leaderboard.studies.calibrations import get_or_compute_calibration
 from leaderboard.studies.models import Calibration, TaskSubset
 from leaderboard.studies.records import Reader
-from leaderboard.studies.subsets import settle_subset
+from leaderboard.studies.subsets import get_or_compute_subset
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
 from tests.toys import AS_OF, FIRST, csv_text, graded, in_subset, load_text, only, passing, recomputed
@@ -133,9 +133,9 @@ def test_rows_made_again_from_the_log_are_those_that_were_there(db, by_ridge):
         cursor.execute("SET LOCAL session_replication_role = DEFAULT")
     benchmark = Benchmark.objects.get()
     reader = Reader(benchmark)
-    subset = settle_subset(reader)
+    subset = get_or_compute_subset(reader)
     assert subset.number == 2
-    settle_calibration(reader, subset, tasks=reader.now(subset).task_ids)
+    get_or_compute_calibration(reader, subset, tasks=reader.now(subset).task_ids)
     subsets, fits = stored("toy")
     assert subsets == before[0]
     assert fits == [fit for fit in before[1] if fit[0] >= subset.data_version]
@@ -222,7 +222,7 @@ def test_a_retired_task_leaves_the_subset_and_the_same_agents_are_fitted_anew(db
 
 @pytest.mark.slow(each=True)
 @pytest.mark.parametrize(
-    "step", ["settle_subset", "store_scores", "settle_calibration", "answered", "publish"]
+    "step", ["get_or_compute_subset", "store_scores", "get_or_compute_calibration", "answered", "publish"]
 )
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 def test_a_worker_that_dies_changes_nothing(db, monkeypatch, step, done):

@@ -9,15 +9,16 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.accounts.queries import TokenRevoked, token_of
-from leaderboard.accounts.services import ClosedAccount, HasAccount, WeakPassword
+from leaderboard.accounts.queries import token_of
 from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
+from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations import people
 from leaderboard.operations.benchmarks import create_benchmark
 from leaderboard.operations.services import issue_token
 from leaderboard.operations.verifying import trust_account
 from leaderboard.submissions.queries import trusted_accounts
 from tests.leaderboard.desk import PASSWORD, person
+from tests.refusals import refused
 from tests.toys import AS_OF
 
 
@@ -45,7 +46,7 @@ class TestInvitation:
         assert (eve.email, eve.name, eve.check_password(PASSWORD)) == ("eve@example.org", "Eve", True)
         assert eve.password.startswith("argon2")
         assert Membership.objects.get(user=eve, benchmark=toy).role == Role.SUBMITTER
-        with pytest.raises(people.InvitationOver, match="was used on"):
+        with refused(Conflict, "invitation_over", match="was used on"):
             accept(secret, name="Eve", password=PASSWORD)
 
     def test_its_secret_is_nowhere(self, invited):
@@ -55,39 +56,39 @@ class TestInvitation:
 
     def test_it_ends_after_two_weeks_and_when_revoked(self, invited):
         invitation, secret = invited
-        with pytest.raises(people.InvitationOver, match="expired"):
+        with refused(Conflict, "invitation_over", match="expired"):
             people.invitation_of(secret, as_of=invitation.expires_at)
         people.revoke_invitation(invitation=invitation, by=None, reason="sent astray", as_of=timezone.now())
-        with pytest.raises(people.InvitationOver, match="revoked"):
+        with refused(Conflict, "invitation_over", match="revoked"):
             accept(secret, name="Eve", password=PASSWORD)
-        with pytest.raises(people.InvitationOver, match="revoked"):
+        with refused(Conflict, "invitation_over", match="revoked"):
             people.revoke_invitation(invitation=invitation, by=None, reason="again", as_of=timezone.now())
 
     def test_whoever_has_an_account_signs_in_first(self, toy, invited):
         _, secret = invited
         eve = person("eve@example.org")
-        with pytest.raises(HasAccount):
+        with refused(Conflict, "has_account"):
             accept(secret, name="Mallory", password=PASSWORD)
         people.accept_invitation(secret=secret, user=eve, as_of=timezone.now())
         assert Membership.objects.get(user=eve).role == Role.SUBMITTER
 
     def test_it_is_for_its_address_alone(self, invited):
         _, secret = invited
-        with pytest.raises(people.ForAnother):
+        with refused(Conflict, "for_another"):
             people.accept_invitation(secret=secret, user=person("mallory@example.org"), as_of=timezone.now())
-        with pytest.raises(people.NoSuchInvitation):
+        with refused(Missing, "no_such_invitation"):
             accept(secret[:-1], name="Eve", password=PASSWORD)
 
     def test_a_password_that_is_easy_to_guess_leaves_nothing_behind(self, invited):
         _, secret = invited
-        with pytest.raises(WeakPassword):
+        with refused(Refusal, "weak_password"):
             accept(secret, name="Eve", password="password")
         assert not User.objects.exists()
         assert Invitation.objects.get().accepted_at is None
 
     def test_a_closed_account_stays_closed(self, toy, invited):
         eve = User.objects.create(email="eve@example.org", password="!", is_active=False)
-        with pytest.raises(ClosedAccount):
+        with refused(Conflict, "closed_account"):
             accept(invited[1], name="Eve", password=PASSWORD)
         eve.refresh_from_db()
         assert (eve.password, eve.memberships.count()) == ("!", 0)
@@ -119,7 +120,7 @@ class TestInvitation:
             for slug in ("toy", "other")
         }
         accept(links["toy"], name="Eve", password=PASSWORD)
-        with pytest.raises(people.HoldsMore):
+        with refused(Conflict, "holds_more"):
             accept(links["other"], name="Mallory", password=PASSWORD)
         boss = User.objects.get(email="other@example.org")
         assert not boss.has_usable_password()
@@ -139,12 +140,12 @@ class TestInvitation:
             as_of=timezone.now(),
         )
         people.set_role(benchmark=toy, email=rogue.email, role=Role.VIEWER, by=None, reason="misuse")
-        with pytest.raises(people.InvitationOver, match="operates the benchmark no more"):
+        with refused(Conflict, "invitation_over", match="operates the benchmark no more"):
             accept(secret, name="Friend", password=PASSWORD)
 
     @pytest.mark.parametrize("email", ["", "eve", "eve@", "a b@example.org"])
     def test_what_is_no_address_is_refused(self, toy, email):
-        with pytest.raises(people.NotAnAddress):
+        with refused(Refusal, "not_an_address"):
             people.invite(benchmark=toy, email=email, role="viewer", by=None, reason="x", as_of=AS_OF)
 
 
@@ -205,7 +206,7 @@ def test_a_role_may_become_less(toy):
     people.remove_member(membership=membership, by=None, reason="left", as_of=AS_OF)
     assert trusted_accounts(toy) == set()
     assert not Membership.objects.exists()
-    with pytest.raises(people.NoSuchAccount):
+    with refused(Missing, "no_such_account"):
         people.set_role(benchmark=toy, email="none@example.org", role=Role.VIEWER, by=None, reason="x")
 
 
@@ -215,9 +216,9 @@ def test_a_revoked_token_is_refused_by_name(toy):
         email="ada@example.org", slug="toy", scope="submit", name="ci", as_of=now, life=timedelta(days=9)
     )
     people.revoke_token(token=token, by=None, reason="leaked", as_of=now)
-    with pytest.raises(TokenRevoked):
+    with refused(Refusal, "token_revoked"):
         token_of(secret, as_of=now)
-    with pytest.raises(people.RevokedAlready):
+    with refused(Conflict, "revoked_already"):
         people.revoke_token(token=token, by=None, reason="leaked", as_of=now)
     assert ApiToken.objects.get().revoked_at == now
 

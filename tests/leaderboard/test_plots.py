@@ -6,12 +6,11 @@ from datetime import date
 
 import pytest
 
-from leaderboard.plots.best import Level, best_through_boards
-from leaderboard.plots.marks import cut_apart
-from leaderboard.plots.paint import PAINT
-from leaderboard.plots.scales import Scale, month_ticks, ticks_13, ticks_125
-from leaderboard.plots.shifts import Held, Shift, shifts_chart
-from leaderboard.plots.times import BOTTOM, LEFT, RIGHT, TOP, Series, shares_through_time
+from leaderboard.plots.best import BestLevel, best_through_boards
+from leaderboard.plots.marks import PAINT, cut_apart
+from leaderboard.plots.scales import LinearScale, month_ticks, ticks_13, ticks_125
+from leaderboard.plots.shifts import RankSpan, Shift, shifts_chart
+from leaderboard.plots.times import BOTTOM, LEFT, RIGHT, TOP, TimeSeries, shares_through_time
 from tests.conftest import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -19,9 +18,9 @@ FIRST, HALF, LAST = date(2025, 1, 1), date(2025, 1, 16), date(2025, 1, 31)
 
 
 def test_a_scale_is_linear_or_logarithmic_and_may_run_downwards():
-    assert [Scale(0, 1, 200, 100)(v) for v in (0, 0.25, 1)] == [200, 175, 100]
-    assert [Scale(1, 100, 0, 50, log=True)(v) for v in (1, 10, 100)] == [0, 25, 50]
-    assert Scale(3, 3, 0, 10)(3) == 5  # one value stands in the middle
+    assert [LinearScale(0, 1, 200, 100)(v) for v in (0, 0.25, 1)] == [200, 175, 100]
+    assert [LinearScale(1, 100, 0, 50, log=True)(v) for v in (1, 10, 100)] == [0, 25, 50]
+    assert LinearScale(3, 3, 0, 10)(3) == 5  # one value stands in the middle
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_months_are_ticked_so_that_they_can_be_read():
 
 
 def chart(*points, **how):
-    series = [Series("in order", points)]
+    series = [TimeSeries("in order", points)]
     return shares_through_time(name="test", title="A <test>", series=series, width=640, height=240, **how)
 
 
@@ -95,7 +94,7 @@ def test_the_stylesheet_names_the_same_colours():
 
 def best(*levels):
     return ET.fromstring(
-        best_through_boards(name="best", title="B", levels=[Level(*one) for one in levels], width=640)
+        best_through_boards(name="best", title="B", levels=[BestLevel(*one) for one in levels], width=640)
     )
 
 
@@ -182,8 +181,8 @@ def test_one_board_is_a_dot_and_none_is_not_drawn():
 
 
 SHIFTS = [
-    Shift("a <b>", Held(1, 1, 3), Held(2, 1, 5)),
-    Shift("x" * 60, Held(None, None, None), Held(5, None, None)),
+    Shift("a <b>", RankSpan(1, 1, 3), RankSpan(2, 1, 5)),
+    Shift("x" * 60, RankSpan(None, None, None), RankSpan(5, None, None)),
 ]
 
 

@@ -5,10 +5,10 @@ from datetime import date
 
 import pytest
 
-from leaderboard.plots.dots import NARROW, TOP, WIDE, Row, dots
-from leaderboard.plots.levels import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Level, levels, said
+from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, dots
+from leaderboard.plots.levels import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, MonitorLevel, level_text, levels
 from leaderboard.plots.levels import TOP as LEVEL_TOP
-from leaderboard.plots.stacked import Part, stacked
+from leaderboard.plots.stacked import StackPart, stacked
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,7 +26,7 @@ def of(found, mark, css):
 
 @pytest.mark.parametrize(("narrow", "layout"), [(False, WIDE), (True, NARROW)])
 def test_a_dot_of_a_half_stands_half_way_with_its_interval_around_it(narrow, layout):
-    rows = [Row("one", "", "0%", 0.0), Row("two", "", "50%", 0.5, 0.25, 0.75, tick=1.0)]
+    rows = [DotRow("one", "", "0%", 0.0), DotRow("two", "", "50%", 0.5, 0.25, 0.75, tick=1.0)]
     found = drawn(rows, narrow=narrow)
     half, y = (layout.start + layout.end) / 2, TOP + layout.height + layout.line
     places = [(float(c.get("cx")), float(c.get("cy"))) for c in of(found, "circle", "f-lead")]
@@ -41,14 +41,14 @@ def test_a_dot_of_a_half_stands_half_way_with_its_interval_around_it(narrow, lay
 
 
 def test_what_is_surely_another_is_hollow_and_grey():
-    found = drawn([Row("one", "", "", 0.5, 0.4, 0.6, hollow=True)])
+    found = drawn([DotRow("one", "", "", 0.5, 0.4, 0.6, hollow=True)])
     (circle,) = found.iter(f"{SVG}circle")
     assert circle.get("class") == "f-paper s-worse"
     assert len(of(found, "path", "s-worse")) == 1
 
 
 def test_a_line_to_read_against_says_what_it_is_inside_of_the_scale():
-    found = drawn([Row("one", "", "", 0.5)], rules=[(0.0, "nothing at all"), (1.0, "everything there is")])
+    found = drawn([DotRow("one", "", "", 0.5)], rules=[(0.0, "nothing at all"), (1.0, "everything there is")])
     said = {one.text: (one.get("text-anchor"), float(one.get("x"))) for one in found.iter(f"{SVG}text")}
     assert said["nothing at all"] == ("start", WIDE.start)
     assert said["everything there is"] == ("end", WIDE.end)
@@ -56,13 +56,13 @@ def test_a_line_to_read_against_says_what_it_is_inside_of_the_scale():
 
 
 def test_a_value_that_is_not_known_has_words_and_no_dot():
-    found = drawn([Row("one <b>", "", "not compared", None)])
+    found = drawn([DotRow("one <b>", "", "not compared", None)])
     assert not list(found.iter(f"{SVG}circle"))
     assert [one.text for one in found.iter(f"{SVG}text")][1:] == ["one <b>", None, "not compared"]
 
 
 def test_a_dot_that_leads_somewhere_makes_the_drawing_a_group():
-    found = drawn([Row("one", "", "", 0.5, address="/b/toy/agents/7")])
+    found = drawn([DotRow("one", "", "", 0.5, address="/b/toy/agents/7")])
     assert found.get("role") == "group"
     assert [one.get("href") for one in found.iter(f"{SVG}a")] == ["/b/toy/agents/7"]
 
@@ -73,7 +73,11 @@ def test_nothing_is_not_drawn():
 
 
 def test_parts_lie_side_by_side_in_proportion():
-    parts = [Part("Agents", 0.1), Part("Tasks", 0.6, "cancels", hatched=True), Part("Trials", 0.1)]
+    parts = [
+        StackPart("Agents", 0.1),
+        StackPart("Tasks", 0.6, "cancels", hatched=True),
+        StackPart("Trials", 0.1),
+    ]
     found = ET.fromstring(stacked(name="v", title="Shares", parts=parts))
     bars = [one for one in found.iter(f"{SVG}rect") if one.get("y") == "0"]
     places = [(float(one.get("x")), float(one.get("width")), one.get("fill")) for one in bars]
@@ -85,14 +89,14 @@ def test_parts_lie_side_by_side_in_proportion():
     assert float(narrow.get("width")) == 344
     assert [one.text for one in narrow.iter(f"{SVG}text")][1] == "Tasks, 60.0%"
     with pytest.raises(ValueError, match="nothing to draw"):
-        stacked(name="v", title="", parts=[Part("Agents", 0.0)])
+        stacked(name="v", title="", parts=[StackPart("Agents", 0.0)])
 
 
 def test_a_level_stands_against_the_line_at_which_it_alerts():
     looks = [
-        Level(date(2025, 1, 1), 0.0, 8.0),
-        Level(date(2025, 1, 16), None, None),
-        Level(date(2025, 1, 31), 4.0, 8.0),
+        MonitorLevel(date(2025, 1, 1), 0.0, 8.0),
+        MonitorLevel(date(2025, 1, 16), None, None),
+        MonitorLevel(date(2025, 1, 31), 4.0, 8.0),
     ]
     found = ET.fromstring(levels(name="l", title="A level", looks=looks))
     places = [(float(c.get("cx")), float(c.get("cy"))) for c in found.iter(f"{SVG}circle")]
@@ -102,7 +106,7 @@ def test_a_level_stands_against_the_line_at_which_it_alerts():
         assert line.get("stroke-dasharray")
         assert f" {LEVEL_TOP}H" in line.get("d")
     with pytest.raises(ValueError, match="nothing to draw"):
-        levels(name="l", title="", looks=[Level(date(2025, 1, 1), None, 8.0)])
+        levels(name="l", title="", looks=[MonitorLevel(date(2025, 1, 1), None, 8.0)])
 
 
 @pytest.mark.parametrize(
@@ -110,4 +114,4 @@ def test_a_level_stands_against_the_line_at_which_it_alerts():
     [(None, "not known"), (0, "0"), (7.0, "7.00"), (0.0168, "0.0168"), (-0.5, "−0.500"), (1234.5, "1,234")],
 )
 def test_levels_are_told_in_about_three_figures(value, text):
-    assert said(value) == text
+    assert level_text(value) == text

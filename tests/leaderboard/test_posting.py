@@ -294,13 +294,13 @@ def test_of_a_large_answer_64_kib_are_read_at_most(private):
 
 def test_of_endless_heads_64_kib_are_read_at_most(private, monkeypatch):
     streams = []
-    whole = posting.Stream.__init__
+    whole = posting.BoundedStream.__init__
 
     def kept(self, *arguments):
         whole(self, *arguments)
         streams.append(self)
 
-    monkeypatch.setattr(posting.Stream, "__init__", kept)
+    monkeypatch.setattr(posting.BoundedStream, "__init__", kept)
 
     def speak(connection, over):
         connection.recv(65536)

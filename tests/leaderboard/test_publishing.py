@@ -115,7 +115,7 @@ class TestBoards:
         assert [event.about for event in told(EventKind.BOARD_PUBLISHED)] == ["1", "2"]
 
     def test_many_that_moved_are_counted_and_the_first_of_them_told(self, first, monkeypatch):
-        monkeypatch.setattr("leaderboard.operations.publishing.MOST_TOLD", 1)
+        monkeypatch.setattr("leaderboard.operations.publishing.MAX_LISTED", 1)
         load_text(csv_text({"top": "1" * 40}))
         recomputed()
         (event,) = told(EventKind.RANK_CHANGED)

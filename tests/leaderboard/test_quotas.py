@@ -5,12 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy
-from leaderboard.operations import quotas, tries
+from leaderboard.errors import Exhausted
+from leaderboard.operations import failed_attempts, quotas
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Tries
 from leaderboard.submissions.models import IdempotencyKey, Submission
 from tests.leaderboard.api.deliver import body, csv_of, rows, send, send_file, token_for
 from tests.leaderboard.world import token
+from tests.refusals import refused
 from tests.toys import AS_OF
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -51,11 +53,11 @@ class TestQuotas:
         policy(toy, quota_per_account=3, quota_per_agent=2)
         deliver(ada, run="1")
         deliver(ada, run="2")
-        with pytest.raises(quotas.QuotaSpent, match="an agent gets 2 submissions") as refused:
+        with refused(Exhausted, "quota_spent", match="an agent gets 2 submissions") as caught:
             deliver(ada, run="3")
-        assert (refused.value.retry_after, refused.value.details["quota"]) == (12 * 3600, "agent")
+        assert (caught.value.retry_after, caught.value.details["quota"]) == (12 * 3600, "agent")
         deliver(ada, agent="other")
-        with pytest.raises(quotas.QuotaSpent, match="an account makes 3 submissions"):
+        with refused(Exhausted, "quota_spent", match="an account makes 3 submissions"):
             deliver(ada, agent="third")
         assert Submission.objects.filter(loaded=False).count() == 3
         assert not Agent.objects.filter(name="third").exists()
@@ -63,14 +65,14 @@ class TestQuotas:
     def test_another_token_of_the_account_has_no_quota_of_its_own(self, ada, toy):
         policy(toy, quota_per_account=1)
         deliver(ada, run="1")
-        with pytest.raises(quotas.QuotaSpent, match="an account makes 1 submission"):
+        with refused(Exhausted, "quota_spent", match="an account makes 1 submission"):
             deliver(token("ada@example.org"), run="2")
 
     def test_the_next_utc_day_begins_anew(self, ada, toy):
         policy(toy, quota_per_account=1)
         deliver(ada, as_of=datetime(2026, 6, 1, 23, 59, 59, tzinfo=UTC), run="1")
         east = datetime.fromisoformat("2026-06-02T01:59:59+02:00")  # the same second
-        with pytest.raises(quotas.QuotaSpent):
+        with refused(Exhausted, "quota_spent"):
             deliver(ada, as_of=east, run="2")
         deliver(ada, as_of=datetime(2026, 6, 2, tzinfo=UTC), run="2")
 
@@ -129,7 +131,7 @@ class TestOverHttp:
 
 class TestTries:
     def test_sixty_a_minute(self, submit_token, monkeypatch):
-        monkeypatch.setattr(tries, "MOST", 3)
+        monkeypatch.setattr(failed_attempts, "MAX_ATTEMPTS", 3)
         codes = [send({}, token=submit_token).status_code for _ in range(2)]
         codes += [send(body(), token=submit_token, query="?dry_run=true").status_code, 0]
         codes[-1] = send(body(), token=submit_token).status_code
@@ -148,15 +150,15 @@ class TestTries:
     def test_the_minute_begins_with_the_first(self, ada):
         at = [AS_OF + timedelta(seconds=s) for s in (0, 30, 59, 60, 61)]
         for one in at[:3]:
-            tries.count(token=ada, as_of=one)
+            failed_attempts.count(token=ada, as_of=one)
         assert (Tries.objects.get().n, Tries.objects.get().since) == (3, AS_OF)
-        tries.count(token=ada, as_of=at[3])
+        failed_attempts.count(token=ada, as_of=at[3])
         assert (Tries.objects.get().n, Tries.objects.get().since) == (1, at[3])
 
     def test_the_wait_is_told(self, ada):
         for _ in range(60):
-            tries.count(token=ada, as_of=AS_OF)
-        with pytest.raises(tries.TooManyTries) as refused:
-            tries.check(token=ada, as_of=AS_OF + timedelta(seconds=50.5))
-        assert refused.value.retry_after == 10
-        tries.check(token=ada, as_of=AS_OF + timedelta(seconds=60))
+            failed_attempts.count(token=ada, as_of=AS_OF)
+        with refused(Exhausted, "too_many_tries") as caught:
+            failed_attempts.check(token=ada, as_of=AS_OF + timedelta(seconds=50.5))
+        assert caught.value.retry_after == 10
+        failed_attempts.check(token=ada, as_of=AS_OF + timedelta(seconds=60))

@@ -10,15 +10,12 @@ from django.db import connection
 from leaderboard.boards.export import rows_of
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Model, Policy, Task
-from leaderboard.catalog.services import AgentDescription, LooksLikeAnother, SecondName
+from leaderboard.catalog.services import AgentDescription, AgentMismatch
+from leaderboard.errors import Conflict, Forbidden
 from leaderboard.operations import embargoes
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.corrections import (
     CountsNoMore,
-    NothingToApprove,
-    NothingToConfirm,
-    NothingToUnload,
-    NotYourSubmission,
     approve,
     confirm,
     unload,
@@ -26,7 +23,7 @@ from leaderboard.operations.corrections import (
     withdraw,
 )
 from leaderboard.operations.following import followed
-from leaderboard.operations.intake import DuplicateOutcomes, submit
+from leaderboard.operations.intake import submit
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import issue_token, recompute
 from leaderboard.studies.conditions import TWO_TEMPERATURES
@@ -38,6 +35,7 @@ from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
 from selection.standings.choice import band_of
+from tests.refusals import refused
 from tests.toys import (
     AS_OF,
     board_of,
@@ -430,7 +428,7 @@ class TestConditions:
 class TestConfirmation:
     def test_it_counts_and_frees_the_keys(self, ada, toy):
         receipt = deliver(ada, every_task() | {"t04": [None]})
-        with pytest.raises(DuplicateOutcomes):
+        with refused(Conflict, "duplicate_outcomes"):
             deliver(ada, {"t04": [1]})
         before = Benchmark.objects.get().data_version
         confirm(uuid=stored(receipt).uuid, reason="the sandbox was down", as_of=AS_OF)
@@ -441,19 +439,19 @@ class TestConfirmation:
         ids = [stored(receipt).pk, stored(again).pk]
         assert outcomes_of(ids).num_rows == 20
         assert outcomes_of(ids)["valid"].to_pylist() == [True] * 20
-        with pytest.raises(DuplicateOutcomes) as refusal:
+        with refused(Conflict, "duplicate_outcomes") as refusal:
             deliver(ada, {"t04": [0]})
         assert refusal.value.details["keys"][0]["submission"] == again["id"]
 
     def test_only_what_needs_it(self, ada, toy):
-        with pytest.raises(NothingToConfirm, match="none of its outcomes"):
+        with refused(Conflict, "nothing_to_confirm", match="none of its outcomes"):
             confirm(uuid=stored(deliver(ada, every_task())).uuid, reason="a bug", as_of=AS_OF)
         receipt = deliver(ada, every_task() | {"t04": [None]}, agent="other", version="2")
         confirm(uuid=stored(receipt).uuid, reason="a bug", as_of=AS_OF)
-        with pytest.raises(NothingToConfirm, match="before"):
+        with refused(Conflict, "nothing_to_confirm", match="before"):
             confirm(uuid=stored(receipt).uuid, reason="a bug", as_of=AS_OF)
         load_text(csv_text({"loaded": "1x"}))
-        with pytest.raises(NothingToConfirm, match="operator loaded"):
+        with refused(Conflict, "nothing_to_confirm", match="operator loaded"):
             confirm(uuid=Submission.objects.latest("id").uuid, reason="a bug", as_of=AS_OF)
 
 
@@ -487,7 +485,7 @@ class TestCopies:
         )
         assert line.at["full"].rank is not None
         assert lines_of(board)["made-up 0"].flags == ()  # it came first
-        with pytest.raises(NothingToApprove, match="neither withheld nor the copy"):
+        with refused(Conflict, "nothing_to_approve", match="neither withheld nor the copy"):
             approve(benchmark=toy, agent="made-up 0", reason="seen", as_of=AS_OF)
         approve(benchmark=toy, agent="made-up 1", reason="two keys for one model, on purpose", as_of=AS_OF)
         now = Reader(toy).now(None)
@@ -530,7 +528,7 @@ class TestResubmission:
         assert "until an operator approves" in receipt["warnings"][-1]
         approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
         assert withheld(toy) == {}
-        with pytest.raises(NothingToApprove):
+        with refused(Conflict, "nothing_to_approve"):
             approve(benchmark=toy, agent="newcomer", reason="again", as_of=AS_OF)
 
     @pytest.mark.parametrize("how", ["replaces", "withdraws"])
@@ -606,7 +604,7 @@ class TestResubmission:
         recompute(benchmark=toy, as_of=AS_OF)
         withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
         deliver(ada, every_task(0), "newcomer 2", version="2")
-        with pytest.raises(LooksLikeAnother):
+        with refused(AgentMismatch, "looks_like_another"):
             deliver(ada, every_task(1), "newcomer 3", version="3", model="\uff2dodel 9")
         deliver(ada, every_task(1), "unlike", model="Model 8")
         deliver(token("bob@example.org"), every_task(1), "of another", version="2")
@@ -716,15 +714,15 @@ class TestResubmission:
         deliver(ada, {"t00": [1]}, agent="Famous", model="Model Famous")
         load_text(csv_text({"Famous": "." + "1" * 19}))
         loaded = Submission.objects.get(agent__name="Famous", loaded=True)
-        with pytest.raises(NotYourSubmission):
+        with refused(Forbidden, "not_your_submission"):
             withdraw(uuid=loaded.uuid, token=ada, reason="mine", as_of=AS_OF)
-        with pytest.raises(NotYourSubmission):
+        with refused(Forbidden, "not_your_submission"):
             deliver(ada, {"t01": [0]}, agent="Famous", model="Model Famous", replaces=str(loaded.uuid))
         withdraw(uuid=loaded.uuid, token=token("op@example.org", "operate"), reason="wrong", as_of=AS_OF)
 
     def test_only_its_owner_and_operators_withdraw(self, ada, toy):
         receipt = deliver(ada, every_task())
-        with pytest.raises(NotYourSubmission):
+        with refused(Forbidden, "not_your_submission"):
             withdraw(uuid=stored(receipt).uuid, token=token("eve@example.org"), reason="a bug", as_of=AS_OF)
         withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
         with pytest.raises(CountsNoMore):
@@ -734,17 +732,17 @@ class TestResubmission:
 class TestSecondName:
     def test_one_agent_has_one_name(self, ada):
         first = deliver(ada, every_task(0))
-        with pytest.raises(SecondName, match="'newcomer': 'fresh'") as refusal:
+        with refused(Conflict, "second_name", match="'newcomer': 'fresh'") as refusal:
             deliver(ada, every_task(1), agent="fresh", model="MODEL 9")
         assert refusal.value.details["agents"] == ["newcomer", "fresh"]
         withdraw(uuid=stored(first).uuid, token=ada, reason="a bug", as_of=AS_OF)
-        with pytest.raises(SecondName):
+        with refused(Conflict, "second_name"):
             deliver(ada, every_task(1), agent="fresh")
 
     @pytest.mark.parametrize("alike", [{"model": "\uff2dodel 9"}, {"scaffold": "\uff2coop"}])
     def test_a_scaffold_or_model_that_reads_the_same_is_no_other(self, ada, alike):
         deliver(ada, every_task(0))
-        with pytest.raises(SecondName):
+        with refused(Conflict, "second_name"):
             deliver(ada, every_task(1), {"name": "fresh", "scaffold": "Loop", "model": "Model 9"} | alike)
 
     @pytest.mark.parametrize("alike", [{"version": "l.O"}, {"model": "Моdel 9"}, {"scaffold": "L00p"}])
@@ -752,7 +750,7 @@ class TestSecondName:
         """The letter l for the digit 1; Cyrillic М and о; zeros."""
         first = {"name": "newcomer", "scaffold": "Loop", "model": "Model 9", "version": "1.0"}
         deliver(ada, every_task(0), first)
-        with pytest.raises(SecondName):
+        with refused(Conflict, "second_name"):
             deliver(ada, every_task(1), first | {"name": "fresh"} | alike)
 
     def test_another_version_owner_or_model_is_another_agent(self, ada):
@@ -803,9 +801,11 @@ class TestLookAlikes:
 
     def test_a_scaffold_or_model_that_looks_like_anothers_is_refused(self, ada):
         deliver(token("eve@example.org"), every_task(0), agent="eve's", model="Claude 9")
-        with pytest.raises(LooksLikeAnother, match=r"The model 'С1audе 9' reads like 'Claude 9'"):
+        with refused(
+            AgentMismatch, "looks_like_another", match=r"The model 'С1audе 9' reads like 'Claude 9'"
+        ):
             deliver(ada, every_task(1), agent="mine", model="С1audе 9")
-        with pytest.raises(LooksLikeAnother, match=r"The scaffold 'Lо0p' reads like 'Loop'"):
+        with refused(AgentMismatch, "looks_like_another", match=r"The scaffold 'Lо0p' reads like 'Loop'"):
             deliver(ada, every_task(1), {"name": "mine", "scaffold": "Lо0p", "model": "Claude 9"})
         assert not Agent.objects.filter(name="mine").exists()
         deliver(ada, every_task(1), agent="mine", model="claude 9")
@@ -973,7 +973,7 @@ class TestUnload:
         receipt = deliver(ada, every_task())
         unload_latest(benchmark=toy, reason="all of it", as_of=AS_OF)
         assert [str(one.uuid) for one in deliveries(toy)] == [receipt["id"]]
-        with pytest.raises(NothingToUnload):
+        with refused(Conflict, "nothing_to_unload"):
             unload_latest(benchmark=toy, reason="more", as_of=AS_OF)
 
     def test_all_or_none(self, toy):
@@ -1016,7 +1016,7 @@ def test_two_names_at_once_are_one_agent():
     load_text(csv_text(ladder(6, 20)))
     ada = token("ada@example.org")
     answers = at_once(4, lambda i: deliver(ada, every_task(), agent=f"n{i}"))
-    assert sum(isinstance(answer, SecondName) for answer in answers) == 3
+    assert sum(getattr(answer, "code", "") == "second_name" for answer in answers) == 3
     assert Agent.objects.exclude(owner=None).count() == 1
 
 
@@ -1030,8 +1030,8 @@ def test_first_deliveries_of_one_agent_at_once_never_wait_in_a_circle(names):
         return deliver(ada, every_task(), agent=names[i % len(names)], first=i + 1)
 
     answers = at_once(12, first, n_threads=3)
-    refused = [type(answer) for answer in answers if isinstance(answer, Exception)]
-    assert refused == [SecondName] * (12 - 12 // len(names))
+    codes = [answer.code for answer in answers if isinstance(answer, Exception)]
+    assert codes == ["second_name"] * (12 - 12 // len(names))
     assert Agent.objects.exclude(owner=None).count() == 1
     assert Submission.objects.filter(loaded=False).count() == 12 // len(names)
 

@@ -16,14 +16,15 @@ from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
 from leaderboard.operations import services
-from leaderboard.operations.services import AllWithdrawn, recompute
-from leaderboard.studies import parts, records
+from leaderboard.operations.services import NothingToRank, recompute
+from leaderboard.studies import record_cache, records
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.parts import KeptScores
+from leaderboard.studies.record_cache import RecentScores
 from leaderboard.studies.records import Reader
 from leaderboard.studies.scores import KINDS, unpacked
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
+from tests.refusals import refused
 from tests.selection.reference import full_score
 from tests.toys import AS_OF, csv_text, in_subset, ladder, lines_of, load_text, recomputed
 
@@ -222,7 +223,7 @@ def test_withdrawn_submissions_do_not_count(toy):
     withdraw(toy, toy.agents.filter(name="a15"))
     assert "a15" not in lines_of(recomputed())
     withdraw(toy, toy.agents.all())
-    with pytest.raises(AllWithdrawn, match="All outcomes of this benchmark were taken back"):
+    with refused(NothingToRank, "all_withdrawn", match="All outcomes of this benchmark were taken back"):
         recompute(benchmark=toy, as_of=AS_OF)
 
 
@@ -279,7 +280,7 @@ def test_scores_that_were_kept_give_the_board_that_fresh_ones_give(toy, read):
 
 def test_rows_that_the_process_knows_are_not_read_again(toy, django_assert_num_queries):
     board = recomputed()
-    rows, kept = AgentScores.objects.filter(agent__benchmark=toy), KeptScores()
+    rows, kept = AgentScores.objects.filter(agent__benchmark=toy), RecentScores()
     first = kept.of(rows.all())
     with django_assert_num_queries(1):
         again = kept.of(rows.all())
@@ -303,7 +304,7 @@ def test_rows_that_take_too_much_are_not_kept(toy):
     rows = AgentScores.objects.filter(agent__benchmark=toy)
     n_bytes = sum(len(one.arrays) for one in rows)
     for most, is_kept in ((n_bytes, True), (n_bytes - 1, False)):
-        kept = KeptScores(most)
+        kept = RecentScores(most)
         first, again = kept.of(rows.all()), kept.of(rows.all())
         assert ({id(one) for one in first} == {id(one) for one in again}) == is_kept
         kept.add([AgentScores(pk=0, key="", under="", arrays=b"one more")])
@@ -331,8 +332,8 @@ def test_agents_that_are_read_some_at_a_time_are_read_alike(toy, monkeypatch):
     board = recomputed()
     AgentScores.objects.all().delete()
     whole = Reader(toy).now(board.subset)
-    monkeypatch.setattr(parts, "MOST_READ", 50)  # two or three agents of twenty outcomes
-    monkeypatch.setattr(records, "MOST_STORED", 5)
+    monkeypatch.setattr(record_cache, "MAX_READ", 50)  # two or three agents of twenty outcomes
+    monkeypatch.setattr(records, "MAX_STORED", 5)
     in_parts = Reader(toy).now(board.subset)
     for name in ("means", "n_valid", "trial_variances", "n_trials"):
         np.testing.assert_array_equal(getattr(in_parts.record.table, name), getattr(whole.record.table, name))

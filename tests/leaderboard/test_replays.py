@@ -19,7 +19,7 @@ from leaderboard.operations.reselections import propose
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
-from leaderboard.studies.services import keep
+from leaderboard.studies.services import store_study
 from selection.cli import main
 from selection.staged.replay import Figure
 from selection.staged.told import line_of
@@ -145,7 +145,7 @@ def validated(word, n):
         better = figures | {"pairs": {"value": 0.97, "se": 0.01, "n": 9}}
         result["others"] = [replay | {"rule": "podium 5", "figures": better, "reason": ""}]
     snapshot = Reader(toy()).now(active_subset(toy()))
-    return keep(ValidationStudy, snapshot=snapshot, result=result, as_of=AS_OF)
+    return store_study(ValidationStudy, snapshot=snapshot, result=result, as_of=AS_OF)
 
 
 def looked():

@@ -6,26 +6,24 @@ import pytest
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import reruns
-from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.models import Event, RerunAgent, RerunRequest
 from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.reruns import (
-    FullRunsOnly,
-    NobodyToAsk,
-    NoSubset,
-    RequestClosed,
+    CannotRequestRuns,
     close_due,
     close_request,
     draw_validation_runs,
     open_drift_request,
 )
 from leaderboard.operations.services import recompute
-from leaderboard.studies.given import decided
+from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from tests.leaderboard.test_receipts import deliver, token
 from tests.leaderboard.trusting import trusted
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, first_board, in_subset, ladder, load_text
 
 LATER = AS_OF + timedelta(days=7)
@@ -118,13 +116,13 @@ class TestValidation:
         load_text(csv_text(ladder(8, 20)))
         toy = Benchmark.objects.get()
         assert "No subset is fixed" in draw_validation_runs(benchmark=toy, as_of=AS_OF)
-        with pytest.raises(NoSubset):
+        with refused(CannotRequestRuns, "no_subset"):
             open_drift_request(benchmark=toy, reason="a test", as_of=AS_OF)
 
     def test_under_full_runs_only_nobody_is_asked(self, toy, newcomers):
         Benchmark.objects.update(full_runs_only_at=AS_OF, full_runs_only_reason="an audit")
         assert "full runs only" in draw_validation_runs(benchmark=toy, as_of=AS_OF)
-        with pytest.raises(FullRunsOnly):
+        with refused(CannotRequestRuns, "full_runs_only"):
             open_drift_request(benchmark=toy, reason="a test", as_of=AS_OF)
 
 
@@ -153,7 +151,7 @@ class TestDrift:
         boards.append(recompute(benchmark=toy, as_of=LATER)[0])
         assert [board.phase for board in boards] == ["ongoing", "revalidating", "ongoing"]
         assert (boards[2].number, boards[2].digest) == (boards[1].number + 1, boards[0].digest)
-        with pytest.raises(RequestClosed):
+        with refused(Conflict, "request_closed"):
             close_request(request=request, by=ada, reason="again", as_of=LATER)
 
     def test_a_second_one_joins(self, toy, newcomers):
@@ -162,12 +160,12 @@ class TestDrift:
         assert RerunRequest.objects.get().reason == "the jump"
 
     def test_each_needs_a_reason(self, toy, newcomers):
-        with pytest.raises(ReasonMissing):
+        with refused(Refusal, "reason_missing"):
             open_drift_request(benchmark=toy, reason=" ", as_of=AS_OF)
 
     def test_without_anybody_there_is_no_request(self, toy):
         recompute(benchmark=toy, as_of=AS_OF)
-        with pytest.raises(NobodyToAsk):
+        with refused(CannotRequestRuns, "nobody_to_ask"):
             open_drift_request(benchmark=toy, reason="a test", as_of=AS_OF)
 
     def test_costs_are_those_of_the_board(self, toy, newcomers):
@@ -228,8 +226,8 @@ def test_sampled_runs_reach_the_core_once_they_are_complete(toy, newcomers):
 
     def given():
         reader = Reader(toy)
-        found = decided(reader.now(subset), subset, None, known_reruns(reader.benchmark, subset))
-        return found.given().sampled, found.rules_sha256
+        found = board_inputs(reader.now(subset), subset, None, known_reruns(reader.benchmark, subset))
+        return found.prior_decisions().sampled, found.rules_sha256
 
     nothing, before = given()
     assert nothing == {}

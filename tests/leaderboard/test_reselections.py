@@ -18,28 +18,20 @@ from leaderboard.boards.queries import latest_board
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import reselections, services
-from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.asking import asked_tasks
 from leaderboard.operations.comparisons import comparison_of
 from leaderboard.operations.models import (
     Alert,
+    AlertLevel,
     Event,
-    Level,
     RerunKind,
     RerunRequest,
     Reselection,
 )
 from leaderboard.operations.reselections import (
-    FullRunsOnly,
-    NoSubsetInUse,
-    NoSuchVariant,
     NothingWouldChange,
-    NotProposed,
-    Outdated,
-    ProposedMeanwhile,
-    TooFewComplete,
-    Unsuited,
     approve,
     open_proposal,
     propose,
@@ -50,6 +42,7 @@ from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, DriftChec
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import rules_sha256
 from tests import toys
+from tests.refusals import refused
 from tests.toys import (
     AS_OF,
     FIRST,
@@ -326,7 +319,7 @@ def test_alerts_and_drift_requests_of_the_version_before_are_closed(drifted):
         benchmark=drifted,
         subset=board.subset,
         monitor="rank fidelity",
-        level=Level.ALERT,
+        level=AlertLevel.ALERT,
         opened_by=check,
         latest=check,
         evidence={},
@@ -407,16 +400,16 @@ def test_a_variant_that_changes_nothing_is_not_approved(db):
 
 def test_without_a_subset_in_use(db):
     load_text(csv_text(ladder(9, 20)))
-    with pytest.raises(NoSubsetInUse):
+    with refused(Conflict, "no_subset_in_use"):
         proposed(Benchmark.objects.get())
 
 
 def test_full_runs_only(drifted):
     found = waiting(drifted)
     Benchmark.objects.update(full_runs_only_at=AS_OF, full_runs_only_reason="a new harness")
-    with pytest.raises(FullRunsOnly, match="a new harness"):
+    with refused(Conflict, "full_runs_only", match="a new harness"):
         proposed(Benchmark.objects.get())
-    with pytest.raises(Outdated, match="full runs only: a new harness"):
+    with refused(Conflict, "outdated", match="full runs only: a new harness"):
         approved(found)
 
 
@@ -425,14 +418,14 @@ def test_unsuited(db):
     load_text(csv_text(passing(FIRST)))
     recomputed()
     load_text(csv_text({f"z{i:02d}": "0" * 20 for i in range(96)}))
-    with pytest.raises(Unsuited, match="are needed"):
+    with refused(Conflict, "unsuited", match="are needed"):
         proposed(Benchmark.objects.get())
 
 
 def test_too_few_complete(drifted):
     recomputed()
     Policy.objects.create(benchmark=drifted, number=2, subset_from=40)
-    with pytest.raises(TooFewComplete, match=r"32 agents are complete; .* from 40 on"):
+    with refused(Conflict, "too_few_complete", match=r"32 agents are complete; .* from 40 on"):
         proposed(drifted)
 
 
@@ -443,9 +436,9 @@ def test_another_strategy_has_no_hysteresis(drifted):
     plain, other = found.content["variants"]["plain"], found.content["variants"]["hysteresis"]
     assert (len(plain["tasks"]), found.content["strategy"]) == (9, "spread")
     assert other["reason"] == "hysteresis is a rule of the band; the strategy spread chooses by other marks"
-    with pytest.raises(NoSuchVariant, match="hysteresis has no subset: hysteresis is a rule"):
+    with refused(Conflict, "no_such_variant", match="hysteresis has no subset: hysteresis is a rule"):
         approved(found, "hysteresis")
-    with pytest.raises(NoSuchVariant, match="no variant 'other'; there are "):
+    with refused(Conflict, "no_such_variant", match="no variant 'other'; there are "):
         approved(found, "other")
     assert approved(found).strategy == "spread"
 
@@ -454,7 +447,7 @@ def test_a_retired_task_outdates_the_proposal(drifted):
     found = waiting(drifted)
     Task.objects.filter(name="t09").update(retired_at=LATER, retired_reason="broken")
     Benchmark.objects.update(data_version=3)
-    with pytest.raises(Outdated, match="retired since: 't09'"):
+    with refused(Conflict, "outdated", match="retired since: 't09'"):
         approved(found)
     assert comparison_of(found).obstacle == "retired since: 't09'"
 
@@ -462,7 +455,7 @@ def test_a_retired_task_outdates_the_proposal(drifted):
 def test_a_changed_policy_outdates_the_proposal(drifted):
     found = waiting(drifted)
     Policy.objects.create(benchmark=drifted, number=2, band_hi=0.8)
-    with pytest.raises(Outdated, match="the policy was changed since"):
+    with refused(Conflict, "outdated", match="the policy was changed since"):
         approved(found)
 
 
@@ -478,7 +471,7 @@ def test_one_is_open_at_a_time(drifted):
     older.refresh_from_db()
     assert (older.status, older.decided_reason) == ("outdated", "Proposed anew: pass rates moved")
     assert open_proposal(drifted) == newer
-    with pytest.raises(NotProposed, match="is outdated already"):
+    with refused(Conflict, "not_proposed", match="is outdated already"):
         approved(older)
 
 
@@ -493,7 +486,7 @@ def test_a_slow_proposal_does_not_replace_one_on_later_outcomes(drifted, monkeyp
         return found
 
     monkeypatch.setattr(services, "compute_reselection", slow)
-    with pytest.raises(ProposedMeanwhile):
+    with refused(Conflict, "proposed_meanwhile"):
         proposed(drifted)
     assert open_proposal(drifted) == newer[0]
 
@@ -508,7 +501,7 @@ def test_a_slow_proposal_of_a_version_that_was_replaced(drifted, monkeypatch):
         return found
 
     monkeypatch.setattr(services, "compute_reselection", slow)
-    with pytest.raises(Outdated, match="activated while this proposal was computed"):
+    with refused(Conflict, "outdated", match="activated while this proposal was computed"):
         proposed(drifted)
 
 
@@ -519,7 +512,7 @@ def test_a_rejected_proposal_changes_nothing(drifted):
     assert (told.status, told.decided_reason, told.decided_at) == ("rejected", "not yet", LATER)
     assert Benchmark.objects.get().data_version == before
     assert active_subset(drifted).number == 1
-    with pytest.raises(NotProposed, match="is rejected already: not yet"):
+    with refused(Conflict, "not_proposed", match="is rejected already: not yet"):
         approved(found)
 
 
@@ -527,12 +520,12 @@ def test_a_rejected_proposal_changes_nothing(drifted):
 def test_a_reason_is_needed(drifted, act):
     told = {"by": None, "reason": " ", "as_of": LATER}
     if act == "propose":
-        with pytest.raises(ReasonMissing):
+        with refused(Refusal, "reason_missing"):
             propose(benchmark=drifted, **told)
         return
     found = waiting(drifted)
     more = {"variant": "plain"} if act == "approve" else {}
-    with pytest.raises(ReasonMissing):
+    with refused(Refusal, "reason_missing"):
         getattr(reselections, act)(reselection=found, **more, **told)
     assert open_proposal(drifted) == found
 
@@ -595,14 +588,14 @@ def test_a_worker_that_is_overtaken_publishes_nothing_on_top(drifted, monkeypatc
 
 def test_a_reader_of_earlier_data_keeps_the_version_of_then(drifted, monkeypatch):
     """Approved between the reading of the data and that of the subset: the board is one of before."""
-    found, original = waiting(drifted), services.settle_subset
+    found, original = waiting(drifted), services.get_or_compute_subset
 
     def slow(reader):
-        monkeypatch.setattr(services, "settle_subset", original)
+        monkeypatch.setattr(services, "get_or_compute_subset", original)
         approved(found)
         return original(reader)
 
-    monkeypatch.setattr(services, "settle_subset", slow)
+    monkeypatch.setattr(services, "get_or_compute_subset", slow)
     board = recomputed()
     assert (board.subset.number, board.data_version) == (1, 2)
     assert recomputed().subset.number == 2

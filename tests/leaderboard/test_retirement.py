@@ -3,19 +3,16 @@
 import pytest
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.acting import ReasonMissing
+from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.asking import asked_tasks
 from leaderboard.operations.previews import foreseen_of_task, preview_of_task
 from leaderboard.operations.retirement import (
-    LastTask,
-    NoSuchTask,
-    NotRetired,
-    RetiredAlready,
     restore,
     retire,
     task_of,
 )
 from tests.leaderboard.desk import recorded
+from tests.refusals import refused
 from tests.toys import AS_OF, FIRST, csv_text, in_subset, lines_of, load_text, only, passing, recomputed
 
 # By hand: without t2, which only b passes, a has 2 of 2 and b 1 of 2; with it both have 2 of 3.
@@ -58,17 +55,17 @@ def test_its_reason_is_kept_and_that_of_its_return(small, django_user_model):
 
 
 def test_refusals(small):
-    with pytest.raises(NotRetired):
+    with refused(Conflict, "not_retired"):
         restore(task=last(small), by=None, reason="why not")
     retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
-    with pytest.raises(RetiredAlready, match="since 2026-06-01"):
+    with refused(Conflict, "retired_already", match="since 2026-06-01"):
         retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
     retire(task=task_of(small, "t01"), by=None, reason="broken", as_of=AS_OF)
-    with pytest.raises(LastTask):
+    with refused(Conflict, "last_task"):
         retire(task=task_of(small, "t00"), by=None, reason="broken", as_of=AS_OF)
-    with pytest.raises(NoSuchTask):
+    with refused(Missing, "no_such_task"):
         task_of(small, "t99")
-    with pytest.raises(ReasonMissing):
+    with refused(Refusal, "reason_missing"):
         restore(task=last(small), by=None, reason=" ")
     assert last(small).retired_at is not None
 

@@ -9,27 +9,24 @@ from django.db import connection
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force, visible_benchmarks
-from leaderboard.errors import Faulty, Frozen
-from leaderboard.operations.acting import ReasonMissing
-from leaderboard.operations.benchmarks import AlreadySo, NotASlug, SlugTaken, Switch, create_benchmark, turn
+from leaderboard.errors import Conflict, Faulty, Frozen, Refusal
+from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
 from leaderboard.operations.corrections import CountsNoMore
 from leaderboard.operations.disputes import (
-    DecidedAlready,
-    NothingSaid,
     ReportedAlready,
-    SaidTooMuch,
     decide,
     report,
 )
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.policies import changed_policy, put_in_force
-from leaderboard.operations.reviewing import NotWaiting, accept, refuse
+from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.task_list import ListedTask
 from tests.leaderboard.desk import person, recorded
 from tests.leaderboard.world import token
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, ladder, lines_of, load_text, recomputed
 
 
@@ -42,11 +39,11 @@ class TestBenchmarks:
         assert {one["reason"] for one in recorded(made)} == {"wanted"}
 
     def test_refusals(self, toy):
-        with pytest.raises(SlugTaken):
+        with refused(Conflict, "slug_taken"):
             create_benchmark(slug="toy", title="x", tasks=[], by=None, reason="wanted")
-        with pytest.raises(NotASlug):
+        with refused(Refusal, "not_a_slug"):
             create_benchmark(slug="a/b", title="x", tasks=[], by=None, reason="wanted")
-        with pytest.raises(ReasonMissing):
+        with refused(Refusal, "reason_missing"):
             create_benchmark(slug="new", title="x", tasks=[], by=None, reason="")
         assert Benchmark.objects.count() == 1
 
@@ -56,7 +53,7 @@ class TestBenchmarks:
         shown = toy.shown_version
         found = turn(benchmark=toy, switch=switch, on=True, by=ada, reason="a look first", as_of=AS_OF)
         assert (getattr(found, f"{switch}_at"), getattr(found, f"{switch}_reason")) == (AS_OF, "a look first")
-        with pytest.raises(AlreadySo):
+        with refused(Conflict, "already_so"):
             turn(benchmark=toy, switch=switch, on=True, by=ada, reason="again", as_of=AS_OF)
         found = turn(benchmark=toy, switch=switch, on=False, by=ada, reason="looked", as_of=AS_OF)
         assert (getattr(found, f"{switch}_at"), getattr(found, f"{switch}_reason")) == (None, "")
@@ -102,7 +99,7 @@ def deliver(agent, marks, **more):
 class TestReview:
     @pytest.fixture
     def reviewed(self, toy):
-        put_in_force(policy=changed_policy(benchmark=toy, said={"review": "manual"}))
+        put_in_force(policy=changed_policy(benchmark=toy, values={"review": "manual"}))
         return toy
 
     def test_what_is_accepted_counts(self, reviewed):
@@ -141,7 +138,7 @@ class TestReview:
 
     def test_what_does_not_wait_is_refused(self, toy):
         loaded = Submission.objects.first()
-        with pytest.raises(NotWaiting, match="accepted"):
+        with refused(Conflict, "not_waiting", match="accepted"):
             accept(uuid=loaded.uuid, by=None, reason="x", as_of=AS_OF)
 
     def test_by_a_command(self, reviewed):
@@ -171,25 +168,25 @@ class TestReports:
         recompute(benchmark=toy, as_of=AS_OF)
         dispute = report(agent=agent, text=" it read the answers ", by=None, as_of=AS_OF, board=1)
         assert (dispute.text, dispute.board_number) == ("it read the answers", 1)
-        with pytest.raises(ReasonMissing):
+        with refused(Refusal, "reason_missing"):
             decide(dispute=dispute, upheld=True, by=None, reason="", as_of=AS_OF)
         decided = decide(dispute=dispute, upheld=True, by=None, reason="it did", as_of=AS_OF)
         assert (decided.upheld, decided.decided_reason) == (True, "it did")
-        with pytest.raises(DecidedAlready):
+        with refused(Conflict, "decided_already"):
             decide(dispute=dispute, upheld=False, by=None, reason="no", as_of=AS_OF)
 
     def test_nothing_and_too_much_are_refused(self, toy):
         agent = toy.agents.get(name="a03")
-        with pytest.raises(NothingSaid):
+        with refused(Refusal, "nothing_said"):
             report(agent=agent, text=" ", by=None, as_of=AS_OF)
-        with pytest.raises(SaidTooMuch):
+        with refused(Refusal, "said_too_much"):
             report(agent=agent, text="x" * 5_001, by=None, as_of=AS_OF)
 
     def test_only_of_boards_that_there_are(self, toy):
         agent = toy.agents.get(name="a03")
-        with pytest.raises(Faulty) as refused:
+        with pytest.raises(Faulty) as caught:
             report(agent=agent, text="it read the answers", by=None, as_of=AS_OF, board=1)
-        assert [(fault.field, fault.value) for fault in refused.value.faults] == [("board", "1")]
+        assert [(fault.field, fault.value) for fault in caught.value.faults] == [("board", "1")]
         assert not toy.disputes.exists()
 
 
@@ -214,7 +211,7 @@ def test_twenty_reports_at_once_are_one():
 
 def test_a_policy_knows_who_set_it_and_why(toy):
     ada = person("ada@example.org")
-    after = changed_policy(benchmark=toy, said={"rerun_days": "10"})
+    after = changed_policy(benchmark=toy, values={"rerun_days": "10"})
     put_in_force(policy=after, by=ada, reason="shorter")
     policy = Policy.objects.get(benchmark=toy, number=2)
     assert policy.created_by == ada

@@ -34,7 +34,7 @@ def by_itself(path, board):
     """The answer for the file, with what the database was given."""
     now, known = _present(board.benchmark, AS_OF)
     record = Record.from_flat(read(path, as_of=AS_OF), now.rules.counting)
-    return answer(record, now.rules, known.given())
+    return answer(record, now.rules, known.prior_decisions())
 
 
 def is_same(path, board):
@@ -185,7 +185,7 @@ def test_what_a_board_says_is_read_back_as_it_was_made(db, tmp_path):
     (tmp_path / "full.csv").write_text(csv_text(graded(16, 30)))
     board = loaded(tmp_path / "full.csv")
     now, known = _present(board.benchmark, AS_OF)
-    made = answer(now.record, now.rules, known.given())
+    made = answer(now.record, now.rules, known.prior_decisions())
     assert standings_of(board) == made
 
 
@@ -224,7 +224,7 @@ def test_groups_of_tasks(db, tmp_path):
     is_same(tmp_path / "a.csv", board)
     told = standings_of(board).targets["domain"]
     assert told.note == "tasks of one group are taken as drawn together (12 groups)"
-    put_in_force(policy=changed_policy(benchmark=board.benchmark, said={"groups": "group:stratum"}))
+    put_in_force(policy=changed_policy(benchmark=board.benchmark, values={"groups": "group:stratum"}))
     board = recompute(benchmark=board.benchmark, as_of=AS_OF)[0]
     is_same(tmp_path / "a.csv", board)
     assert (

@@ -100,7 +100,7 @@ def home(tmp_path, monkeypatch):
     """A home of an embedded server that has no key yet."""
     monkeypatch.setattr(signing.postgres, "home", lambda: tmp_path)
     yield tmp_path
-    signing._kept_seed.cache_clear()
+    signing._stored_seed.cache_clear()
 
 
 def message_of(published):
@@ -140,7 +140,7 @@ def test_a_deployed_service_without_a_key_signs_nothing_and_says_so(client, boar
 def test_the_embedded_server_makes_one_key_and_keeps_it_to_itself(home, settings):
     settings.SIGNING_KEY = ""
     made = signing.public_key()
-    signing._kept_seed.cache_clear()
+    signing._stored_seed.cache_clear()
     assert signing.public_key() == made
     (kept,) = home.iterdir()
     assert (kept.name, stat.S_IMODE(kept.stat().st_mode)) == ("signing.key", 0o600)
@@ -148,7 +148,7 @@ def test_the_embedded_server_makes_one_key_and_keeps_it_to_itself(home, settings
 
 
 def test_of_two_that_make_a_key_at_once_one_is_kept(home):
-    make = signing._kept_seed.__wrapped__
+    make = signing._stored_seed.__wrapped__
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(make, [home] * 32))) == 1
     assert [path.name for path in home.iterdir()] == ["signing.key"]

@@ -20,9 +20,10 @@ from leaderboard.accounts.models import User
 from leaderboard.boards.queries import promises_of
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
-from leaderboard.catalog.services import AgentDescription, SecondName
+from leaderboard.catalog.services import AgentDescription
+from leaderboard.errors import Conflict
 from leaderboard.operations import due
-from leaderboard.operations.assignments import NotAskedFor, assign, expire_due, names_of
+from leaderboard.operations.assignments import assign, expire_due, names_of
 from leaderboard.operations.corrections import confirm, withdraw
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.naming import merge
@@ -48,6 +49,7 @@ from tests.leaderboard.test_assignments import runs
 from tests.leaderboard.test_receipts import deliver
 from tests.leaderboard.test_same_board import by_itself
 from tests.leaderboard.world import token
+from tests.refusals import refused
 from tests.toys import AS_OF, board_of, csv_text, graded, lines_of, load_text, only, recomputed
 
 N_TASKS, N_PAST, FIRST, NEXT = 100, 24, 22, 15  # the first batch with its audit tasks, and each later one
@@ -430,9 +432,9 @@ class TestWhatGainsNothing:
         tasks = waiting(first)
         outside = not_asked(first)
         for more in (outside[-12:], [*tasks, *outside]):
-            with pytest.raises(NotAskedFor, match="Ask for its assignment") as refused:
+            with refused(Conflict, "not_asked_for", match="Ask for its assignment") as caught:
                 deliver(ada, runs(more))
-        assert refused.value.details == {"n_tasks": N_TASKS - FIRST, "tasks": outside}
+        assert caught.value.details == {"n_tasks": N_TASKS - FIRST, "tasks": outside}
         assert not Submission.objects.filter(agent__name="newcomer").exists()
         told = deliver(ada, marked(tasks))["assignment"]["staged"]
         known = estimate_of(first, marked(waiting_names(first)))
@@ -442,11 +444,11 @@ class TestWhatGainsNothing:
         """Of an agent that was stopped; it runs on where it is asked to."""
         ada, _, board = walked
         rest = not_asked(Assignment.objects.get())
-        with pytest.raises(NotAskedFor):
+        with refused(Conflict, "not_asked_for"):
             deliver(ada, runs(rest))
         assert recomputed() == board
         open_drift_request(benchmark=toy(), reason="the jump", as_of=AS_OF)
-        with pytest.raises(NotAskedFor):
+        with refused(Conflict, "not_asked_for"):
             deliver(ada, runs(rest[:1]))
         assert sorted(names_of(ask(ada))) == rest
         deliver(ada, marked(rest))
@@ -539,7 +541,7 @@ class TestWhatGainsNothing:
         deliver(ada, marked(waiting(ask(ada))))
         expire_due(as_of=OVER)
         ran = waiting_names(Assignment.objects.get())
-        with pytest.raises(NotAskedFor):
+        with refused(Conflict, "not_asked_for"):
             deliver(ada, runs(sorted(set(names_of_subset()) - set(ran))))
         assert lines_of(recomputed())["newcomer"].at["subset"].rank is None
 
@@ -547,7 +549,7 @@ class TestWhatGainsNothing:
         ada, receipts, _ = walked
         for receipt in receipts:
             withdraw(uuid=UUID(receipt["id"]), token=ada, reason="another try", as_of=AS_OF)
-        with pytest.raises(NotAskedFor):
+        with refused(Conflict, "not_asked_for"):
             deliver(ada, runs(names_of_subset()))
         receipt = deliver(
             ada, runs(sorted({*names_of_subset()} & {*waiting_names(Assignment.objects.get())}))
@@ -564,7 +566,7 @@ class TestWhatGainsNothing:
 
     def test_a_second_name_sees_what_everybody_is_asked_first(self, ada):
         first = ask(ada)
-        with pytest.raises(SecondName):
+        with refused(Conflict, "second_name"):
             walk(ada, agent="again")
         other = ask(ada, AgentDescription("other", "Loop", "Model 10"))
         assert len(set(other.tasks) - set(first.tasks)) <= 2  # audit tasks are drawn for each

@@ -11,17 +11,19 @@ from django.db import ProgrammingError, connection, transaction
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark, Policy, Role, Task
+from leaderboard.errors import Conflict
 from leaderboard.operations import services
 from leaderboard.operations.mailing import body
 from leaderboard.operations.models import Delivery, Event, EventKind
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import validations
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
-from leaderboard.studies.projections import CannotProject, projected
+from leaderboard.studies.projections import projected
 from leaderboard.studies.validations import ClosedFormsDiffer
 from selection import fold_predictions
 from tests.leaderboard.desk import person
 from tests.leaderboard.stored_validation import made, stored
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, only, recomputed, rows_text
 
 LATER = AS_OF.replace(day=2)
@@ -65,7 +67,7 @@ def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(b
 
     monkeypatch.setattr(fold_predictions, "predictions", falsified)
     for _ in range(2):
-        with pytest.raises(ClosedFormsDiffer, match="This validation is not published") as refused:
+        with pytest.raises(ClosedFormsDiffer, match="This validation is not published") as caught:
             validate(benchmark=bench, as_of=AS_OF)
     assert not ValidationStudy.objects.exists()
     (told,) = Event.objects.filter(kind=EventKind.DRIFT_ALERT)  # the same is told once
@@ -73,7 +75,7 @@ def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(b
     assert evidence["closed_form"] - evidence["scikit_learn"] == pytest.approx(2e-8, rel=1e-4)
     mail = body(told, ada.email, told.payload)
     for figure in ("closed_form", "scikit_learn"):
-        assert repr(evidence[figure]) in str(refused.value)
+        assert repr(evidence[figure]) in str(caught.value)
         assert repr(evidence[figure]) in mail
     assert Delivery.objects.get(event=told).email == ada.email
     monkeypatch.undo()
@@ -263,7 +265,7 @@ def test_a_variance_study_counts_groups_of_tasks_that_are_drawn_together(db, cap
     Policy.objects.create(benchmark=benchmark, number=2, groups="none")
     alone, _ = measure_variance(benchmark=benchmark, as_of=AS_OF)
     assert alone.result["groups"] is None
-    with pytest.raises(CannotProject, match="none are drawn together"):
+    with refused(Conflict, "cannot_project", match="none are drawn together"):
         projected(study=alone, design={"C": 20}, estimand="domain", sensitivity="exclude")
 
 

@@ -137,7 +137,7 @@ ODD = ["a\tb\nc\r\\N", "\\.", '"q", {x}', "100% é \U0001f600", ""]
 def test_new_rows_are_those_that_bulk_create_stores(board):
     """Text that COPY has to escape, numbers, lists, objects of JSON, and nothing at all."""
     first = board.entries.order_by("position").first()
-    told = {name: getattr(first, name) for name in Entry.TOLD}
+    told = {name: getattr(first, name) for name in Entry.LINE_FIELDS}
     changes = [
         {},
         {"scaffold": "\\N", "links": dict.fromkeys(ODD, ODD), "marks": ODD, "flags": ODD},
@@ -156,7 +156,7 @@ def test_new_rows_are_those_that_bulk_create_stores(board):
                 for i, (agent, change) in enumerate(zip(agents, changes, strict=False))
             ]
         )
-        names = ["agent", "position", "rank", "name", *Entry.TOLD]
+        names = ["agent", "position", "rank", "name", *Entry.LINE_FIELDS]
         stored.append(list(newer.entries.order_by("position").values_list(*names)))
     assert len(stored[0]) == len(changes)
     assert stored[0] == stored[1]

@@ -6,6 +6,8 @@ import pytest
 
 from leaderboard.accounts import queries, secrets
 from leaderboard.accounts.services import create_token, get_or_create_user
+from leaderboard.errors import Refusal
+from tests.refusals import refused
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -65,7 +67,7 @@ def test_token_is_found_by_its_secret(issued):
 
 
 def test_expired_token_says_when(issued):
-    with pytest.raises(queries.TokenExpired, match="expired on 2026-06-02"):
+    with refused(Refusal, "token_expired", match="expired on 2026-06-02"):
         queries.token_of(issued[1], as_of=NOW + timedelta(days=1))
 
 
@@ -73,7 +75,7 @@ def test_revoked_token_says_when(issued):
     token, text = issued
     token.revoked_at = NOW
     token.save()
-    with pytest.raises(queries.TokenRevoked, match="revoked on 2026-06-01"):
+    with refused(Refusal, "token_revoked", match="revoked on 2026-06-01"):
         queries.token_of(text, as_of=NOW)
 
 
@@ -81,7 +83,7 @@ def test_closed_account(issued):
     token, text = issued
     token.user.is_active = False
     token.user.save()
-    with pytest.raises(queries.AccountClosed):
+    with refused(Refusal, "account_closed"):
         queries.token_of(text, as_of=NOW)
 
 
@@ -90,7 +92,7 @@ def test_another_secret_with_the_same_public_id_is_unknown(issued):
     body = text[4:16] + "0" * 31
     forged = f"bst_{body}{secrets._checksum(body)}"
     assert secrets.parse(forged).public_id == token.public_id
-    with pytest.raises(queries.TokenUnknown):
+    with refused(Refusal, "token_unknown"):
         queries.token_of(forged, as_of=NOW)
 
 

@@ -8,15 +8,16 @@ from django.test import Client
 from leaderboard.accounts.models import User
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Membership
+from leaderboard.errors import Conflict
 from leaderboard.operations import drifting, mailing
 from leaderboard.operations.corrections import withdraw
 from leaderboard.operations.models import Alert, Event, RerunRequest
 from leaderboard.operations.people import accept_invitation, invite
-from leaderboard.operations.reruns import open_drift_request, settle_requests
+from leaderboard.operations.reruns import close_answered_requests, open_drift_request
 from leaderboard.operations.services import check_drift
-from leaderboard.operations.verifying import TrustUnchanged, trust_account, verify
+from leaderboard.operations.verifying import trust_account, verify
 from leaderboard.pages.card import first_of
-from leaderboard.pages.placed import placed
+from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
@@ -24,6 +25,7 @@ from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import AccountTrust, Submission
 from leaderboard.submissions.queries import trusted_accounts
 from tests.leaderboard.test_receipts import deliver, token
+from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text, recomputed
 
 N_TASKS = 60
@@ -122,7 +124,7 @@ def test_pass_rates_and_calibration_take_two_of_them_and_rank_all(db):
     now = read_outcomes(Benchmark.objects.get())
     means = {agent.name: row for agent, row in zip(now.agents, now.means, strict=True)}
     by_hand = np.mean([means[name] for name in heard], axis=0)
-    assert placed(Benchmark.objects.get()).rates == pytest.approx(by_hand)
+    assert ordered_outcomes(Benchmark.objects.get()).rates == pytest.approx(by_hand)
 
 
 # ------------------------------------------------------------------------------------------- order of events
@@ -184,7 +186,7 @@ def test_trust_after_the_subset_is_fixed_changes_none_of_its_tasks(db, by_ridge)
     board = recomputed()
     assert (board.n_complete, in_subset(board), board.subset) == (22, in_subset(before), before.subset)
     assert len(board.calibration.agents) == 22  # fitted anew where five more teach
-    with pytest.raises(TrustUnchanged, match=r"mallory@example\.org is trusted on toy already"):
+    with refused(Conflict, "trust_unchanged", match=r"mallory@example\.org is trusted on toy already"):
         trust()
 
 
@@ -243,7 +245,7 @@ def test_a_full_run_that_was_asked_for_has_arrived_whoever_vouches(db):
     rest = [f"t{j:02d}" for j in range(N_TASKS) if f"t{j:02d}" not in asked]
     run(by, "drawn", [0] * len(rest), tasks=rest)
     assert "drawn" not in complete()
-    assert "all runs have arrived" in settle_requests(benchmark=Benchmark.objects.get(), as_of=AS_OF)
+    assert "all runs have arrived" in close_answered_requests(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     assert RerunRequest.objects.get().status == "fulfilled"
 
 

@@ -18,20 +18,19 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
 from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import posting, webhooks
-from leaderboard.operations.acting import ReasonMissing
 from leaderboard.operations.events import emit
 from leaderboard.operations.models import Attempt, Delivery, Event, EventKind, Webhook
 from leaderboard.operations.posting import AddressRefused
 from leaderboard.operations.webhooks import (
-    IsDisabled,
-    UnknownEvent,
     add_webhook,
     deliver_due,
     disable_webhook,
     send_again,
 )
 from tests.leaderboard.listening import listening
+from tests.refusals import refused
 from tests.toys import AS_OF
 
 KIND = EventKind.DRIFT_ALERT
@@ -290,7 +289,7 @@ class TestAddingAndDisabling:
 
     @pytest.mark.parametrize("events", [[], ["board.eaten"], [KIND, "x"]])
     def test_so_are_unknown_events(self, benchmark, events):
-        with pytest.raises(UnknownEvent, match=r"drift\.alert"):
+        with refused(Refusal, "unknown_event", match=r"drift\.alert"):
             added(benchmark, "https://hooks.example/", events=events)
 
     def test_each_has_a_secret_of_its_own_that_fits_its_column(self, benchmark):
@@ -300,7 +299,7 @@ class TestAddingAndDisabling:
         assert len(one.removeprefix("bsw_")) >= 43  # 32 bytes
 
     def test_a_reason_is_asked_for(self, benchmark):
-        with pytest.raises(ReasonMissing):
+        with refused(Refusal, "reason_missing"):
             add_webhook(
                 benchmark=benchmark,
                 url="https://hooks.example/",
@@ -310,7 +309,7 @@ class TestAddingAndDisabling:
                 as_of=AS_OF,
             )
         webhook, _ = added(benchmark, "https://hooks.example/")
-        with pytest.raises(ReasonMissing):
+        with refused(Refusal, "reason_missing"):
             disable_webhook(webhook=webhook, by=None, reason="", as_of=AS_OF)
 
     def test_a_disabled_one_is_told_nothing_more(self, benchmark, server):
@@ -320,9 +319,9 @@ class TestAddingAndDisabling:
         happened(benchmark, "2")
         assert deliver_due(as_of=AS_OF) == "nothing was due"
         assert [one.status for one in Delivery.objects.all()] == ["parked"]
-        with pytest.raises(IsDisabled):
+        with refused(Conflict, "is_disabled"):
             send_again(delivery=Delivery.objects.get(), as_of=AS_OF)
-        with pytest.raises(IsDisabled):
+        with refused(Conflict, "is_disabled"):
             disable_webhook(webhook=webhook, by=None, reason="again", as_of=AS_OF)
 
     def test_the_audit_tells_who_and_why_and_never_the_secret(self, benchmark, server, caplog):

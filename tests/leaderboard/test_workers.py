@@ -22,8 +22,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from leaderboard.catalog.models import Task
+from leaderboard.operations.failed_attempts import MAX_ATTEMPTS
 from leaderboard.operations.services import measure_variance, recompute
-from leaderboard.operations.tries import MOST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.test_body_fields import DEEP, ODD, PATHS, body, body_with
 from tests.leaderboard.desk import person
@@ -236,11 +236,11 @@ def test_a_worker_stays_small_under_five_hundred_odd_bodies(served, environment)
     port, process, _ = served
     tokens = [
         manage(environment, "token", "ada@example.org", "--benchmark", "toy", "--name", f"token {i}")
-        for i in range(500 // MOST + 1)
+        for i in range(500 // MAX_ATTEMPTS + 1)
     ]
     before = resident(process)
     answers = [
-        ask(port, "POST", SUBMISSIONS, text, [("Authorization", f"Bearer {tokens[i // MOST]}")])
+        ask(port, "POST", SUBMISSIONS, text, [("Authorization", f"Bearer {tokens[i // MAX_ATTEMPTS]}")])
         for i, text in enumerate(odd_bodies())
     ]
     after = resident(process)

@@ -30,7 +30,7 @@ FOLLOWED = (
     "leaderboard.api.bodies",
     "leaderboard.api.parsers",
     "leaderboard.catalog.rules",
-    "leaderboard.pages.asked",
+    "leaderboard.pages.board_query",
     "leaderboard.submissions.parsing",
 )
 CAP = 2 << 30  # bytes of addresses

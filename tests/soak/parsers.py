@@ -35,19 +35,19 @@ from leaderboard.api import bodies
 from leaderboard.api.parsers import BoundedMultipart, parse_json
 from leaderboard.catalog.rules import RULES
 from leaderboard.errors import Refusal
-from leaderboard.pages.asked import Asked, number_in, unknown
+from leaderboard.pages.board_query import BoardQuery, number_in, unknown
 from leaderboard.pages.filters import Filters
-from leaderboard.pages.markdown import SIGNS, _told
+from leaderboard.pages.markdown import SIGNS, _escaped
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.body import read_body
-from leaderboard.submissions.parsing.files import Form, Place, UploadedPart, read_upload
+from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
 from leaderboard.submissions.parsing.task_list import read_tasks
 from tests.leaderboard.importers.base import FILES, text_of
 from tests.toys import AS_OF, csv_text
 
 AGENT = {"name": "a", "scaffold": "Loop", "model": "M"}
 TASKS = ("t00", "t01", "t02", "a", "b", "c")
-PLACE = Place("toy", "Toy", TASKS)
+PLACE = BenchmarkTasks("toy", "Toy", TASKS)
 COLUMNS = ("item", "prompt", "judge", "run", "batch/cask")
 MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
 SHOWN = Template('{% load figures %}<a href="{{ link }}">{{ link }}</a>{{ link|prose }}')
@@ -128,13 +128,13 @@ BODY = json.dumps(
 ).encode()
 
 SAID = {
-    bodies.AssignmentSaid: {"agent": AGENT},
-    bodies.ReasonSaid: {"reason": "because"},
-    bodies.ApprovalSaid: {"variant": "plain", "reason": "because"},
-    bodies.FreezeSaid: {"frozen": True, "reason": "because"},
-    bodies.PolicySaid: {"values": {"n_trials": "2"}, "reason": "because"},
-    bodies.ReportSaid: {"text": "wrong", "board": 1, "contact": "ada@example.org"},
-    bodies.Delivery: json.loads(BODY),
+    bodies.AssignmentBody: {"agent": AGENT},
+    bodies.ReasonBody: {"reason": "because"},
+    bodies.ApprovalBody: {"variant": "plain", "reason": "because"},
+    bodies.FreezeBody: {"frozen": True, "reason": "because"},
+    bodies.PolicyBody: {"values": {"n_trials": "2"}, "reason": "because"},
+    bodies.ReportBody: {"text": "wrong", "board": 1, "contact": "ada@example.org"},
+    bodies.DeliveryBody: json.loads(BODY),
     bodies.Links: {"commit": "https://example.org/c"},
 }
 
@@ -178,7 +178,7 @@ def importer(name: str, file: str, stated: dict[str, str]) -> Callable[[bytes], 
             return importers.read(
                 path,
                 name=name,
-                stated=importers.Stated(**stated),
+                options=importers.ImportOptions(**stated),
                 benchmark="toy",
                 tasks=TASKS,
                 as_of=AS_OF,
@@ -239,7 +239,7 @@ def formulas(data: bytes) -> object:
 def shown(data: bytes) -> object:
     """Markdown in which nothing of a name is read as such, and prose in which nothing is a tag."""
     text = data.decode("utf-8", "replace")
-    told = _told(text)
+    told = _escaped(text)
     assert "\n" not in told
     assert SIGNS.sub("", told.replace("\\\\", "")).count("<") == 0
     assert SHOWN.render(Context({"link": text})).replace("<code>", "").replace("</code>", "").count("<") == 2
@@ -248,9 +248,13 @@ def shown(data: bytes) -> object:
 def address(data: bytes) -> object:
     """What stands behind the question mark of a board's address."""
     query = QueryDict(data)
-    asked = Asked.of(query)
+    asked = BoardQuery.of(query)
     told = {name: getattr(asked, name) for name in ("find", "scaffold", "model", "cost", "show")}
-    return unknown(asked, is_ranked=False), Filters.parse(**told).asked, number_in(query.get("board", ""))
+    return (
+        unknown(asked, is_ranked=False),
+        Filters.parse(**told).parameters,
+        number_in(query.get("board", "")),
+    )
 
 
 def tasks(data: bytes) -> object:

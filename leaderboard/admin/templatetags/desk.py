@@ -18,7 +18,7 @@ NOT_STATED = "not stated"
 
 
 @register.filter
-def told(value: float | None) -> str:
+def figure(value: float | None) -> str:
     return NOT_STATED if value is None or value == "" else f"{value:.3g}"
 
 
@@ -37,10 +37,10 @@ def place(stand: Mapping[str, Any]) -> str:
 @register.simple_tag
 def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None:
     """The figures of one protocol, a row for each subset; the reason where there are none."""
-    kept = comparison.figures.get(protocol)
-    if kept is None or kept["reason"]:
-        return kept and {"reason": kept["reason"]}
-    subsets = [(f"Version {comparison.previous}, in use", kept)]
+    in_use = comparison.figures.get(protocol)
+    if in_use is None or in_use["reason"]:
+        return in_use and {"reason": in_use["reason"]}
+    subsets = [(f"Version {comparison.previous}, in use", in_use)]
     subsets += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
     return {
         "headers": [*(validated.FIGURES[name] for name in FIGURES), "Gained by full score", "Agents"],
@@ -57,4 +57,4 @@ def stands_of(variant: "Variant") -> Chart | None:
 def _row(figures: Mapping[str, Any]) -> list[str]:
     gained = figures["difference"]
     se = f" ± {gained['se']:.2g}" if gained["se"] is not None else ""
-    return [*(told(figures[name]) for name in FIGURES), f"{told(gained['value'])}{se}", f"{figures['n']}"]
+    return [*(figure(figures[name]) for name in FIGURES), f"{figure(gained['value'])}{se}", f"{figures['n']}"]

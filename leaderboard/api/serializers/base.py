@@ -6,11 +6,11 @@ from django.urls import reverse
 from rest_framework.serializers import CharField, DictField, IntegerField, Serializer, URLField
 
 
-class Form(Serializer):
+class ReadSerializer(Serializer):
     """What is only ever read."""
 
-    def link(self, name: str, *arguments: Any) -> str:
-        return str(self.context["request"].build_absolute_uri(reverse(f"api:{name}", args=arguments)))
+    def link(self, name: str, *args: Any) -> str:
+        return str(self.context["request"].build_absolute_uri(reverse(f"api:{name}", args=args)))
 
 
 def page_of(row: type[Serializer]) -> type[Serializer]:
@@ -21,9 +21,9 @@ def page_of(row: type[Serializer]) -> type[Serializer]:
         "previous": URLField(allow_null=True),
         "results": row(many=True),
     }
-    return type(f"{row.__name__}Page", (Serializer,), fields)
+    return type(f"{row.__name__.removesuffix('Serializer')}Page", (Serializer,), fields)
 
 
-class Index(Form):
+class IndexSerializer(ReadSerializer):
     version = CharField()
     links = DictField(child=CharField(), help_text="Where to go on; {…} is to be filled in.")

@@ -16,10 +16,10 @@ from rest_framework.serializers import (
     SerializerMethodField,
 )
 
-from leaderboard.api.serializers.base import Form
+from leaderboard.api.serializers.base import ReadSerializer
 
 
-class BoardRow(Form):
+class BoardRowSerializer(ReadSerializer):
     number = IntegerField()
     published_at = DateTimeField()
     data_version = IntegerField()
@@ -40,7 +40,7 @@ class BoardRow(Form):
         }
 
 
-class BoardOne(Form):
+class BoardOneSerializer(ReadSerializer):
     """A board as the core tells it (`python -m selection standings --json`), and what publishing added."""
 
     benchmark = CharField()
@@ -82,7 +82,7 @@ class BoardOne(Form):
     since = JSONField(required=False, help_text="Where asked for: what changed since that board.")
 
 
-class Entry(Serializer):
+class EntrySerializer(Serializer):
     """A line of a board, and where it stands."""
 
     position = IntegerField(help_text="From 0; `tied_with` tells ranges of these.")
@@ -94,7 +94,7 @@ class Entry(Serializer):
         return dict(instance)
 
 
-class Compared(Form):
+class ComparedSerializer(ReadSerializer):
     board = IntegerField(allow_null=True, help_text="The latest.")
     data_version = IntegerField(help_text="What was compared; that of the board may be an earlier one.")
     target = CharField()

@@ -15,15 +15,15 @@ from rest_framework.serializers import (
     UUIDField,
 )
 
-from leaderboard.api.serializers.base import Form
+from leaderboard.api.serializers.base import ReadSerializer
 
 
-class Switch(Form):
+class SwitchSerializer(ReadSerializer):
     since = DateTimeField()
     reason = CharField()
 
 
-class BenchmarkRow(Form):
+class BenchmarkRowSerializer(ReadSerializer):
     slug = CharField()
     title = CharField()
     description = CharField()
@@ -56,10 +56,14 @@ OF_BENCHMARK = (
 
 def switch(benchmark: Any, name: str) -> dict[str, Any] | None:
     since = getattr(benchmark, f"{name}_at")
-    return Switch({"since": since, "reason": getattr(benchmark, f"{name}_reason")}).data if since else None
+    return (
+        SwitchSerializer({"since": since, "reason": getattr(benchmark, f"{name}_reason")}).data
+        if since
+        else None
+    )
 
 
-class TaskRow(Form):
+class TaskRowSerializer(ReadSerializer):
     id = IntegerField()
     name = CharField()
     category = CharField()
@@ -70,7 +74,7 @@ class TaskRow(Form):
     retired_reason = CharField()
 
 
-class AgentRow(Form):
+class AgentRowSerializer(ReadSerializer):
     id = IntegerField()
     name = CharField()
     scaffold = CharField()
@@ -86,7 +90,7 @@ class AgentRow(Form):
         return {"self": self.link("agent", self.context["view"].benchmark.slug, agent.pk)}
 
 
-class Delivered(Form):
+class DeliveredSerializer(ReadSerializer):
     """What anybody may know of a submission that counted."""
 
     id = UUIDField(source="uuid")
@@ -99,7 +103,7 @@ class Delivered(Form):
     links = DictField(child=CharField())
 
 
-class Labelled(Form):
+class LabelledSerializer(ReadSerializer):
     """What people said of an agent's outcomes."""
 
     n_labels = IntegerField(help_text="Tasks with a label.")
@@ -116,21 +120,21 @@ class Labelled(Form):
     reason = CharField()
 
 
-class AgentOne(AgentRow):
-    aliases = ListField(child=CharField(), source="told_aliases", help_text="Names that it had before.")
-    submissions = Delivered(many=True, source="told_submissions")
+class AgentOneSerializer(AgentRowSerializer):
+    aliases = ListField(child=CharField(), source="extra_aliases", help_text="Names that it had before.")
+    submissions = DeliveredSerializer(many=True, source="extra_submissions")
     board = IntegerField(
-        source="told_board", allow_null=True, help_text="The latest, where it lists the agent."
+        source="extra_board", allow_null=True, help_text="The latest, where it lists the agent."
     )
-    entry = JSONField(source="told_entry", help_text="Its line on that board; or null.")
-    people = Labelled(
-        source="told_people",
+    entry = JSONField(source="extra_entry", help_text="Its line on that board; or null.")
+    people = LabelledSerializer(
+        source="extra_people",
         allow_null=True,
         help_text="Its mean as people would have given it, from labels of some tasks; null where it has "
         "none. No board counts it.",
     )
 
 
-class Reported(Form):
+class ReportedSerializer(ReadSerializer):
     id = IntegerField()
     created_at = DateTimeField()

@@ -14,12 +14,12 @@ from rest_framework.serializers import (
     UUIDField,
 )
 
-from leaderboard.api.serializers.base import Form
-from leaderboard.api.serializers.catalog import Delivered
+from leaderboard.api.serializers.base import ReadSerializer
+from leaderboard.api.serializers.catalog import DeliveredSerializer
 from leaderboard.submissions.queries import trust_now
 
 
-class SubmissionRow(Delivered):
+class SubmissionRowSerializer(DeliveredSerializer):
     agent = CharField()
     agent_id = IntegerField()
     embargo_until = DateTimeField(allow_null=True)
@@ -29,19 +29,19 @@ class SubmissionRow(Delivered):
         return submission.links | {"self": self.link("submission", submission.uuid)}
 
 
-class Became(Form):
+class BecameSerializer(ReadSerializer):
     status = CharField()
     at = DateTimeField()
     reason = CharField()
 
 
-class Check(Form):
+class CheckSerializer(ReadSerializer):
     name = CharField()
     level = CharField(help_text="passed, noted or warned")
     told = CharField()
 
 
-class AssignmentRow(Form):
+class AssignmentRowSerializer(ReadSerializer):
     id = UUIDField(source="uuid")
     agent = CharField()
     mode = CharField(help_text="subset, full, delta: what the agent still lacks; or staged: batch by batch.")
@@ -67,7 +67,7 @@ class AssignmentRow(Form):
         }
 
 
-class AssignmentOne(AssignmentRow):
+class AssignmentOneSerializer(AssignmentRowSerializer):
     tasks = SerializerMethodField(
         help_text="Names of the tasks to run; they never change, but asking again adds to a staged one's."
     )
@@ -85,50 +85,52 @@ class AssignmentOne(AssignmentRow):
         return list(names_of(assignment))
 
     def get_staged(self, assignment: Any) -> dict[str, Any] | None:
-        from leaderboard.operations.staging import told
+        from leaderboard.operations.staging import summary
 
-        return told(assignment)
+        return summary(assignment)
 
     def get_submissions(self, assignment: Any) -> list[str]:
         return [str(uuid) for uuid in assignment.submissions.order_by("id").values_list("uuid", flat=True)]
 
 
-class SubmissionOne(SubmissionRow):
-    benchmark = CharField(source="told_benchmark")
+class SubmissionOneSerializer(SubmissionRowSerializer):
+    benchmark = CharField(source="extra_benchmark")
     trust = SerializerMethodField(
         help_text="self_reported, logs: it links them, or verified: by an operator."
     )
     lacking = ListField(
         child=CharField(),
-        source="told_lacking",
+        source="extra_lacking",
         help_text="What the agent lacks of what was asked for, in words.",
     )
-    history = Became(many=True, source="told_history")
-    checks = Check(many=True, source="told_checks", allow_null=True, help_text="Null until they were made.")
-    quota = JSONField(source="told_quota", help_text="What is left of today, by account and agent; or null.")
+    history = BecameSerializer(many=True, source="extra_history")
+    checks = CheckSerializer(
+        many=True, source="extra_checks", allow_null=True, help_text="Null until they were made."
+    )
+    quota = JSONField(source="extra_quota", help_text="What is left of today, by account and agent; or null.")
     assignment = JSONField(
-        source="told_assignment",
+        source="extra_assignment",
         help_text="That it answers: id, mode, status, and of a staged one `staged`: score, interval, "
         "what is left; or null.",
     )
-    replaces = UUIDField(source="told_replaces", allow_null=True)
-    replaced_by = UUIDField(source="told_replaced_by", allow_null=True)
+    replaces = UUIDField(source="extra_replaces", allow_null=True)
+    replaced_by = UUIDField(source="extra_replaced_by", allow_null=True)
     board = IntegerField(
-        source="told_board", allow_null=True, help_text="The latest, where it lists the agent."
+        source="extra_board", allow_null=True, help_text="The latest, where it lists the agent."
     )
-    entry = JSONField(source="told_entry", help_text="The agent's line on that board; or null.")
-    standing = CharField(source="told_standing", help_text="What the board did with it, in words.")
+    entry = JSONField(source="extra_entry", help_text="The agent's line on that board; or null.")
+    standing = CharField(source="extra_standing", help_text="What the board did with it, in words.")
 
     def get_trust(self, submission: Any) -> str:
         return trust_now(submission)
 
 
-class Withdrawn(Form):
+class WithdrawnSerializer(ReadSerializer):
     id = UUIDField(source="uuid")
     status = CharField()
 
 
-class Receipt(Form):
+class ReceiptSerializer(ReadSerializer):
     """A delivery that was stored, or would be."""
 
     id = UUIDField(allow_null=True, help_text="null of a dry run.")

@@ -14,10 +14,10 @@ from rest_framework.serializers import (
     SerializerMethodField,
 )
 
-from leaderboard.api.serializers.base import Form
+from leaderboard.api.serializers.base import ReadSerializer
 
 
-class SubsetRow(Form):
+class SubsetRowSerializer(ReadSerializer):
     number = IntegerField()
     lo = FloatField()
     hi = FloatField()
@@ -36,17 +36,17 @@ class SubsetRow(Form):
         return {"self": self.link("subset", self.context["view"].benchmark.slug, subset.number)}
 
 
-class SubsetTask(Form):
+class SubsetTaskSerializer(ReadSerializer):
     task = CharField(source="task.name")
     category = CharField(source="task.category")
     pass_rate = FloatField(help_text="When it was chosen.")
 
 
-class SubsetOne(SubsetRow):
-    tasks = SubsetTask(many=True, source="members_by_name")
+class SubsetOneSerializer(SubsetRowSerializer):
+    tasks = SubsetTaskSerializer(many=True, source="members_by_name")
 
 
-class StudyRow(Form):
+class StudyRowSerializer(ReadSerializer):
     id = IntegerField()
     data_version = IntegerField()
     policy = IntegerField(source="policy.number")
@@ -59,11 +59,11 @@ class StudyRow(Form):
         return {"self": self.link(view.one, view.benchmark.slug, study.pk)}
 
 
-class StudyOne(StudyRow):
+class StudyOneSerializer(StudyRowSerializer):
     result = JSONField(help_text="As the core tells it.")
 
 
-class CalibrationRow(Form):
+class CalibrationRowSerializer(ReadSerializer):
     id = IntegerField()
     subset = IntegerField(source="subset.number")
     data_version = IntegerField()
@@ -77,14 +77,14 @@ class CalibrationRow(Form):
         return {"self": self.link("calibration", self.context["view"].benchmark.slug, calibration.pk)}
 
 
-class CalibrationOne(CalibrationRow):
+class CalibrationOneSerializer(CalibrationRowSerializer):
     agents = ListField(
         child=DictField(), help_text="Each: agent, date, residual, scaffold_residual, in_time."
     )
     tasks = ListField(child=CharField())
 
 
-class Projected(Form):
+class ProjectedSerializer(ReadSerializer):
     data_version = IntegerField()
     design = DictField(child=IntegerField(), help_text="Levels by letter.")
     estimand = CharField()

@@ -13,10 +13,10 @@ from rest_framework.serializers import (
     SerializerMethodField,
 )
 
-from leaderboard.api.serializers.base import Form
+from leaderboard.api.serializers.base import ReadSerializer
 
 
-class AlertRow(Form):
+class AlertRowSerializer(ReadSerializer):
     id = IntegerField()
     monitor = CharField()
     level = CharField()
@@ -28,7 +28,7 @@ class AlertRow(Form):
     closed_reason = CharField()
 
 
-class AskedAgent(Form):
+class AskedAgentSerializer(ReadSerializer):
     agent = CharField()
     sampled = BooleanField(help_text="Drawn at random.")
     inclusion = FloatField(help_text="Probability of being drawn.")
@@ -37,7 +37,7 @@ class AskedAgent(Form):
     arrived_at = DateTimeField(allow_null=True)
 
 
-class RerunRow(Form):
+class RerunRowSerializer(ReadSerializer):
     id = IntegerField()
     kind = CharField()
     status = CharField()
@@ -46,14 +46,14 @@ class RerunRow(Form):
     )
     reason = CharField()
     n_tasks = IntegerField()
-    agents = AskedAgent(many=True, source="agents.all")
+    agents = AskedAgentSerializer(many=True, source="agents.all")
     opened_at = DateTimeField()
     deadline = DateTimeField()
     closed_at = DateTimeField(allow_null=True)
     closed_reason = CharField()
 
 
-class ReselectionRow(Form):
+class ReselectionRowSerializer(ReadSerializer):
     id = IntegerField()
     status = CharField()
     previous = IntegerField(source="previous.number", help_text="The subset in use then.")
@@ -66,25 +66,25 @@ class ReselectionRow(Form):
     decided_reason = CharField()
     links = SerializerMethodField()
 
-    def get_links(self, found: Any) -> dict[str, str]:
+    def get_links(self, reselection: Any) -> dict[str, str]:
         slug = self.context["view"].benchmark.slug
         names = {"self": "reselection", "approve": "approve", "reject": "reject"}
-        return {label: self.link(name, slug, found.pk) for label, name in names.items()}
+        return {label: self.link(name, slug, reselection.pk) for label, name in names.items()}
 
 
-class ReselectionOne(ReselectionRow):
+class ReselectionOneSerializer(ReselectionRowSerializer):
     content = JSONField(help_text="Variants with tasks that enter and leave, figures, cost and ranks after.")
     obstacle = CharField(help_text="Why it cannot be approved any more; empty where it can.")
 
 
-class PolicyOne(Form):
+class PolicyOneSerializer(ReadSerializer):
     number = IntegerField()
     created_at = DateTimeField()
     values = DictField(help_text="Every field.")
     rules = DictField(child=CharField(), help_text="What each field may say.")
 
 
-class Freeze(Form):
+class FreezeSerializer(ReadSerializer):
     frozen = BooleanField()
     since = DateTimeField(allow_null=True)
     reason = CharField()

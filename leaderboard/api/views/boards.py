@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from leaderboard.api import serializers
 from leaderboard.api.parameters import PAGE, flag, one_of, text, whole
-from leaderboard.api.views.asked import Asked, Listing
+from leaderboard.api.views.base import BaseEndpoint, Listing
 from leaderboard.boards.history import changes_since
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import tells_costs, visible, visible_lines
@@ -30,12 +30,12 @@ from leaderboard.catalog.models import Target, Trust
 from leaderboard.studies.answers import words
 
 FORM = 1  # of the answer; raised by hand where it changes and its numbers do not
-FEWEST, MOST = 2, 5  # agents that are compared
+MIN_AGENTS, MAX_AGENTS = 2, 5  # agents that are compared
 
 
-class OneBoard(Asked):
+class OneBoard(BaseEndpoint):
     parameters: ClassVar = {"since": whole("Tell also what changed since the board of this number.")}
-    answers: ClassVar = {"GET": {200: serializers.BoardOne}}
+    answers: ClassVar = {"GET": {200: serializers.BoardOneSerializer}}
     subject = "boards"
 
     def answer(self, board: Board, *, last_modified: int | None = None) -> HttpResponseBase:
@@ -46,17 +46,17 @@ class OneBoard(Asked):
             return not_modified
         content = visible(board)
         if older:
-            told = changes_since(older, board)
-            content["since"] = {"number": older.number, "changes": _plain(told)}
+            changes = changes_since(older, board)
+            content["since"] = {"number": older.number, "changes": _plain(changes)}
         dated = {"Last-Modified": http_date(last_modified)} if last_modified else {}
         return Response(content, headers={"ETag": tag} | dated)
 
     def _older(self, board: Board) -> Board | None:
-        if self.asked["since"] is None:
+        if self.query["since"] is None:
             return None
-        if self.asked["since"] >= board.number:
-            raise NoSuchBoard(f"There is no board {self.asked['since']} before board {board.number}.")
-        return board_numbered(self.benchmark, self.asked["since"])
+        if self.query["since"] >= board.number:
+            raise NoSuchBoard(f"There is no board {self.query['since']} before board {board.number}.")
+        return board_numbered(self.benchmark, self.query["since"])
 
     def _tag(self, board: Board, older: Board | None) -> str:
         """Of all that the answer is made from; withdrawals, which `since` tells, are other data versions."""
@@ -74,12 +74,12 @@ class OneBoard(Asked):
 
 
 def _plain(changes: Any) -> dict[str, Any]:
-    told = dict(vars(changes))
-    told["moved"] = [
+    plain = dict(vars(changes))
+    plain["moved"] = [
         moved._asdict() | {"before": moved.before._asdict(), "now": moved.now._asdict()}
         for moved in changes.moved
     ]
-    return told
+    return plain
 
 
 class BoardView(OneBoard):
@@ -100,8 +100,8 @@ class BoardNumbered(OneBoard):
 class Boards(Listing):
     """All boards, the latest first."""
 
-    row = serializers.BoardRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.BoardRow)}}
+    row = serializers.BoardRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.BoardRowSerializer)}}
     subject = "boards"
 
     def rows(self) -> QuerySet[Board]:
@@ -118,44 +118,46 @@ class Entries(Listing):
         "trust": one_of("Lines of at least this trust.", Trust.values),
         "ranked": flag("Those with a rank for the board's own target, or the others."),
     }
-    row = serializers.Entry
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.Entry)}}
+    row = serializers.EntrySerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.EntrySerializer)}}
     subject = "boards"
 
     def rows(self) -> list[dict[str, Any]]:
         self.board = board_numbered(self.benchmark, self.kwargs["number"])
-        entries = [entry for entry in entries_of(self.board) if self._is_asked(entry)]
-        gone = withdrawn_agents(self.benchmark) if entries else set()
+        entries = [entry for entry in entries_of(self.board) if self._matches(entry)]
+        withdrawn_ids = withdrawn_agents(self.benchmark) if entries else set()
         lines = visible_lines(self.board, entries)
         return [
-            {"position": entry.position, "withdrawn": entry.agent_id in gone} | line
+            {"position": entry.position, "withdrawn": entry.agent_id in withdrawn_ids} | line
             for entry, line in zip(entries, lines, strict=True)
         ]
 
-    def _is_asked(self, entry: Entry) -> bool:
+    def _matches(self, entry: Entry) -> bool:
         fields = {"agent": entry.name, "scaffold": entry.scaffold, "model": entry.model}
-        is_ranked, level = self.asked["ranked"], self.asked["trust"]
+        is_ranked, level = self.query["ranked"], self.query["trust"]
         return (
-            all(self.asked[name] in (None, value) for name, value in fields.items())
+            all(self.query[name] in (None, value) for name, value in fields.items())
             and (is_ranked is None or is_ranked == (entry.rank is not None))
             and (level is None or words.at_least(entry.trust, level))
         )
 
 
-class Compare(Asked):
+class Compare(BaseEndpoint):
     """Two to five agents compared on the present data, each difference with its error."""
 
     parameters: ClassVar = {
-        "agents": text("Names of agents: the parameter comes two to five times.", many=(FEWEST, MOST)),
+        "agents": text(
+            "Names of agents: the parameter comes two to five times.", many=(MIN_AGENTS, MAX_AGENTS)
+        ),
         "target": one_of("What the difference is about; by default what the board ranks by.", Target.values),
     }
-    answers: ClassVar = {"GET": {200: serializers.Compared}}
+    answers: ClassVar = {"GET": {200: serializers.ComparedSerializer}}
     subject = "boards"
 
     def get(self, request: Request, slug: str) -> Response:
         from leaderboard.studies.pairs import compared  # few compare, and it imports what ranks
 
-        names = self.asked["agents"]
+        names = self.query["agents"]
         latest = self.benchmark.boards.order_by("-number").values_list("number", flat=True).first()
-        found = compared(benchmark=self.benchmark, agents=names, target=self.asked["target"])
-        return Response({"board": latest, **found})
+        comparison = compared(benchmark=self.benchmark, agents=names, target=self.query["target"])
+        return Response({"board": latest, **comparison})

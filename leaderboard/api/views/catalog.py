@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from leaderboard.api import bodies, serializers
 from leaderboard.api.parameters import PAGE, flag, text
-from leaderboard.api.permissions import Known
-from leaderboard.api.views.asked import Asked, Listing
+from leaderboard.api.permissions import AnyToken
+from leaderboard.api.views.base import BaseEndpoint, Listing
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import visible_lines
 from leaderboard.boards.queries import boards_of
@@ -24,10 +24,10 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.queries import ever_counted
 
 
-class Index(Asked):
+class Index(BaseEndpoint):
     """What there is."""
 
-    answers: ClassVar = {"GET": {200: serializers.Index}}
+    answers: ClassVar = {"GET": {200: serializers.IndexSerializer}}
     subject = "index"
 
     def get(self, request: Request) -> Response:
@@ -54,8 +54,8 @@ class Index(Asked):
 class Benchmarks(Listing):
     """The benchmarks that are listed for all, and those that the token's owner is a member of."""
 
-    row = serializers.BenchmarkRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.BenchmarkRow)}}
+    row = serializers.BenchmarkRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.BenchmarkRowSerializer)}}
     subject = "benchmarks"
 
     def rows(self) -> QuerySet[Benchmark]:
@@ -68,14 +68,14 @@ class Benchmarks(Listing):
         return visible_benchmarks(self.user).filter(listed | theirs).distinct().order_by("slug")
 
 
-class BenchmarkOne(Asked):
+class BenchmarkOne(BaseEndpoint):
     """One benchmark, and where its parts are."""
 
-    answers: ClassVar = {"GET": {200: serializers.BenchmarkRow}}
+    answers: ClassVar = {"GET": {200: serializers.BenchmarkRowSerializer}}
     subject = "benchmarks"
 
     def get(self, request: Request, slug: str) -> Response:
-        return Response(serializers.BenchmarkRow(self.benchmark, context={"request": request}).data)
+        return Response(serializers.BenchmarkRowSerializer(self.benchmark, context={"request": request}).data)
 
 
 class Tasks(Listing):
@@ -87,37 +87,37 @@ class Tasks(Listing):
         "in_subset": flag("Those of the subset in use, or the others."),
         "retired": flag("Those that were retired, or the active ones."),
     }
-    row = serializers.TaskRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.TaskRow)}}
+    row = serializers.TaskRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.TaskRowSerializer)}}
     subject = "benchmarks"
 
     def rows(self) -> QuerySet[Task]:
         chosen = SubsetTask.objects.filter(subset=active_subset(self.benchmark), task=OuterRef("pk"))
-        found = self.benchmark.tasks.annotate(
+        tasks = self.benchmark.tasks.annotate(
             in_subset=Exists(chosen), pass_rate=Subquery(chosen.values("pass_rate")[:1])
         )
         for field in ("name", "category", "in_subset"):
-            if self.asked[field] is not None:
-                found = found.filter(**{field: self.asked[field]})
-        if self.asked["retired"] is not None:
-            found = found.filter(retired_at__isnull=not self.asked["retired"])
-        return found.order_by("name")
+            if self.query[field] is not None:
+                tasks = tasks.filter(**{field: self.query[field]})
+        if self.query["retired"] is not None:
+            tasks = tasks.filter(retired_at__isnull=not self.query["retired"])
+        return tasks.order_by("name")
 
 
-class OfAgents(Asked):
+class AgentEndpoint(BaseEndpoint):
     """Agents that have delivered something that counted, one's own, and all for operators."""
 
     def agents(self) -> QuerySet[Agent]:
-        found = self.benchmark.agents.annotate(
+        agents = self.benchmark.agents.annotate(
             scaffold_name=F("scaffold__name"), model_name=F("model__name")
         ).select_related("scaffold", "model")
         if self.token is not None and self.operates:
-            return found
+            return agents
         counted = Exists(ever_counted().filter(agent=OuterRef("pk")))
-        return found.filter(counted | Q(owner=self.user) if self.token else counted)
+        return agents.filter(counted | Q(owner=self.user) if self.token else counted)
 
 
-class Agents(OfAgents, Listing):
+class Agents(AgentEndpoint, Listing):
     """The agents by name."""
 
     parameters = PAGE | {
@@ -125,52 +125,54 @@ class Agents(OfAgents, Listing):
         "scaffold": text("Agents on this scaffold."),
         "model": text("Agents of this model."),
     }
-    row = serializers.AgentRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.AgentRow)}}
+    row = serializers.AgentRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.AgentRowSerializer)}}
     subject = "agents"
 
     def rows(self) -> QuerySet[Agent]:
         fields = {"name": "name", "scaffold": "scaffold__name", "model": "model__name"}
-        asked = {field: self.asked[name] for name, field in fields.items() if self.asked[name] is not None}
-        return self.agents().filter(**asked).order_by("name")
+        wanted = {field: self.query[name] for name, field in fields.items() if self.query[name] is not None}
+        return self.agents().filter(**wanted).order_by("name")
 
 
-class AgentOne(OfAgents):
+class AgentOne(AgentEndpoint):
     """One agent, what it delivered, and its line on the latest board."""
 
-    answers: ClassVar = {"GET": {200: serializers.AgentOne}}
+    answers: ClassVar = {"GET": {200: serializers.AgentOneSerializer}}
     subject = "agents"
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
-        agent: Any = self.found(self.agents(), pk=pk)
+        agent: Any = self.get_or_404(self.agents(), pk=pk)
         delivered = ever_counted().filter(agent=agent).order_by("id")
         board = boards_of(self.benchmark).order_by("-number").first()
         lines = self._lines(board, agent) if board else []
-        told = {
+        extras = {
             "aliases": list(agent.aliases.order_by("name").values_list("name", flat=True)),
             "submissions": delivered,
             "board": board.number if board and lines else None,
             "entry": lines[0] if lines else None,
             "people": people_of(agent.merged_into or agent),
         }
-        for name, value in told.items():
-            setattr(agent, f"told_{name}", value)
-        return Response(serializers.AgentOne(agent, context={"view": self, "request": request}).data)
+        for name, value in extras.items():
+            setattr(agent, f"extra_{name}", value)
+        return Response(
+            serializers.AgentOneSerializer(agent, context={"view": self, "request": request}).data
+        )
 
     def _lines(self, board: Board, agent: Agent) -> list[dict[str, Any]]:
         entries = board.entries.filter(agent_id=agent.merged_into_id or agent.pk)
         return visible_lines(board, entries)
 
 
-class Reports(OfAgents):
+class Reports(AgentEndpoint):
     """Report an agent's entry: an operator looks at it; until then nothing changes."""
 
-    permissions: ClassVar = {"POST": Known}
-    takes = bodies.ReportSaid
-    answers: ClassVar = {"POST": {201: serializers.Reported}}
+    permissions: ClassVar = {"POST": AnyToken}
+    takes = bodies.ReportBody
+    answers: ClassVar = {"POST": {201: serializers.ReportedSerializer}}
     subject = "agents"
 
     def post(self, request: Request, slug: str, pk: int) -> Response:
-        agent = self.found(self.agents(), pk=pk)
-        stored = report(agent=agent, by=self.user, as_of=timezone.now(), **self.said())
-        return Response(serializers.Reported(stored).data, status=201)
+        agent = self.get_or_404(self.agents(), pk=pk)
+        stored = report(agent=agent, by=self.user, as_of=timezone.now(), **self.cleaned_data())
+        return Response(serializers.ReportedSerializer(stored).data, status=201)

@@ -7,12 +7,14 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from leaderboard.api import bodies, serializers
+from leaderboard.api.delivering import delivered
 from leaderboard.api.parameters import PAGE, flag, one_of, text
-from leaderboard.api.permissions import Known, MaySubmit, reaches
-from leaderboard.api.views.asked import Asked, Listing
-from leaderboard.api.views.submissions import SubmissionsView
+from leaderboard.api.parsers import BoundedJSON, BoundedMultipart
+from leaderboard.api.permissions import AnyToken, MaySubmit, reaches
+from leaderboard.api.views.base import BaseEndpoint, Listing, benchmark_for
 from leaderboard.boards.presentation import visible_lines
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Forbidden
@@ -24,15 +26,12 @@ from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.importers import FORMATS
 
 
-class MayNotSubmit(Forbidden):
-    """Withdrawing needs a token with the scope submit or operate."""
-
-
-class Submissions(Listing, SubmissionsView):
+class Submissions(Listing):
     """GET: one's own submissions, and all for operators. POST: deliver one agent's outcomes."""
 
     permission_classes = (MaySubmit,)
-    permissions: ClassVar = {"GET": Known, "POST": MaySubmit}
+    parser_classes = (BoundedJSON, BoundedMultipart)
+    permissions: ClassVar = {"GET": AnyToken, "POST": MaySubmit}
     parameters = PAGE | {
         "status": one_of("Those of this status.", Status.values),
         "agent": text("Those of this agent."),
@@ -43,113 +42,126 @@ class Submissions(Listing, SubmissionsView):
         "metric": text("Which of its figures is the outcome, where a file has several."),
         "filter": text("Which of its filters counts, where a file has several."),
     }
-    row = serializers.SubmissionRow
-    takes = bodies.Delivery
+    row = serializers.SubmissionRowSerializer
+    takes = bodies.DeliveryBody
     answers: ClassVar = {
-        "GET": {200: serializers.page_of(serializers.SubmissionRow)},
-        "POST": {200: serializers.Receipt, 201: serializers.Receipt},
+        "GET": {200: serializers.page_of(serializers.SubmissionRowSerializer)},
+        "POST": {200: serializers.ReceiptSerializer, 201: serializers.ReceiptSerializer},
     }
     subject = "submissions"
 
-    def initial(self, request: Request, *arguments: Any, **named: Any) -> None:
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         if self.is_read:
-            super().initial(request, *arguments, **named)
+            super().initial(request, *args, **kwargs)
         else:
-            SubmissionsView.initial(self, request, *arguments, **named)
+            APIView.initial(self, request, *args, **kwargs)
+
+    def post(self, request: Request, slug: str) -> Response:
+        benchmark = benchmark_for(request, slug)
+        self.check_object_permissions(request, benchmark)
+        return delivered(request, benchmark)
 
     def rows(self) -> QuerySet[Submission]:
-        found = Submission.objects.filter(agent__benchmark=self.benchmark)
+        submissions = Submission.objects.filter(agent__benchmark=self.benchmark)
         if not self.operates:
-            found = submissions_of(self.user, self.benchmark)
-        if self.asked["status"] is not None:
-            found = found.filter(status=self.asked["status"])
-        if self.asked["agent"] is not None:
-            found = found.filter(agent__name=self.asked["agent"])
-        return found.select_related("agent").order_by("-id")
+            submissions = submissions_of(self.user, self.benchmark)
+        if self.query["status"] is not None:
+            submissions = submissions.filter(status=self.query["status"])
+        if self.query["agent"] is not None:
+            submissions = submissions.filter(agent__name=self.query["agent"])
+        return submissions.select_related("agent").order_by("-id")
 
 
-class OfSubmission(Asked):
+class SubmissionEndpoint(BaseEndpoint):
     """A submission is told to whoever delivered it, its agent's owner, and operators."""
 
-    permissions: ClassVar = {"GET": Known, "POST": Known}
+    permissions: ClassVar = {"GET": AnyToken, "POST": AnyToken}
     subject = "submissions"
 
     def submission(self, uuid: UUID) -> Submission:
-        found = followed_by(self.user, uuid)
+        submission = followed_by(self.user, uuid)
         assert self.token is not None
-        if not reaches(self.token, found.agent.benchmark):
+        if not reaches(self.token, submission.agent.benchmark):
             raise NoSuchSubmission
-        return found
+        return submission
 
 
-class SubmissionOne(OfSubmission):
+class SubmissionOne(SubmissionEndpoint):
     """What became of a submission: its status, what it lacks, checks, and the agent's line on the board."""
 
-    answers: ClassVar = {"GET": {200: serializers.SubmissionOne}}
+    answers: ClassVar = {"GET": {200: serializers.SubmissionOneSerializer}}
 
     def get(self, request: Request, uuid: UUID) -> Response:
-        found = followed(self.submission(uuid), token=self.token, as_of=timezone.now())
+        follow_up = followed(self.submission(uuid), token=self.token, as_of=timezone.now())
         context = {"view": self, "request": request}
-        return Response(serializers.SubmissionOne(_told(found), context=context).data)
+        return Response(serializers.SubmissionOneSerializer(_with_extras(follow_up), context=context).data)
 
 
-def _told(found: Followed) -> Any:
-    submission: Any = found.submission
-    lines = visible_lines(found.board, [found.entry]) if found.board and found.entry else []
-    named = {
+def _with_extras(follow_up: Followed) -> Any:
+    submission: Any = follow_up.submission
+    lines = visible_lines(follow_up.board, [follow_up.entry]) if follow_up.board and follow_up.entry else []
+    extras = {
         "benchmark": submission.agent.benchmark.slug,
-        "lacking": found.lacking,
-        "history": found.history,
-        "checks": found.checks,
-        "quota": found.quota,
-        "assignment": _assignment(found),
+        "lacking": follow_up.lacking,
+        "history": follow_up.history,
+        "checks": follow_up.checks,
+        "quota": follow_up.quota,
+        "assignment": _assignment(follow_up),
         "replaces": submission.replaces.uuid if submission.replaces else None,
-        "replaced_by": found.replaced_by.uuid if found.replaced_by else None,
-        "board": found.board.number if found.board else None,
+        "replaced_by": follow_up.replaced_by.uuid if follow_up.replaced_by else None,
+        "board": follow_up.board.number if follow_up.board else None,
         "entry": lines[0] if lines else None,
-        "standing": found.standing,
+        "standing": follow_up.standing,
     }
-    for name, value in named.items():
-        setattr(submission, f"told_{name}", value)
+    for name, value in extras.items():
+        setattr(submission, f"extra_{name}", value)
     return submission
 
 
-def _assignment(found: Followed) -> dict[str, Any] | None:
-    if found.assignment is None:
+def _assignment(follow_up: Followed) -> dict[str, Any] | None:
+    if follow_up.assignment is None:
         return None
-    told = {name: getattr(found.assignment, name) for name in ("mode", "status")}
-    staged = {"staged": found.staged.as_plain()} if found.staged else {}
-    return {"id": str(found.assignment.uuid), **told, **staged}
+    fields = {name: getattr(follow_up.assignment, name) for name in ("mode", "status")}
+    staged = {"staged": follow_up.staged.as_plain()} if follow_up.staged else {}
+    return {"id": str(follow_up.assignment.uuid), **fields, **staged}
 
 
-class Withdraw(OfSubmission):
+class Withdraw(SubmissionEndpoint):
     """Take a submission back: it counts no more, and its history stays."""
 
-    takes = bodies.ReasonSaid
-    answers: ClassVar = {"POST": {200: serializers.Withdrawn}}
+    takes = bodies.ReasonBody
+    answers: ClassVar = {"POST": {200: serializers.WithdrawnSerializer}}
 
     def post(self, request: Request, uuid: UUID) -> Response:
-        found = self.submission(uuid)
+        submission = self.submission(uuid)
         assert self.token is not None
         if not {"submit", "operate"} & set(self.token.scopes):
-            raise MayNotSubmit
-        withdraw(uuid=found.uuid, token=self.token, as_of=timezone.now(), **self.said())
-        found.refresh_from_db()
-        return Response(serializers.Withdrawn(found).data)
+            raise Forbidden(
+                "Withdrawing needs a token with the scope submit or operate.", code="may_not_submit"
+            )
+        withdraw(uuid=submission.uuid, token=self.token, as_of=timezone.now(), **self.cleaned_data())
+        submission.refresh_from_db()
+        return Response(serializers.WithdrawnSerializer(submission).data)
 
 
-class OfAssignments(Asked):
+class AssignmentEndpoint(BaseEndpoint):
     """An assignment is told to whoever asked for it, its agent's owner, and operators."""
 
-    permissions: ClassVar = {"GET": Known, "POST": MaySubmit}
+    permissions: ClassVar = {"GET": AnyToken, "POST": MaySubmit}
     subject = "assignments"
 
     def assignments(self) -> QuerySet[Assignment]:
-        found = Assignment.objects.filter(agent__benchmark=self.benchmark).select_related("agent", "subset")
-        return found if self.operates else found.filter(Q(asked_by=self.user) | Q(agent__owner=self.user))
+        assignments = Assignment.objects.filter(agent__benchmark=self.benchmark).select_related(
+            "agent", "subset"
+        )
+        return (
+            assignments
+            if self.operates
+            else assignments.filter(Q(asked_by=self.user) | Q(agent__owner=self.user))
+        )
 
 
-class Assignments(OfAssignments, Listing):
+class Assignments(AssignmentEndpoint, Listing):
     """One's own assignments, and all for operators; the latest first."""
 
     parameters = PAGE | {
@@ -157,17 +169,17 @@ class Assignments(OfAssignments, Listing):
         "mode": one_of("Those of this mode.", Mode.values),
         "agent": text("Those of this agent."),
     }
-    takes = bodies.AssignmentSaid
-    row = serializers.AssignmentRow
+    takes = bodies.AssignmentBody
+    row = serializers.AssignmentRowSerializer
     answers: ClassVar = {
-        "GET": {200: serializers.page_of(serializers.AssignmentRow)},
-        "POST": {200: serializers.AssignmentOne, 201: serializers.AssignmentOne},
+        "GET": {200: serializers.page_of(serializers.AssignmentRowSerializer)},
+        "POST": {200: serializers.AssignmentOneSerializer, 201: serializers.AssignmentOneSerializer},
     }
 
     def rows(self) -> QuerySet[Assignment]:
         fields = {"status": "status", "mode": "mode", "agent": "agent__name"}
-        asked = {field: self.asked[name] for name, field in fields.items() if self.asked[name] is not None}
-        return self.assignments().filter(**asked).order_by("-id")
+        wanted = {field: self.query[name] for name, field in fields.items() if self.query[name] is not None}
+        return self.assignments().filter(**wanted).order_by("-id")
 
     def post(self, request: Request, slug: str) -> Response:
         """Ask which tasks an agent is to run: 201, or 200 with the assignment that it has open.
@@ -175,22 +187,24 @@ class Assignments(OfAssignments, Listing):
         Where tasks are chosen for each agent, asking again once all of them are delivered adds the next ones.
         """
         now = timezone.now()
-        found = assign(
+        assignment = assign(
             benchmark=self.benchmark,
-            agent=AgentDescription(**self.said()["agent"]),
+            agent=AgentDescription(**self.cleaned_data()["agent"]),
             by=self.user,
             as_of=now,
             by_operator=self.operates,
         )
-        form = serializers.AssignmentOne(found, context={"view": self, "request": request})
-        return Response(form.data, status=201 if found.created_at == now else 200)
+        form = serializers.AssignmentOneSerializer(assignment, context={"view": self, "request": request})
+        return Response(form.data, status=201 if assignment.created_at == now else 200)
 
 
-class AssignmentOne(OfAssignments):
+class AssignmentOne(AssignmentEndpoint):
     """One assignment with its tasks."""
 
-    answers: ClassVar = {"GET": {200: serializers.AssignmentOne}}
+    answers: ClassVar = {"GET": {200: serializers.AssignmentOneSerializer}}
 
     def get(self, request: Request, slug: str, uuid: UUID) -> Response:
-        found = self.found(self.assignments(), uuid=uuid)
-        return Response(serializers.AssignmentOne(found, context={"view": self, "request": request}).data)
+        assignment = self.get_or_404(self.assignments(), uuid=uuid)
+        return Response(
+            serializers.AssignmentOneSerializer(assignment, context={"view": self, "request": request}).data
+        )

@@ -9,12 +9,12 @@ from rest_framework.request import Request
 
 from leaderboard.api.permissions import Anyone
 from leaderboard.api.schema import as_text
-from leaderboard.api.views.asked import Asked
+from leaderboard.api.views.base import BaseEndpoint
 
 MEDIA_TYPE = "application/vnd.oai.openapi+json"
 
 
-class SchemaView(Asked):
+class SchemaView(BaseEndpoint):
     """The whole interface in OpenAPI 3.1."""
 
     schema = None  # it does not describe itself

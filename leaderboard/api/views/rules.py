@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from leaderboard.api import bodies, serializers
 from leaderboard.api.permissions import Anyone, MayOperate
-from leaderboard.api.views.asked import Asked
+from leaderboard.api.views.base import BaseEndpoint
 from leaderboard.catalog.models import Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
@@ -17,31 +17,34 @@ from leaderboard.operations.benchmarks import Switch, turn
 from leaderboard.operations.policies import changed_policy, put_in_force
 
 
-class PolicyView(Asked):
+class PolicyView(BaseEndpoint):
     """The policy in force."""
 
     permissions: ClassVar = {"GET": Anyone, "POST": MayOperate}
-    takes = bodies.PolicySaid
-    answers: ClassVar = {"GET": {200: serializers.PolicyOne}, "POST": {201: serializers.PolicyOne}}
+    takes = bodies.PolicyBody
+    answers: ClassVar = {
+        "GET": {200: serializers.PolicyOneSerializer},
+        "POST": {201: serializers.PolicyOneSerializer},
+    }
     subject = "rules"
 
     def get(self, request: Request, slug: str) -> Response:
-        return Response(_told(policy_in_force(self.benchmark)))
+        return Response(_policy_content(policy_in_force(self.benchmark)))
 
     def post(self, request: Request, slug: str) -> Response:
         """Set fields of the policy, all or none; the others stay as they are."""
-        said = self.said()
-        values = {name: _as_text(value) for name, value in said["values"].items()}
-        policy = changed_policy(benchmark=self.benchmark, said=values)
-        put_in_force(policy=policy, by=self.user, reason=said["reason"])
-        return Response(_told(policy_in_force(self.benchmark)), status=201)
+        body = self.cleaned_data()
+        values = {name: _as_text(value) for name, value in body["values"].items()}
+        policy = changed_policy(benchmark=self.benchmark, values=values)
+        put_in_force(policy=policy, by=self.user, reason=body["reason"])
+        return Response(_policy_content(policy_in_force(self.benchmark)), status=201)
 
 
-def _told(policy: Policy) -> dict[str, Any]:
+def _policy_content(policy: Policy) -> dict[str, Any]:
     values = {name: getattr(policy, name) for name in RULES}
     rules = {name: rule.words for name, rule in RULES.items()}
-    told = {"number": policy.number, "created_at": policy.created_at, "values": values, "rules": rules}
-    return dict(serializers.PolicyOne(told).data)
+    content = {"number": policy.number, "created_at": policy.created_at, "values": values, "rules": rules}
+    return dict(serializers.PolicyOneSerializer(content).data)
 
 
 def _as_text(value: Any) -> str:
@@ -53,31 +56,34 @@ def _as_text(value: Any) -> str:
     return json.dumps(value)
 
 
-class Freeze(Asked):
+class Freeze(BaseEndpoint):
     """Whether intake is closed, since when, and why."""
 
     permissions: ClassVar = {"GET": Anyone, "POST": MayOperate}
-    takes = bodies.FreezeSaid
-    answers: ClassVar = {"GET": {200: serializers.Freeze}, "POST": {200: serializers.Freeze}}
+    takes = bodies.FreezeBody
+    answers: ClassVar = {
+        "GET": {200: serializers.FreezeSerializer},
+        "POST": {200: serializers.FreezeSerializer},
+    }
     subject = "rules"
 
     def get(self, request: Request, slug: str) -> Response:
-        return self._told()
+        return self._to_response()
 
     def post(self, request: Request, slug: str) -> Response:
         """Close intake, or open it again; boards go on."""
-        said = self.said()
+        body = self.cleaned_data()
         self.benchmark = turn(
             benchmark=self.benchmark,
             switch=Switch.FROZEN,
-            on=said["frozen"],
+            on=body["frozen"],
             by=self.user,
-            reason=said["reason"],
+            reason=body["reason"],
             as_of=timezone.now(),
         )
-        return self._told()
+        return self._to_response()
 
-    def _told(self) -> Response:
+    def _to_response(self) -> Response:
         since = self.benchmark.frozen_at
-        told = {"frozen": since is not None, "since": since, "reason": self.benchmark.frozen_reason}
-        return Response(serializers.Freeze(told).data)
+        content = {"frozen": since is not None, "since": since, "reason": self.benchmark.frozen_reason}
+        return Response(serializers.FreezeSerializer(content).data)

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from leaderboard.api import serializers
 from leaderboard.api.parameters import one_of, whole
-from leaderboard.api.views.asked import Asked, Listing, NoSuchThing
+from leaderboard.api.views.base import BaseEndpoint, Listing, no_such_thing
 from leaderboard.studies.models import (
     Calibration,
     DriftCheck,
@@ -20,38 +20,40 @@ from leaderboard.studies.models import (
 )
 from leaderboard.studies.queries import latest_study
 
-MOST_LEVELS = 1_000_000
+MAX_LEVELS = 1_000_000
 
 
-class OfSubsets(Asked):
+class SubsetEndpoint(BaseEndpoint):
     subject = "subsets"
 
     def subsets(self) -> QuerySet[TaskSubset]:
         return self.benchmark.subsets.annotate(size=Count("members"))
 
 
-class Subsets(OfSubsets, Listing):
+class SubsetsView(SubsetEndpoint, Listing):
     """The versions of the subset, the one in use first."""
 
-    row = serializers.SubsetRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.SubsetRow)}}
+    row = serializers.SubsetRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.SubsetRowSerializer)}}
 
     def rows(self) -> QuerySet[TaskSubset]:
         return self.subsets().order_by("-number")
 
 
-class SubsetOne(OfSubsets):
+class SubsetOne(SubsetEndpoint):
     """One version of the subset with its tasks."""
 
-    answers: ClassVar = {"GET": {200: serializers.SubsetOne}}
+    answers: ClassVar = {"GET": {200: serializers.SubsetOneSerializer}}
 
     def get(self, request: Request, slug: str, number: int) -> Response:
-        subset: Any = self.found(self.subsets(), number=number)
+        subset: Any = self.get_or_404(self.subsets(), number=number)
         subset.members_by_name = subset.members.select_related("task").order_by("task__name")
-        return Response(serializers.SubsetOne(subset, context={"view": self, "request": request}).data)
+        return Response(
+            serializers.SubsetOneSerializer(subset, context={"view": self, "request": request}).data
+        )
 
 
-class OfStudies(Asked):
+class StudyEndpoint(BaseEndpoint):
     """Studies of one kind."""
 
     kind: ClassVar[type[Study]]
@@ -62,121 +64,130 @@ class OfStudies(Asked):
         return self.kind._default_manager.filter(benchmark=self.benchmark).select_related("policy")
 
 
-class Studies(OfStudies, Listing):
+class Studies(StudyEndpoint, Listing):
     """Those of this kind, the latest first."""
 
-    row = serializers.StudyRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.StudyRow)}}
+    row = serializers.StudyRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.StudyRowSerializer)}}
 
     def rows(self) -> QuerySet[Any]:
         return self.studies().defer("result").order_by("-data_version", "-id")
 
 
-class StudyOne(OfStudies):
+class StudyOne(StudyEndpoint):
     """One study, as it was computed."""
 
-    answers: ClassVar = {"GET": {200: serializers.StudyOne}}
+    answers: ClassVar = {"GET": {200: serializers.StudyOneSerializer}}
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
-        study = self.found(self.studies(), pk=pk)
-        return Response(serializers.StudyOne(study, context={"view": self, "request": request}).data)
+        study = self.get_or_404(self.studies(), pk=pk)
+        return Response(
+            serializers.StudyOneSerializer(study, context={"view": self, "request": request}).data
+        )
 
 
-class OfValidations(OfStudies):
+class ValidationEndpoint(StudyEndpoint):
     kind, one = ValidationStudy, "validation"
 
 
-class OfVariances(OfStudies):
+class VarianceEndpoint(StudyEndpoint):
     kind, one = VarianceStudy, "variance"
 
 
-class OfStaged(OfStudies):
+class StagedEndpoint(StudyEndpoint):
     kind, one = StagedStudy, "staged_study"
 
 
-class OfDrift(OfStudies):
+class DriftEndpoint(StudyEndpoint):
     kind, one = DriftCheck, "drift"
 
 
-class Validations(OfValidations, Studies):
+class ValidationsView(ValidationEndpoint, Studies):
     """Nested validations of the subset, the latest first."""
 
 
-class Validation(OfValidations, StudyOne):
+class ValidationView(ValidationEndpoint, StudyOne):
     """One nested validation: how well the subset ranks and scores like the whole."""
 
 
-class Variances(OfVariances, Studies):
+class VariancesView(VarianceEndpoint, Studies):
     """Variance studies, the latest first."""
 
 
-class Variance(OfVariances, StudyOne):
+class VarianceView(VarianceEndpoint, StudyOne):
     """One variance study: components, and what was never measured."""
 
 
-class StagedStudies(OfStaged, Studies):
+class StagedStudies(StagedEndpoint, Studies):
     """What staged assignments rest on, the latest first."""
 
 
-class StagedOne(OfStaged, StudyOne):
+class StagedOne(StagedEndpoint, StudyOne):
     """What staged assignments rest on, frozen, and its replay on past agents; or why there are none."""
 
 
-class DriftChecks(OfDrift, Studies):
+class DriftChecks(DriftEndpoint, Studies):
     """What monitors said of the subset, the latest check first."""
 
 
-class Drift(OfDrift, StudyOne):
+class Drift(DriftEndpoint, StudyOne):
     """One check of all monitors."""
 
 
-class OfCalibrations(Asked):
+class CalibrationEndpoint(BaseEndpoint):
     subject = "studies"
 
     def calibrations(self) -> QuerySet[Calibration]:
-        found = Calibration.objects.filter(subset__benchmark=self.benchmark)
-        return found.select_related("subset", "policy")
+        calibrations = Calibration.objects.filter(subset__benchmark=self.benchmark)
+        return calibrations.select_related("subset", "policy")
 
 
-class Calibrations(OfCalibrations, Listing):
+class Calibrations(CalibrationEndpoint, Listing):
     """On whom the full score was calibrated, the latest first."""
 
-    row = serializers.CalibrationRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.CalibrationRow)}}
+    row = serializers.CalibrationRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.CalibrationRowSerializer)}}
 
     def rows(self) -> QuerySet[Calibration]:
         return self.calibrations().order_by("-data_version", "-id")
 
 
-class CalibrationOne(OfCalibrations):
+class CalibrationOne(CalibrationEndpoint):
     """One calibration: its agents, and how far off each was where it was left out."""
 
-    answers: ClassVar = {"GET": {200: serializers.CalibrationOne}}
+    answers: ClassVar = {"GET": {200: serializers.CalibrationOneSerializer}}
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
-        found = self.found(self.calibrations(), pk=pk)
-        row = serializers.CalibrationRow(found, context={"view": self, "request": request}).data
-        return Response(row | {"agents": self._agents(found), "tasks": self._tasks(found)})
+        calibration = self.get_or_404(self.calibrations(), pk=pk)
+        row = serializers.CalibrationRowSerializer(
+            calibration, context={"view": self, "request": request}
+        ).data
+        return Response(row | {"agents": self._agents(calibration), "tasks": self._tasks(calibration)})
 
-    def _agents(self, found: Calibration) -> list[dict[str, Any]]:
+    def _agents(self, calibration: Calibration) -> list[dict[str, Any]]:
         """Under their present names."""
-        names = dict(self.benchmark.agents.filter(pk__in=found.agents).values_list("id", "name"))
+        names = dict(self.benchmark.agents.filter(pk__in=calibration.agents).values_list("id", "name"))
         columns = zip(
-            found.agents, found.dates, found.residuals, found.scaffold_residuals, found.in_time, strict=True
+            calibration.agents,
+            calibration.dates,
+            calibration.residuals,
+            calibration.scaffold_residuals,
+            calibration.in_time,
+            strict=True,
         )
         heads = ("agent", "date", "residual", "scaffold_residual", "in_time")
         return [dict(zip(heads, (names[pk], *rest), strict=True)) for pk, *rest in columns]
 
-    def _tasks(self, found: Calibration) -> list[str]:
-        names = dict(self.benchmark.tasks.filter(pk__in=found.tasks).values_list("id", "name"))
-        return [names[pk] for pk in found.tasks]
+    def _tasks(self, calibration: Calibration) -> list[str]:
+        names = dict(self.benchmark.tasks.filter(pk__in=calibration.tasks).values_list("id", "name"))
+        return [names[pk] for pk in calibration.tasks]
 
 
-def levels(told: str) -> Any:
-    return whole(told, most=MOST_LEVELS)
+def levels(description: str) -> Any:
+    return whole(description, most=MAX_LEVELS)
 
 
-class DStudy(Asked):
+class DStudy(BaseEndpoint):
     """What a design would make of the error of one agent's mean, by the latest variance study.
 
     What is not asked for is as in the study, and one replicate.
@@ -196,7 +207,7 @@ class DStudy(Asked):
             "Whether the choice of judges and temperatures is error.", ["exclude", "include"]
         ),
     }
-    answers: ClassVar = {"GET": {200: serializers.Projected}}
+    answers: ClassVar = {"GET": {200: serializers.ProjectedSerializer}}
     subject = "studies"
 
     def get(self, request: Request, slug: str) -> Response:
@@ -204,10 +215,10 @@ class DStudy(Asked):
 
         study = latest_study(VarianceStudy, self.benchmark)
         if study is None:
-            raise NoSuchThing("There is no variance study of this benchmark yet.")
-        design = {letter: self.asked[letter] for letter in "NCVMRH" if self.asked[letter] is not None}
+            raise no_such_thing("There is no variance study of this benchmark yet.")
+        design = {letter: self.query[letter] for letter in "NCVMRH" if self.query[letter] is not None}
         reading = {
-            "estimand": self.asked["estimand"] or "domain",
-            "sensitivity": self.asked["sensitivity"] or "exclude",
+            "estimand": self.query["estimand"] or "domain",
+            "sensitivity": self.query["sensitivity"] or "exclude",
         }
         return Response(projected(study=study, design=design, **reading))

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from leaderboard.api import bodies, serializers
 from leaderboard.api.parameters import PAGE, flag, one_of
 from leaderboard.api.permissions import MayOperate
-from leaderboard.api.views.asked import Asked, Listing
+from leaderboard.api.views.base import BaseEndpoint, Listing
 from leaderboard.operations.models import (
     Alert,
     RerunAgent,
@@ -27,15 +27,15 @@ class Alerts(Listing):
     """What monitors said of the subset, from when until when; the latest first."""
 
     parameters = PAGE | {"open": flag("Those that are open, or the closed ones.")}
-    row = serializers.AlertRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.AlertRow)}}
+    row = serializers.AlertRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.AlertRowSerializer)}}
     subject = "watching"
 
     def rows(self) -> QuerySet[Alert]:
-        found = self.benchmark.alerts.select_related("subset")
-        if self.asked["open"] is not None:
-            found = found.filter(closed_at__isnull=self.asked["open"])
-        return found.order_by("-id")
+        alerts = self.benchmark.alerts.select_related("subset")
+        if self.query["open"] is not None:
+            alerts = alerts.filter(closed_at__isnull=self.query["open"])
+        return alerts.order_by("-id")
 
 
 class RerunRequests(Listing):
@@ -45,18 +45,18 @@ class RerunRequests(Listing):
         "status": one_of("Those of this status.", RerunStatus.values),
         "kind": one_of("Those of this kind.", RerunKind.values),
     }
-    row = serializers.RerunRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.RerunRow)}}
+    row = serializers.RerunRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.RerunRowSerializer)}}
     subject = "watching"
 
     def rows(self) -> QuerySet[RerunRequest]:
         agents = RerunAgent.objects.select_related("agent").order_by("agent__name")
-        found = self.benchmark.rerun_requests.select_related("subset")
-        asked = {name: self.asked[name] for name in ("status", "kind") if self.asked[name] is not None}
-        return found.filter(**asked).prefetch_related(Prefetch("agents", agents)).order_by("-id")
+        requests = self.benchmark.rerun_requests.select_related("subset")
+        wanted = {name: self.query[name] for name in ("status", "kind") if self.query[name] is not None}
+        return requests.filter(**wanted).prefetch_related(Prefetch("agents", agents)).order_by("-id")
 
 
-class OfReselections(Asked):
+class ReselectionEndpoint(BaseEndpoint):
     """Proposals are for operators: they name what a subset may become before it does."""
 
     permissions: ClassVar = {"GET": MayOperate, "POST": MayOperate}
@@ -65,54 +65,60 @@ class OfReselections(Asked):
     def proposals(self) -> QuerySet[Reselection]:
         return self.benchmark.reselections.select_related("previous", "subset", "benchmark")
 
-    def told(self, found: Any, status: int = 200) -> Response:
-        found.obstacle = (
-            obstacle_to(found) if found.status == ReselectionStatus.PROPOSED else f"it is {found.status}"
+    def to_response(self, reselection: Any, status: int = 200) -> Response:
+        reselection.obstacle = (
+            obstacle_to(reselection)
+            if reselection.status == ReselectionStatus.PROPOSED
+            else f"it is {reselection.status}"
         )
-        form = serializers.ReselectionOne(found, context={"view": self, "request": self.request})
+        form = serializers.ReselectionOneSerializer(
+            reselection, context={"view": self, "request": self.request}
+        )
         return Response(form.data, status=status)
 
 
-class Reselections(OfReselections, Listing):
+class Reselections(ReselectionEndpoint, Listing):
     """Proposals of another subset, the latest first."""
 
     parameters = PAGE | {"status": one_of("Those of this status.", ReselectionStatus.values)}
-    row = serializers.ReselectionRow
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.ReselectionRow)}}
+    row = serializers.ReselectionRowSerializer
+    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.ReselectionRowSerializer)}}
 
     def rows(self) -> QuerySet[Reselection]:
-        found = self.proposals().defer("content")
-        return (found.filter(status=self.asked["status"]) if self.asked["status"] else found).order_by("-id")
+        proposals = self.proposals().defer("content")
+        return (
+            proposals.filter(status=self.query["status"]) if self.query["status"] else proposals
+        ).order_by("-id")
 
 
-class ReselectionOne(OfReselections):
+class ReselectionOne(ReselectionEndpoint):
     """One proposal with its variants."""
 
-    answers: ClassVar = {"GET": {200: serializers.ReselectionOne}}
+    answers: ClassVar = {"GET": {200: serializers.ReselectionOneSerializer}}
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
-        return self.told(self.found(self.proposals(), pk=pk))
+        return self.to_response(self.get_or_404(self.proposals(), pk=pk))
 
 
-class Approve(OfReselections):
+class Approve(ReselectionEndpoint):
     """Activate a variant of the open proposal as the next version of the subset."""
 
-    takes = bodies.ApprovalSaid
-    answers: ClassVar = {"POST": {200: serializers.ReselectionOne}}
+    takes = bodies.ApprovalBody
+    answers: ClassVar = {"POST": {200: serializers.ReselectionOneSerializer}}
 
     def post(self, request: Request, slug: str, pk: int) -> Response:
-        found = self.found(self.proposals(), pk=pk)
-        approve(reselection=found, by=self.user, as_of=timezone.now(), **self.said())
-        return self.told(self.found(self.proposals(), pk=pk))
+        reselection = self.get_or_404(self.proposals(), pk=pk)
+        approve(reselection=reselection, by=self.user, as_of=timezone.now(), **self.cleaned_data())
+        return self.to_response(self.get_or_404(self.proposals(), pk=pk))
 
 
-class Reject(OfReselections):
+class Reject(ReselectionEndpoint):
     """Decide that the subset in use stays."""
 
-    takes = bodies.ReasonSaid
-    answers: ClassVar = {"POST": {200: serializers.ReselectionOne}}
+    takes = bodies.ReasonBody
+    answers: ClassVar = {"POST": {200: serializers.ReselectionOneSerializer}}
 
     def post(self, request: Request, slug: str, pk: int) -> Response:
-        found = self.found(self.proposals(), pk=pk)
-        reject(reselection=found, by=self.user, as_of=timezone.now(), **self.said())
-        return self.told(self.found(self.proposals(), pk=pk))
+        reselection = self.get_or_404(self.proposals(), pk=pk)
+        reject(reselection=reselection, by=self.user, as_of=timezone.now(), **self.cleaned_data())
+        return self.to_response(self.get_or_404(self.proposals(), pk=pk))

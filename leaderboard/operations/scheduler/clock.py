@@ -11,7 +11,7 @@ from django.conf import settings
 from leaderboard import postgres
 from leaderboard.operations.models import Lane
 from leaderboard.operations.scheduler.lanes import LaneThread
-from leaderboard.operations.scheduler.leadership import PAUSE, Leader, leadership
+from leaderboard.operations.scheduler.leadership import PAUSE, Leadership, leadership
 from leaderboard.operations.scheduler.pausing import pause
 
 TICK = 5  # seconds
@@ -52,7 +52,7 @@ class Scheduler:
         except postgres.EmbeddedPostgresError as error:
             sys.exit(f"{error}")
 
-    def _lead(self, leader: Leader) -> None:
+    def _lead(self, leader: Leadership) -> None:
         lanes = [LaneThread(lane, leader) for lane in (Lane.PROMPT, Lane.LONG)]
         ticking = _ticking(lanes)
         try:

@@ -16,7 +16,7 @@ from leaderboard.operations import runs
 from leaderboard.operations.jobs import JOBS, Job
 from leaderboard.operations.models import JobRun, Lane
 from leaderboard.operations.scheduler.children import perform_apart
-from leaderboard.operations.scheduler.leadership import Leader
+from leaderboard.operations.scheduler.leadership import Leadership
 from leaderboard.operations.scheduler.performing import Pulse, perform
 
 GAP = 0.2  # seconds in which calls to wake up run together
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 class LaneThread(threading.Thread):
     """Sleeps until it is woken, passes through its jobs, and sleeps again."""
 
-    def __init__(self, lane: Lane, leader: Leader) -> None:
+    def __init__(self, lane: Lane, leader: Leadership) -> None:
         super().__init__(name=f"{lane} lane", daemon=True)
         self._lane, self._leader = lane, leader
         self._woken, self._ending, self._interrupted = (threading.Event() for _ in range(3))

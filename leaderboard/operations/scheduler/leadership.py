@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 import psycopg
 from django.db import connection
 
+from leaderboard.notify import CHANNEL
 from leaderboard.operations.scheduler.pausing import pause
-from leaderboard.waking import CHANNEL
 
 LOCK = 0x62616E64737461  # "bandsta": a number that nobody else takes by chance
 KEEPALIVE = {"idle": 5, "interval": 2, "count": 3}  # seconds, seconds, probes
@@ -38,13 +38,13 @@ def is_led() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-class Leader:
+class Leadership:
     """The connection that holds the lock, and the claim under which this leadership runs its jobs."""
 
-    def __init__(self, held: "psycopg.Connection[Any]") -> None:
+    def __init__(self, lock_connection: "psycopg.Connection[Any]") -> None:
         self.claim: UUID = uuid4()
-        self._held = held
-        self._pid = held.info.backend_pid
+        self._held = lock_connection
+        self._pid = lock_connection.info.backend_pid
 
     def is_woken(self, *, within: float) -> bool:
         """Wait for a notification; raises OperationalError when the connection, and so the lock, is lost."""
@@ -62,15 +62,15 @@ class Leader:
 
 
 @contextmanager
-def leadership(ended: Callable[[], bool]) -> Iterator[Leader | None]:
+def leadership(ended: Callable[[], bool]) -> Iterator[Leadership | None]:
     """Wait until this process leads; None if it is to end before."""
-    with _connect() as held:
+    with _connect() as lock_connection:
         waits = False
         while not ended():
-            if _takes_lock(held):
-                held.execute(f"LISTEN {CHANNEL}")
+            if _takes_lock(lock_connection):
+                lock_connection.execute(f"LISTEN {CHANNEL}")
                 logger.info("leading")
-                yield Leader(held)
+                yield Leadership(lock_connection)
                 return
             if not waits:
                 logger.info("another scheduler leads; waiting to take over")
@@ -85,12 +85,12 @@ def _connect() -> "psycopg.Connection[Any]":
     }
     ours: dict[str, Any] = {f"keepalives_{name}": value for name, value in KEEPALIVE.items()}
     ours |= {"connect_timeout": 5, "tcp_user_timeout": 10_000, "application_name": "bandstand scheduler"}
-    held = psycopg.connect(**(chosen | ours), autocommit=True)
+    lock_connection = psycopg.connect(**(chosen | ours), autocommit=True)
     for name, value in KEEPALIVE.items():  # the server's own side: it frees the lock of a vanished machine
-        held.execute(f"SET tcp_keepalives_{name} = {value}")
-    return held
+        lock_connection.execute(f"SET tcp_keepalives_{name} = {value}")
+    return lock_connection
 
 
-def _takes_lock(held: "psycopg.Connection[Any]") -> bool:
-    row = held.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+def _takes_lock(lock_connection: "psycopg.Connection[Any]") -> bool:
+    row = lock_connection.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
     return bool(row and row[0])

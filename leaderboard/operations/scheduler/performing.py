@@ -76,11 +76,11 @@ def _performed(run: JobRun, progress: Callable[[int, int], None]) -> tuple[JobSt
         return JobStatus.FAILED, f"{type(error).__name__}: {error}"
 
 
-def _end(run: JobRun, status: JobStatus, said: str) -> None:
+def _end(run: JobRun, status: JobStatus, message: str) -> None:
     level = logging.WARNING if status == JobStatus.FAILED else logging.INFO
-    logger.log(level, "%s: %s", run, said if status == JobStatus.DONE else f"{status}: {said}")
+    logger.log(level, "%s: %s", run, message if status == JobStatus.DONE else f"{status}: {message}")
     if status == JobStatus.ABANDONED:
-        runs.abandon(run, why=said, as_of=timezone.now())
+        runs.abandon(run, why=message, as_of=timezone.now())
     else:
         where = "told" if status == JobStatus.DONE else "error"
-        runs.end(run, status=status, as_of=timezone.now(), **{where: said})
+        runs.end(run, status=status, as_of=timezone.now(), **{where: message})

@@ -1,18 +1,23 @@
-"""Numbers, dates and cells as a reader sees them. What a table's cell says is `studies.answers.table`'s."""
+"""Numbers, dates, cells, charts and addresses as a reader sees them; words are those of `studies.answers`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.access import absolute
 from leaderboard.pages.board_page import BoardPage
-from leaderboard.pages.lines import Line
-from leaderboard.studies.answers import table, words
+from leaderboard.pages.lines import BoardLine
+from leaderboard.plots.chart import Chart
+from leaderboard.studies.answers import Changes, table, words
 
 register = template.Library()
 
@@ -84,7 +89,7 @@ def figure(value: float | None, error: float | None = None) -> SafeString | str:
 
 
 @register.simple_tag
-def cell(line: Line, head: str) -> SafeString | str:
+def cell(line: BoardLine, head: str) -> SafeString | str:
     """What the table says under a head."""
     text = line.cells.get(head, table.NOTHING)
     if text == table.NOTHING:
@@ -95,7 +100,7 @@ def cell(line: Line, head: str) -> SafeString | str:
 
 
 @register.simple_tag
-def error_of(line: Line, head: str) -> SafeString | str:
+def error_of(line: BoardLine, head: str) -> SafeString | str:
     """A standard error: ±2.6, or ≤2.6 where it is an upper bound."""
     text = line.cells.get(head, table.NOTHING)
     if text == table.NOTHING:
@@ -106,18 +111,18 @@ def error_of(line: Line, head: str) -> SafeString | str:
 
 
 @register.simple_tag
-def icc(line: Line) -> SafeString:
+def icc(line: BoardLine) -> SafeString:
     """The intraclass correlation, its interval, and the number of tasks that were repeated."""
-    told = line.entry.icc
-    if told["icc"] is None:
+    result = line.entry.icc
+    if result["icc"] is None:
         return NONE
-    around = f"{told['lower']:.2f}–{told['upper']:.2f}" if told["lower"] is not None else ""
-    tasks = words.counted(told["n_tasks"], "task") if told.get("n_tasks") else ""
+    around = f"{result['lower']:.2f}–{result['upper']:.2f}" if result["lower"] is not None else ""
+    tasks = words.counted(result["n_tasks"], "task") if result.get("n_tasks") else ""
     return format_html('{} <span class="error">{} {}</span>', line.cells["ICC"], around, tasks)
 
 
 @register.simple_tag
-def cost(line: Line) -> SafeString | str:
+def cost(line: BoardLine) -> SafeString | str:
     """$10.4; a dash where it was not stated, or is hidden; a question mark where it is not to be believed."""
     text = line.cells.get("Cost", table.NOTHING)
     if text == table.NOTHING:
@@ -128,17 +133,17 @@ def cost(line: Line) -> SafeString | str:
 
 
 @register.simple_tag
-def marks(page: BoardPage, line: Line) -> SafeString:
+def marks(page: BoardPage, line: BoardLine) -> SafeString:
     """The marks in which an agent differs from most."""
     own, common = line.entry.marks, page.common_marks
-    told = [(one, one) for one in own if one not in common]
-    told += [("not", f"not {one}") for one in common if one not in own]
+    shown = [(one, one) for one in own if one not in common]
+    shown += [("not", f"not {one}") for one in common if one not in own]
     return format_html_join(
         " ",
         "{}",
         (
             (format_html(FLAGGED if css == "flagged" else '<span class="mark {}">{}</span>', css, one),)
-            for css, one in told
+            for css, one in shown
         ),
     )
 
@@ -177,7 +182,7 @@ def day(moment: datetime | str | None) -> SafeString:
 
 
 @register.filter
-def stated(text: str) -> str:
+def or_not_stated(text: str) -> str:
     """The text, or that there is none."""
     return text or NOT_STATED
 
@@ -208,3 +213,53 @@ def heading(page: BoardPage, column: str, label: str, more: str = "") -> dict[st
         "arrow": {"ascending": "↑", "descending": "↓"}.get(direction, ""),
         "address": page.address(sort=page.order.after_choosing(column)),
     }
+
+
+@register.simple_tag(takes_context=True)
+def whole_address(context: dict[str, Any], name: str, *of: Any) -> str:
+    return absolute(context["request"], reverse(name, args=of))
+
+
+@register.inclusion_tag("pages/chart.html")
+def chart(drawn: Chart, benchmark: Benchmark, **parameters: Any) -> dict[str, Any]:
+    """`parameters` is what the address of the drawing needs to be drawn again: `agent=7`."""
+    address = reverse("pages:plot", args=[benchmark.slug, drawn.name])
+    return {
+        "chart": drawn,
+        "address": f"{address}?{urlencode(parameters, doseq=True)}" if parameters else address,
+    }
+
+
+NOBODY = "none"
+
+
+class Changed(NamedTuple):
+    what: str
+    agent: str
+    then: str
+    now: str
+    note: str = ""
+
+
+@register.inclusion_tag("pages/changes.html")
+def changes(changed: Changes, most: int, where: str) -> dict[str, Any]:
+    """The first rows, and how many more there are; `where` tells this table from others on the page."""
+    rows = list(_rows(changed))
+    return {"rows": rows[:most], "where": where, "n_more": max(0, len(rows) - most)}
+
+
+def _rows(changed: Changes) -> Iterator[Changed]:
+    for agent in changed.entered:
+        what = words.entered_text(changed.now[agent].rank).capitalize()
+        yield Changed(what, agent, NOBODY, words.place_text(changed.now[agent]))
+    for one in changed.moved:
+        new = f"{one.n_new_above:,} of those above it new" if one.n_new_above else ""
+        before, now = words.place_text(one.before), words.place_text(one.now)
+        yield Changed("Moved beyond the ranks it might hold", one.agent, before, now, new)
+    for what, agents in (("Got a rank", changed.now_ranked), ("Lost the rank", changed.now_unranked)):
+        for agent in agents:
+            before, now = words.place_text(changed.before[agent]), words.place_text(changed.now[agent])
+            yield Changed(what, agent, before, now)
+    for what, agents in (("Withdrawn", changed.withdrawn), ("Left", changed.left)):
+        for agent in agents:
+            yield Changed(what, agent, words.place_text(changed.before[agent]), NOBODY)

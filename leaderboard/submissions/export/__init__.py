@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 from leaderboard.submissions.export import csv_file, every_eval_ever, hugging_face, ndjson, parquet
 from leaderboard.submissions.export.ndjson import with_end_mark
-from leaderboard.submissions.export.outcomes import Outcomes
-from leaderboard.submissions.export.places import AT_ONCE, enter
-from leaderboard.submissions.export.snapshot import Snapshot
+from leaderboard.submissions.export.outcomes import OutcomeRows
+from leaderboard.submissions.export.snapshot import AT_ONCE, ExportTransaction, enter
 
 __all__ = [
     "AT_ONCE",
     "FORMATS",
-    "Format",
-    "Outcomes",
-    "Snapshot",
+    "ExportTransaction",
+    "OutcomeFormat",
+    "OutcomeRows",
     "enter",
     "every_eval_ever",
     "hugging_face",
@@ -23,17 +22,17 @@ __all__ = [
 ]
 
 
-class Format(NamedTuple):
+class OutcomeFormat(NamedTuple):
     """What a file of this format is called over HTTP, and how its bytes are made."""
 
     media_type: str
-    written: Callable[[Outcomes], Iterator[bytes]]
+    written: Callable[[OutcomeRows], Iterator[bytes]]
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
+FORMATS: Mapping[str, OutcomeFormat] = MappingProxyType(
     {
-        "csv": Format(csv_file.MEDIA_TYPE, csv_file.written),
-        "ndjson": Format(ndjson.MEDIA_TYPE, ndjson.written),
-        "parquet": Format(parquet.MEDIA_TYPE, parquet.written),
+        "csv": OutcomeFormat(csv_file.MEDIA_TYPE, csv_file.written),
+        "ndjson": OutcomeFormat(ndjson.MEDIA_TYPE, ndjson.written),
+        "parquet": OutcomeFormat(parquet.MEDIA_TYPE, parquet.written),
     }
 )

@@ -17,69 +17,71 @@ TYPES = {TEXT: "text", CODED: "text", NUMBER: "number", WHOLE: "whole number", T
 
 
 @dataclass(frozen=True)
-class Column:
+class ExportColumn:
     """One column: how Arrow holds it, and what it tells; `always`: it stands in every export."""
 
     name: str
     kind: pa.DataType
-    told: str
+    description: str
     always: bool = False
 
     def as_plain(self) -> dict[str, Any]:
-        return {"name": self.name, "type": TYPES[self.kind], "description": self.told}
+        return {"name": self.name, "type": TYPES[self.kind], "description": self.description}
 
     @property
     def field(self) -> pa.Field:
-        return pa.field(self.name, self.kind, metadata={"description": self.told})
+        return pa.field(self.name, self.kind, metadata={"description": self.description})
 
 
 STATED = "as it was delivered; empty where it was not stated"
 NAMED = (
-    Column("benchmark", CODED, "Name of the benchmark.", always=True),
-    Column("agent", CODED, "Name of the agent: scaffold, model and version together.", always=True),
-    Column("scaffold", CODED, "The harness around the model.", always=True),
-    Column("model", CODED, "The model that the scaffold calls.", always=True),
-    Column("version", CODED, f"Version of the agent, {STATED}."),
-    Column("organisation", CODED, f"Who made the agent, {STATED}."),
-    Column(
+    ExportColumn("benchmark", CODED, "Name of the benchmark.", always=True),
+    ExportColumn("agent", CODED, "Name of the agent: scaffold, model and version together.", always=True),
+    ExportColumn("scaffold", CODED, "The harness around the model.", always=True),
+    ExportColumn("model", CODED, "The model that the scaffold calls.", always=True),
+    ExportColumn("version", CODED, f"Version of the agent, {STATED}."),
+    ExportColumn("organisation", CODED, f"Who made the agent, {STATED}."),
+    ExportColumn(
         "submitted_at",
         CODED,
         "When the submission was made, by its submitter, in UTC: a day, a moment (2024-04-30T12:00:00Z), a "
         "month where no more is known, or empty.",
         always=True,
     ),
-    Column("link", CODED, f"Address of the run, {STATED}."),
-    Column("logs", CODED, f"Address of its logs, {STATED}."),
-    Column("code", CODED, f"Address of the agent's code, {STATED}."),
-    Column("report", CODED, f"Address of a report, {STATED}."),
-    Column("commit", CODED, f"Address of the commit that was run, {STATED}."),
-    Column("task", CODED, "Name of the task.", always=True),
-    Column("category", CODED, "Category of the task; empty where it has none."),
-    Column("group", CODED, "What the task was taken from together with others; empty where it has none."),
-    Column("prompt_variant", CODED, f"Variant of the prompt, {STATED}."),
-    Column("judge", CODED, f"Who or what judged the trial, {STATED}."),
-    Column("temperature", NUMBER, f"Sampling temperature, {STATED}."),
-    Column("run", CODED, f"Label of the run, {STATED}: a repetition of everything."),
+    ExportColumn("link", CODED, f"Address of the run, {STATED}."),
+    ExportColumn("logs", CODED, f"Address of its logs, {STATED}."),
+    ExportColumn("code", CODED, f"Address of the agent's code, {STATED}."),
+    ExportColumn("report", CODED, f"Address of a report, {STATED}."),
+    ExportColumn("commit", CODED, f"Address of the commit that was run, {STATED}."),
+    ExportColumn("task", CODED, "Name of the task.", always=True),
+    ExportColumn("category", CODED, "Category of the task; empty where it has none."),
+    ExportColumn(
+        "group", CODED, "What the task was taken from together with others; empty where it has none."
+    ),
+    ExportColumn("prompt_variant", CODED, f"Variant of the prompt, {STATED}."),
+    ExportColumn("judge", CODED, f"Who or what judged the trial, {STATED}."),
+    ExportColumn("temperature", NUMBER, f"Sampling temperature, {STATED}."),
+    ExportColumn("run", CODED, f"Label of the run, {STATED}: a repetition of everything."),
 )
 TRIALS = (
-    Column("trial", WHOLE, "Which of the repeated trials of this task, from 0 to 32,767.", always=True),
-    Column(
+    ExportColumn("trial", WHOLE, "Which of the repeated trials of this task, from 0 to 32,767.", always=True),
+    ExportColumn(
         "outcome",
         NUMBER,
         "How the trial came out, from 0 (failed) to 1 (passed); empty only where it is invalid.",
         always=True,
     ),
-    Column("valid", TRUTH, "False where the harness failed, not the agent.", always=True),
+    ExportColumn("valid", TRUTH, "False where the harness failed, not the agent.", always=True),
 )
 MEASURED = (
-    Column("cost_usd", NUMBER, f"Cost of the trial in US dollars, {STATED}."),
-    Column("n_input_tokens", WHOLE, f"Tokens read by the model, {STATED}."),
-    Column("n_output_tokens", WHOLE, f"Tokens written by the model, {STATED}."),
-    Column("seconds_environment", NUMBER, f"Seconds spent on the environment, {STATED}."),
-    Column("seconds_execution", NUMBER, f"Seconds spent by the agent, {STATED}."),
-    Column("seconds_scoring", NUMBER, f"Seconds spent on scoring, {STATED}."),
-    Column("human", NUMBER, "What people say that the outcome is; empty where nobody was asked."),
-    Column(
+    ExportColumn("cost_usd", NUMBER, f"Cost of the trial in US dollars, {STATED}."),
+    ExportColumn("n_input_tokens", WHOLE, f"Tokens read by the model, {STATED}."),
+    ExportColumn("n_output_tokens", WHOLE, f"Tokens written by the model, {STATED}."),
+    ExportColumn("seconds_environment", NUMBER, f"Seconds spent on the environment, {STATED}."),
+    ExportColumn("seconds_execution", NUMBER, f"Seconds spent by the agent, {STATED}."),
+    ExportColumn("seconds_scoring", NUMBER, f"Seconds spent on scoring, {STATED}."),
+    ExportColumn("human", NUMBER, "What people say that the outcome is; empty where nobody was asked."),
+    ExportColumn(
         "human_probability",
         NUMBER,
         f"The probability with which the task was drawn to be asked about, {STATED}.",
@@ -92,12 +94,12 @@ KNOWN = (*NAMED, *TRIALS, *MEASURED)
 METADATA = "metadata"
 
 
-def of_metadata(name: str) -> Column:
-    return Column(name, TEXT, "Delivered with the outcomes under this name; kept as text.")
+def of_metadata(name: str) -> ExportColumn:
+    return ExportColumn(name, TEXT, "Delivered with the outcomes under this name; kept as text.")
 
 
-TOGETHER = Column(METADATA, TEXT, "What else was delivered with the outcome, as a JSON object.")
+TOGETHER = ExportColumn(METADATA, TEXT, "What else was delivered with the outcome, as a JSON object.")
 
 
-def schema_of(columns: Iterable[Column], about: dict[str, str]) -> pa.Schema:
+def schema_of(columns: Iterable[ExportColumn], about: dict[str, str]) -> pa.Schema:
     return pa.schema([column.field for column in columns], metadata=about)

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderboard.submissions.export.columns import CODED, TEXT
-from leaderboard.submissions.export.outcomes import Outcomes
+from leaderboard.submissions.export.outcomes import OutcomeRows
 from leaderboard.submissions.export.texts import joined, replaced
 from leaderboard.submissions.parsing.flat import guarded
 
 MEDIA_TYPE = "text/csv; charset=utf-8"
 
 
-def written(outcomes: Outcomes) -> Iterator[bytes]:
+def written(outcomes: OutcomeRows) -> Iterator[bytes]:
     names = _quoted(pa.array(outcomes.schema.names, pa.string()))
     yield ",".join(names.to_pylist()).encode() + b"\n"
     for batch in outcomes.batches():

@@ -19,8 +19,8 @@ from typing import Any
 from uuid import UUID
 
 from leaderboard.submissions.export.columns import FACETS
-from leaderboard.submissions.export.outcomes import Outcomes
-from leaderboard.submissions.export.snapshot import About
+from leaderboard.submissions.export.outcomes import OutcomeRows
+from leaderboard.submissions.export.snapshot import ExportInfo
 
 SCHEMA_VERSION = "0.3.0"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 Line = Mapping[str, Any]
 
 
-def write(folder: Path, outcomes: Outcomes, *, lines: Mapping[str, Line], as_of: datetime) -> None:
+def write(folder: Path, outcomes: OutcomeRows, *, lines: Mapping[str, Line], as_of: datetime) -> None:
     """Write a benchmark into a folder; `lines` are those of its latest board, by agent."""
     about, agents = outcomes.snapshot.about, dict[str, _Agent]()
     for batch in outcomes.batches():
@@ -53,9 +53,9 @@ def write(folder: Path, outcomes: Outcomes, *, lines: Mapping[str, Line], as_of:
         for name, parts in written.items():
             agents[name].append(folder, parts)
     for agent in agents.values():
-        told = _aggregate(agent, about, as_of)
+        aggregate = _aggregate(agent, about, as_of)
         agent.path(folder, ".json").parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(told, ensure_ascii=False, indent=2)
+        text = json.dumps(aggregate, ensure_ascii=False, indent=2)
         agent.path(folder, ".json").write_text(f"{text}\n", encoding="utf-8")
 
 
@@ -76,7 +76,7 @@ class _Agent:
     n_left_out: int = 0
 
     @classmethod
-    def of(cls, row: Row, about: About, line: Line | None) -> "_Agent":
+    def of(cls, row: Row, about: ExportInfo, line: Line | None) -> "_Agent":
         """An agent whose results are its scores on the latest board, by target."""
         model = row["model"]
         model_id = model if "/" in model.strip("/") else f"{UNKNOWN}/{model}"
@@ -115,14 +115,14 @@ def _segment(text: str) -> str:
     return UNSAFE.sub("_", text).strip("._") or UNKNOWN
 
 
-def _line(told: Mapping[str, Any]) -> bytes:
-    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
 # ------------------------------------------------------------------------------------------------ one trial
 
 
-def _instance(row: Row, agent: _Agent, about: About) -> dict[str, Any]:
+def _instance(row: Row, agent: _Agent, about: ExportInfo) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": agent.evaluation_id,
@@ -152,8 +152,8 @@ def _tokens(row: Row) -> dict[str, int] | None:
 
 
 def _seconds(row: Row) -> dict[str, Any] | None:
-    told = {name: row[name] for name in row if name.startswith("seconds_") and row[name] is not None}
-    return {"additional_details": {name: str(value) for name, value in told.items()}} if told else None
+    seconds = {name: row[name] for name in row if name.startswith("seconds_") and row[name] is not None}
+    return {"additional_details": {name: str(value) for name, value in seconds.items()}} if seconds else None
 
 
 def _details(row: Row) -> Iterator[tuple[str, str]]:
@@ -166,8 +166,8 @@ def _details(row: Row) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------------------------- one agent
 
 
-def _aggregate(agent: _Agent, about: About, as_of: datetime) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _aggregate(agent: _Agent, about: ExportInfo, as_of: datetime) -> dict[str, Any]:
+    aggregate: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": agent.evaluation_id,
         "retrieved_timestamp": str(int(as_of.timestamp())),
@@ -176,7 +176,7 @@ def _aggregate(agent: _Agent, about: About, as_of: datetime) -> dict[str, Any]:
             "source_type": "evaluation_run",
             "source_organization_name": about.title,
             "evaluator_relationship": "other",
-            "additional_details": _stated(
+            "additional_details": _as_texts(
                 licence=about.licence, citation=about.citation, data_version=about.data_version
             ),
         },
@@ -187,13 +187,13 @@ def _aggregate(agent: _Agent, about: About, as_of: datetime) -> dict[str, Any]:
             "additional_details": {
                 "deployment_type": UNKNOWN,
                 "model_availability": UNKNOWN,
-                **_stated(agent=agent.name, scaffold=agent.scaffold, version=agent.version),
+                **_as_texts(agent=agent.name, scaffold=agent.scaffold, version=agent.version),
             },
         },
         "evaluation_results": list(_results(agent, about)),
     }
     if agent.n_lines:
-        told["detailed_evaluation_results"] = {
+        aggregate["detailed_evaluation_results"] = {
             "format": "jsonl",
             "file_path": f"{agent.place}/{agent.uuid}_samples.jsonl",
             "hash_algorithm": "sha256",
@@ -201,10 +201,10 @@ def _aggregate(agent: _Agent, about: About, as_of: datetime) -> dict[str, Any]:
             "total_rows": agent.n_lines,
             "additional_details": {"n_invalid_without_value": str(agent.n_left_out)},
         }
-    return told
+    return aggregate
 
 
-def _results(agent: _Agent, about: About) -> Iterator[dict[str, Any]]:
+def _results(agent: _Agent, about: ExportInfo) -> Iterator[dict[str, Any]]:
     """Its scores; nothing is computed here."""
     for target, at in agent.results.items():
         yield {
@@ -223,7 +223,7 @@ def _results(agent: _Agent, about: About) -> Iterator[dict[str, Any]]:
             },
             "score_details": {
                 "score": at["score"],
-                "details": _stated(
+                "details": _as_texts(
                     rank=at["rank"],
                     rank_lower=at["rank_lower"],
                     rank_upper=at["rank_upper"],
@@ -236,16 +236,16 @@ def _results(agent: _Agent, about: About) -> Iterator[dict[str, Any]]:
 
 
 def _uncertainty(at: Line) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    uncertainty: dict[str, Any] = {}
     if at["se"] is not None:
-        told["standard_error"] = {"value": at["se"]} | _stated(method=at["method"])
+        uncertainty["standard_error"] = {"value": at["se"]} | _as_texts(method=at["method"])
     if at["lower"] is not None and at["upper"] is not None:
         interval = {"lower": at["lower"], "upper": at["upper"], "confidence_level": 0.95}
-        told["confidence_interval"] = interval | _stated(method=at["source"] or at["method"])
-    return {"uncertainty": told} if told else {}
+        uncertainty["confidence_interval"] = interval | _as_texts(method=at["source"] or at["method"])
+    return {"uncertainty": uncertainty} if uncertainty else {}
 
 
-def _source(about: About) -> dict[str, Any]:
+def _source(about: ExportInfo) -> dict[str, Any]:
     if about.url:
         return {"dataset_name": about.title, "source_type": "url", "url": [about.url]}
     return {"dataset_name": about.title, "source_type": "other"}
@@ -255,6 +255,6 @@ def _result_id(agent: _Agent, target: str) -> str:
     return f"{agent.evaluation_id}/{target}"
 
 
-def _stated(**told: object) -> dict[str, str]:
+def _as_texts(**texts: object) -> dict[str, str]:
     """What is stated, as text: the schema takes nothing else."""
-    return {name: str(value) for name, value in told.items() if value not in (None, "")}
+    return {name: str(value) for name, value in texts.items() if value not in (None, "")}

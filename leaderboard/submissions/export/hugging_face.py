@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from leaderboard.submissions.export import parquet
-from leaderboard.submissions.export.columns import TYPES, Column
-from leaderboard.submissions.export.outcomes import Outcomes
-from leaderboard.submissions.export.snapshot import About
+from leaderboard.submissions.export.columns import TYPES, ExportColumn
+from leaderboard.submissions.export.outcomes import OutcomeRows
+from leaderboard.submissions.export.snapshot import ExportInfo
 
 FILE = "data/outcomes.parquet"
 SIZES = (
@@ -25,7 +25,7 @@ LICENCES = re.compile(
 )
 
 
-def write(folder: Path, outcomes: Outcomes) -> None:
+def write(folder: Path, outcomes: OutcomeRows) -> None:
     path = folder / FILE
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
@@ -35,14 +35,14 @@ def write(folder: Path, outcomes: Outcomes) -> None:
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def card(about: About, columns: tuple[Column, ...], n_rows: int) -> str:
+def card(about: ExportInfo, columns: tuple[ExportColumn, ...], n_rows: int) -> str:
     parts = [_head(about, n_rows), f"# {about.title}", *_text(about, n_rows), "## Columns", _table(columns)]
     if about.citation:
         parts += ["## Citation", _fenced(about.citation)]
     return "\n\n".join(parts) + "\n"
 
 
-def _head(about: About, n_rows: int) -> str:
+def _head(about: ExportInfo, n_rows: int) -> str:
     """The YAML head; a text as JSON writes it is a text of YAML too."""
     size = next((name for limit, name in SIZES if n_rows < limit), LARGER)
     lines = [
@@ -74,7 +74,7 @@ def _licence(licence: str) -> Iterator[str]:
         yield "license: unknown"
 
 
-def _text(about: About, n_rows: int) -> Iterator[str]:
+def _text(about: ExportInfo, n_rows: int) -> Iterator[str]:
     yield (
         f"{n_rows:,} outcomes of AI agents, one row for each trial of an agent on a task: data version "
         f"{about.data_version} of the benchmark `{about.slug}`."
@@ -88,8 +88,8 @@ def _text(about: About, n_rows: int) -> Iterator[str]:
     )
 
 
-def _table(columns: tuple[Column, ...]) -> str:
-    rows = [f"| `{one.name}` | {TYPES[one.kind]} | {one.told} |" for one in columns]
+def _table(columns: tuple[ExportColumn, ...]) -> str:
+    rows = [f"| `{one.name}` | {TYPES[one.kind]} | {one.description} |" for one in columns]
     return "\n".join(["| column | type | what it holds |", "|---|---|---|", *rows])
 
 

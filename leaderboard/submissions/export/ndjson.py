@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderboard.submissions.export.columns import CODED, TEXT
-from leaderboard.submissions.export.outcomes import Outcomes
+from leaderboard.submissions.export.outcomes import OutcomeRows
 from leaderboard.submissions.export.texts import joined, replaced
 
 MEDIA_TYPE = "application/x-ndjson"
 
 
-def written(outcomes: Outcomes) -> Iterator[bytes]:
+def written(outcomes: OutcomeRows) -> Iterator[bytes]:
     return (joined(_lines(batch)) for batch in outcomes.batches())
 
 

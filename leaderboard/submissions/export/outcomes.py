@@ -21,11 +21,11 @@ from leaderboard.submissions.export.columns import (
     METADATA,
     OF_AGENT,
     TOGETHER,
-    Column,
+    ExportColumn,
     of_metadata,
     schema_of,
 )
-from leaderboard.submissions.export.snapshot import Snapshot
+from leaderboard.submissions.export.snapshot import ExportTransaction
 from leaderboard.submissions.parsing.flat import ALIASES, MAX_COLUMNS
 
 Progress = Callable[[int, int], None]
@@ -58,11 +58,15 @@ KEYS = """
 """
 
 
-class Outcomes:
-    """The rows of a snapshot with the columns of a flat file; `costs`: whether those of trials are told."""
+class OutcomeRows:
+    """The rows of a snapshot with the columns of a flat file; `costs`: whether those of trials are in it."""
 
     def __init__(
-        self, snapshot: Snapshot, *, costs: bool = True, progress: Progress = lambda done, total: None
+        self,
+        snapshot: ExportTransaction,
+        *,
+        costs: bool = True,
+        progress: Progress = lambda done, total: None,
     ) -> None:
         self.snapshot, self.progress = snapshot, progress
         self.again = snapshot.delivered_again()
@@ -103,19 +107,19 @@ class Outcomes:
 
     # -------------------------------------------------------------------------------- what there is
 
-    def _measured(self, costs: bool) -> dict[str, Column]:
-        told = [column for column in MEASURED if costs or column.name != "cost_usd"]
-        stated = ", ".join(f"bool_or({column.name} IS NOT NULL)" for column in told)
-        (found,) = self.snapshot.run(STATED.format(stated), self.snapshot.ids)
-        return {column.name: column for column, is_there in zip(told, found, strict=True) if is_there}
+    def _measured(self, costs: bool) -> dict[str, ExportColumn]:
+        columns = [column for column in MEASURED if costs or column.name != "cost_usd"]
+        sums = ", ".join(f"bool_or({column.name} IS NOT NULL)" for column in columns)
+        (row,) = self.snapshot.run(STATED.format(sums), self.snapshot.ids)
+        return {column.name: column for column, is_there in zip(columns, row, strict=True) if is_there}
 
-    def _columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[ExportColumn, ...]:
         meant = {ALIASES[key] for key in self.keys if key in ALIASES}  # else a reader takes the alias for it
         there = {*self.named, *self.measured, *meant}
-        told = [column for column in KNOWN if column.always or column.name in there]
-        beside = [key for key in self.keys if key not in {column.name for column in told}]
-        self.is_together = len(told) + len(beside) > MAX_COLUMNS
-        return (*told, *([TOGETHER] if self.is_together else map(of_metadata, beside)))
+        columns = [column for column in KNOWN if column.always or column.name in there]
+        metadata_keys = [key for key in self.keys if key not in {column.name for column in columns}]
+        self.is_together = len(columns) + len(metadata_keys) > MAX_COLUMNS
+        return (*columns, *([TOGETHER] if self.is_together else map(of_metadata, metadata_keys)))
 
     def _n_rows(self) -> int:
         if self.is_whole:
@@ -136,12 +140,16 @@ class Outcomes:
 
     def _batch(self, rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
         places = {name: np.searchsorted(ids, rows[name].to_numpy()) for name, ids in self.ids.items()}
-        found = {name: column.at(places) for name, column in self.named.items()}
+        columns_of_batch = {name: column.at(places) for name, column in self.named.items()}
         for name in rows.column_names[len(OWNERS) :]:
             own = rows[name].combine_chunks()
-            found[name] = pc.coalesce(own, found[name].cast(pa.string())) if name in found else own
+            columns_of_batch[name] = (
+                pc.coalesce(own, columns_of_batch[name].cast(pa.string()))
+                if name in columns_of_batch
+                else own
+            )
         empty = pa.nulls(rows.num_rows)
-        arrays = [found.get(field.name, empty).cast(field.type) for field in schema]
+        arrays = [columns_of_batch.get(field.name, empty).cast(field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -176,8 +184,8 @@ class _Heat:
         return pa.array(values, mask=np.isnan(values))
 
 
-def _named(snapshot: Snapshot) -> dict[str, _Coded | _Heat]:
-    """Everything that is told of a submission, a task or a setting, as far as any states it."""
+def _named(snapshot: ExportTransaction) -> dict[str, _Coded | _Heat]:
+    """Every column of a submission, a task or a setting, as far as any states it."""
     every, (submission, task, setting) = snapshot.submissions, OWNERS
     columns: dict[str, _Coded | _Heat] = {
         "benchmark": _Coded(submission, [snapshot.about.name] * len(every)),

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from leaderboard.submissions.export.outcomes import Outcomes
+from leaderboard.submissions.export.outcomes import OutcomeRows
 
 MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
-def written(outcomes: Outcomes) -> Iterator[bytes]:
+def written(outcomes: OutcomeRows) -> Iterator[bytes]:
     """Give the bytes of each group of rows as soon as it is there, and the footer in the end."""
     from pyarrow import parquet
 
-    sink = _Sink()
+    sink = _BufferSink()
     with parquet.ParquetWriter(
         pa.PythonFile(sink, mode="w"), outcomes.schema, compression="zstd", write_page_checksum=True
     ) as writer:
@@ -23,7 +23,7 @@ def written(outcomes: Outcomes) -> Iterator[bytes]:
     yield sink.taken()
 
 
-class _Sink:
+class _BufferSink:
     """The file that pyarrow writes to: what was written waits to be taken."""
 
     closed = False
@@ -38,8 +38,8 @@ class _Sink:
         return len(content)
 
     def taken(self) -> bytes:
-        found, self._parts = b"".join(self._parts), []
-        return found
+        taken, self._parts = b"".join(self._parts), []
+        return taken
 
     def tell(self) -> int:
         return self._n

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
+from threading import BoundedSemaphore
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +16,8 @@ from psycopg import ClientCursor, Connection
 from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.parsing.flat import is_name
 
+AT_ONCE = 2  # exports in one process: each holds a connection to the database, and most of a thread
+_free = BoundedSemaphore(AT_ONCE)
 IDLE = "60s"  # a reader that takes nothing for so long holds no snapshot any longer
 BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -44,8 +48,16 @@ SETTINGS = """
 """
 
 
+def enter(opened: ExitStack) -> bool:
+    """Take a place among the exports, which is given back with what is open; False: there is none."""
+    if not _free.acquire(blocking=False):
+        return False
+    opened.callback(_free.release)
+    return True
+
+
 @dataclass(frozen=True)
-class About:
+class ExportInfo:
     """What travels with the outcomes of a benchmark."""
 
     title: str
@@ -62,8 +74,8 @@ class About:
         return self.title if is_name(self.title) else self.slug
 
     def as_plain(self) -> dict[str, Any]:
-        told = ("title", "url", "licence", "citation", "data_version")
-        return {"benchmark": self.slug} | {name: getattr(self, name) for name in told}
+        fields = ("title", "url", "licence", "citation", "data_version")
+        return {"benchmark": self.slug} | {name: getattr(self, name) for name in fields}
 
 
 class Submitted(NamedTuple):
@@ -96,8 +108,8 @@ class Submitted(NamedTuple):
 
 def _submitted(*row: Any) -> Submitted:
     """Django's connections hand out JSON as text."""
-    found = Submitted(*row)
-    return found._replace(links=json.loads(str(found.links)))
+    submitted = Submitted(*row)
+    return submitted._replace(links=json.loads(str(submitted.links)))
 
 
 class Tasked(NamedTuple):
@@ -118,7 +130,7 @@ class SetUp(NamedTuple):
     run: str | None
 
 
-class Snapshot:
+class ExportTransaction:
     """An open transaction on a connection of its own; used as a context, or closed by hand."""
 
     def __init__(self, benchmark: Benchmark) -> None:
@@ -127,7 +139,7 @@ class Snapshot:
         try:
             for statement in BEGIN:
                 self.run(statement)
-            self.about = About(*self.run(BENCHMARK, benchmark.pk)[0])
+            self.about = ExportInfo(*self.run(BENCHMARK, benchmark.pk)[0])
             self.submissions = [_submitted(*row) for row in self.run(SUBMISSIONS, benchmark.pk)]
             self.tasks = [Tasked(*row) for row in self.run(TASKS, benchmark.pk)]
             self.settings = [SetUp(*row) for row in self.run(SETTINGS, benchmark.pk)]
@@ -148,8 +160,8 @@ class Snapshot:
 
     def run(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         with self._wrapper.wrap_database_errors:
-            found = self._connection.execute(query, parameters or None)
-            return found.fetchall() if found.description else []
+            cursor = self._connection.execute(query, parameters or None)
+            return cursor.fetchall() if cursor.description else []
 
     def copy(self, query: str, parameters: Sequence[object]) -> Iterator[bytes]:
         """Give the rows of a query as CSV, one by one: the server sends a message for each."""

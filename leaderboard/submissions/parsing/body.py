@@ -42,7 +42,7 @@ class Body:
 def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: datetime) -> Body:
     """Check the whole body and return it, or raise Faulty with every fault at once.
 
-    `tasks` are the names of the benchmark's tasks; for an unknown one near names are told. A body without
+    `tasks` are the names of the benchmark's tasks; for an unknown one near ones are named. A body without
     `submitted_at` is dated `as_of`, the time of its delivery.
     """
     if not isinstance(body, Mapping):
@@ -58,11 +58,11 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
 
 def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
     """Tell the faults of the envelope and of the rows, what both tell once; the latter may be more."""
-    told, rows = {(one.field, one.row) for one in envelope}, list(rows)
+    places, rows = {(one.field, one.row) for one in envelope}, list(rows)
     for key, column in COLUMN.items():
-        if told & {("agent", None), (f"agent.{key}", None)}:
-            told.add((column, None))
-    new = [one for one in rows if (one.field, one.row) not in told]
+        if places & {("agent", None), (f"agent.{key}", None)}:
+            places.add((column, None))
+    new = [one for one in rows if (one.field, one.row) not in places]
     every = sorted([*envelope, *new], key=lambda one: one.row or 0)
     return Faulty(
         "The delivery has faults; nothing was stored.",
@@ -84,7 +84,7 @@ def _rows(
 ) -> tuple[FlatFile | None, tuple[Fault, ...], int]:
     outcomes = body.get("outcomes")
     if outcomes in (*NOTHING, [], {}):
-        return None, (), 0  # told as absent
+        return None, (), 0  # a fault of its own: absent
     if not isinstance(outcomes, list):
         return None, (fault("outcomes", outcomes, "is a list of at least one outcome"),), 1
     if len(outcomes) > MAX_ROWS:

@@ -16,9 +16,9 @@ AGENT_OPTIONAL = ("version", "organisation")
 IDS = {"replaces": "is the id of a submission", "assignment": "is the id of an assignment"}
 LINKS = ("commit", *sorted(LOG_LINKS))
 FIELDS = ("agent", "submitted_at", "run", "links", "embargo_until", *IDS)
-LONGEST_EMBARGO = timedelta(days=90)
+MAX_EMBARGO = timedelta(days=90)
 MAX_LINK_LENGTH = 2_000
-N_STRANGE = 100  # fields that are none, told of one object: a body has room for a million
+N_STRANGE = 100  # unknown fields that are named of one object: a body has room for a million
 NOTHING = (None, "")
 
 
@@ -59,7 +59,7 @@ def columns_of(fields: Mapping[str, Any]) -> dict[str, object]:
 def faults_of(fields: Mapping[str, Any], *, as_of: datetime, required: Collection[str] = ()) -> list[Fault]:
     """Every fault of the envelope; `required` are fields that must be there, all of an agent's among them.
 
-    Whether `run` and `submitted_at` are good is told with the rows.
+    Whether `run` and `submitted_at` are good is checked with the rows.
     """
     known = (*FIELDS, *required)
     return [
@@ -89,11 +89,11 @@ def moment(value: object) -> datetime | None:
     return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at
 
 
-def _strange(where: str, found: Mapping[str, Any], known: Collection[str], rule: str) -> Iterator[Fault]:
+def _strange(where: str, value: Mapping[str, Any], known: Collection[str], rule: str) -> Iterator[Fault]:
     """Tell the fields of an object that are none, in alphabetical order, and how many more there are."""
-    strange = found.keys() - set(known)
+    strange = value.keys() - set(known)
     for name in nsmallest(N_STRANGE, strange):
-        yield fault(f"{where}{name}", found[name], rule)
+        yield fault(f"{where}{name}", value[name], rule)
     if len(strange) > N_STRANGE:
         rest = f"has {len(strange) - N_STRANGE:,} more fields that are not known"
         yield fault(where.rstrip(".") or "body", None, rest)
@@ -102,7 +102,7 @@ def _strange(where: str, found: Mapping[str, Any], known: Collection[str], rule:
 def _agent(fields: Mapping[str, Any], *, is_required: bool) -> Iterator[Fault]:
     agent = fields.get("agent")
     if not isinstance(agent, Mapping):
-        if agent not in (*NOTHING, []):  # which is told as absent
+        if agent not in (*NOTHING, []):  # which is a fault of its own: absent
             yield fault("agent", agent, "is an object with name, scaffold and model")
         return
     if is_required:
@@ -158,6 +158,6 @@ def _embargo(fields: Mapping[str, Any], as_of: datetime) -> Iterator[Fault]:
         yield fault("embargo_until", value, "is a date like 2026-09-30, or a date and time with its zone")
     elif until <= as_of:
         yield fault("embargo_until", value, f"does not lie after the delivery ({as_of:%Y-%m-%d %H:%M} UTC)")
-    elif until > as_of + LONGEST_EMBARGO:
-        rule = f"lies more than {LONGEST_EMBARGO.days} days after the delivery ({as_of:%Y-%m-%d})"
+    elif until > as_of + MAX_EMBARGO:
+        rule = f"lies more than {MAX_EMBARGO.days} days after the delivery ({as_of:%Y-%m-%d})"
         yield fault("embargo_until", value, rule)

@@ -53,10 +53,6 @@ OF_AGENT = COLUMN | {name: name for name in AGENT_OPTIONAL}
 SUFFIXES = (".csv", ".gz", ".ndjson", ".jsonl", ".json", ".parquet", ".zip", ".eval")
 
 
-class UnknownFormat(Refusal):
-    """There is no such format."""
-
-
 @dataclass(frozen=True)
 class UploadedPart:
     """A file as it came: open, and at its beginning; `name` is the sender's."""
@@ -67,7 +63,7 @@ class UploadedPart:
 
 
 @dataclass(frozen=True)
-class Place:
+class BenchmarkTasks:
     """The benchmark that a file is for: its slug, its title, and the names of its tasks."""
 
     slug: str
@@ -84,7 +80,7 @@ class Form:
     filter: str | None = None
 
 
-class _InEnvelope(importers.Stated):
+class _InEnvelope(importers.ImportOptions):
     """What the envelope says beside a file of another format."""
 
     is_strict = True
@@ -95,13 +91,13 @@ class _InEnvelope(importers.Stated):
 
 
 def read_upload(
-    upload: UploadedPart, fields: Mapping[str, Any], *, place: Place, form: Form, as_of: datetime
+    upload: UploadedPart, fields: Mapping[str, Any], *, place: BenchmarkTasks, form: Form, as_of: datetime
 ) -> Body:
     """Check envelope and file and return them, or raise Faulty with every fault at once."""
     name = _name(upload, form)
     faults = faults_of(fields, as_of=as_of)
     known = KnownTasks(place.tasks)
-    columns = {name: said for name, said in columns_of(fields).items() if not _is_told(name, faults)}
+    columns = {name: column for name, column in columns_of(fields).items() if not _has_fault(name, faults)}
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
@@ -112,8 +108,8 @@ def read_upload(
         else:
             flat, notes = _imported(upload, fields, place, replace(form, name=name), as_of)
     except FlatFileError as error:
-        told = list(_once(error.faults))
-        raise together(faults, told, error.n_faults - len(error.faults) + len(told)) from None
+        faults_once = list(_once(error.faults))
+        raise together(faults, faults_once, error.n_faults - len(error.faults) + len(faults_once)) from None
     if faults := [*faults, *_misplaced(flat, known)]:
         raise together(faults, (), 0)
     sha256 = partial(_sha256, dict(fields), [name, form.metric, form.filter], digest)
@@ -121,11 +117,11 @@ def read_upload(
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
-    """The name of the format, looked for in the file where none is told."""
+    """The name of the format, looked for in the file where none is named."""
     if form.name is not None:
         if form.name not in importers.FORMATS:
             known = ", ".join(importers.FORMATS)
-            raise UnknownFormat(f"There is no format {form.name[:80]!r}; known are {known}.")
+            raise Refusal(f"There is no format {form.name[:80]!r}; known are {known}.", code="unknown_format")
         return form.name
     if upload.name.lower().endswith(TABLES):
         return FLAT
@@ -135,16 +131,16 @@ def _name(upload: UploadedPart, form: Form) -> str:
 
 def _once(faults: Iterable[Fault]) -> Iterator[Fault]:
     """Tell at its first row alone what is wrong with the agent in the same way in many rows."""
-    told = set()
+    seen = set()
     for one in faults:
         key = (one.field, one.value, one.rule)
-        if key not in told:
+        if key not in seen:
             yield one
         if ALIASES.get(one.field or "", one.field) in COLUMN.values():
-            told.add(key)
+            seen.add(key)
 
 
-def _is_told(column: str, faults: Iterable[Fault]) -> bool:
+def _has_fault(column: str, faults: Iterable[Fault]) -> bool:
     path = next((f"agent.{key}" for key, of in COLUMN.items() if of == column), column)
     return any(one.field in ("agent", path) for one in faults if column in COLUMN.values())
 
@@ -152,7 +148,7 @@ def _is_told(column: str, faults: Iterable[Fault]) -> bool:
 def _flat(
     upload: UploadedPart,
     columns: Mapping[str, object],
-    place: Place,
+    place: BenchmarkTasks,
     known: KnownTasks,
     as_of: datetime,
 ) -> FlatFile:
@@ -167,31 +163,31 @@ def _flat(
 
 
 def _imported(
-    upload: UploadedPart, fields: Mapping[str, Any], place: Place, form: Form, as_of: datetime
+    upload: UploadedPart, fields: Mapping[str, Any], place: BenchmarkTasks, form: Form, as_of: datetime
 ) -> tuple[FlatFile, tuple[str, ...]]:
     """Let an importer read the file, which needs one with a path; as bounded as a JSON body."""
     agent = fields.get("agent") or {}
-    said = {key: agent.get(key) or None for key in ("scaffold", "model", "version", "organisation")}
-    stated = _InEnvelope(
+    agent_fields = {key: agent.get(key) or None for key in ("scaffold", "model", "version", "organisation")}
+    options = _InEnvelope(
         agent=agent.get("name") or None,
-        **said,
+        **agent_fields,
         submitted_at=_text(fields, "submitted_at"),
         run=_text(fields, "run"),
         metric=form.metric,
         filter=form.filter,
     )
     with _with_path(upload) as path:
-        found = importers.read(
+        imported = importers.read(
             path,
             name=form.name,
             called=upload.name,
-            stated=stated,
+            options=options,
             benchmark=place.slug,
             tasks=list(place.tasks),
             as_of=as_of,
             limits=SUBMISSION,
         )
-    return found.flat, (f"read as {found.format}", *found.notes)
+    return imported.flat, (f"read as {imported.format}", *imported.notes)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
@@ -254,5 +250,5 @@ def _looked_through(file: BinaryIO) -> bytes:
 
 def _sha256(fields: Mapping[str, Any], form: list[str | None], content: bytes) -> bytes:
     """What was decoded, and the bytes of the file once decompressed."""
-    said = json.dumps([form, fields], sort_keys=True).encode()
-    return hashlib.sha256(said + content).digest()
+    text = json.dumps([form, fields], sort_keys=True).encode()
+    return hashlib.sha256(text + content).digest()

@@ -25,7 +25,7 @@ class ListedTask(NamedTuple):
     position: int | None
 
 
-class _Told:
+class _FaultLog:
     """The first faults, and the number of all: a list has room for millions."""
 
     def __init__(self) -> None:
@@ -49,16 +49,16 @@ def read_tasks(path: Path) -> list[ListedTask]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _whole(path, f"the text is not UTF-8: {error.reason}") from None
-    told, tasks = _Told(), list[ListedTask]()
+    log, tasks = _FaultLog(), list[ListedTask]()
     for row, record in enumerate(_records(path, text), start=1):
         if row > MAX_TASKS:
             raise _whole(path, f"there are more than {MAX_TASKS:,} tasks")
-        tasks.append(_task(row, record, told))
-    told.add(_repeats(tasks))
+        tasks.append(_task(row, record, log))
+    log.add(_repeats(tasks))
     if not tasks:
         raise _whole(path, "the list has no task")
-    if told.n:
-        raise _faulty(path, told.faults, told.n)
+    if log.n:
+        raise _faulty(path, log.faults, log.n)
     return tasks
 
 
@@ -107,16 +107,16 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     return record
 
 
-def _task(row: int, record: dict[str, Any], told: _Told) -> ListedTask:
-    told.add(
+def _task(row: int, record: dict[str, Any], log: _FaultLog) -> ListedTask:
+    log.add(
         Fault(row, field, None, f"is not a field of a task; known are {', '.join(FIELDS)}")
         for field in record
         if field not in FIELDS
     )
     texts = {field: "" if record.get(field) is None else record[field] for field in FIELDS[:3]}
-    told.add(_name_faults(row, texts))
+    log.add(_name_faults(row, texts))
     name, category, group = map(str, texts.values())
-    return ListedTask(name, category, group, _position(row, record.get("position"), told))
+    return ListedTask(name, category, group, _position(row, record.get("position"), log))
 
 
 def _name_faults(row: int, texts: dict[str, Any]) -> Iterator[Fault]:
@@ -127,14 +127,14 @@ def _name_faults(row: int, texts: dict[str, Any]) -> Iterator[Fault]:
             yield Fault(row, field, str(text)[:80], rule)
 
 
-def _position(row: int, said: object, told: _Told) -> int | None:
-    if said is None or said == "":
+def _position(row: int, value: object, log: _FaultLog) -> int | None:
+    if value is None or value == "":
         return None
-    text = str(said)
+    text = str(value)
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_POSITION:
         return int(text)
     rule = f"a position is a whole number from 0 to {MAX_POSITION:,}"
-    told.add((Fault(row, "position", text[:80], rule),))
+    log.add((Fault(row, "position", text[:80], rule),))
     return None
 
 

@@ -19,9 +19,9 @@ from leaderboard.operations.events import emit
 from leaderboard.operations.jobs import ask
 from leaderboard.operations.models import (
     Alert,
+    AlertLevel,
     Delivery,
     EventKind,
-    Level,
     RerunRequest,
     Upload,
 )
@@ -60,7 +60,7 @@ def in_each_table():
         benchmark=benchmark,
         subset=subset,
         monitor="fidelity",
-        level=Level.ALERT,
+        level=AlertLevel.ALERT,
         opened_by=check,
         latest=check,
         evidence={"rho": 0.7, "advice": "wait"},
@@ -126,7 +126,7 @@ def row_of(name, benchmark):
 
 
 FOR_STAFF = ("accounts_user_", "catalog_benchmark_create")
-NEVER = ("_add", "_delete")  # rows are made and ended by doings alone
+NEVER = ("_add", "_delete")  # rows are made and ended by actions alone
 ANYWHERE = {
     "autocomplete",
     "login",
@@ -183,7 +183,7 @@ def test_every_address_as_everybody(client, full, kinds):
                 assert answer.headers["Location"].startswith("/admin/login/"), address
             seen[kind, name] = answer.status_code
     assert len(seen) > len(kinds) * 90
-    # Each page of a doing opens for operators, or says that there is nothing to do.
+    # Each page of an action opens for operators, or says that there is nothing to do.
     assert seen["operator", "catalog_benchmark_upload"] == 200
     assert seen["operator", "accounts_apitoken_revoke"] == 200
     assert seen["operator", "operations_reselection_approve"] == 200
@@ -208,7 +208,7 @@ def test_lists_hold_what_one_operates(client, full):
 
 
 def state():
-    """How many rows each table has, and what stands in those that doings change."""
+    """How many rows each table has, and what stands in those that actions change."""
     counts = {
         model._meta.label: model.objects.count()
         for model in apps.get_models()
@@ -223,9 +223,9 @@ def test_nothing_is_done_by_get_or_without_a_reason(client, full):
     n = 0
     for name, path in admin_addresses():
         row = row_of(name, full)
-        doings = {doing.name.replace("-", "_") for table in TABLES.values() for doing in table.doings}
-        doings.add("create")
-        if row is None or not any(name.endswith(f"_{doing}") for doing in doings):
+        actions = {action.name.replace("-", "_") for table in TABLES.values() for action in table.row_actions}
+        actions.add("create")
+        if row is None or not any(name.endswith(f"_{action}") for action in actions):
             continue
         address = path.replace("<path:object_id>", str(row.pk))
         client.get(address)

@@ -12,7 +12,7 @@ from analytics.flat_file import read
 from leaderboard.api import exports
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
-from leaderboard.submissions.export import FORMATS, places
+from leaderboard.submissions.export import FORMATS, snapshot
 from tests.leaderboard.api.test_routes import APART, asking, media_type_of
 from tests.leaderboard.api.world import KINDS as PEOPLE
 from tests.leaderboard.api.world import World
@@ -85,11 +85,11 @@ def test_head_and_other_formats_asked_for(client, toy):
 
 
 def all_places_are_free():
-    return places._free._value == places.AT_ONCE
+    return snapshot._free._value == snapshot.AT_ONCE
 
 
 def test_two_at_a_time(client, toy):
-    running = [client.get(f"{ONE}/outcomes.csv") for _ in range(places.AT_ONCE)]
+    running = [client.get(f"{ONE}/outcomes.csv") for _ in range(snapshot.AT_ONCE)]
     refused = client.get(f"{ONE}/outcomes.csv")
     assert (refused.status_code, refused["Retry-After"]) == (503, "5")
     assert refused.json()["type"] == "urn:bandstand:problem:exports_busy"

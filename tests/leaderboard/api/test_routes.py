@@ -10,8 +10,7 @@ from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
 from leaderboard.accounts.models import ApiToken
-from leaderboard.api.examples import BODIES
-from leaderboard.api.schema import MEDIA_TYPES
+from leaderboard.api.schema import BODIES, MEDIA_TYPES
 from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.operations.models import Dispute

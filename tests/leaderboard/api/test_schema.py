@@ -15,8 +15,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.core.parameters import ParameterLocation
 
 from analytics.flat_file import name_rule
-from leaderboard.api.examples import BODIES
-from leaderboard.api.schema import operation_id
+from leaderboard.api.schema import BODIES, operation_id
 from leaderboard.catalog.rules import RULES
 from tests.leaderboard.api.test_routes import APART, TABLE, patterns_of
 from tests.leaderboard.api.world import OPERATOR

@@ -12,7 +12,7 @@ from leaderboard.catalog.models import Agent, Membership, Policy, Role
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.intake import submit
-from leaderboard.operations.models import Alert, Level, RerunAgent, RerunRequest
+from leaderboard.operations.models import Alert, AlertLevel, RerunAgent, RerunRequest
 from leaderboard.operations.reselections import propose
 from leaderboard.operations.services import check_drift, measure_variance, recompute
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy
@@ -101,7 +101,7 @@ class World:
             benchmark=self.benchmark,
             subset=self.subset,
             monitor="fidelity",
-            level=Level.ALERT,
+            level=AlertLevel.ALERT,
             opened_by=check,
             latest=check,
             evidence={"rho": 0.7},

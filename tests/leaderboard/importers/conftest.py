@@ -2,7 +2,7 @@ import pytest
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.importers import Stated
+from leaderboard.submissions.parsing.importers import ImportOptions
 from tests.toys import AS_OF
 
 
@@ -14,7 +14,7 @@ def read():
         return importers.read(
             path,
             name=name,
-            stated=Stated(**stated),
+            options=ImportOptions(**stated),
             benchmark="toy",
             tasks=tasks,
             called=called,

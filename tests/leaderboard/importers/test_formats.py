@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.importers import FORMATS, Stated, document, sniff, source
+from leaderboard.submissions.parsing.importers import FORMATS, ImportOptions, document, sniff, source
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.base import FILES, NAMED, put, text_of
 from tests.toys import AS_OF, csv_text
@@ -264,7 +264,7 @@ def test_too_much_is_refused_before_it_is_parsed(tmp_path, name):
     for where in (path, path.parent):
         with pytest.raises(Faulty) as refused:
             importers.read(
-                where, name=name, stated=Stated(**stated), benchmark="toy", as_of=AS_OF, limits=tight
+                where, name=name, options=ImportOptions(**stated), benchmark="toy", as_of=AS_OF, limits=tight
             )
         assert "there are more than 100 bytes to read" in str(refused.value.faults[0])
 
@@ -309,7 +309,7 @@ def test_every_fault_is_told_and_all_are_counted(tmp_path):
     trials = [shapes.tb_trial(f"t{i}", "x") for i in range(1500)]
     path = shapes.write(tmp_path / "results.json", {"id": "b", "results": trials, "n_resolved": 0})
     with pytest.raises(Faulty) as refused:
-        importers.read(path, name=None, stated=Stated(**NAMED), benchmark="toy", as_of=AS_OF)
+        importers.read(path, name=None, options=ImportOptions(**NAMED), benchmark="toy", as_of=AS_OF)
     assert refused.value.n_faults == 1500
     assert len(refused.value.faults) == 1000
     assert "1,500 faults" in str(refused.value)
@@ -437,7 +437,7 @@ def mutated(draw):
 def read_or_refused(path, name, stated):
     """The flat file and the notes, or the refusal; anything else is an error of the importer."""
     try:
-        return importers.read(path, name=name, stated=Stated(**stated), benchmark="toy", as_of=AS_OF)
+        return importers.read(path, name=name, options=ImportOptions(**stated), benchmark="toy", as_of=AS_OF)
     except Faulty as refused:
         return refused
 

@@ -14,7 +14,7 @@ from zstandard import ZstdCompressor
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.importers import Stated
+from leaderboard.submissions.parsing.importers import ImportOptions
 from tests.cluster import ROOT
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.shapes import inspect_log, inspect_sample
@@ -191,7 +191,7 @@ def test_logs_of_two_tasks_are_refused(refusal, log, tmp_path):
 def test_logs_of_two_tasks_are_refused_also_as_two_paths(log):
     first = log(inspect_sample("a", value="C"))
     other = log(inspect_sample("a", value="C"), name="other.json", task="gsm8k")
-    stated = {"name": None, "stated": Stated(), "benchmark": "toy", "as_of": AS_OF}
+    stated = {"name": None, "stated": ImportOptions(), "benchmark": "toy", "as_of": AS_OF}
     with pytest.raises(Faulty) as refused:
         importers.read(first, other, **stated)
     assert 'eval.task: "gsm8k" is not allowed' in str(refused.value.faults[0])
@@ -263,9 +263,9 @@ sys.meta_path.insert(0, Locked())
 from datetime import UTC, datetime
 from pathlib import Path
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.importers import Stated
+from leaderboard.submissions.parsing.importers import ImportOptions
 found = importers.read(
-    Path(path), name=None, stated=Stated(), benchmark="toy", as_of=datetime.now(UTC)
+    Path(path), name=None, options=ImportOptions(), benchmark="toy", as_of=datetime.now(UTC)
 )
 flat = found.flat
 outcomes = [float(one) if valid else None for one, valid in zip(flat.outcome, flat.valid)]

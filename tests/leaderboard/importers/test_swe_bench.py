@@ -4,7 +4,7 @@ import pytest
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.importers import Stated
+from leaderboard.submissions.parsing.importers import ImportOptions
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.shapes import STATED, swe_instance, swe_report
 from tests.toys import AS_OF
@@ -143,7 +143,7 @@ def test_logs_of_several_models_are_refused(refusal, tmp_path):
     [_, line] = refusal(tmp_path, **STATED).split("\n")
     assert line == expected
     with pytest.raises(Faulty) as refused:
-        importers.read(*inside, name=None, stated=Stated(**STATED), benchmark="toy", as_of=AS_OF)
+        importers.read(*inside, name=None, options=ImportOptions(**STATED), benchmark="toy", as_of=AS_OF)
     assert [str(fault) for fault in refused.value.faults] == [expected]
 
 

@@ -78,7 +78,7 @@ def test_a_secret_is_shown_once_and_works(signed_in, ada):
 
 
 def test_there_is_an_end_to_tokens(signed_in, ada, monkeypatch):
-    monkeypatch.setattr("leaderboard.operations.people.MOST_TOKENS", 1)
+    monkeypatch.setattr("leaderboard.operations.people.MAX_TOKENS", 1)
     form = {"name": "CI", "scope": "read", "days": 7}
     assert signed_in.post("/account/tokens", form).status_code == 200
     refused = signed_in.post("/account/tokens", form)
@@ -384,7 +384,7 @@ def test_the_same_report_is_taken_once_and_many_are_not(signed_in, delivered, mo
     assert (first.status_code, again.status_code) == (201, 409)
     assert "You have reported this entry in these words" in text_of(again)
     assert "It knew the answers." in again.content.decode()  # still in the form
-    monkeypatch.setattr(disputes, "MOST_OPEN", 3)
+    monkeypatch.setattr(disputes, "MAX_OPEN", 3)
     assert [signed_in.post(at, {"text": text}).status_code for text in "abc"] == [201, 201, 409]
     for one in Dispute.objects.all():
         disputes.decide(dispute=one, upheld=False, by=None, reason="it did not", as_of=AS_OF)

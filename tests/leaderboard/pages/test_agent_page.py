@@ -15,7 +15,7 @@ from leaderboard.operations.corrections import unload
 from leaderboard.operations.erasing import erase_agent
 from leaderboard.operations.naming import merge, rename
 from leaderboard.pages.agent import THAT_COUNT, AgentPage, convergence_text, icc_text, ordinal
-from leaderboard.pages.placed import placed
+from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
 from tests.leaderboard.pages.conftest import AS_OF
@@ -123,7 +123,7 @@ def test_one_agent_is_better_than_nobody(client, publish):
 def test_every_kind_of_rank_has_its_sentence(publish, told, said):
     publish(FOUR)
     of, mine = (
-        placed(Benchmark.objects.get()),
+        ordered_outcomes(Benchmark.objects.get()),
         Agent.objects.select_related("scaffold", "model").get(name="a"),
     )
     entry = of.entries[mine.pk]

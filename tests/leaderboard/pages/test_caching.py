@@ -18,7 +18,7 @@ from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.operations.corrections import unload
-from leaderboard.operations.models import Alert, Level
+from leaderboard.operations.models import Alert, AlertLevel
 from leaderboard.operations.services import recompute
 from leaderboard.pages import caching
 from leaderboard.pages.models import RenderedPage
@@ -36,7 +36,7 @@ GZIP = {"headers": {"Accept-Encoding": "br, gzip"}}
 @pytest.fixture(autouse=True)
 def _nothing_kept_yet(monkeypatch, settings):
     settings.PAGES_KEPT = 1_000
-    monkeypatch.setattr(caching, "RECENT", caching.Recent(caching.MOST_IN_MEMORY))
+    monkeypatch.setattr(caching, "RECENT", caching.Recent(caching.MAX_IN_MEMORY))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def kept():
 
 
 def forget():
-    caching.RECENT = caching.Recent(caching.MOST_IN_MEMORY)
+    caching.RECENT = caching.Recent(caching.MAX_IN_MEMORY)
 
 
 class Viewed:
@@ -62,7 +62,7 @@ class Viewed:
 
     def __init__(self, *known, answer=lambda request: HttpResponse(TEXT), **options):
         self.n, self._answer = 0, answer
-        self.view = caching.kept(*known, **options)(self.render)
+        self.view = caching.cached_page(*known, **options)(self.render)
 
     def render(self, request, slug, **place):
         self.n += 1
@@ -238,7 +238,7 @@ class TestWhatChangesIt:
         def alert():
             said = {"opened_by": check, "latest": check, "evidence": {}, "opened_at": AS_OF}
             of = {"benchmark": board.benchmark, "subset": board.subset}
-            Alert.objects.create(**of, **said, monitor="fidelity", level=Level.WARN)
+            Alert.objects.create(**of, **said, monitor="fidelity", level=AlertLevel.WARN)
 
         assert differs(alert)
 
@@ -506,5 +506,5 @@ def test_a_connection_that_breaks_before_the_query_is_prepared_is_a_loss_of_the_
     with psycopg.connect(**given) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     with pytest.raises(OperationalError):
-        caching._prepared(False, ())
+        caching._prepare(False, ())
     connection.close()

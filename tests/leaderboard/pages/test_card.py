@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from leaderboard.catalog.models import Benchmark, Policy
-from leaderboard.pages.card import ABOVE, BESIDE, HEIGHT, MOST, THICK, THIN, WIDTH, Ranked, drawn
-from leaderboard.plots.paint import PAINT
+from leaderboard.pages.card import ABOVE, BESIDE, HEIGHT, MAX_AGENTS, THICK, THIN, WIDTH, Ranked, draw_card
+from leaderboard.plots.marks import PAINT
 from leaderboard.plots.raster import SIGNATURE, Canvas
 from tests.leaderboard.pages.counting import HOSTILE, same_with_few_and_many
 from tests.toys import graded
@@ -56,9 +56,9 @@ def test_a_disc_and_a_bar_stand_where_they_are_put():
 
 
 def test_bars_stand_at_their_ranks():
-    pixels = read(drawn([Ranked(1, 1, 3, True), Ranked(2, 5, 11, False)], 11))
+    pixels = read(draw_card([Ranked(1, 1, 3, True), Ranked(2, 5, 11, False)], 11))
     assert pixels.shape == (HEIGHT, WIDTH, 3)
-    row, step = (HEIGHT - 2 * ABOVE) / MOST, (WIDTH - 2 * BESIDE) / 10
+    row, step = (HEIGHT - 2 * ABOVE) / MAX_AGENTS, (WIDTH - 2 * BESIDE) / 10
     first, second = (int(ABOVE + (i + 0.5) * row) for i in (0, 1))
     tied, worse = ((pixels == colour(name)).all(axis=2) for name in ("tied", "worse"))
     columns = np.flatnonzero(tied[first])
@@ -95,7 +95,9 @@ def test_without_ranks_there_is_none_and_no_page_names_it(client, publish):
 def test_one_agent_has_the_only_rank(client, publish):
     publish({"alone": "1" * 20})
     pixels = read(client.get("/b/toy/card.png").content)
-    assert tuple(pixels[int(ABOVE + (HEIGHT - 2 * ABOVE) / MOST / 2), BESIDE]) == colour("paper")  # its dot
+    assert tuple(pixels[int(ABOVE + (HEIGHT - 2 * ABOVE) / MAX_AGENTS / 2), BESIDE]) == colour(
+        "paper"
+    )  # its dot
     assert "og:image" in client.get("/b/toy").content.decode()
 
 

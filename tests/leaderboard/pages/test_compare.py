@@ -11,7 +11,15 @@ from django.db.models import F
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
-from leaderboard.pages.differences import Difference, Named, n_shared, points_text, rest_of, verdict_of, wins
+from leaderboard.pages.differences import (
+    AgentDifference,
+    ComparedAgent,
+    n_shared,
+    points_text,
+    rest_of,
+    verdict_of,
+    wins,
+)
 from leaderboard.studies.pairs import LAST
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.test_studies import cells
@@ -261,7 +269,9 @@ def test_what_was_read_is_kept_until_anything_changes(client, toy):
 
 
 def differences(*words):
-    return [Difference(Named(Entry(name=f"a{i}")), 0.0, word=word) for i, word in enumerate(words)]
+    return [
+        AgentDifference(ComparedAgent(Entry(name=f"a{i}")), 0.0, word=word) for i, word in enumerate(words)
+    ]
 
 
 @pytest.mark.parametrize(

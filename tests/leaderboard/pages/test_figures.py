@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from leaderboard.pages.lines import Line
+from leaderboard.pages.lines import BoardLine
 from leaderboard.pages.templatetags import figures
 from tests.leaderboard.pages.lines import entrant
 
@@ -58,7 +58,7 @@ def test_days_and_instants_are_in_utc():
 
 def line(*, cells=None, **told):
     entry = entrant("a", **told)
-    return Line(entry, entry.at["full"], cells or {})
+    return BoardLine(entry, entry.at["full"], cells or {})
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_cost_says_why_it_is_absent(told, cell, said):
 )
 def test_beside_a_name_stands_what_it_does_not_say(agent, scaffold, model, shown):
     entry = entrant(agent, scaffold=scaffold, model=model)
-    assert Line(entry, entry.at["full"], {}).made_of == shown
+    assert BoardLine(entry, entry.at["full"], {}).made_of == shown
 
 
 def test_trials_are_told_for_each_task():

@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboard.pages.lines import Line
+from leaderboard.pages.lines import BoardLine
 from leaderboard.pages.order import COLUMNS, Order
 from tests.leaderboard.pages.lines import entrant
 
@@ -13,7 +13,7 @@ def lines(**columns):
 
 def line(name, *, target="full", **fields):
     entry = entrant(name, **fields)
-    return Line(entry, entry.at[target], {})
+    return BoardLine(entry, entry.at[target], {})
 
 
 def names(ordered):
@@ -34,14 +34,14 @@ def test_what_has_no_value_comes_last_either_way(sort, expected):
 
 def test_a_cost_that_is_not_believed_comes_last():
     entries = [entrant(name, cost_usd=cost) for name, cost in (("a", 9.0), ("b", 0.01), ("c", 8.0))]
-    asked = [Line(one, one.at["full"], {"Cost": "?" if one.agent == "b" else "$9"}) for one in entries]
+    asked = [BoardLine(one, one.at["full"], {"Cost": "?" if one.agent == "b" else "$9"}) for one in entries]
     assert names(Order.parse("cost").sort(asked)) == "cab"
 
 
 def test_a_cost_of_some_trials_alone_comes_last():
     prices = [("a", 9.0, "linear"), ("b", 0.01, "in part"), ("c", 8.0, "linear")]
     entries = [entrant(name, cost_usd=cost, cost_basis=basis) for name, cost, basis in prices]
-    asked = [Line(one, one.at["full"], {"Cost": f"${one.cost_usd}"}) for one in entries]
+    asked = [BoardLine(one, one.at["full"], {"Cost": f"${one.cost_usd}"}) for one in entries]
     assert names(Order.parse("cost").sort(asked)) == "cab"
 
 

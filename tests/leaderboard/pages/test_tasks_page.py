@@ -237,8 +237,8 @@ def test_a_part_under_another_name_is_not_shown(client, publish):
 
 
 def test_above_200_agents_rows_are_tenths(client, publish, monkeypatch):
-    assert tasks.MOST_ROWS == 200
-    monkeypatch.setattr(tasks, "MOST_ROWS", 20)
+    assert tasks.MAX_ROWS == 200
+    monkeypatch.setattr(tasks, "MAX_ROWS", 20)
     publish({f"a{i:03d}": "1" * (i // 3) + "0" * (12 - i // 3) for i in range(30)})
     page = client.get("/b/toy/plots/tasks.svg").content.decode()
     assert page.count("<path") == 9 + 4  # the last tenth passes nothing

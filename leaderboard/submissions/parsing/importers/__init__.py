@@ -32,12 +32,28 @@ from leaderboard.submissions.parsing.importers import (
     swe_bench,
     terminal_bench,
 )
-from leaderboard.submissions.parsing.importers.document import Told, keys, names_of, on_one_line
-from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Reading, Run, Stated
-from leaderboard.submissions.parsing.importers.settling import PLACEHOLDER, checked, settled
+from leaderboard.submissions.parsing.importers.document import IssueLog, keys, names_of, on_one_line
+from leaderboard.submissions.parsing.importers.importer import (
+    Imported,
+    ImportedRun,
+    Importer,
+    ImportOptions,
+    ReadContext,
+)
+from leaderboard.submissions.parsing.importers.run_columns import PLACEHOLDER, checked, with_columns
 from leaderboard.submissions.parsing.importers.source import Source
 
-__all__ = ["FLAT", "FORMATS", "Imported", "Importer", "Source", "Stated", "looked_into", "read", "sniff"]
+__all__ = [
+    "FLAT",
+    "FORMATS",
+    "ImportOptions",
+    "Imported",
+    "Importer",
+    "Source",
+    "looked_into",
+    "read",
+    "sniff",
+]
 
 FORMATS: Mapping[str, Importer] = MappingProxyType(
     {
@@ -48,7 +64,7 @@ FORMATS: Mapping[str, Importer] = MappingProxyType(
 
 
 FLAT = flat.IMPORTER.name
-NOTHING = Stated()
+NOTHING = ImportOptions()
 N_SNIFFED = 20  # files of one format looked into, of a folder
 N_NAMED = 3  # of files that are not read
 
@@ -62,11 +78,11 @@ def sniff(path: Path, *, called: str | None = None) -> str | None:
 def _seen(source: Source) -> dict[str, list[Path]]:
     """The formats of which there are files, with those of a folder that are met first from its top."""
     look = cache(lambda file: _sniffed(file.name if source.is_folder else source.called, head(file)))
-    found = {}
+    seen = {}
     for name, importer in FORMATS.items():
         first = sorted(source.named(*importer.files), key=lambda file: len(file.parts))[:N_SNIFFED]
-        found[name] = [file for file in first if look(file) == name]
-    return {name: files for name, files in found.items() if files}
+        seen[name] = [file for file in first if look(file) == name]
+    return {name: files for name, files in seen.items() if files}
 
 
 def _chosen(source: Source, seen: Collection[str]) -> str | None:
@@ -99,23 +115,23 @@ def looked_into(
 
 def _format_of(source: Source, name: str | None) -> str:
     seen = _seen(source)
-    found = name or _chosen(source, seen)
-    source.others = {other: files for other, files in seen.items() if other != found}
+    format_name = name or _chosen(source, seen)
+    source.others = {other: files for other, files in seen.items() if other != format_name}
     looks = [one for one in seen if one != FLAT or not source.is_folder]
     if name and looks and name not in looks:
         rule = f"is {' and '.join(looks)} by what stands in it"
         message = f"{source.called} is no {name} file; it looks like {' and '.join(looks)}."
         raise Faulty(message, faults=(Fault(None, "format", name, rule),))
-    if source.is_folder and (name == FLAT or not found) and (tables := seen.get(FLAT)):
+    if source.is_folder and (name == FLAT or not format_name) and (tables := seen.get(FLAT)):
         ending = next(end for end in flat.ENDINGS if tables[0].name.endswith(end))
         raise Faulty(
             f"{source.called} is a folder of flat files ({_first_of(source, tables)}). Name the files one by "
             f"one: {PROGRAM} load {on_one_line(tables[0].parent.as_posix())}/*{ending} …",
             faults=(),
         )
-    if not found:
+    if not format_name:
         raise _refused(_unknown(source.called), "format", None)
-    return found
+    return format_name
 
 
 def _first_of(source: Source, files: list[Path]) -> str:
@@ -125,7 +141,7 @@ def _first_of(source: Source, files: list[Path]) -> str:
 def read(
     *paths: Path | Source,
     name: str | None,
-    stated: Stated = NOTHING,
+    options: ImportOptions = NOTHING,
     benchmark: str,
     tasks: Collection[str] | None = None,
     as_of: datetime,
@@ -146,30 +162,30 @@ def read(
         source.limits, source.progress = limits, progress
     importer = FORMATS[sources[0].format]
     if importer.runs is None:
-        return flat.imported(sources[0], stated=stated, as_of=as_of, only=only, table=table)
-    return _imported(importer, sources, stated, benchmark=benchmark, tasks=tasks, as_of=as_of)
+        return flat.imported(sources[0], options=options, as_of=as_of, only=only, table=table)
+    return _imported(importer, sources, options, benchmark=benchmark, tasks=tasks, as_of=as_of)
 
 
 def _imported(
     importer: Importer,
     sources: list[Source],
-    stated: Stated,
+    options: ImportOptions,
     *,
     benchmark: str,
     tasks: Collection[str] | None,
     as_of: datetime,
 ) -> Imported:
     first, called = sources[0], _called(sources)
-    told, notes = Told(names_files=first.is_folder or first.in_full), list[str]()
-    runs = [run for run in _runs(importer, sources, stated, told, notes) if run.trials]
+    log, notes = IssueLog(names_files=first.is_folder or first.in_full), list[str]()
+    runs = [run for run in _runs(importer, sources, options, log, notes) if run.trials]
     if importer.is_of_one_model and len(models := {run.carried.model or "" for run in runs} - {""}) > 1:
-        told.add("", "", f"there are {len(models):,} models ({names_of(models)}); load each folder by itself")
-    # Beside other faults those of the rows are told; who ran them is asked for when all can be read.
+        log.add("", "", f"there are {len(models):,} models ({names_of(models)}); load each folder by itself")
+    # Beside other faults those of the rows are named; who ran them is asked for when all can be read.
     unsettled = [(run, {**PLACEHOLDER, "run": f"{number}"}) for number, run in enumerate(runs)]
-    pairs = unsettled if told.n else settled(runs, stated, called, notes)
-    found = checked(
+    pairs = unsettled if log.n else with_columns(runs, options, called, notes)
+    imported = checked(
         pairs,
-        told,
+        log,
         called=called,
         fields=dict(importer.fields),
         benchmark=benchmark,
@@ -180,8 +196,8 @@ def _imported(
         notes.append(f"Symbolic links, which are not followed: {n_links:,}.")
     notes += [note for source in sources for note in _left(source)]
     if tasks:
-        notes += _beside(set(found.tasks), set(tasks))
-    return Imported(found, importer.name, [on_one_line(note) for note in notes], called)
+        notes += _task_differences(set(imported.tasks), set(tasks))
+    return Imported(imported, importer.name, [on_one_line(note) for note in notes], called)
 
 
 def _left(source: Source) -> Iterator[str]:
@@ -199,17 +215,17 @@ def _called(sources: list[Source]) -> str:
 
 
 def _runs(
-    importer: Importer, sources: list[Source], stated: Stated, told: Told, notes: list[str]
-) -> Iterator[Run]:
+    importer: Importer, sources: list[Source], options: ImportOptions, log: IssueLog, notes: list[str]
+) -> Iterator[ImportedRun]:
     """The runs of all files; together they may have as many bytes as one folder."""
     n_read, shared = 0, dict[str, Any]()
     for source in sources:
         source.n_read = n_read
-        yield from importer.runs(Reading(source, stated, told, notes, shared)) if importer.runs else ()
+        yield from importer.runs(ReadContext(source, options, log, notes, shared)) if importer.runs else ()
         n_read = source.n_read
 
 
-def _beside(delivered: set[str], known: set[str]) -> list[str]:
+def _task_differences(delivered: set[str], known: set[str]) -> list[str]:
     """Say how a file's tasks and the benchmark's differ: what is asked for is the benchmark's to say."""
     notes = []
     if lacking := known - delivered:
@@ -228,8 +244,8 @@ def _sniffed(name: str, data: bytes) -> str | None:
         return FLAT if flat.is_workbook(name, data) else inspect_logs.IMPORTER.name
     if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
         return FLAT if flat.has_columns(data) else None
-    found = keys(data)
-    seen = [importer.name for importer in FORMATS.values() if importer.is_one(name, found)]
+    names = keys(data)
+    seen = [importer.name for importer in FORMATS.values() if importer.is_one(name, names)]
     return next((one for one in seen if one != FLAT), None) or next(iter(seen), None)
 
 

@@ -1,7 +1,7 @@
 """JSON of other projects, with caps before it is parsed and faults that name the place.
 
 A place is written as in ``results[3].task_id``. What a document lacks is a `Node` of None, so that a reader
-asks for what it wants without looking first, and every fault of a file is told at once.
+asks for what it wants without looking first, and every fault of a file is named at once.
 """
 
 import json
@@ -30,7 +30,7 @@ KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false"
 KINDS |= {float: "a number", type(None): "null"}
 
 
-class Told:
+class IssueLog:
     """The first faults in order, and the number of all."""
 
     def __init__(self, *, names_files: bool) -> None:
@@ -68,13 +68,13 @@ class Node:
     value: Any
     file: str
     where: str
-    told: Told
+    log: IssueLog
     row: int | None = None
 
     def get(self, key: str) -> "Node":
         """The member of that name; of None where there is no such member or this is no object."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
-        return Node(value, self.file, f"{self.where}.{key}" if self.where else key, self.told, self.row)
+        return Node(value, self.file, f"{self.where}.{key}" if self.where else key, self.log, self.row)
 
     def at(self, *keys: str) -> "Node":
         node = self
@@ -84,13 +84,13 @@ class Node:
 
     def fault(self, rule: str) -> None:
         value = self.value if isinstance(self.value, str) else None
-        self.told.add(self.file, self.where, rule, value=value, row=self.row)
+        self.log.add(self.file, self.where, rule, value=value, row=self.row)
 
     def listed(self, *, required: bool = False) -> list["Node"]:
         """The entries of a list; none of null, which is a fault where it is required, as is all else."""
         if isinstance(self.value, list):
             return [
-                Node(value, self.file, f"{self.where}[{i}]", self.told, self.row)
+                Node(value, self.file, f"{self.where}[{i}]", self.log, self.row)
                 for i, value in enumerate(self.value)
             ]
         if self.value is not None or required:
@@ -151,18 +151,18 @@ def parsed(data: bytes, *, n_bytes: int) -> Any:
         raise Unreadable(f"the text is not JSON: {excerpt(str(error))}") from None
 
 
-def lines(data: bytes, file: str, told: Told, *, n_bytes: int) -> Iterator[Node]:
+def lines(data: bytes, file: str, log: IssueLog, *, n_bytes: int) -> Iterator[Node]:
     """The objects of a file with one on each line; a line that is none is a fault."""
     for row, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
         if len(line) > MAX_LINE_BYTES:
-            told.add(file, "", f"a line has at most {MAX_LINE_BYTES:,} bytes", row=row)
+            log.add(file, "", f"a line has at most {MAX_LINE_BYTES:,} bytes", row=row)
             continue
         try:
-            node = Node(parsed(line, n_bytes=n_bytes), file, "", told, row)
+            node = Node(parsed(line, n_bytes=n_bytes), file, "", log, row)
         except Unreadable as error:
-            told.add(file, "", str(error), row=row)
+            log.add(file, "", str(error), row=row)
         else:
             if node.is_object():
                 yield node
@@ -172,8 +172,8 @@ def _check_marks(data: bytes, n_values: int) -> None:
     marks = STRING.sub(b"", data).translate(None, NOT_MARKS)
     if len(marks) > 2 * n_values:
         raise Unreadable(f"there are more than {n_values:,} values")
-    found = np.frombuffer(marks.replace(b",", b""), np.uint8)
-    steps = np.where(found & 4, -1, 1).astype(np.int8)  # of [ ] { } only the closing ones have this bit
+    brackets = np.frombuffer(marks.replace(b",", b""), np.uint8)
+    steps = np.where(brackets & 4, -1, 1).astype(np.int8)  # of [ ] { } only the closing ones have this bit
     deepest = int(np.cumsum(steps, dtype=np.int32).max(initial=0))
     if deepest > MAX_DEPTH:
         raise Unreadable(f"objects and lists lie {deepest:,} deep; at most {MAX_DEPTH} are read")
@@ -181,7 +181,7 @@ def _check_marks(data: bytes, n_values: int) -> None:
 
 def keys(data: bytes) -> frozenset[str]:
     """Paths of the keys in the beginning of a document, as in ``config.agent_name``; lists leave no trace."""
-    found: set[str] = set()
+    names: set[str] = set()
     stack: list[str] = []  # the key under which each open object stands; "" for a list
     last = ""
     for match in TOKEN.finditer(data.decode("utf-8", "replace")):
@@ -194,10 +194,10 @@ def keys(data: bytes) -> frozenset[str]:
         elif colon:
             last = text
             if len(stack) <= 6:
-                found.add(".".join([*filter(None, stack), text]))
-        if len(found) > MAX_KEYS or len(stack) > MAX_DEPTH:
+                names.add(".".join([*filter(None, stack), text]))
+        if len(names) > MAX_KEYS or len(stack) > MAX_DEPTH:
             break
-    return frozenset(found)
+    return frozenset(names)
 
 
 def names_of(values: Collection[str], n: int = 5) -> str:

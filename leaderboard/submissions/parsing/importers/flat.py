@@ -1,7 +1,7 @@
 """The project's own format: CSV, NDJSON or Parquet; docs/flat-file.md.
 
 - It states agents, dates and runs in its columns, so that nothing of them is taken from elsewhere.
-- A file that bears one of its endings is taken for flat, so that what is wrong with it is told as of one.
+- A file that bears one of its endings is taken for flat, so that what is wrong with it is named as of one.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from datetime import datetime
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.flat import COLUMNS, Fault, TableOptions, read_outcomes, refused
-from leaderboard.submissions.parsing.importers.importer import Imported, Importer, Stated
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, ImportOptions
 from leaderboard.submissions.parsing.importers.source import Source
 
 ENDINGS = (".csv", ".tsv", ".xlsx", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
@@ -20,14 +20,14 @@ SEPARATORS = (",", ";", "\t", "|")
 
 
 def imported(
-    source: Source, *, stated: Stated, as_of: datetime, only: str | None, table: TableOptions
+    source: Source, *, options: ImportOptions, as_of: datetime, only: str | None, table: TableOptions
 ) -> Imported:
     """Read a flat file; each fault names it where several are read."""
     name = source.called
-    given = [field for field, value in vars(stated).items() if value is not None]
-    if given:
+    set_fields = [field for field, value in vars(options).items() if value is not None]
+    if set_fields:
         rule = "is said by a column of a flat file; leave {} out"
-        faults = [Fault(None, field, None, rule.format(stated.place(field))) for field in given]
+        faults = [Fault(None, field, None, rule.format(options.place(field))) for field in set_fields]
         raise refused(name, faults)
     try:
         read, note = read_outcomes(

@@ -21,12 +21,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from leaderboard.submissions.parsing.importers.document import Node
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import (
+    Carried,
+    ImportedRun,
+    ImportedTrial,
+    Importer,
+    ReadContext,
+)
 
 LISTS = {"successful_tasks": 1, "failed_tasks": 0}
 
 
-def runs(reading: Reading) -> Iterator[Run]:
+def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     source = reading.source
     seen: set[bytes] = set()
     for path in source.named("*_UPLOAD.json"):
@@ -40,7 +46,7 @@ def runs(reading: Reading) -> Iterator[Run]:
             yield from _run(node, reading)
 
 
-def _run(node: Node, reading: Reading) -> Iterator[Run]:
+def _run(node: Node, reading: ReadContext) -> Iterator[ImportedRun]:
     config, results = node.get("config"), node.get("results")
     if not (config.is_object() and results.is_object()):
         return
@@ -51,7 +57,7 @@ def _run(node: Node, reading: Reading) -> Iterator[Run]:
         return
     if benchmark := config.get("benchmark_name").text():
         reading.notes.append(f"{node.file} is of the benchmark {benchmark}.")
-    yield Run(carried(node.file, config), list(_trials(results)))
+    yield ImportedRun(carried(node.file, config), list(_trials(results)))
 
 
 def carried(file: str, config: Node) -> Carried:
@@ -80,7 +86,7 @@ def parts(name: str) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _trials(results: Node) -> Iterator[Trial]:
+def _trials(results: Node) -> Iterator[ImportedTrial]:
     first: dict[Any, str] = {}
     for key, outcome in LISTS.items():
         for entry in results.get(key).listed(required=True):
@@ -91,14 +97,14 @@ def _trials(results: Node) -> Iterator[Trial]:
             if task in first:
                 entry.fault(f"the task stands at {first[task]} too")
             first.setdefault(task, entry.where)
-            yield Trial(entry, {"task": task, "trial": 1, "outcome": outcome, **_cost(results)})
+            yield ImportedTrial(entry, {"task": task, "trial": 1, "outcome": outcome, **_cost(results)})
 
 
 def _cost(results: Node) -> dict[str, float]:
     cost = results.get("total_cost").value
-    n = sum(len(found) for key in LISTS if isinstance(found := results.get(key).value, list))
-    stated = isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost)
-    return {"cost_usd": cost / n} if stated else {}
+    n = sum(len(entries) for key in LISTS if isinstance(entries := results.get(key).value, list))
+    is_number = isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost)
+    return {"cost_usd": cost / n} if is_number else {}
 
 
 IMPORTER = Importer(

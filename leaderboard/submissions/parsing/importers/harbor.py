@@ -21,7 +21,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import (
+    Carried,
+    ImportedRun,
+    ImportedTrial,
+    Importer,
+    ReadContext,
+)
 
 OF_AGENT = frozenset(
     {
@@ -38,12 +44,12 @@ REWARD = "reward"
 TOKENS = ("n_input_tokens", "n_output_tokens", "cost_usd")
 
 
-def runs(reading: Reading) -> Iterator[Run]:
+def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     """One run for each job and agent, its trials in order of their start."""
     of_run: dict[Carried, list[Node]] = defaultdict(list)
     met: dict[str, tuple[str, object]] = {}
     n_again = 0
-    for trial in _found(reading):
+    for trial in _trial_nodes(reading):
         identity = trial.get("id").text() or f"{trial.get('trial_name').value} {trial.file}"
         result = (trial.at("verifier_result", "rewards").value, trial.get("task_name").value)
         where, first = met.setdefault(identity, (f"{trial.file} {trial.where}", result))
@@ -56,10 +62,10 @@ def runs(reading: Reading) -> Iterator[Run]:
     if n_again:
         reading.notes.append(f"Trials met twice, which count once: {n_again:,}.")
     for carried, trials in of_run.items():
-        yield Run(_earliest(carried, trials), list(_numbered(trials, reading)))
+        yield ImportedRun(_earliest(carried, trials), list(_numbered(trials, reading)))
 
 
-def _found(reading: Reading) -> Iterator[Node]:
+def _trial_nodes(reading: ReadContext) -> Iterator[Node]:
     """All trials: those with a file of their own, then those that stand in the result of a job."""
     jobs = []
     for path in reading.source.named("result.json"):
@@ -96,12 +102,12 @@ def _earliest(carried: Carried, trials: list[Node]) -> Carried:
     return Carried(file=trials[0].file, submitted_at=min(started, default=None), **known)
 
 
-def _numbered(trials: list[Node], reading: Reading) -> Iterator[Trial]:
+def _numbered(trials: list[Node], reading: ReadContext) -> Iterator[ImportedTrial]:
     n_of_task: dict[str, int] = defaultdict(int)
     for trial in sorted(trials, key=_order):
         task = str(trial.get("task_name").value)
         n_of_task[task] += 1
-        yield Trial(trial, _columns(trial, n_of_task[task], reading.stated.metric))
+        yield ImportedTrial(trial, _columns(trial, n_of_task[task], reading.options.metric))
 
 
 def _order(trial: Node) -> tuple[str, str]:
@@ -147,8 +153,8 @@ def _total(trial: Node, name: str) -> float | None:
     """A figure of the trial, or the sum over its steps; None where nothing states it."""
     if trial.get("agent_result").value is not None:
         return trial.at("agent_result", name).number()
-    stated = [step.at("agent_result", name).number() for step in trial.get("step_results").objects()]
-    known = [value for value in stated if value is not None]
+    numbers = [step.at("agent_result", name).number() for step in trial.get("step_results").objects()]
+    known = [value for value in numbers if value is not None]
     return sum(known) if known else None
 
 

@@ -21,7 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import (
+    Carried,
+    ImportedRun,
+    ImportedTrial,
+    Importer,
+    ReadContext,
+)
 
 FILE, SPEC = "per_instance_stats.json", "run_spec.json"
 OF_MODEL = ("model=", "model_deployment=")
@@ -38,12 +44,12 @@ class _Scored:
     figures: dict[str, Node] = field(default_factory=dict)
 
 
-def runs(reading: Reading) -> Iterator[Run]:
+def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     source = reading.source
     for path in source.named(FILE):
         node = reading.document(path)
-        beside = source.beside(path, SPEC)
-        spec = reading.object_at(beside) if beside else None
+        spec_path = source.sibling(path, SPEC)
+        spec = reading.object_at(spec_path) if spec_path else None
         if node is None:
             continue
         scored = _put_together(node)
@@ -52,21 +58,21 @@ def runs(reading: Reading) -> Iterator[Run]:
         trials = [_trial(key, one, metric, shared, spec) for key, one in scored.items()] if metric else []
         model = spec.at("adapter_spec", "model").text() if spec else None
         alone = (model.partition("/")[2],) if model and "/" in model else ()
-        yield Run(Carried(source.shown(path), model=model, models=alone), trials)
+        yield ImportedRun(Carried(source.shown(path), model=model, models=alone), trials)
 
 
 def _put_together(node: Node) -> dict[Key, _Scored]:
-    found: dict[Key, _Scored] = {}
+    by_key: dict[Key, _Scored] = {}
     for entry in node.objects(required=True):
         number = entry.get("train_trial_index").number()
         perturbation = entry.get("perturbation")
         variant = perturbation.get("name").text() if perturbation.value and perturbation.is_object() else None
         key = (str(entry.get("instance_id").text() or ""), variant, int(number or 0))
-        place = Node(None, entry.file, entry.where, entry.told)
-        scored = found.setdefault(key, _Scored(place))
+        place = Node(None, entry.file, entry.where, entry.log)
+        scored = by_key.setdefault(key, _Scored(place))
         for stat in entry.get("stats").objects(required=True):
             _take(stat, scored)
-    return found
+    return by_key
 
 
 def _take(stat: Node, scored: _Scored) -> None:
@@ -79,16 +85,16 @@ def _take(stat: Node, scored: _Scored) -> None:
         stat.fault(f"{name} stands at {first.where} too, with another value")
 
 
-def _metric(node: Node, scored: dict[Key, _Scored], reading: Reading) -> str | None:
+def _metric(node: Node, scored: dict[Key, _Scored], reading: ReadContext) -> str | None:
     """The metric that counts; None where that has to be stated first."""
     names = {name for one in scored.values() for name in one.figures}
-    chosen = reading.stated.metric or (next(iter(names)) if len(names) == 1 else None)
+    chosen = reading.options.metric or (next(iter(names)) if len(names) == 1 else None)
     if chosen in names:
         return chosen
     shown = names_of({name for name in names if _is_score(name, scored)} or names, N_NAMED)
     if names:
-        said = f"there is no {chosen}" if chosen else "which metric is the score?"
-        node.told.add(node.file, "metric", f"{said} --metric names one of {shown}", value=chosen)
+        message = f"there is no {chosen}" if chosen else "which metric is the score?"
+        node.log.add(node.file, "metric", f"{message} --metric names one of {shown}", value=chosen)
     return None
 
 
@@ -103,11 +109,11 @@ def _shared(spec: Node | None) -> str:
     if not name:
         return ""
     scenario, colon, arguments = name.partition(":")
-    kept = [one for one in arguments.split(",") if one and not one.startswith(OF_MODEL)]
-    return f"{scenario}{colon if kept else ''}{','.join(kept)}/"
+    shared = [one for one in arguments.split(",") if one and not one.startswith(OF_MODEL)]
+    return f"{scenario}{colon if shared else ''}{','.join(shared)}/"
 
 
-def _trial(key: Key, one: _Scored, metric: str, shared: str, spec: Node | None) -> Trial:
+def _trial(key: Key, one: _Scored, metric: str, shared: str, spec: Node | None) -> ImportedTrial:
     instance, variant, number = key
     stat = one.figures.get(metric)
     value = stat.get("mean").value if stat else None
@@ -121,7 +127,7 @@ def _trial(key: Key, one: _Scored, metric: str, shared: str, spec: Node | None) 
         "prompt_variant": variant,
         "temperature": spec.at("adapter_spec", "temperature").number() if spec else None,
     }
-    return Trial(one.place, columns)
+    return ImportedTrial(one.place, columns)
 
 
 IMPORTER = Importer(

@@ -1,4 +1,4 @@
-"""What a reader of another project's results is, is told, and hands over."""
+"""What a reader of another project's results is, what it is given, and what it hands over."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from leaderboard.submissions.parsing.flat import FlatFile, head
-from leaderboard.submissions.parsing.importers.document import Node, Told, Unreadable, keys, parsed
+from leaderboard.submissions.parsing.importers.document import IssueLog, Node, Unreadable, keys, parsed
 from leaderboard.submissions.parsing.importers.source import Source
 
 
 @dataclass(frozen=True)
-class Stated:
+class ImportOptions:
     """What whoever loads a file says, because the file may not, or says it by another name.
 
     `metric` chooses among several scores of one trial (a metric, a scorer, a reward), `filter` among several
@@ -50,7 +50,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ImportedTrial:
     """One row to be: where it stands, and its columns but for those of the run."""
 
     place: Node
@@ -58,35 +58,35 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Run:
+class ImportedRun:
     """One run of one agent."""
 
     carried: Carried
-    trials: list[Trial]
+    trials: list[ImportedTrial]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadContext:
     """What a reader works with: the files, what was stated, where faults and notes go.
 
     `shared` is for what a reader keeps from one path for the next.
     """
 
     source: Source
-    stated: Stated
-    told: Told
+    options: ImportOptions
+    log: IssueLog
     notes: list[str] = field(default_factory=list)
     shared: dict[str, Any] = field(default_factory=dict)
 
     def among(self, is_one: Callable[[str, frozenset[str]], bool], *patterns: str) -> list[Path]:
         """Of the files of a folder whose names match, those that look like one; or the one file."""
-        found = self.source.named(*patterns)
+        paths = self.source.named(*patterns)
         if not self.source.is_folder:
-            return found
-        ours = [path for path in found if is_one(path.name, keys(head(path)))]
-        if len(ours) < len(found):
+            return paths
+        ours = [path for path in paths if is_one(path.name, keys(head(path)))]
+        if len(ours) < len(paths):
             self.notes.append(
-                f"Files that are something else, and were left alone: {len(found) - len(ours):,}."
+                f"Files that are something else, and were left alone: {len(paths) - len(ours):,}."
             )
         return ours
 
@@ -96,9 +96,9 @@ class Reading:
 
     def document_in(self, data: bytes, file: str, where: str = "") -> Node | None:
         try:
-            return Node(parsed(data, n_bytes=self.source.limits.n_bytes), file, where, self.told)
+            return Node(parsed(data, n_bytes=self.source.limits.n_bytes), file, where, self.log)
         except Unreadable as error:
-            self.told.add(file, where, str(error))
+            self.log.add(file, where, str(error))
             return None
 
     def object_at(self, path: Path) -> Node | None:
@@ -121,7 +121,7 @@ class Importer:
     looked_for: str
     files: tuple[str, ...]
     is_one: Callable[[str, frozenset[str]], bool]
-    runs: Callable[[Reading], Iterable[Run]] | None
+    runs: Callable[[ReadContext], Iterable[ImportedRun]] | None
     fields: Mapping[str, str]
     is_of_one_model: bool = False
 

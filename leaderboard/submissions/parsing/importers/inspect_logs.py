@@ -31,7 +31,13 @@ from zstandard import ZstdDecompressor, ZstdError
 
 from leaderboard.submissions.parsing.flat import head
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import (
+    Carried,
+    ImportedRun,
+    ImportedTrial,
+    Importer,
+    ReadContext,
+)
 
 ZIP = b"PK\x03\x04"
 ZSTANDARD = 93  # method of compression
@@ -45,7 +51,7 @@ WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 RULE = "a score is C, I, P, N, yes, no, true, false or a number from 0 to 1"
 
 
-def runs(reading: Reading) -> Iterator[Run]:
+def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     met: set[str] = reading.shared.setdefault("met", set())
     for path in _files(reading):
         is_archive = head(path)[:4] == ZIP
@@ -54,21 +60,21 @@ def runs(reading: Reading) -> Iterator[Run]:
             first = reading.shared.setdefault("task", (task, header.file))
             if task != first[0]:
                 header.at("eval", "task").fault(f"{first[1]} is of {first[0]}; load one task at a time")
-            yield Run(_carried(header), list(_trials(header, samples, met, reading)))
+            yield ImportedRun(_carried(header), list(_trials(header, samples, met, reading)))
 
 
-def _files(reading: Reading) -> list[Path]:
+def _files(reading: ReadContext) -> list[Path]:
     documents = reading.among(_is_one, "*.json")
     return documents + reading.source.named("*.eval") if reading.source.is_folder else documents
 
 
-def _document(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node]]]:
+def _document(path: Path, reading: ReadContext) -> Iterator[tuple[Node, Iterator[Node]]]:
     node = reading.object_at(path)
     if node is not None and node.get("eval").is_object():
         yield node, node.get("samples").objects(required=True)
 
 
-def _archive(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node]]]:
+def _archive(path: Path, reading: ReadContext) -> Iterator[tuple[Node, Iterator[Node]]]:
     file = reading.source.shown(path)
     try:
         with ZipFile(path) as archive:
@@ -77,7 +83,7 @@ def _archive(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node
                 raise reading.source.refused(path, f"there are more than {MAX_MEMBERS:,} members")
             name = next((name for name in HEADERS if name in members), None)
             if name is None:
-                reading.told.add(file, "", f"the archive has no {HEADERS[0]}: it is no log of inspect_ai")
+                reading.log.add(file, "", f"the archive has no {HEADERS[0]}: it is no log of inspect_ai")
                 return
             if name != HEADERS[0]:
                 reading.notes.append(f"{file}: the evaluation did not come to its end (no {HEADERS[0]}).")
@@ -85,11 +91,11 @@ def _archive(path: Path, reading: Reading) -> Iterator[tuple[Node, Iterator[Node
             if header is not None and header.is_object() and header.get("eval").is_object():
                 yield header, _samples(archive, members, header, path, reading)
     except (BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
-        reading.told.add(file, "", f"the archive cannot be read: {error}")
+        reading.log.add(file, "", f"the archive cannot be read: {error}")
 
 
 def _samples(
-    archive: ZipFile, members: dict[str, ZipInfo], header: Node, path: Path, reading: Reading
+    archive: ZipFile, members: dict[str, ZipInfo], header: Node, path: Path, reading: ReadContext
 ) -> Iterator[Node]:
     if SUMMARIES in members and header.get("invalidated").value is not True:
         node = _member(archive, members[SUMMARIES], path, reading, where=SUMMARIES)
@@ -106,21 +112,21 @@ def _key(sample: Node) -> tuple[str, str]:
     return str(sample.get("id").value), str(sample.get("epoch").value)
 
 
-def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: Reading, *, where: str) -> Node | None:
+def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: ReadContext, *, where: str) -> Node | None:
     """One member, if its stated size and what it grows to are within what may be read."""
-    file, told = reading.source.shown(path), reading.told
+    file, log = reading.source.shown(path), reading.log
     reading.source.check(path, info.file_size, info.compress_size)
     if info.flag_bits & ENCRYPTED:
-        told.add(file, info.filename, "is encrypted")
+        log.add(file, info.filename, "is encrypted")
         return None
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED, ZSTANDARD):
         method = info.compress_type
-        told.add(file, info.filename, f"is compressed by method {method}, which Inspect never uses")
+        log.add(file, info.filename, f"is compressed by method {method}, which Inspect never uses")
         return None
     try:
         data = _content(archive, info)
     except BROKEN as error:
-        told.add(file, info.filename, f"cannot be read: {error}")
+        log.add(file, info.filename, f"cannot be read: {error}")
         return None
     reading.source.count(len(data))
     return reading.document_in(data, file, where)
@@ -158,11 +164,13 @@ def _carried(header: Node) -> Carried:
     )
 
 
-def _trials(header: Node, samples: Iterator[Node], met: set[str], reading: Reading) -> Iterator[Trial]:
+def _trials(
+    header: Node, samples: Iterator[Node], met: set[str], reading: ReadContext
+) -> Iterator[ImportedTrial]:
     status = header.get("status").value
     if status not in (None, "success"):
         reading.notes.append(f"{header.file}: the evaluation did not come to its end ({status}).")
-    chosen = reading.stated.metric or _headline(header)
+    chosen = reading.options.metric or _headline(header)
     others: set[str] = set()
     for sample in samples:
         uuid = sample.get("uuid").value
@@ -173,9 +181,9 @@ def _trials(header: Node, samples: Iterator[Node], met: set[str], reading: Readi
         scores = _scores(sample)
         others |= set(scores)
         chosen = chosen or next(iter(scores), None)
-        place = Node(None, sample.file, sample.where, sample.told)
-        yield Trial(place, _columns(header, sample, chosen))
-    if chosen and len(others) > 1 and reading.stated.metric is None:
+        place = Node(None, sample.file, sample.where, sample.log)
+        yield ImportedTrial(place, _columns(header, sample, chosen))
+    if chosen and len(others) > 1 and reading.options.metric is None:
         reading.notes.append(
             f"{header.file}: the score of {chosen} counts; there are {names_of(others)},"
             " of which --metric names another."
@@ -223,30 +231,30 @@ def _outcome(sample: Node, chosen: str | None) -> tuple[object, str | None]:
     if not scores:
         return None, "error" if sample.get("error").value is not None else "not scored"
     scorer, _, figure = (chosen or "").partition("/")
-    found = scores.get(chosen or "") or scores.get(scorer)
-    if found is None:
+    score = scores.get(chosen or "") or scores.get(scorer)
+    if score is None:
         sample.get("scores").fault(f"there is no score of {chosen}, but {names_of(scores)}")
         return None, None
-    value = found.get("value")
+    value = score.get("value")
     if isinstance(value.value, dict) and figure in value.value:
         value = value.get(figure)
     return _number(value)
 
 
 def _number(value: Node) -> tuple[object, str | None]:
-    found = value.value
-    if found is None or (isinstance(found, float) and math.isnan(found)):
+    number = value.value
+    if number is None or (isinstance(number, float) and math.isnan(number)):
         return None, "not scored"
-    if isinstance(found, dict):
-        value.fault(f"the score has several figures; --metric SCORER/FIGURE names one of {names_of(found)}")
-    elif isinstance(found, bool):
-        return int(found), None
-    elif isinstance(found, int | float):
-        return found, None
-    elif isinstance(found, str) and (known := LETTERS.get(found, WORDS.get(found.lower()))) is not None:
+    if isinstance(number, dict):
+        value.fault(f"the score has several figures; --metric SCORER/FIGURE names one of {names_of(number)}")
+    elif isinstance(number, bool):
+        return int(number), None
+    elif isinstance(number, int | float):
+        return number, None
+    elif isinstance(number, str) and (known := LETTERS.get(number, WORDS.get(number.lower()))) is not None:
         return known, None
-    elif isinstance(found, str) and _is_number(found):
-        return found, None
+    elif isinstance(number, str) and _is_number(number):
+        return number, None
     else:
         value.fault(RULE)
     return None, None

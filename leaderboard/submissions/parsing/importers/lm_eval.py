@@ -25,7 +25,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from leaderboard.submissions.parsing.importers.document import Node, lines, names_of
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import (
+    Carried,
+    ImportedRun,
+    ImportedTrial,
+    Importer,
+    ReadContext,
+)
 
 NAME = re.compile(
     r"samples_(?P<task>.+)_(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}(?:\.[0-9]+)?)"
@@ -41,7 +47,7 @@ NOT_APPLICABLE = "N/A"
 Counted = tuple[str, str, tuple[str, ...]]  # metric, filter, other filters
 
 
-def runs(reading: Reading) -> Iterator[Run]:
+def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     """One run for each folder and date, over all its tasks."""
     of_run: dict[tuple[Path, str], list[tuple[str, Path]]] = defaultdict(list)
     for path in reading.source.named("samples_*.jsonl", "samples_*.jsonl.gz"):
@@ -50,19 +56,19 @@ def runs(reading: Reading) -> Iterator[Run]:
             of_run[path.parent, match["date"]].append((match["task"], path))
         else:
             rule = "the name of the file says task and date: samples_TASK_2026-01-31T12-00-00.jsonl"
-            reading.told.add(reading.source.shown(path), "", rule)
+            reading.log.add(reading.source.shown(path), "", rule)
     counted: dict[Counted, list[str]] = defaultdict(list)
     for (_, date), files in of_run.items():
         trials = [trial for task, path in files for trial in _trials(task, path, reading, counted)]
-        yield Run(_carried(files[0][1], date, reading), trials)
+        yield ImportedRun(_carried(files[0][1], date, reading), trials)
     for (metric, taken, others), tasks in counted.items():
-        beside = f" (also there: {', '.join(others)}; --filter names another)" if others else ""
-        reading.notes.append(f"{names_of(tasks)}: {metric} counts, by the filter {taken}{beside}.")
+        others_text = f" (also there: {', '.join(others)}; --filter names another)" if others else ""
+        reading.notes.append(f"{names_of(tasks)}: {metric} counts, by the filter {taken}{others_text}.")
 
 
-def _carried(path: Path, date: str, reading: Reading) -> Carried:
-    beside = reading.source.beside(path, f"results_{date}.json")
-    results = reading.object_at(beside) if beside else None
+def _carried(path: Path, date: str, reading: ReadContext) -> Carried:
+    results_path = reading.source.sibling(path, f"results_{date}.json")
+    results = reading.object_at(results_path) if results_path else None
     return Carried(
         file=reading.source.shown(path),
         model=_model(results) if results is not None else None,
@@ -77,18 +83,20 @@ def _model(results: Node) -> str | None:
     return name if name and name in json.dumps(arguments, ensure_ascii=False) else None
 
 
-def _trials(task: str, path: Path, reading: Reading, counted: dict[Counted, list[str]]) -> list[Trial]:
-    source, stated = reading.source, reading.stated
-    of_filter: dict[str, list[Trial]] = {}
-    metric, n_without = stated.metric, 0
-    for sample in lines(source.data(path), source.shown(path), reading.told, n_bytes=source.limits.n_bytes):
+def _trials(
+    task: str, path: Path, reading: ReadContext, counted: dict[Counted, list[str]]
+) -> list[ImportedTrial]:
+    source, options = reading.source, reading.options
+    of_filter: dict[str, list[ImportedTrial]] = {}
+    metric, n_without = options.metric, 0
+    for sample in lines(source.data(path), source.shown(path), reading.log, n_bytes=source.limits.n_bytes):
         metric = metric or _first_metric(sample)
-        found = of_filter.setdefault(sample.get("filter").text() or ONLY, [])
+        trials = of_filter.setdefault(sample.get("filter").text() or ONLY, [])
         if sample.get(metric or "").value == NOT_APPLICABLE:
             n_without += 1
         else:
-            found.append(Trial(_place(sample), _columns(task, sample, metric)))
-    taken = _taken(of_filter, stated.filter, source.shown(path), reading)
+            trials.append(ImportedTrial(_place(sample), _columns(task, sample, metric)))
+    taken = _taken(of_filter, options.filter, source.shown(path), reading)
     others = tuple(sorted(of_filter.keys() - {taken}))
     counted[metric or "nothing", taken, others].append(task)
     if n_without:
@@ -96,25 +104,27 @@ def _trials(task: str, path: Path, reading: Reading, counted: dict[Counted, list
     return of_filter.get(taken, [])
 
 
-def _taken(of_filter: dict[str, list[Trial]], stated: str | None, file: str, reading: Reading) -> str:
-    if stated is None or len(of_filter) < 2:
+def _taken(
+    of_filter: dict[str, list[ImportedTrial]], chosen: str | None, file: str, reading: ReadContext
+) -> str:
+    if chosen is None or len(of_filter) < 2:
         return next(iter(of_filter), ONLY)
-    if stated not in of_filter:
-        reading.told.add(file, "filter", f"is one of {names_of(of_filter)}", value=stated)
-    return stated
+    if chosen not in of_filter:
+        reading.log.add(file, "filter", f"is one of {names_of(of_filter)}", value=chosen)
+    return chosen
 
 
 def _place(sample: Node) -> Node:
     """The line without what stands in it, which is not kept."""
-    return Node(None, sample.file, "", sample.told, sample.row)
+    return Node(None, sample.file, "", sample.log, sample.row)
 
 
 def _first_metric(sample: Node) -> str | None:
     named = sample.get("metrics").value
     names = named if isinstance(named, list) else [name for name in sample.value if name not in NOT_METRICS]
     scalar = (str | int | float, type(None))
-    found = [name for name in names if isinstance(name, str) and isinstance(sample.value.get(name), scalar)]
-    return next(iter(found), None)
+    metrics = [name for name in names if isinstance(name, str) and isinstance(sample.value.get(name), scalar)]
+    return next(iter(metrics), None)
 
 
 def _columns(task: str, sample: Node, metric: str | None) -> dict[str, object]:

@@ -72,8 +72,8 @@ class Source:
         name = on_one_line(called or (str(path) if in_full else path.name or str(path)))
         if not path.is_dir():
             return cls(path, name, False, [path], siblings=called is None, in_full=in_full)
-        found, n_links = _walked(path, name, progress)
-        return cls(path, name, True, found, n_links, in_full=in_full)
+        paths, n_links = _walked(path, name, progress)
+        return cls(path, name, True, paths, n_links, in_full=in_full)
 
     def named(self, *patterns: str) -> list[Path]:
         """The files of a folder whose names match, in order of their paths; or the one file."""
@@ -81,7 +81,7 @@ class Source:
             return list(self.paths)
         return [path for path in self.paths if any(fnmatchcase(path.name, p) for p in patterns)]
 
-    def beside(self, path: Path, name: str) -> Path | None:
+    def sibling(self, path: Path, name: str) -> Path | None:
         """The file of that name in the same folder, if it is one of these, or stands beside the one file."""
         other = path.with_name(name)
         if self.is_folder:
@@ -148,24 +148,24 @@ def _inflated(data: bytes) -> Iterator[bytes]:
 
 def _walked(root: Path, called: str, progress: Progress | None) -> tuple[list[Path], int]:
     """Regular files under a folder, in order of their paths, and the number of symbolic links."""
-    found, n_links = list[Path](), 0
+    paths, n_links = list[Path](), 0
     for n, entry in enumerate(_entries(root, called), start=1):
         if n > MAX_ENTRIES:
             raise refused(called, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),))
         if entry.is_file(follow_symlinks=False):
-            found.append(Path(entry.path))
+            paths.append(Path(entry.path))
         n_links += entry.is_symlink()
         if progress is not None:
             progress(n, None)
-    return found, n_links
+    return paths, n_links
 
 
 def _entries(folder: Path | str, called: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
     if depth >= MAX_NESTED:
         raise refused(called, (Fault(None, None, None, f"folders lie more than {MAX_NESTED} deep"),))
     with os.scandir(folder) as entries:
-        found = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
-    for entry in found:
+        entries_sorted = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
+    for entry in entries_sorted:
         yield entry
         if entry.is_dir(follow_symlinks=False):
             yield from _entries(entry.path, called, depth + 1)

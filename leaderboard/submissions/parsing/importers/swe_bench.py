@@ -26,7 +26,13 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import (
+    Carried,
+    ImportedRun,
+    ImportedTrial,
+    Importer,
+    ReadContext,
+)
 
 OUTCOMES = {"resolved_ids": 1, "unresolved_ids": 0, "empty_patch_ids": 0, "error_ids": 0}
 INVALID = {"infra_failure_ids": "infrastructure failure", "ambiguous_failure_ids": "ambiguous failure"}
@@ -35,8 +41,8 @@ REPORT, LOG = "report.json", "run_instance.log"
 LOGS = "run_evaluation"
 
 
-def runs(reading: Reading) -> Iterator[Run]:
-    of_instances = dict[Path, list[Trial]]()
+def runs(reading: ReadContext) -> Iterator[ImportedRun]:
+    of_instances = dict[Path, list[ImportedTrial]]()
     n_runs = n_left = 0
     for path in sorted(reading.among(_is_one, "*.json"), key=lambda path: path.name == REPORT):
         if n_runs and path.name == REPORT:
@@ -46,7 +52,7 @@ def runs(reading: Reading) -> Iterator[Run]:
                 of_instances[path.parent] = list(_of_instance(node))
             elif _has_version(node):
                 n_runs += 1
-                yield Run(Carried(node.file), list(_trials(node, reading)))
+                yield ImportedRun(Carried(node.file), list(_trials(node, reading)))
     if n_left:
         reading.notes.append(
             f"Reports of single instances, left alone beside the reports of runs: {n_left:,}."
@@ -59,7 +65,7 @@ def _is_of_instance(document: dict[str, Any]) -> bool:
     return any(isinstance(entry, dict) and "resolved" in entry for entry in document.values())
 
 
-def _of_instance(report: Node) -> Iterator[Trial]:
+def _of_instance(report: Node) -> Iterator[ImportedTrial]:
     for name in report.value:
         entry = report.get(name)
         resolved = entry.get("resolved")
@@ -73,18 +79,20 @@ def _of_instance(report: Node) -> Iterator[Trial]:
             yield _trial(entry, name, int(resolved.value))
 
 
-def _runs_in_logs(of_instances: dict[Path, list[Trial]], reading: Reading) -> Iterator[Run]:
+def _runs_in_logs(
+    of_instances: dict[Path, list[ImportedTrial]], reading: ReadContext
+) -> Iterator[ImportedRun]:
     """One run for each folder of instances, which is one of a run and a model."""
-    found = defaultdict[Path, list[Trial]](list)
+    trials_by_run = defaultdict[Path, list[ImportedTrial]](list)
     for folder, trials in of_instances.items():
-        found[folder.parent] += trials
+        trials_by_run[folder.parent] += trials
     failed = defaultdict[Path, list[str]](list)
-    for path in reading.source.named(LOG) if found else ():
+    for path in reading.source.named(LOG) if trials_by_run else ():
         if path.parent not in of_instances:
-            place = Node(None, reading.source.shown(path), "", reading.told)
-            found[path.parent.parent].append(_trial(place, path.parent.name, 0))
+            place = Node(None, reading.source.shown(path), "", reading.log)
+            trials_by_run[path.parent.parent].append(_trial(place, path.parent.name, 0))
             failed[path.parent.parent].append(path.parent.name)
-    for folder, trials in found.items():
+    for folder, trials in trials_by_run.items():
         run, model = _run_and_model(folder)
         if names := failed[folder]:
             reading.notes.append(
@@ -92,7 +100,7 @@ def _runs_in_logs(of_instances: dict[Path, list[Trial]], reading: Reading) -> It
                 f"SWE-bench does: {len(names):,} ({names_of(names)})."
             )
         models = (model.replace("__", "/"),) if model else ()
-        yield Run(Carried(trials[0].place.file, model=model, run=run, models=models), trials)
+        yield ImportedRun(Carried(trials[0].place.file, model=model, run=run, models=models), trials)
 
 
 def _run_and_model(folder: Path) -> tuple[str | None, str | None]:
@@ -100,9 +108,9 @@ def _run_and_model(folder: Path) -> tuple[str | None, str | None]:
     return (run, model) if logs == LOGS else (None, None)
 
 
-def _trial(place: Node, task: str, outcome: int | None, reason: str | None = None) -> Trial:
+def _trial(place: Node, task: str, outcome: int | None, reason: str | None = None) -> ImportedTrial:
     columns = {"task": task, "trial": 1, "outcome": outcome, "valid": reason is None, "reason": reason}
-    return Trial(place, columns)
+    return ImportedTrial(place, columns)
 
 
 def _has_version(report: Node) -> bool:
@@ -113,7 +121,7 @@ def _has_version(report: Node) -> bool:
     return True
 
 
-def _trials(report: Node, reading: Reading) -> Iterator[Trial]:
+def _trials(report: Node, reading: ReadContext) -> Iterator[ImportedTrial]:
     failed = {entry: reason for key, reason in INVALID.items() for entry in _ids(report.get(key))}
     first: dict[str, str] = {}
     for key, outcome in OUTCOMES.items():
@@ -141,15 +149,15 @@ def _ids(node: Node) -> Iterator[str]:
             entry.fault(f"an id is a text, not {entry.kind}")
 
 
-def _note(report: Node, told: dict[str, str], reading: Reading) -> None:
+def _note(report: Node, notes: dict[str, str], reading: ReadContext) -> None:
     without = {entry.value for entry in report.get("incomplete_ids").listed() if isinstance(entry.value, str)}
     submitted = {
         entry.value for entry in report.get("submitted_ids").listed() if isinstance(entry.value, str)
     }
     errors = report.get("error_ids").value if "infra_failure_ids" not in report.value else None
     for n, what in (
-        (len(without - told.keys()), "Instances without a prediction, missing and not failed"),
-        (len(submitted - told.keys()), "Predictions for no instance of the data set"),
+        (len(without - notes.keys()), "Instances without a prediction, missing and not failed"),
+        (len(submitted - notes.keys()), "Predictions for no instance of the data set"),
         (
             len(errors) if isinstance(errors, list) else 0,
             "Errors, counted as failures: reports before 5.0 do not say whose they are",

@@ -24,7 +24,13 @@ from typing import Any
 
 from leaderboard.submissions.parsing.flat import head
 from leaderboard.submissions.parsing.importers.document import Node, keys
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, Reading, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import (
+    Carried,
+    ImportedRun,
+    ImportedTrial,
+    Importer,
+    ReadContext,
+)
 
 METADATA, RESULTS = "run_metadata.json", "results.json"
 NUMBER = re.compile(r"\.([0-9]{1,5})-of-[0-9]+\.")
@@ -50,40 +56,40 @@ class _Met:
         return True
 
 
-def runs(reading: Reading) -> Iterator[Run]:
+def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     met = _Met()
     for path in _results(reading):
         node = reading.object_at(path)
         if node is None or "results" not in (node.value if isinstance(node.value, dict) else {}):
             continue  # of one trial
-        beside = reading.source.beside(path, METADATA)
-        metadata = reading.object_at(beside) if beside else None
+        metadata_path = reading.source.sibling(path, METADATA)
+        metadata = reading.object_at(metadata_path) if metadata_path else None
         yield _run(node, metadata, met, reading)
     if met.n_runs:
         reading.notes.append(f"Runs met twice, which count once: {met.n_runs:,}.")
 
 
-def _results(reading: Reading) -> list[Path]:
+def _results(reading: ReadContext) -> list[Path]:
     """Where metadata say which folders are runs, the results beside them; else all that are called so."""
     source = reading.source
     if not source.is_folder:
-        beside = source.beside(source.root, RESULTS) if source.root.name == METADATA else None
-        return [beside or source.root]
+        of_root = source.sibling(source.root, RESULTS) if source.root.name == METADATA else None
+        return [of_root or source.root]
     folders = {path.parent for path in source.named(METADATA)}
-    found = [path for path in source.named(RESULTS) if path.parent in folders]
+    paths = [path for path in source.named(RESULTS) if path.parent in folders]
     if not folders:
         return source.named(RESULTS)
-    for folder in sorted(folders - {path.parent for path in found}):
+    for folder in sorted(folders - {path.parent for path in paths}):
         rule = f"the run has no {RESULTS}: it did not come to its end"
-        reading.told.add(source.shown(folder / METADATA), "", rule)
+        reading.log.add(source.shown(folder / METADATA), "", rule)
     for path in source.named(RESULTS):
         of_trial = path.parent in folders or (len(path.parents) > 2 and path.parents[2] in folders)
         if not of_trial and "n_resolved" in keys(head(path)):
-            reading.told.add(source.shown(path), "", f"the run has no {METADATA}, as others here have")
-    return found
+            reading.log.add(source.shown(path), "", f"the run has no {METADATA}, as others here have")
+    return paths
 
 
-def _run(node: Node, metadata: Node | None, met: _Met, reading: Reading) -> Run:
+def _run(node: Node, metadata: Node | None, met: _Met, reading: ReadContext) -> ImportedRun:
     carried = _carried(node.file, metadata)
     if metadata is not None and (name := metadata.get("dataset_name").text()):
         note = (
@@ -92,10 +98,10 @@ def _run(node: Node, metadata: Node | None, met: _Met, reading: Reading) -> Run:
         )
         if note not in reading.notes:
             reading.notes.append(note)
-    found = list(node.get("results").objects(required=True))
-    trials = list(_trials(found, carried.run, met))
-    met.n_runs += bool(found) and not trials
-    return Run(carried, trials)
+    results = list(node.get("results").objects(required=True))
+    trials = list(_trials(results, carried.run, met))
+    met.n_runs += bool(results) and not trials
+    return ImportedRun(carried, trials)
 
 
 def _carried(file: str, metadata: Node | None) -> Carried:
@@ -110,9 +116,9 @@ def _carried(file: str, metadata: Node | None) -> Carried:
     )
 
 
-def _trials(found: list[Node], run: str | None, met: _Met) -> Iterator[Trial]:
+def _trials(results: list[Node], run: str | None, met: _Met) -> Iterator[ImportedTrial]:
     n_of_task = Counter[str]()
-    for place, trial in enumerate(found):
+    for place, trial in enumerate(results):
         task, name = trial.get("task_id").value, trial.get("trial_name").value
         n_of_task[str(task)] += 1
         number = NUMBER.search(name) if isinstance(name, str) else None
@@ -120,7 +126,7 @@ def _trials(found: list[Node], run: str | None, met: _Met) -> Iterator[Trial]:
         if not isinstance(identity, str):
             identity = f"{run} {name}" if isinstance(name, str) else f"{trial.file} {place}"
         if not met.again((identity,), trial):
-            yield Trial(trial, _columns(trial, int(number[1]) if number else n_of_task[str(task)]))
+            yield ImportedTrial(trial, _columns(trial, int(number[1]) if number else n_of_task[str(task)]))
 
 
 def _columns(trial: Node, number: int) -> dict[str, object]:

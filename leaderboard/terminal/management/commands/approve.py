@@ -8,7 +8,7 @@ from django.utils import timezone
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import approve
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -25,7 +25,7 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", required=True, help="why this is no second try; it is kept")
 
     def handle(self, *, benchmark: str, agent: str, reason: str, **_: Any) -> None:
-        reason = stated_reason(reason)
+        reason = required_reason(reason)
         with refusals_as_errors():
             approve(benchmark=benchmark_of(benchmark), agent=agent, reason=reason, as_of=timezone.now())
         self.stdout.write(f"{agent} may be ranked, and counts.\nNext: {PROGRAM} recompute {benchmark}")

@@ -18,10 +18,6 @@ from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
 
-class NoSuchAccount(Missing):
-    """There is no account of this address; `token` makes one."""
-
-
 class Command(ServiceCommand):
     help = (
         "Say which tasks an agent is to run, why, and until when: asked again, the same, or the next ones "
@@ -54,7 +50,7 @@ class Command(ServiceCommand):
                 by_operator=True,
                 as_of=timezone.now(),
             )
-        self.stdout.write("\n".join(_told(assignment)))
+        self.stdout.write("\n".join(_assignment_lines(assignment)))
 
 
 def _account(email: str | None) -> User | None:
@@ -62,17 +58,17 @@ def _account(email: str | None) -> User | None:
         return None
     if user := User.objects.filter(email=email.strip().lower()).first():
         return user
-    raise NoSuchAccount
+    raise Missing("There is no account of this address; `token` makes one.", code="no_such_account")
 
 
-def _told(assignment: Assignment) -> Iterator[str]:
+def _assignment_lines(assignment: Assignment) -> Iterator[str]:
     tasks = names_of(assignment)
     yield f"Assignment {assignment.uuid} of {assignment.agent}, until {assignment.expires_at:%Y-%m-%d}."
     yield f"{assignment.mode}: {assignment.reason}."
     if assignment.mode == Mode.STAGED:
-        found = step_of(assignment)
-        yield f"{found.sentence}."
-        tasks = found.waiting
+        step = step_of(assignment)
+        yield f"{step.sentence}."
+        tasks = step.waiting
     more = assignment.n_trials_recommended or 0
     recommended = f"; {more} are recommended" if more > assignment.n_trials else ""
     trials = words.counted(assignment.n_trials, "trial")

@@ -18,16 +18,21 @@ class Command(ServiceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument(
-            "--set", dest="said", nargs="+", action="extend", metavar="FIELD=VALUE", help=", ".join(DESCRIBED)
+            "--set",
+            dest="values",
+            nargs="+",
+            action="extend",
+            metavar="FIELD=VALUE",
+            help=", ".join(DESCRIBED),
         )
 
-    def handle(self, *, benchmark: str, said: list[str] | None, **_: Any) -> None:
+    def handle(self, *, benchmark: str, values: list[str] | None, **_: Any) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
-            changed = describe_benchmark(benchmark=found, said=settings_in(said or []))
-        found.refresh_from_db()
-        self.stdout.write(_text(found))
-        if said:
+            stored = benchmark_of(benchmark)
+            changed = describe_benchmark(benchmark=stored, values=settings_in(values or []))
+        stored.refresh_from_db()
+        self.stdout.write(_text(stored))
+        if values:
             self.stdout.write(f"Changed: {', '.join(changed) or 'nothing'}.")
 
 

@@ -27,8 +27,8 @@ class Command(ServiceCommand):
         with refusals_as_errors():
             confirmed = confirm(uuid=submission, reason=reason, as_of=timezone.now())
         agent, n = confirmed.agent, confirmed.n_invalid
-        said, are = words.counted(n, "invalid outcome"), "is a failure" if n == 1 else "are failures"
+        outcomes, are = words.counted(n, "invalid outcome"), "is a failure" if n == 1 else "are failures"
         self.stdout.write(
-            f"Confirmed: {said} of {agent.name} {are} of the harness.\n"
+            f"Confirmed: {outcomes} of {agent.name} {are} of the harness.\n"
             f"Next: {PROGRAM} recompute {agent.benchmark.slug}"
         )

@@ -30,7 +30,7 @@ from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
-from leaderboard.terminal.management.commands.recompute import told
+from leaderboard.terminal.management.commands.recompute import board_text
 from leaderboard.terminal.management.commands.serve import check_free
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -77,8 +77,8 @@ class Command(ServiceCommand):
         else:
             slug = self._load_simulated() if example == SIMULATED else self._load(FILE)
         if not file and example == REAL:
-            said = [f"{field}={value}" for field, value in ABOUT.items()]
-            call_command("benchmark", slug, "--set", *said, stdout=StringIO())
+            settings = [f"{field}={value}" for field, value in ABOUT.items()]
+            call_command("benchmark", slug, "--set", *settings, stdout=StringIO())
         self._study(slug)
         self._recompute(slug)
         self.stdout.write("")
@@ -131,7 +131,7 @@ class Command(ServiceCommand):
     def _recompute(self, slug: str) -> None:
         with refusals_as_errors():
             board, is_new = recompute(benchmark=benchmark_of(slug), as_of=timezone.now())
-        self.stdout.write(told(board, is_new=is_new))
+        self.stdout.write(board_text(board, is_new=is_new))
 
     def _study(self, slug: str) -> None:
         """Measure variances before the board that names them; the scheduler validates."""
@@ -143,8 +143,8 @@ class Command(ServiceCommand):
         """Whoever tries a submission should not wait for a minute to see it."""
         self._put_in_force(slug, publish_every=str(PUBLISH_EVERY))
 
-    def _put_in_force(self, slug: str, **said: str) -> None:
-        policy = changed_policy(benchmark=benchmark_of(slug), said=said)
+    def _put_in_force(self, slug: str, **values: str) -> None:
+        policy = changed_policy(benchmark=benchmark_of(slug), values=values)
         if changes(policy_in_force(policy.benchmark), policy):
             put_in_force(policy=policy)
 

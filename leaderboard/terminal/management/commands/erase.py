@@ -11,7 +11,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.erasing import erase_account, erase_agent
 from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.arguments import USAGE, stated_reason
+from leaderboard.terminal.arguments import USAGE, required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -31,7 +31,7 @@ class Command(ServiceCommand):
     def handle(
         self, *, benchmark: str | None, agent: str | None, account: str | None, reason: str, **_: Any
     ) -> None:
-        reason = stated_reason(reason)
+        reason = required_reason(reason)
         if (account is None) == (benchmark is None or agent is None):
             raise CommandError("Name a benchmark and an agent, or --account.", returncode=USAGE)
         with refusals_as_errors():
@@ -40,8 +40,8 @@ class Command(ServiceCommand):
 
 
 def _agent(benchmark: str, agent: str, reason: str) -> Erasure:
-    found = agent_named(benchmark_of(benchmark), agent)
-    return erase_agent(agent=found, by=None, reason=reason, as_of=timezone.now())
+    stored = agent_named(benchmark_of(benchmark), agent)
+    return erase_agent(agent=stored, by=None, reason=reason, as_of=timezone.now())
 
 
 def _account(email: str, reason: str) -> Erasure:

@@ -19,7 +19,13 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export import FORMATS, Outcomes, Snapshot, every_eval_ever, hugging_face
+from leaderboard.submissions.export import (
+    FORMATS,
+    ExportTransaction,
+    OutcomeRows,
+    every_eval_ever,
+    hugging_face,
+)
 from leaderboard.terminal.arguments import USAGE
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -55,17 +61,17 @@ class Command(ServiceCommand):
         **_: Any,
     ) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
+            stored = benchmark_of(benchmark)
         default = f"{benchmark}-{format}" if format in FOLDERS else f"{benchmark}.{format}"
         target = output or Path(default)
-        beside = target.with_name(f"{target.stem}.subsets.json") if with_subsets else None
-        check_free([path for path in (target, beside) if path], force)
-        n_rows = written(found, format, target)
+        subsets_file = target.with_name(f"{target.stem}.subsets.json") if with_subsets else None
+        check_free([path for path in (target, subsets_file) if path], force)
+        n_rows = written(stored, format, target)
         self.stdout.write(f"{target}: {words.counted(n_rows, 'outcome')} of {benchmark}.")
-        if beside:
-            with replacing(beside) as part:
-                part.write_text(json.dumps(versions_file(found), ensure_ascii=False, indent=1) + "\n")
-            self.stdout.write(f"{beside}: its subset versions; load --subsets takes it.")
+        if subsets_file:
+            with replacing(subsets_file) as part:
+                part.write_text(json.dumps(versions_file(stored), ensure_ascii=False, indent=1) + "\n")
+            self.stdout.write(f"{subsets_file}: its subset versions; load --subsets takes it.")
 
 
 def check_free(paths: list[Path], force: bool) -> None:
@@ -79,10 +85,10 @@ def check_free(paths: list[Path], force: bool) -> None:
 def written(benchmark: Benchmark, format: str, target: Path) -> int:
     with (
         progress_bar(f"Writing {target.name}", "outcomes") as progress,
-        Snapshot(benchmark) as snapshot,
+        ExportTransaction(benchmark) as snapshot,
         replacing(target) as part,
     ):
-        outcomes = Outcomes(snapshot, progress=progress)
+        outcomes = OutcomeRows(snapshot, progress=progress)
         if format == "every-eval-ever":
             part.mkdir()
             every_eval_ever.write(part, outcomes, lines=board_lines(benchmark), as_of=timezone.now())

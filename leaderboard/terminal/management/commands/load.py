@@ -17,9 +17,9 @@ from leaderboard.catalog.models import Assigning, Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations.coverage import fed_by, is_partial, offered, warnings
+from leaderboard.operations.file_metadata import file_metadata_of
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.restoring import restore
-from leaderboard.operations.stated import stated_in
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing import importers
@@ -31,7 +31,7 @@ from leaderboard.submissions.parsing.flat import (
     read_outcomes,
     table_options,
 )
-from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, Source, Stated
+from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
 from leaderboard.terminal.arguments import USAGE, check_slug, reading
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import fault_lines, progress_bar, refusals_as_errors
@@ -64,12 +64,14 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--format", metavar="NAME", help=f"of the files, where it is not told: {', '.join(FORMATS)}"
         )
-        for name, told in NAMED.items():
+        for name, help_text in NAMED.items():
             parser.add_argument(
-                f"--{name}", help=f"{told}, also where a file of another project names another"
+                f"--{name}", help=f"{help_text}, also where a file of another project names another"
             )
-        for name, told in STATED.items():
-            parser.add_argument(f"--{name.replace('_', '-')}", help=f"{told}, where the file does not say")
+        for name, help_text in STATED.items():
+            parser.add_argument(
+                f"--{name.replace('_', '-')}", help=f"{help_text}, where the file does not say"
+            )
         parser.add_argument("--only", metavar="NAME", help="the one to load, of a file of several benchmarks")
         parser.add_argument("--dry-run", action="store_true", help="check and count, store nothing")
         parser.add_argument(
@@ -92,21 +94,21 @@ class Command(ServiceCommand):
         subsets: Path | None,
         **options: Any,
     ) -> None:
-        stated = Stated(**{name: options.get(name) for name in (*NAMED, *STATED)})
+        names = ImportOptions(**{name: options.get(name) for name in (*NAMED, *STATED)})
         with refusals_as_errors():
             table = table_options(options, benchmark=benchmark)
-            found = read_all(files, name=format, stated=stated, slug=benchmark, only=only, table=table)
-            flat = {one.called: one.flat for one in found} if len(found) > 1 else found[0].flat
+            imported = read_all(files, name=format, stated=names, slug=benchmark, only=only, table=table)
+            flat = {one.called: one.flat for one in imported} if len(imported) > 1 else imported[0].flat
             if subsets:
                 report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
             else:
                 report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
-        stored = [one.flat for one in found]
-        self.stdout.write("".join(map(read_as, found)) + summary(report, dry_run=dry_run) + notes(*stored))
+        stored = [one.flat for one in imported]
+        self.stdout.write("".join(map(read_as, imported)) + summary(report, dry_run=dry_run) + notes(*stored))
         if not dry_run:
-            told = _warned(stored, benchmark) + _offer(stored, benchmark) + _fed(benchmark)
-            told += _undated(stored, benchmark)
-            self.stdout.write(f"{told}Next: {PROGRAM} recompute {benchmark}")
+            hints = _warnings_text(stored, benchmark) + _offer(stored, benchmark) + _fed_text(benchmark)
+            hints += _undated_text(stored, benchmark)
+            self.stdout.write(f"{hints}Next: {PROGRAM} recompute {benchmark}")
 
 
 def read(file: Path, *, only: str | None = None, table: TableOptions = AS_FOUND) -> tuple[FlatFile, str]:
@@ -119,24 +121,24 @@ def read_all(
     files: Sequence[Path],
     *,
     name: str | None,
-    stated: Stated,
+    stated: ImportOptions,
     slug: str,
     only: str | None,
     table: TableOptions,
 ) -> list[Imported]:
     """Read files and folders of any format: flat ones one by one, all of another as if in one folder."""
     check_slug(slug)
-    paths, refusals, found = list(dict.fromkeys(files)), list[Faulty | CommandError](), list[Imported]()
+    paths, refusals, imported = list(dict.fromkeys(files)), list[Faulty | CommandError](), list[Imported]()
     name = name or (FLAT if table.given else None)
     for group in _groups(paths, name, refusals):
         first = group[0]
         reads = reading(first.root, EXPECTED, folders=True)
-        with _kept(refusals), reads, progress_bar(f"Reading {first.called}") as progress:
-            found.append(
+        with _collecting(refusals), reads, progress_bar(f"Reading {first.called}") as progress:
+            imported.append(
                 importers.read(
                     *group,
                     name=name,
-                    stated=stated,
+                    options=stated,
                     benchmark=slug,
                     tasks=_tasks(slug),
                     as_of=timezone.now(),
@@ -147,8 +149,8 @@ def read_all(
             )
     if refusals:
         raise _together(refusals)
-    _check_one_benchmark(found, slug)
-    return found
+    _check_one_benchmark(imported, slug)
+    return imported
 
 
 def _groups(
@@ -158,14 +160,14 @@ def _groups(
     groups: dict[str, list[Source]] = {}
     for path in paths:
         reads = reading(path, EXPECTED, folders=True)
-        with _kept(refusals), reads, progress_bar(f"Looking through {path.name}", "files") as progress:
+        with _collecting(refusals), reads, progress_bar(f"Looking through {path.name}", "files") as progress:
             source = importers.looked_into(path, name, in_full=len(paths) > 1, progress=progress)
             groups.setdefault(f"{path}" if source.format == FLAT else source.format, []).append(source)
     return list(groups.values())
 
 
 @contextmanager
-def _kept(refusals: list[Faulty | CommandError]) -> Iterator[None]:
+def _collecting(refusals: list[Faulty | CommandError]) -> Iterator[None]:
     """Keep a refusal for the end: what is wrong with all paths is told at once."""
     try:
         yield
@@ -176,20 +178,20 @@ def _kept(refusals: list[Faulty | CommandError]) -> Iterator[None]:
 def _together(refusals: Sequence[Faulty | CommandError]) -> Faulty | CommandError:
     """One refusal of all; a path that is not there is a wrong argument, whatever else is wrong."""
     faulty = [refusal for refusal in refusals if isinstance(refusal, Faulty)]
-    told = Faulty(
+    joined = Faulty(
         "\n".join(map(str, refusals)),
         faults=tuple(fault for refusal in faulty for fault in refusal.faults),
         n_faults=sum(refusal.n_faults for refusal in faulty),
     )
     if len(faulty) == len(refusals):
-        return told
-    return CommandError("\n".join([str(told), *fault_lines(told)]), returncode=USAGE)
+        return joined
+    return CommandError("\n".join([str(joined), *fault_lines(joined)]), returncode=USAGE)
 
 
-def _check_one_benchmark(found: Sequence[Imported], slug: str) -> None:
+def _check_one_benchmark(imported: Sequence[Imported], slug: str) -> None:
     """Refuse flat files that name different benchmarks, as one file of several is refused."""
     files = defaultdict[str, list[str]](list)
-    for one in found:
+    for one in imported:
         if one.format == FLAT:
             files[one.flat.benchmark].append(one.called)
     if len(files) > 1:
@@ -228,10 +230,10 @@ def put_back(
     """Load an export with what was decided about it."""
     check_slug(slug)
     with reading(subsets, "what `export --with-subsets` writes"):
-        beside = versions_in(subsets.read_bytes())
+        versions = versions_in(subsets.read_bytes())
     with progress_bar("Storing") as progress:
         return restore(
-            flat=flat, beside=beside, slug=slug, as_of=timezone.now(), dry_run=dry_run, progress=progress
+            flat=flat, versions=versions, slug=slug, as_of=timezone.now(), dry_run=dry_run, progress=progress
         )
 
 
@@ -242,19 +244,19 @@ def notes(*files: FlatFile) -> str:
 
 def _notes_of(flat: FlatFile) -> list[str]:
     lines = [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
-    stated = stated_in(flat)
-    if stated.taken:
-        lines.append(f"\nTaken for the agent or the submission: {', '.join(stated.taken)}.")
-    if labels := [name for name in stated.flat.metadata if name in stated.flat.labels]:
+    metadata = file_metadata_of(flat)
+    if metadata.taken:
+        lines.append(f"\nTaken for the agent or the submission: {', '.join(metadata.taken)}.")
+    if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
         lines.append(f"\nTaken for what people say: {', '.join(labels)}.")
-    if kept := [name for name in stated.flat.metadata if name not in stated.flat.labels]:
-        lines.append(f"\nKept as metadata: {', '.join(kept)}.")
+    if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:
+        lines.append(f"\nKept as metadata: {', '.join(others)}.")
     return lines
 
 
-def _warned(files: Collection[FlatFile], slug: str) -> str:
+def _warnings_text(files: Collection[FlatFile], slug: str) -> str:
     """Say what was stored and does not count as it stands."""
-    return "".join(f"{told}\n" for told in warnings(files, benchmark_of(slug)))
+    return "".join(f"{warning}\n" for warning in warnings(files, benchmark_of(slug)))
 
 
 def _offer(files: Collection[FlatFile], slug: str) -> str:
@@ -267,7 +269,7 @@ def _offer(files: Collection[FlatFile], slug: str) -> str:
     return offer and f"{offer}: {PROGRAM} policy {slug} --set universe=common\n"
 
 
-def _fed(slug: str) -> str:
+def _fed_text(slug: str) -> str:
     """Where one account submits everything, say that two of its agents teach, and how that is changed."""
     account = fed_by(benchmark_of(slug))
     if account is None:
@@ -278,7 +280,7 @@ def _fed(slug: str) -> str:
     )
 
 
-def _undated(files: Collection[FlatFile], slug: str) -> str:
+def _undated_text(files: Collection[FlatFile], slug: str) -> str:
     """Say that agents have no date, where there are enough of them for a replay."""
     names = {name for flat in files for name in flat.agents}
     dated = {flat.agents[i] for flat in files for i in np.unique(flat.agent[~np.isnat(flat.submitted_at)])}
@@ -293,7 +295,7 @@ def _undated(files: Collection[FlatFile], slug: str) -> str:
 
 
 def summary(report: LoadReport, *, dry_run: bool) -> str:
-    said = "Would store" if dry_run else "Stored"
+    verb = "Would store" if dry_run else "Stored"
     replaced = f", {report.n_replaced:,} replaced" if report.n_replaced else ""
     new_tasks = f", {report.n_new_tasks:,} of them new" if report.n_new_tasks else ""
     submissions, agents, tasks = (
@@ -305,6 +307,6 @@ def summary(report: LoadReport, *, dry_run: bool) -> str:
         )
     )
     return (
-        f"{said} in {report.benchmark}: {report.n_new:,} new{replaced}, {report.n_same:,} already there; "
+        f"{verb} in {report.benchmark}: {report.n_new:,} new{replaced}, {report.n_same:,} already there; "
         f"{submissions} from {agents} on {tasks}{new_tasks}." + "".join(f"\n{note}" for note in report.notes)
     )

@@ -8,7 +8,7 @@ from django.utils import timezone
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.naming import agent_named, merge
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -26,12 +26,12 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", required=True, help="why; it is kept")
 
     def handle(self, *, benchmark: str, agent: str, into: str, reason: str, **_: Any) -> None:
-        reason = stated_reason(reason)
+        reason = required_reason(reason)
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
+            stored = benchmark_of(benchmark)
             merge(
-                agent=agent_named(found, agent),
-                into=agent_named(found, into),
+                agent=agent_named(stored, agent),
+                into=agent_named(stored, into),
                 by=None,
                 reason=reason,
                 as_of=timezone.now(),

@@ -28,21 +28,21 @@ class Command(ServiceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
         parser.add_argument(
-            "--set", dest="said", nargs="+", action="extend", metavar="FIELD=VALUE", help=", ".join(RULES)
+            "--set", dest="values", nargs="+", action="extend", metavar="FIELD=VALUE", help=", ".join(RULES)
         )
         parser.add_argument("--dry-run", action="store_true", help="tell what would change, store nothing")
 
-    def handle(self, *, benchmark: str, said: list[str] | None, dry_run: bool, **_: Any) -> None:
+    def handle(self, *, benchmark: str, values: list[str] | None, dry_run: bool, **_: Any) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
-            if not said:
-                self.stdout.write("\n".join(_sentences(policy_in_force(found))))
-                if told := _advice(found):
-                    self.stdout.write(f"\n{told}")
+            stored = benchmark_of(benchmark)
+            if not values:
+                self.stdout.write("\n".join(_sentences(policy_in_force(stored))))
+                if advice := _advice(stored):
+                    self.stdout.write(f"\n{advice}")
                 return
-            after = changed_policy(benchmark=found, said=settings_in(said))
-            self.stdout.write("\n".join(_told(found, after)))
-            if not dry_run and changes(policy_in_force(found), after):
+            after = changed_policy(benchmark=stored, values=settings_in(values))
+            self.stdout.write("\n".join(_preview_lines(stored, after)))
+            if not dry_run and changes(policy_in_force(stored), after):
                 put_in_force(policy=after)
                 self.stdout.write(
                     f"Policy {after.number} is in force.\nNext: {PROGRAM} recompute {benchmark}"
@@ -65,7 +65,7 @@ def _advice(benchmark: Benchmark) -> str:
     return advice(benchmark, verdict(study.result, policy_in_force(benchmark).strategy)) if study else ""
 
 
-def _told(benchmark: Benchmark, after: Policy) -> Iterator[str]:
+def _preview_lines(benchmark: Benchmark, after: Policy) -> Iterator[str]:
     changed = changes(policy_in_force(benchmark), after)
     for field, (old, new) in changed.items():
         yield f"{field}: {shown(field, old) or '(empty)'} → {shown(field, new) or '(empty)'}"

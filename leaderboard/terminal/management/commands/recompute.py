@@ -14,7 +14,7 @@ from leaderboard.studies.rules import rules_sha256
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
 
-FEWEST_COMPLETE = 5  # that a subset is chosen from
+MIN_COMPLETE = 5  # that a subset is chosen from
 
 
 class Command(ServiceCommand):
@@ -26,11 +26,11 @@ class Command(ServiceCommand):
     def handle(self, *, benchmark: str, **_: Any) -> None:
         with refusals_as_errors(), progress_bar("recompute"):
             board, is_new = recompute(benchmark=benchmark_of(benchmark), as_of=timezone.now())
-        self.stdout.write(told(board, is_new=is_new))
+        self.stdout.write(board_text(board, is_new=is_new))
         self.stdout.write(_next(board))
 
 
-def told(board: Board, *, is_new: bool) -> str:
+def board_text(board: Board, *, is_new: bool) -> str:
     """What was done, in a line."""
     slug = board.benchmark.slug
     if is_new:
@@ -41,16 +41,12 @@ def told(board: Board, *, is_new: bool) -> str:
 def _next(board: Board) -> str:
     """The command that makes sense now: a study that was not made and would tell something, else looking."""
     slug = board.benchmark.slug
-    if board.variance is None and _can_measure(board):
+    has_two_of_each = board.n_tasks > 1 and board.entries.count() > 1
+    if board.variance is None and has_two_of_each:
         return f"Next: {PROGRAM} variance {slug} (where the noise comes from)"
     if not _is_validated(board) and _can_validate(board):
         return f"Next: {PROGRAM} validate {slug} (whether the subset ranks like all tasks)"
     return f"Next: {PROGRAM} standings {slug}"
-
-
-def _can_measure(board: Board) -> bool:
-    """Variances take two agents and two tasks."""
-    return board.n_tasks > 1 and board.entries.count() > 1
 
 
 def _is_validated(board: Board) -> bool:
@@ -61,4 +57,4 @@ def _is_validated(board: Board) -> bool:
 def _can_validate(board: Board) -> bool:
     """A validation takes a choice of tasks, and a complete agent besides those that could make one."""
     subset = head_of(board).subset
-    return subset is not None and subset.size < board.n_tasks and board.n_complete > FEWEST_COMPLETE
+    return subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE

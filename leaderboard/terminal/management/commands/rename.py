@@ -8,7 +8,7 @@ from django.utils import timezone
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.naming import agent_named, rename
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -26,8 +26,8 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", required=True, help="why; it is kept")
 
     def handle(self, *, benchmark: str, agent: str, name: str, reason: str, **_: Any) -> None:
-        reason = stated_reason(reason)
+        reason = required_reason(reason)
         with refusals_as_errors():
-            found = agent_named(benchmark_of(benchmark), agent)
-            rename(agent=found, name=name, by=None, reason=reason, as_of=timezone.now())
+            stored = agent_named(benchmark_of(benchmark), agent)
+            rename(agent=stored, name=name, by=None, reason=reason, as_of=timezone.now())
         self.stdout.write(f"{agent} is {name} from now on.\nNext: {PROGRAM} recompute {benchmark}")

@@ -64,13 +64,13 @@ class Command(ServiceCommand):
                 if store is not None:
                     check_slug(store)
                     assert known is not None
-                    board, found = store_replay(source=known, slug=store, progress=progress)
+                    board, result = store_replay(source=known, slug=store, progress=progress)
                 else:
-                    found = replay(benchmark=known, flat=flat, n_seeds=options["seeds"], progress=progress)
+                    result = replay(benchmark=known, flat=flat, n_seeds=options["seeds"], progress=progress)
         if options["json"]:
-            self.stdout.write(json.dumps(found, indent=2, ensure_ascii=False))
+            self.stdout.write(json.dumps(result, indent=2, ensure_ascii=False))
         else:
-            self.stdout.write(text(found, len(flat.agents) if flat else n_listed(benchmark)))
+            self.stdout.write(text(result, len(flat.agents) if flat else n_listed(benchmark)))
         if board:
             self.stdout.write(f"\nStored as {store}, board {board.number}.")
             self.stdout.write(
@@ -83,8 +83,8 @@ def _benchmark(slug: str, *, must_exist: bool) -> Benchmark | None:
         return benchmark_of(slug)
     except NoSuchBenchmark as refusal:
         if must_exist:
-            told = f"{refusal} To replay a file by the rules of a new benchmark, add FILE."
-            raise CommandError(told, returncode=USAGE) from None
+            message = f"{refusal} To replay a file by the rules of a new benchmark, add FILE."
+            raise CommandError(message, returncode=USAGE) from None
     return None
 
 
@@ -94,11 +94,11 @@ def n_listed(slug: str) -> int:
     return of.values(one=Coalesce("agent__merged_into", "agent")).distinct().count()
 
 
-def text(found: dict[str, Any], n_agents: int) -> str:
+def text(result: dict[str, Any], n_agents: int) -> str:
     """Verdict and figures for a reader, and how many of the agents were not replayed."""
-    verdict = found["verdict"]
-    head = verdict["text"] if verdict else f"Too few to tell: {found['reason']}."
-    figures = found["figures"]
+    verdict = result["verdict"]
+    head = verdict["text"] if verdict else f"Too few to tell: {result['reason']}."
+    figures = result["figures"]
     n_left_out = n_agents - figures["n_agents"] if figures else 0
     left_out = (
         f"Not replayed: {words.counted(n_left_out, 'agent')} without a full run that counts, or with one "
@@ -106,7 +106,7 @@ def text(found: dict[str, Any], n_agents: int) -> str:
     )
     parts = [
         fill(head, printed.WIDTH),
-        as_text(replay_figures({"replay": found})),
+        as_text(replay_figures({"replay": result})),
         fill(left_out, printed.WIDTH) if n_left_out else "",
     ]
     return "\n\n".join(filter(None, parts))

@@ -13,7 +13,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.drifting import close_alert, look
 from leaderboard.operations.models import Alert, RerunRequest
 from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -39,11 +39,11 @@ class Command(ServiceCommand):
 
     def handle(self, *, benchmark: str, **options: Any) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
-            if told := _done(found, options, timezone.now()):
-                self.stdout.write(f"{told.rstrip('.')}.\n")
-        self.stdout.write("\n".join(_alerts(found)))
-        self.stdout.write("\n".join(_requests(found)))
+            stored = benchmark_of(benchmark)
+            if done := _done(stored, options, timezone.now()):
+                self.stdout.write(f"{done.rstrip('.')}.\n")
+        self.stdout.write("\n".join(_alerts(stored)))
+        self.stdout.write("\n".join(_requests(stored)))
 
 
 def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str:
@@ -52,25 +52,25 @@ def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str
     if options["draw"]:
         return draw_validation_runs(benchmark=benchmark, as_of=as_of)
     if options["open"] is not None:
-        reason = stated_reason(options["open"])
+        reason = required_reason(options["open"])
         request = open_drift_request(benchmark=benchmark, reason=reason, as_of=as_of)
         return f"request {request.pk} asks for full runs until {request.deadline:%Y-%m-%d}"
     if options["close"]:
         number, reason = options["close"]
-        request = _found(RerunRequest.objects.filter(benchmark=benchmark), number)
-        closed = close_request(request=request, by=None, reason=stated_reason(reason), as_of=as_of)
+        request = _row_numbered(RerunRequest.objects.filter(benchmark=benchmark), number)
+        closed = close_request(request=request, by=None, reason=required_reason(reason), as_of=as_of)
         return f"request {closed.pk} is closed"
     if options["close_alert"]:
         number, reason = options["close_alert"]
-        alert = _found(Alert.objects.filter(benchmark=benchmark), number)
-        closed_alert = close_alert(alert=alert, by=None, reason=stated_reason(reason), as_of=as_of)
+        alert = _row_numbered(Alert.objects.filter(benchmark=benchmark), number)
+        closed_alert = close_alert(alert=alert, by=None, reason=required_reason(reason), as_of=as_of)
         return f"alert {closed_alert.pk} is closed"
     return ""
 
 
-def _found(rows: Any, number: str) -> Any:
-    if number.isascii() and number.isdigit() and (found := rows.filter(pk=int(number)).first()):
-        return found
+def _row_numbered(rows: Any, number: str) -> Any:
+    if number.isascii() and number.isdigit() and (row := rows.filter(pk=int(number)).first()):
+        return row
     raise CommandError(f"There is no {rows.model._meta.verbose_name} {number} on this benchmark.")
 
 

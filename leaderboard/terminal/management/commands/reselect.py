@@ -18,7 +18,7 @@ from leaderboard.operations.reselections import (
     propose,
     reject,
 )
-from leaderboard.terminal.arguments import USAGE, stated_reason
+from leaderboard.terminal.arguments import USAGE, required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.comparing import comparison_text
 from leaderboard.terminal.printing import progress_bar, refusals_as_errors
@@ -51,19 +51,19 @@ class Command(ServiceCommand):
         **_: Any,
     ) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
+            stored = benchmark_of(benchmark)
             if approve is not None:
-                told = _approved(found, approve, variant, stated_reason(reason))
+                text = _approve(stored, approve, variant, required_reason(reason))
             elif reject is not None:
-                told = _rejected(found, reject, stated_reason(reason))
+                text = _reject(stored, reject, required_reason(reason))
             elif propose is not None:
-                told = _proposed(found, propose.strip())
+                text = _propose(stored, propose.strip())
             else:
-                told = _shown(found)
-        self.stdout.write(told)
+                text = _proposal_text(stored)
+        self.stdout.write(text)
 
 
-def _shown(benchmark: Benchmark) -> str:
+def _proposal_text(benchmark: Benchmark) -> str:
     if waiting := open_proposal(benchmark):
         return comparison_text(comparison_of(waiting))
     return (
@@ -72,7 +72,7 @@ def _shown(benchmark: Benchmark) -> str:
     )
 
 
-def _proposed(benchmark: Benchmark, reason: str) -> str:
+def _propose(benchmark: Benchmark, reason: str) -> str:
     try:
         with progress_bar("Proposing") as progress:
             made = propose(
@@ -83,25 +83,25 @@ def _proposed(benchmark: Benchmark, reason: str) -> str:
     return comparison_text(comparison_of(made))
 
 
-def _approved(benchmark: Benchmark, number: int, variant: str | None, reason: str) -> str:
+def _approve(benchmark: Benchmark, number: int, variant: str | None, reason: str) -> str:
     if variant is None:
         raise CommandError(f"--variant says which: {' or '.join(LABELS)}.", returncode=USAGE)
-    found = _proposal(benchmark, number)
-    subset = approve(reselection=found, variant=variant, by=None, reason=reason, as_of=timezone.now())
+    proposal = _proposal(benchmark, number)
+    subset = approve(reselection=proposal, variant=variant, by=None, reason=reason, as_of=timezone.now())
     return (
         f"Version {subset.number} of the subset is active: {subset.reason}.\n"
         f"Next: {PROGRAM} recompute {benchmark.slug} (the board on it)"
     )
 
 
-def _rejected(benchmark: Benchmark, number: int, reason: str) -> str:
-    found = _proposal(benchmark, number)
-    reject(reselection=found, by=None, reason=reason, as_of=timezone.now())
-    return f"Proposal {number} is rejected; version {found.previous.number} of the subset stays."
+def _reject(benchmark: Benchmark, number: int, reason: str) -> str:
+    proposal = _proposal(benchmark, number)
+    reject(reselection=proposal, by=None, reason=reason, as_of=timezone.now())
+    return f"Proposal {number} is rejected; version {proposal.previous.number} of the subset stays."
 
 
 def _proposal(benchmark: Benchmark, number: int) -> Reselection:
-    found = benchmark.reselections.select_related("previous").filter(pk=number).first()
-    if found is None:
+    proposal = benchmark.reselections.select_related("previous").filter(pk=number).first()
+    if proposal is None:
         raise CommandError(f"There is no proposal {number} on {benchmark.slug}.")
-    return found
+    return proposal

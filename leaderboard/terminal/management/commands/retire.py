@@ -9,7 +9,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.previews import preview_of_task
 from leaderboard.operations.retirement import restore, retire, task_of
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -30,13 +30,13 @@ class Command(ServiceCommand):
     def handle(
         self, *, benchmark: str, task: str, reason: str, restore: bool, dry_run: bool, **_: Any
     ) -> None:
-        reason = stated_reason(reason)
+        reason = required_reason(reason)
         with refusals_as_errors():
-            found = task_of(benchmark_of(benchmark), task)
-            for sentence in preview_of_task(found, as_of=timezone.now()):
+            stored = task_of(benchmark_of(benchmark), task)
+            for sentence in preview_of_task(stored, as_of=timezone.now()):
                 self.stdout.write(sentence)
             if not dry_run:
-                self.stdout.write(_done(found, reason, back=restore))
+                self.stdout.write(_done(stored, reason, back=restore))
                 self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
 
 

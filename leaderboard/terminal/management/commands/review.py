@@ -12,7 +12,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -36,14 +36,14 @@ class Command(ServiceCommand):
         self, *, benchmark: str, accept: UUID | None, refuse: UUID | None, reason: str, **_: Any
     ) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
+            stored = benchmark_of(benchmark)
             uuid = accept or refuse
             if uuid is None:
-                self.stdout.write(_waiting(found))
+                self.stdout.write(_waiting(stored))
                 return
-            if not Submission.objects.filter(agent__benchmark=found, uuid=uuid).exists():
+            if not Submission.objects.filter(agent__benchmark=stored, uuid=uuid).exists():
                 raise CommandError(f"There is no submission {uuid} on {benchmark}.")
-            self.stdout.write(_decided(uuid, reason, counts=accept is not None))
+            self.stdout.write(_decide(uuid, reason, counts=accept is not None))
 
 
 def _waiting(benchmark: Any) -> str:
@@ -59,9 +59,9 @@ def _waiting(benchmark: Any) -> str:
     return "\n".join(lines) or "Nothing waits for review."
 
 
-def _decided(uuid: UUID, reason: str, *, counts: bool) -> str:
+def _decide(uuid: UUID, reason: str, *, counts: bool) -> str:
     if counts:
         accept(uuid=uuid, by=None, reason=reason.strip() or ACCEPTED, as_of=timezone.now())
         return f"{uuid} counts from now on."
-    refuse(uuid=uuid, by=None, reason=stated_reason(reason), as_of=timezone.now())
+    refuse(uuid=uuid, by=None, reason=required_reason(reason), as_of=timezone.now())
     return f"{uuid} is refused."

@@ -3,12 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from leaderboard.notify import wake
 from leaderboard.operations.runs import running
 from leaderboard.operations.scheduler.children import LONG_NICENESS, end_with, give_way
 from leaderboard.operations.scheduler.performing import Pulse, perform
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
-from leaderboard.waking import wake
 
 
 class Command(ServiceCommand):

@@ -37,7 +37,7 @@ class Command(ServiceCommand):
 
     def handle(self, *, port: int, **_: Any) -> None:
         check_free(port)
-        self._told_to_end = False
+        self._is_stopping = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._end)
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
@@ -48,9 +48,9 @@ class Command(ServiceCommand):
         parts = {name: subprocess.Popen(command, env=environment()) for name, command in commands.items()}
         try:
             ended = self._wait(parts, until=lambda: answers(port))
-            if not (ended or self._told_to_end):
+            if not (ended or self._is_stopping):
                 if settings.EMBEDDED:
-                    _kept_port().write_text(str(port))
+                    _port_file().write_text(str(port))
                 self.stdout.write(f"Serving http://localhost:{port} (Ctrl-C ends it)")
                 self.stdout.flush()
                 ended = self._wait(parts)
@@ -61,26 +61,26 @@ class Command(ServiceCommand):
             raise CommandError(f"The {ended} ended with {code}, and what ran beside it was ended too.")
 
     def _end(self, *_: object) -> None:
-        self._told_to_end = True
+        self._is_stopping = True
 
     def _wait(self, parts: Mapping[str, Process], until: Callable[[], bool] = lambda: False) -> str:
         """Wait for a signal, or for one part to end by itself, and name it."""
-        while not (self._told_to_end or until()):
+        while not (self._is_stopping or until()):
             for name, part in parts.items():
                 if part.poll() is not None:
-                    return "" if self._told_to_end else name
-            pause(LOOK_EVERY, lambda: self._told_to_end)
+                    return "" if self._is_stopping else name
+            pause(LOOK_EVERY, lambda: self._is_stopping)
         return ""
 
 
 def served_at() -> str:
     """Where it serves on this machine, or did last; other commands print links there."""
     with suppress(FileNotFoundError):
-        return f"http://localhost:{_kept_port().read_text()}"
+        return f"http://localhost:{_port_file().read_text()}"
     return LOCAL
 
 
-def _kept_port() -> Path:
+def _port_file() -> Path:
     return postgres.home() / "port"
 
 

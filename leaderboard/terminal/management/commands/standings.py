@@ -49,21 +49,21 @@ class Command(ServiceCommand):
         **_: Any,
     ) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
-            shown = latest_board(found) if board is None else board_numbered(found, board)
+            stored = benchmark_of(benchmark)
+            shown = latest_board(stored) if board is None else board_numbered(stored, board)
             if since is not None:
-                return self.tell_changes(board_numbered(found, since), shown, format)
+                return self.tell_changes(board_numbered(stored, since), shown, format)
         return self.tell(shown, format, target)
 
     def tell_changes(self, older: Board, newer: Board, format: str) -> None:
         if older.number >= newer.number or format == "csv":
             raise CommandError("--since takes the number of an older board, as a table or as json.")
-        told = changes_since(older, newer)
+        changes = changes_since(older, newer)
         if format == "json":
             plain = {"benchmark": newer.benchmark.slug, "number": newer.number, "since": older.number}
-            self.stdout.write(json.dumps(plain | told.as_plain(), ensure_ascii=False, indent=2))
+            self.stdout.write(json.dumps(plain | changes.as_plain(), ensure_ascii=False, indent=2))
         else:
-            self.stdout.write(changes_text(older, newer, told))
+            self.stdout.write(changes_text(older, newer, changes))
 
     def tell(self, board: Board, format: str, target: str | None) -> None:
         standings = standings_of(board)

@@ -10,7 +10,7 @@ from django.core.validators import validate_email
 from django.utils import timezone
 
 from leaderboard.accounts.models import Scope, User
-from leaderboard.accounts.services import LONGEST_LIFE
+from leaderboard.accounts.services import MAX_LIFE
 from leaderboard.catalog.models import NAME_LENGTH
 from leaderboard.operations.people import issue_token
 from leaderboard.terminal.command import ServiceCommand
@@ -29,12 +29,12 @@ class Command(ServiceCommand):
         parser.add_argument("--scope", choices=Scope.values, default=Scope.SUBMIT.value)
         parser.add_argument("--name", default="made on the command line", help="what the token is for")
         parser.add_argument(
-            "--days", type=int, default=90, help=f"how long it lives, 1 to {LONGEST_LIFE.days} (default 90)"
+            "--days", type=int, default=90, help=f"how long it lives, 1 to {MAX_LIFE.days} (default 90)"
         )
 
     def handle(self, *, email: str, benchmark: str, scope: str, name: str, days: int, **_: Any) -> None:
-        if not 1 <= days <= LONGEST_LIFE.days:
-            raise CommandError(f"--days must be from 1 to {LONGEST_LIFE.days}.")
+        if not 1 <= days <= MAX_LIFE.days:
+            raise CommandError(f"--days must be from 1 to {MAX_LIFE.days}.")
         try:
             validate_email(email)
             User._meta.get_field("email").run_validators(email)

@@ -9,7 +9,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.people import account_of
 from leaderboard.operations.verifying import trust_account
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -27,7 +27,7 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", required=True, help="why; it is kept")
 
     def handle(self, *, benchmark: str, email: str, undo: bool, reason: str, **_: Any) -> None:
-        reason = stated_reason(reason)
+        reason = required_reason(reason)
         with refusals_as_errors():
             account = account_of(email)
             trust_account(

@@ -12,7 +12,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import unload, unload_latest
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -34,7 +34,7 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", required=True, help="why; it is kept")
 
     def handle(self, *, what: list[str], latest: bool, reason: str, **_: Any) -> None:
-        reason = stated_reason(reason)
+        reason = required_reason(reason)
         with refusals_as_errors():
             submissions = _latest(what, reason) if latest else _named(what, reason)
         n_outcomes = sum(submission.n_outcomes for submission in submissions)

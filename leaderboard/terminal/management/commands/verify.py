@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.operations.acting import require_seen
-from leaderboard.operations.disputes import LONGEST
+from leaderboard.operations.disputes import MAX_LENGTH
 from leaderboard.operations.verifying import draw as draw_tasks
 from leaderboard.operations.verifying import figures, verify, verify_by_rerun
 from leaderboard.studies.second_runs import N_FEWEST
@@ -54,17 +54,17 @@ class Command(ServiceCommand):
     ) -> None:
         with refusals_as_errors():
             require_seen(note)
-            if len(note) > LONGEST:
-                raise CommandError(f"--note takes at most {LONGEST:,} characters; this has {len(note):,}.")
+            if len(note) > MAX_LENGTH:
+                raise CommandError(f"--note takes at most {MAX_LENGTH:,} characters; this has {len(note):,}.")
             if draw is not None:
                 return self.draw(submission, draw)
             if rerun is not None:
                 return self.rerun(submission, rerun, note)
-            found = verify(uuid=submission, note=note, as_of=timezone.now(), verified=not undo)
+            verified = verify(uuid=submission, note=note, as_of=timezone.now(), verified=not undo)
         is_now = "no longer verified" if undo else "verified"
         self.stdout.write(
-            f"{submission} of {found.agent.name} is {is_now}.\n"
-            f"Next: {PROGRAM} recompute {found.agent.benchmark.slug}"
+            f"{submission} of {verified.agent.name} is {is_now}.\n"
+            f"Next: {PROGRAM} recompute {verified.agent.benchmark.slug}"
         )
         return None
 
@@ -76,10 +76,10 @@ class Command(ServiceCommand):
     def rerun(self, uuid: UUID, file: Path, note: str) -> None:
         with reading(file, "a flat file of outcomes (see docs/flat-file.md)"):
             flat = read_file(file, as_of=timezone.now())
-        submission, found = verify_by_rerun(uuid=uuid, flat=flat, note=note, as_of=timezone.now())
-        if not found.agrees:
+        submission, comparison = verify_by_rerun(uuid=uuid, flat=flat, note=note, as_of=timezone.now())
+        if not comparison.agrees:
             is_still = submission.loaded or is_verified(submission)
             now = "It stays verified, but" if is_still else "Not verified:"
-            raise CommandError(f"{now} the runs differ by more than chance ({figures(found)}).")
-        told = f"{uuid} of {submission.agent.name} is verified: {figures(found)}."
-        self.stdout.write(f"{told}\nNext: {PROGRAM} recompute {submission.agent.benchmark.slug}")
+            raise CommandError(f"{now} the runs differ by more than chance ({figures(comparison)}).")
+        message = f"{uuid} of {submission.agent.name} is verified: {figures(comparison)}."
+        self.stdout.write(f"{message}\nNext: {PROGRAM} recompute {submission.agent.benchmark.slug}")

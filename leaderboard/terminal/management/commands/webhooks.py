@@ -18,7 +18,7 @@ from leaderboard.operations.webhooks import (
     webhook_of,
 )
 from leaderboard.studies.answers import as_text
-from leaderboard.terminal.arguments import stated_reason
+from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
 
@@ -40,22 +40,22 @@ class Command(ServiceCommand):
         )
         parser.add_argument("--reason", default="", help="why; it is kept")
 
-    def handle(self, *, benchmark: str, events: list[str] | None, reason: str, **asked: Any) -> None:
+    def handle(self, *, benchmark: str, events: list[str] | None, reason: str, **options: Any) -> None:
         with refusals_as_errors():
-            found = benchmark_of(benchmark)
-            if asked["add"]:
-                self.add(found, asked["add"], events, reason)
-            elif asked["disable"] is not None:
-                webhook = webhook_of(found, asked["disable"])
-                why, now = stated_reason(reason), timezone.now()
+            stored = benchmark_of(benchmark)
+            if options["add"]:
+                self.add(stored, options["add"], events, reason)
+            elif options["disable"] is not None:
+                webhook = webhook_of(stored, options["disable"])
+                why, now = required_reason(reason), timezone.now()
                 disable_webhook(webhook=webhook, by=None, reason=why, as_of=now)
                 self.stdout.write(f"Disabled webhook {webhook.pk}.")
-            elif asked["send_again"] is not None:
-                delivery = delivery_of(found, asked["send_again"])
+            elif options["send_again"] is not None:
+                delivery = delivery_of(stored, options["send_again"])
                 send_again(delivery=delivery, as_of=timezone.now())
                 self.stdout.write(f"Delivery {delivery.pk} is due now.")
             else:
-                lines = _log(found) if asked["log"] else _listed(found)
+                lines = _log(stored) if options["log"] else _webhook_lines(stored)
                 self.stdout.write("\n".join(lines))
 
     def add(self, benchmark: Benchmark, url: str, events: list[str] | None, reason: str) -> None:
@@ -74,7 +74,7 @@ class Command(ServiceCommand):
         )
 
 
-def _listed(benchmark: Benchmark) -> Iterator[str]:
+def _webhook_lines(benchmark: Benchmark) -> Iterator[str]:
     rows = [
         {
             "webhook": webhook.pk,

@@ -1,0 +1,251 @@
+"""What is done to a benchmark: opened, described, its switches, its rules."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+
+from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, Preview, change_url
+from leaderboard.admin.drawing import moves_chart
+from leaderboard.admin.forms import LongText, ReasonForm
+from leaderboard.catalog.models import Assigning, Benchmark, Policy, Visibility
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.rules import RULES, shown
+from leaderboard.errors import Refusal
+from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
+from leaderboard.operations.listing import DESCRIBED, describe_benchmark, list_tasks
+from leaderboard.operations.policies import (
+    changed_policy,
+    changes,
+    policy_changed_meanwhile,
+    put_in_force,
+)
+from leaderboard.operations.uploads import tasks_in
+
+TASKS_HELP = (
+    "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "
+    "<code>group</code> and <code>position</code>; CSV or NDJSON."
+)
+
+
+class TasksForm(ReasonForm):
+    needs_file = True
+    pasted = LongText(label="Tasks, pasted", required=False, help_text=TASKS_HELP)
+    file = forms.FileField(label="or a file of them", required=False)
+
+
+class CreateForm(TasksForm):
+    slug = forms.SlugField(
+        label="Name in addresses", max_length=100, help_text="Letters, digits, - and _. It never changes."
+    )
+    title = forms.CharField(label="Title", max_length=255)
+    field_order = ("slug", "title", "pasted", "file")
+
+
+class DescribeForm(ReasonForm):
+    def prepare(self) -> None:
+        for name in DESCRIBED:
+            field: Any = Benchmark._meta.get_field(name)
+            options: dict[str, Any] = {
+                "label": name.capitalize(),
+                "required": not field.blank,
+                "initial": getattr(self.row, name),
+                "help_text": field.help_text,
+            }
+            if name == "visibility":
+                self.fields[name] = forms.ChoiceField(choices=Visibility.choices, **options)
+            elif name in ("description", "citation"):
+                self.fields[name] = LongText(**options)
+            else:
+                self.fields[name] = forms.CharField(max_length=getattr(field, "max_length", None), **options)
+
+
+class PolicyForm(ReasonForm):
+    """A field for each rule, as text; its help says what it means and what it may be."""
+
+    number = forms.IntegerField(widget=forms.HiddenInput)
+
+    def prepare(self) -> None:
+        before = policy_in_force(self.row)
+        self.fields["number"].initial = before.number
+        for name, rule in RULES.items():
+            field: Any = Policy._meta.get_field(name)
+            options: dict[str, Any] = {
+                "label": name.replace("_", " ").capitalize(),
+                "required": False,
+                "initial": shown(name, getattr(before, name)),
+                "help_text": f"{str(field.help_text).rstrip('.')}. It is {rule.words}.",
+            }
+            if field.choices:
+                empty = [] if not field.blank else [("", "(the board chooses)")]
+                choices = [*empty, *((value, value) for value, _ in field.choices)]
+                self.fields[name] = forms.ChoiceField(choices=choices, **options)
+            elif isinstance(getattr(before, name), bool):
+                self.fields[name] = forms.ChoiceField(choices=[("yes", "yes"), ("no", "no")], **options)
+            else:
+                self.fields[name] = forms.CharField(**options)
+
+    def policy_values(self) -> dict[str, str]:
+        """The fields that were changed."""
+        return {
+            name: self.cleaned_data[name]
+            for name in RULES
+            if self.cleaned_data[name] != self.fields[name].initial
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        return {**cleaned, "values": self.policy_values() if not self.errors else {}}
+
+
+def _listed(request: ActionRequest) -> bytes:
+    file = request.cleaned_data["file"]
+    return file.read() if file else str(request.cleaned_data["pasted"]).encode()
+
+
+def _create(request: ActionRequest) -> ActionResult:
+    values, content = request.cleaned_data, _listed(request)
+    benchmark = create_benchmark(
+        slug=values["slug"],
+        title=values["title"],
+        tasks=tasks_in(content) if content.strip() else [],
+        by=request.by,
+        reason=request.reason,
+    )
+    n_tasks = benchmark.tasks.count()
+    return ActionResult(f"{benchmark.title} is open with {n_tasks:,} tasks.", url=change_url(benchmark))
+
+
+def _add_tasks(request: ActionRequest) -> ActionResult:
+    content = _listed(request)
+    if not content.strip():
+        raise Refusal("Paste a list of tasks, or choose a file.", code="no_tasks")
+    report = list_tasks(slug=request.row.slug, tasks=tasks_in(content), by=request.by, reason=request.reason)
+    return ActionResult(
+        f"{report.n_tasks:,} tasks listed: {report.n_new:,} new, {report.n_changed:,} changed."
+    )
+
+
+def _describe(request: ActionRequest) -> ActionResult:
+    values = {name: request.cleaned_data[name] for name in DESCRIBED}
+    changed = describe_benchmark(benchmark=request.row, values=values, by=request.by, reason=request.reason)
+    return ActionResult(f"Changed: {', '.join(changed)}." if changed else "Nothing was changed.")
+
+
+def _policy_asked(request: ActionRequest) -> Policy:
+    before = policy_in_force(request.row)
+    if request.cleaned_data["number"] != before.number:
+        raise policy_changed_meanwhile()
+    after = changed_policy(benchmark=request.row, values=request.cleaned_data["values"])
+    if not changes(before, after):
+        raise Refusal("Nothing of this differs from what is in force.", code="nothing_changes")
+    return after
+
+
+def _preview_policy(request: ActionRequest) -> Preview:
+    from leaderboard.operations.previews import foreseen
+    from leaderboard.operations.replays import asked_replays, is_replayed
+
+    after = _policy_asked(request)
+    sentences = [
+        f"{field.replace('_', ' ')}: {shown(field, old) or '(empty)'} → {shown(field, new) or '(empty)'}"
+        for field, (old, new) in changes(policy_in_force(request.row), after).items()
+    ]
+    preview = foreseen(request.row, after)
+    if is_replayed(policy_in_force(request.row), after):
+        sentences += asked_replays(
+            benchmark=request.row, after=after, by=request.by, reason=request.reason, as_of=request.as_of
+        )
+    return Preview([*sentences, *preview.sentences], chart=moves_chart(preview))
+
+
+def _set_policy(request: ActionRequest) -> ActionResult:
+    after = _policy_asked(request)
+    put_in_force(policy=after, by=request.by, reason=request.reason)
+    return ActionResult(f"Policy {after.number} is in force; the board follows by itself.")
+
+
+def _preview_full_runs(request: ActionRequest) -> Preview:
+    from leaderboard.operations.replays import asked_replays
+
+    after = changed_policy(benchmark=request.row, values={"assignment": Assigning.FULL})
+    sentences = asked_replays(
+        benchmark=request.row, after=after, by=request.by, reason=request.reason, as_of=request.as_of
+    )
+    return Preview(sentences)
+
+
+def _turning(
+    switch: Switch,
+    on: bool,
+    label: str,
+    words: str,
+    preview: Callable[[ActionRequest], Preview] | None = None,
+) -> Action:
+    def perform(request: ActionRequest) -> ActionResult:
+        turn(
+            benchmark=request.row,
+            switch=switch,
+            on=on,
+            by=request.by,
+            reason=request.reason,
+            as_of=request.as_of,
+        )
+        return ActionResult(f"{label}: done.")
+
+    return Action(
+        name=f"{'' if on else 'end-'}{switch.replace('_', '-')}",
+        label=label,
+        words=words,
+        perform=perform,
+        preview=preview,
+        is_open=lambda row: bool(getattr(row, f"{switch}_at")) != on,
+        is_dangerous=on,
+    )
+
+
+CREATE = Action(
+    "create",
+    "Create a benchmark",
+    "Opens a benchmark under the default policy. Outcomes may come in as soon as its tasks are known; those "
+    "of a file make its tasks by themselves.",
+    _create,
+    form=CreateForm,
+    staff_only=True,
+)
+DESCRIBE = Action(
+    "describe",
+    "Describe",
+    "Title, licence, citation, and who sees it. Private: members alone.",
+    _describe,
+    form=DescribeForm,
+)
+ADD_TASKS = Action(
+    "tasks",
+    "Add tasks",
+    "Makes the tasks of a list that are not known yet; gives category, group and position to those that are.",
+    _add_tasks,
+    form=TasksForm,
+)
+POLICY = Action(
+    "policy",
+    "Change the policy",
+    "The rules of the benchmark, in force from now on. You see what would change before you confirm.",
+    _set_policy,
+    form=PolicyForm,
+    preview=_preview_policy,
+)
+SWITCHES = (
+    _turning(Switch.FROZEN, True, "Freeze intake", "No submission and no assignment is taken; boards go on."),
+    _turning(Switch.FROZEN, False, "Take submissions again", "Ends the freeze."),
+    _turning(Switch.HIDDEN, True, "Hide", "Members alone see the benchmark, as if it were private."),
+    _turning(Switch.HIDDEN, False, "Show again", "Visitors see the benchmark as its visibility says."),
+    _turning(
+        Switch.FULL_RUNS_ONLY,
+        True,
+        "Ask for full runs only",
+        "New agents are asked for all tasks, and no subset is used, until you end it.",
+        _preview_full_runs,
+    ),
+    _turning(Switch.FULL_RUNS_ONLY, False, "Use the subset again", "New agents are asked for the subset."),
+)

@@ -1,0 +1,274 @@
+"""What is done with a benchmark's outcomes, jobs and people, from its page."""
+
+from typing import Any
+
+from django import forms
+from django.db import transaction
+
+from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, Preview, change_url
+from leaderboard.admin.forms import ReasonForm
+from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.operations.corrections import latest_load, unload_latest
+from leaderboard.operations.jobs import JOBS, ask
+from leaderboard.operations.loading import LoadReport
+from leaderboard.operations.models import EventKind, Upload
+from leaderboard.operations.people import invite, link_of, set_role
+from leaderboard.operations.uploads import keep, look, store, upload_of
+from leaderboard.operations.webhooks import add_webhook
+from leaderboard.studies.answers import words
+from leaderboard.submissions.models import Submission
+
+OF_ALL = ("deliver", "housekeeping")  # jobs that are of no one benchmark
+
+
+class UploadForm(ReasonForm):
+    needs_file = True
+    file = forms.FileField(
+        label="File of outcomes",
+        required=False,
+        help_text="CSV, .xlsx, NDJSON or Parquet, at most 64 MiB: a row for each agent, task and trial, "
+        "or for each agent, and a column for each task.",
+    )
+    options = forms.CharField(
+        label="Reading options",
+        required=False,
+        max_length=1_000,
+        help_text="Of a table, where a refusal asks for them: --sheet NAME, --blank fail, --column task=HEAD",
+    )
+    upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    replace = forms.BooleanField(
+        label="Supersede what the file contradicts",
+        required=False,
+        help_text="Else a changed outcome is a fault, and nothing is stored.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not cleaned.get("file") and not cleaned.get("upload"):
+            self.add_error("file", "Choose a file.")
+        return cleaned
+
+
+class UndoForm(ReasonForm):
+    latest = forms.IntegerField(required=False, widget=forms.HiddenInput)  # the load that was looked at
+
+
+class JobForm(ReasonForm):
+    kind = forms.ChoiceField(label="Job")
+
+    def prepare(self) -> None:
+        kinds = [kind for kind in JOBS if kind not in OF_ALL]
+        self.fields["kind"].choices = [(kind, kind) for kind in kinds]  # type: ignore[attr-defined]
+
+
+class PersonForm(ReasonForm):
+    email = forms.EmailField(label="E-mail address")
+    role = forms.ChoiceField(
+        label="Role",
+        choices=Role.choices,
+        initial=Role.SUBMITTER,
+        help_text="Viewers see it while it is private or hidden, submitters deliver, operators decide.",
+    )
+
+
+class InviteForm(PersonForm):
+    trusted = forms.BooleanField(
+        label="Trust the account",
+        required=False,
+        help_text="Pass rates, calibration and alerts then take all of its agents, not two.",
+    )
+
+
+class WebhookForm(ReasonForm):
+    url = forms.URLField(label="Address", max_length=2_000, assume_scheme="https")
+    events = forms.MultipleChoiceField(
+        label="Tell it of",
+        choices=[(kind.value, kind.value) for kind in EventKind],
+        initial=EventKind.values,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+
+def _sent(request: ActionRequest) -> Upload:
+    if uuid := request.cleaned_data["upload"]:
+        return upload_of(uuid, benchmark=request.row, by=request.by)
+    file = request.cleaned_data["file"]
+    return keep(
+        benchmark=request.row, by=request.by, name=file.name, content=file.read(), as_of=request.as_of
+    )
+
+
+def _how(request: ActionRequest) -> dict[str, Any]:
+    return {name: request.cleaned_data[name] for name in ("replace", "options")}
+
+
+@transaction.atomic  # a file that is refused is not kept
+def _look(request: ActionRequest) -> Preview:
+    upload = _sent(request)
+    report = look(upload=upload, as_of=request.as_of, **_how(request))
+    sentences = [f"Of {upload.name}:", *loaded(report, "would be")]
+    return Preview(sentences, {"upload": str(upload.uuid)})
+
+
+def _store(request: ActionRequest) -> ActionResult:
+    report = store(
+        upload=_sent(request),
+        by=request.by,
+        reason=request.reason,
+        as_of=request.as_of,
+        **_how(request),
+    )
+    return ActionResult(f"{' '.join(loaded(report, 'were'))} The board follows by itself.")
+
+
+def loaded(report: LoadReport, verb: str) -> list[str]:
+    """What a load did, or would do, in sentences."""
+    sentences = [
+        f"{words.counted(report.n_new, 'outcome')} {verb} stored as "
+        f"{words.counted(report.n_submissions, 'submission')} of {words.counted(report.n_agents, 'agent')}.",
+        f"{report.n_same:,} are there already.",
+    ]
+    if report.n_replaced:
+        sentences.append(f"{report.n_replaced:,} {verb} replaced.")
+    if report.n_new_tasks:
+        sentences.append(f"{words.counted(report.n_new_tasks, 'task')} {verb} made.")
+    return [*sentences, *report.notes]
+
+
+def _what_goes(request: ActionRequest) -> Preview:
+    gone = latest_load(request.row)
+    n_outcomes = sum(
+        Submission.objects.filter(pk__in=[one.submission for one in gone]).values_list(
+            "n_outcomes", flat=True
+        )
+    )
+    n_agents = len({one.agent_id for one in gone})
+    sentences = [
+        f"{words.counted(len(gone), 'submission')} of {words.counted(n_agents, 'agent')} with "
+        f"{words.counted(n_outcomes, 'outcome')} would be withdrawn.",
+        "They stay stored, and count no more; what they had replaced stays replaced.",
+    ]
+    return Preview(sentences, {"latest": str(gone[0].arrival)} if gone else {})
+
+
+def _undo(request: ActionRequest) -> ActionResult:
+    gone = unload_latest(
+        benchmark=request.row,
+        reason=request.reason,
+        as_of=request.as_of,
+        by=request.by,
+        arrival=request.cleaned_data["latest"] or 0,
+    )
+    return ActionResult(f"Withdrew {words.counted(len(gone), 'submission')}; the board follows by itself.")
+
+
+def _propose(request: ActionRequest) -> ActionResult:
+    run = ask(
+        kind="reselect", benchmark=request.row, by=request.by, reason=request.reason, as_of=request.as_of
+    )
+    return ActionResult(
+        "Queued: the proposal appears under Reselections once it is computed.", url=change_url(run)
+    )
+
+
+def _run(request: ActionRequest) -> ActionResult:
+    run = ask(
+        kind=request.cleaned_data["kind"],
+        benchmark=request.row,
+        by=request.by,
+        reason=request.reason,
+        as_of=request.as_of,
+    )
+    return ActionResult(f"Queued: {run.kind}.", url=change_url(run))
+
+
+def _invite(request: ActionRequest) -> ActionResult:
+    invitation, secret = invite(
+        benchmark=request.row,
+        email=request.cleaned_data["email"],
+        role=Role(request.cleaned_data["role"]),
+        trusted=request.cleaned_data["trusted"],
+        by=request.by,
+        reason=request.reason,
+        as_of=request.as_of,
+    )
+    return ActionResult(
+        f"Send this link to {invitation.email}. It works once, until {invitation.expires_at:%Y-%m-%d}, and "
+        "is shown this once:",
+        secret=link_of(secret),
+    )
+
+
+def _member(request: ActionRequest) -> ActionResult:
+    membership = set_role(
+        benchmark=request.row,
+        email=request.cleaned_data["email"],
+        role=Role(request.cleaned_data["role"]),
+        by=request.by,
+        reason=request.reason,
+    )
+    return ActionResult(f"{membership.user} is {membership.role} of {membership.benchmark}.")
+
+
+def _webhook(request: ActionRequest) -> ActionResult:
+    webhook, secret = add_webhook(
+        benchmark=request.row,
+        url=request.cleaned_data["url"],
+        events=request.cleaned_data["events"],
+        by=request.by,
+        reason=request.reason,
+        as_of=request.as_of,
+    )
+    return ActionResult(f"{webhook.url} is told from now on. Its secret, shown this once:", secret=secret)
+
+
+def _has_subset(benchmark: Benchmark) -> bool:
+    return benchmark.subsets.exists() and not benchmark.full_runs_only_at
+
+
+UPLOAD = Action(
+    "upload",
+    "Upload outcomes",
+    "Stores a flat file of outcomes, whole or not at all. You see what it would do before you confirm.",
+    _store,
+    form=UploadForm,
+    preview=_look,
+)
+UNDO = Action(
+    "undo-load",
+    "Undo the latest load",
+    "Withdraws what still counts of the latest file that an operator loaded.",
+    _undo,
+    form=UndoForm,
+    preview=_what_goes,
+    is_dangerous=True,
+)
+PROPOSE = Action(
+    "propose",
+    "Propose a reselection",
+    "Computes which tasks would be chosen today, and what that changes. Nothing changes until you approve.",
+    _propose,
+    is_open=_has_subset,
+)
+RUN = Action("run", "Run a job now", "Queues a job for the scheduler, ahead of its time.", _run, form=JobForm)
+INVITE = Action(
+    "invite",
+    "Invite somebody",
+    "Makes a link that opens an account, or gives one a role here. It works once, for 14 days.",
+    _invite,
+    form=InviteForm,
+)
+MEMBER = Action(
+    "member",
+    "Give somebody a role",
+    "For a person who has an account; it may be more or less than the role they had.",
+    _member,
+    form=PersonForm,
+)
+WEBHOOK = Action(
+    "webhook",
+    "Add a webhook",
+    "Has an https address told of events, each signed with a secret that is shown once.",
+    _webhook,
+    form=WebhookForm,
+)

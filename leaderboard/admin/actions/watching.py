@@ -1,0 +1,182 @@
+"""What is decided of alerts, requests, proposals, reports, jobs and deliveries."""
+
+from typing import Any
+
+from django import forms
+
+from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, change_url
+from leaderboard.admin.forms import ReasonForm
+from leaderboard.operations.acting import acting
+from leaderboard.operations.disputes import decide
+from leaderboard.operations.jobs import JOBS, ask
+from leaderboard.operations.models import DeliveryStatus, JobRun, JobStatus, RerunStatus, Reselection
+from leaderboard.operations.webhooks import disable_webhook, send_again
+
+LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
+
+
+class VariantForm(ReasonForm):
+    variant = forms.ChoiceField(label="Subset")
+
+    def prepare(self) -> None:
+        from leaderboard.operations.comparisons import comparison_of
+
+        self.fields["variant"].choices = [  # type: ignore[attr-defined]
+            (one.name, f"{one.label}: {one.k:,} tasks")
+            for one in comparison_of(self.row).variants
+            if one.changes
+        ]
+
+
+class DecisionForm(ReasonForm):
+    upheld = forms.ChoiceField(
+        label="Decision", choices=[("yes", "The report is right"), ("no", "The report is not right")]
+    )
+
+
+def compared(reselection: Reselection) -> dict[str, Any]:
+    """The proposal as a reader sees it."""
+    from leaderboard.operations.comparisons import comparison_of
+    from leaderboard.studies.answers import validated
+
+    comparison = comparison_of(reselection)
+    return {"comparison": comparison, "protocols": validated.PROTOCOLS, "figures": validated.FIGURES}
+
+
+def _approve(request: ActionRequest) -> ActionResult:
+    from leaderboard.operations.reselections import approve
+
+    subset = approve(
+        reselection=request.row,
+        variant=request.cleaned_data["variant"],
+        by=request.by,
+        reason=request.reason,
+        as_of=request.as_of,
+    )
+    return ActionResult(f"Version {subset.number} of the subset is active; the board follows by itself.")
+
+
+def _reject(request: ActionRequest) -> ActionResult:
+    from leaderboard.operations.reselections import reject
+
+    reject(reselection=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    return ActionResult("Rejected: the subset in use stays.")
+
+
+def _close_alert(request: ActionRequest) -> ActionResult:
+    from leaderboard.operations.drifting import close_alert
+
+    close_alert(alert=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    return ActionResult("Closed. It opens again once its monitor was quiet, or says more.")
+
+
+def _close_request(request: ActionRequest) -> ActionResult:
+    from leaderboard.operations.reruns import close_request
+
+    close_request(request=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    return ActionResult("Closed; assignments go back to what they were.")
+
+
+def _decide(request: ActionRequest) -> ActionResult:
+    dispute = decide(
+        dispute=request.row,
+        upheld=request.cleaned_data["upheld"] == "yes",
+        by=request.by,
+        reason=request.reason,
+        as_of=request.as_of,
+    )
+    follows = " What follows from it is done on the agent's page." if dispute.upheld else ""
+    return ActionResult(f"Decided.{follows}", url=change_url(dispute.agent) if dispute.upheld else "")
+
+
+def _again(request: ActionRequest) -> ActionResult:
+    run = ask(
+        kind=request.row.kind,
+        benchmark=request.row.benchmark,
+        by=request.by,
+        reason=request.reason,
+        as_of=request.as_of,
+        about=request.row.about if request.row.kind == "reselect" else "",
+    )
+    return ActionResult(f"Queued: {run}.", url=change_url(run))
+
+
+def _disable(request: ActionRequest) -> ActionResult:
+    disable_webhook(webhook=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    return ActionResult("It is told nothing more.")
+
+
+def _send(request: ActionRequest) -> ActionResult:
+    with acting(by=request.by, reason=request.reason):
+        send_again(delivery=request.row, as_of=request.as_of)
+    return ActionResult("It is tried again within seconds, and for another day.")
+
+
+def _is_proposed(reselection: Reselection) -> bool:
+    return reselection.status == "proposed"
+
+
+def _may_run_again(run: JobRun) -> bool:
+    return run.kind in JOBS and run.status not in (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+APPROVE = Action(
+    "approve",
+    "Approve",
+    "Activates the subset you choose, in one step. Boards of the old one stay readable.",
+    _approve,
+    form=VariantForm,
+    is_open=_is_proposed,
+    row_template="backoffice/comparison.html",
+    context=compared,
+)
+REJECT = Action(
+    "reject",
+    "Reject",
+    "The subset in use stays.",
+    _reject,
+    is_open=_is_proposed,
+    row_template="backoffice/comparison.html",
+    context=compared,
+)
+CLOSE_ALERT = Action(
+    "close",
+    "Close the alert",
+    "For an alert that you have looked at and want to leave so. It opens again if its monitor says more.",
+    _close_alert,
+    is_open=lambda alert: alert.closed_at is None,
+)
+CLOSE_REQUEST = Action(
+    "close",
+    "Close the request",
+    "Asks for no further runs. What has arrived stays.",
+    _close_request,
+    is_open=lambda request: request.status == RerunStatus.OPEN,
+    is_dangerous=True,
+)
+DECIDE = Action(
+    "decide",
+    "Decide",
+    "Says whether the report is right. What follows (withdraw, rename, erase) is a step of its own.",
+    _decide,
+    form=DecisionForm,
+    is_open=lambda dispute: dispute.decided_at is None,
+)
+AGAIN = Action("again", "Run it again", "Queues the same job once more.", _again, is_open=_may_run_again)
+DISABLE = Action(
+    "disable",
+    "Disable",
+    "Tells it nothing more, and parks what waits for it.",
+    _disable,
+    is_open=lambda webhook: webhook.disabled_at is None,
+    is_dangerous=True,
+)
+SEND = Action(
+    "send",
+    "Send again",
+    "Tries the delivery at once.",
+    _send,
+    is_open=lambda delivery: (
+        delivery.status == DeliveryStatus.PARKED and not (delivery.webhook and delivery.webhook.disabled_at)
+    ),
+)

@@ -1,0 +1,90 @@
+"""What a file's other columns say of its agents and runs, beside the outcomes.
+
+`version` and `organisation` are the agent's, `link`, `logs`, `code`, `report` and `commit`
+are addresses of a run.
+A column is taken only where it says one such thing of each; else it stays metadata of the outcomes, as all
+columns do that the flat file does not name.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow.compute as pc
+
+from leaderboard.submissions.parsing.envelope import is_address
+from leaderboard.submissions.parsing.flat import FlatFile, is_name
+
+OF_AGENT = ("version", "organisation")
+LINKS = ("link", "logs", "code", "report", "commit")
+MAX_LINK_LENGTH = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class FileMetadata:
+    """A file without the columns taken, and what these say.
+
+    `delivery` numbers the runs of the agents, (n_rows,), in order of agent and run; `links` has one entry
+    for each of them.
+    """
+
+    flat: FlatFile
+    versions: list[str]
+    organisations: list[str]
+    delivery: np.ndarray
+    links: list[dict[str, str]]
+    taken: tuple[str, ...]
+
+
+def file_metadata_of(flat: FlatFile) -> FileMetadata:
+    delivery = _deliveries(flat)
+    of_agent = {name: _one_each(flat, name, flat.agent, is_name) for name in OF_AGENT}
+    of_run = {name: _one_each(flat, name, delivery, _is_link) for name in LINKS}
+    taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
+    metadata = {name: column for name, column in flat.metadata.items() if name not in taken}
+    nothing = [""] * len(flat.agents)
+    return FileMetadata(
+        flat=replace(flat, metadata=metadata),
+        versions=of_agent["version"] or nothing,
+        organisations=of_agent["organisation"] or nothing,
+        delivery=delivery,
+        links=list(_links(of_run, int(delivery.max()) + 1)),
+        taken=taken,
+    )
+
+
+def _deliveries(flat: FlatFile) -> np.ndarray:
+    """Number the pairs of agent and run that occur, by agent, then run; no run comes first."""
+    run = [setting.run or "" for setting in flat.settings]
+    run_of_setting = np.searchsorted(np.unique(run), run)
+    label = flat.agent.astype(np.int64) * len(run) + run_of_setting[flat.setting]
+    return np.unique(label, return_inverse=True)[1]
+
+
+def _one_each(
+    flat: FlatFile, name: str, owner: np.ndarray, is_allowed: Callable[[str], bool]
+) -> list[str] | None:
+    """Return the one text that each owner's rows state, "" where none does; None: the column is not taken."""
+    if name not in flat.metadata:
+        return None
+    column = flat.metadata[name].combine_chunks().dictionary_encode()
+    has_text = column.is_valid().to_numpy(zero_copy_only=False)
+    texts, code = column.dictionary.to_pylist(), pc.fill_null(column.indices, -1).to_numpy()
+    pairs = np.unique(owner[has_text].astype(np.int64) * len(texts) + code[has_text])
+    owners = pairs // max(len(texts), 1)
+    if (np.diff(owners) == 0).any() or not all(is_allowed(text) for text in texts):
+        return None
+    texts_by_owner = [""] * (int(owner.max()) + 1)
+    for who, pair in zip(owners.tolist(), pairs.tolist(), strict=True):
+        texts_by_owner[who] = texts[pair % len(texts)]
+    return texts_by_owner
+
+
+def _links(of_run: dict[str, list[str] | None], n: int) -> Iterator[dict[str, str]]:
+    columns = {name: texts for name, texts in of_run.items() if texts}
+    for i in range(n):
+        yield {name: texts[i] for name, texts in columns.items() if texts[i]}
+
+
+def _is_link(text: str) -> bool:
+    return len(text) <= MAX_LINK_LENGTH and text.isprintable() and is_address(text)

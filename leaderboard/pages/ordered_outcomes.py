@@ -1,0 +1,153 @@
+"""Outcomes of now in the order of the latest board: what the pages on tasks and on agents are made from."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.presentation import tells_costs, without_costs
+from leaderboard.boards.queries import boards_of, entries_of
+from leaderboard.boards.reading import standings_with
+from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.studies.answers import Line, Standings, SubsetLine, words
+from leaderboard.studies.outcomes import OutcomeMatrix, by_rate, in_band, on_equal_terms, rates, read_outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedOutcomes:
+    """Agents stand as on the board, those that it does not list last; `ranks` are for the board's target."""
+
+    benchmark: Benchmark
+    outcomes: OutcomeMatrix
+    board: Board | None
+    standings: Standings | None
+    entries: dict[int, Entry]
+
+    @property
+    def subset(self) -> SubsetLine | None:
+        return self.standings.subset if self.standings else None
+
+    @property
+    def tells_trust(self) -> bool:
+        return self.standings is not None and words.tells_trust(self.standings)
+
+    @cached_property
+    def in_subset(self) -> list[bool]:
+        """Whether each task is of the subset that the board ranks or estimates by."""
+        chosen = frozenset(self.subset.tasks) if self.subset else frozenset()
+        return [task.name in chosen for task in self.outcomes.tasks]
+
+    @property
+    def band(self) -> tuple[float, float]:
+        policy = self.outcomes.policy
+        return (self.subset.lo, self.subset.hi) if self.subset else (policy.band_lo, policy.band_hi)
+
+    @property
+    def band_text(self) -> str:
+        lo, hi = (f"{round(100 * edge, 4):g}%" for edge in self.band)
+        return f"{lo} to {hi}"
+
+    @cached_property
+    def rates(self) -> np.ndarray:
+        return rates(self.outcomes.means[self.outcomes.voice])
+
+    @cached_property
+    def easiest(self) -> np.ndarray:
+        """Columns from the easiest task on."""
+        return by_rate(self.rates)
+
+    @cached_property
+    def in_band(self) -> np.ndarray:
+        return in_band(self.rates, *self.band)
+
+    @cached_property
+    def n_rating(self) -> int:
+        """Agents that pass rates are over."""
+        return int(on_equal_terms(self.outcomes.means[self.outcomes.voice]).sum())
+
+    @property
+    def n_agents(self) -> int:
+        return len(self.outcomes.agents)
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.outcomes.tasks)
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """NaN for an agent without a rank."""
+        ranks = [self.rank_of(agent) for agent in self.outcomes.agents]
+        return np.array([np.nan if rank is None else rank for rank in ranks], dtype=np.float64)
+
+    def rank_of(self, agent: Agent) -> int | None:
+        entry = self.entries.get(agent.pk)
+        return entry.rank if entry else None
+
+    def line_of(self, agent: Agent) -> Line | None:
+        entry = self.entries.get(agent.pk)
+        return self.standings.agents[entry.position] if entry and self.standings else None
+
+    @property
+    def behind(self) -> str:
+        """Of when outcomes and ranks are, where that is not one moment."""
+        if self.board is None or self.board.data_version == self.benchmark.data_version:
+            return ""
+        return (
+            f"Outcomes are those that count now (data version {self.benchmark.data_version}); ranks and "
+            f"scores are those of board {self.board.number} (data version {self.board.data_version}), which "
+            "the next one will replace."
+        )
+
+    @property
+    def unread(self) -> str:
+        """How many agents are missing, since what counts of them was not read yet."""
+        n = self.outcomes.n_unread
+        if not n:
+            return ""
+        verb, it = ("is", "it") if n == 1 else ("are", "them")
+        return (
+            f"{words.counted(n, 'agent')} {verb} not shown: what counts of {it} has changed, and is read for "
+            "the next board."
+        )
+
+    @cached_property
+    def is_rated_by_full_runs(self) -> bool:
+        """Whether pass rates are over agents that ran all tasks, or nearly all."""
+        n_valid = np.count_nonzero(~np.isnan(self.outcomes.means[self.outcomes.voice]), axis=1)
+        return bool(20 * n_valid.max(initial=0) >= 19 * self.n_tasks)
+
+    @property
+    def rated_by(self) -> str:
+        """Which agents pass rates are over."""
+        agents, rest = words.counted(self.n_rating, "agent"), self.n_agents - self.n_rating
+        if not self.is_rated_by_full_runs:
+            return f"Pass rates are mean outcomes of {agents}, none of which has run all tasks."
+        left_out = f"; {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out"
+        most = "" if self.outcomes.voice.all() else ", two at most of an account that no operator trusts"
+        return (
+            f"Pass rates are mean outcomes of the {agents} with an outcome that counts on at least 95% of "
+            f"the tasks{most}{left_out if rest else ''}."
+        )
+
+
+def ordered_outcomes(benchmark: Benchmark) -> OrderedOutcomes:
+    """Read outcomes, the latest board and its entries."""
+    outcomes = read_outcomes(benchmark)
+    board = boards_of(benchmark).order_by("-number").first()
+    entries = entries_of(board) if board else []
+    standings = standings_with(board, entries) if board else None
+    if board and standings and not tells_costs(board):
+        standings = without_costs(standings)
+    at = {entry.agent_id: entry.position for entry in entries}
+    rows = sorted(
+        range(len(outcomes.agents)),
+        key=lambda row: (at.get(outcomes.agents[row].pk, len(at)), outcomes.agents[row].name),
+    )
+    return OrderedOutcomes(
+        benchmark=benchmark,
+        outcomes=outcomes.in_order(rows),
+        board=board,
+        standings=standings,
+        entries={entry.agent_id: entry for entry in entries},
+    )

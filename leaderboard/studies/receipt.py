@@ -1,0 +1,221 @@
+"""One agent's part of the record, were all that stands for it accepted: what receipts and checks rest on.
+
+It is reduced by the rules of the board, from the agent's own outcomes; of other agents only what the last
+recompute kept is read, to tell which conditions are compared.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.record import AgentRow as AgentRow
+from analytics.record import Compared, Condition, Delivery, Rows, Voter, agent_rows, compare, held
+from analytics.record.conditions import conditions_of
+from leaderboard.catalog.models import Policy
+from leaderboard.studies import conditions
+from leaderboard.studies.models import TaskSubset
+from leaderboard.studies.record_cache import joined, positions, split
+from leaderboard.studies.rules import counting_of
+from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import (
+    fewest_trials,
+    measured_outcomes_of,
+    policies_of,
+    with_withdrawn,
+)
+from leaderboard.submissions.rows import standing
+
+DELIVERED = ("submission", "task", "setting", "trial", "valid", "free")
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    """An agent, what it delivered, and the rules that this is read by.
+
+    `submissions` stand by id in order of delivery; one that is not stored has the id 0. `policy` is in force,
+    `subset` fixed. `tasks` are the names of the active ones by id. `settings` are (prompt_variant, judge,
+    temperature, run) by id. `is_first`: nothing was delivered for it before.
+    """
+
+    agent: int
+    submissions: Mapping[int, Submission]
+    policy: Policy
+    subset: TaskSubset | None
+    tasks: Mapping[int, str]
+    settings: Mapping[int, tuple[Any, ...]]
+    is_first: bool = False
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The active tasks, by name."""
+        return dict(sorted(self.tasks.items(), key=lambda task: task[1]))
+
+    @cached_property
+    def withdrawn(self) -> dict[int, Submission]:
+        """What stands with what was taken back or replaced, in order of arrival; empty without such."""
+        return {} if self.is_first else with_withdrawn(self.agent, self.submissions)
+
+    @cached_property
+    def policies(self) -> list[Policy]:
+        """Those by which the agent may have been asked."""
+        first = self.policy.number == 1
+        return [self.policy] if first else policies_of(self.policy.benchmark)
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether what all agents ran decides which conditions are compared."""
+        counting = counting_of(self.policy, self.subset)
+        return counting.settings == "comparable" and conditions.several(self.settings.values())
+
+    @cached_property
+    def others(self) -> tuple[list[dict[str, Any]], list[Voter]]:
+        """What the other agents ran under each condition, and whose all agents are, where that decides."""
+        latest = list(self.submissions.values())[-1]
+        return (
+            conditions.cached_conditions(self.policy, self.agent, latest)
+            if self.is_open
+            else ([], [Voter("")])
+        )
+
+    def on_active(self, outcomes: pa.Table) -> pa.Table:
+        """What stands of these outcomes on the active tasks."""
+        is_own = pc.is_in(outcomes["submission"], pa.array(list(self.submissions), pa.int32()))
+        here = standing(outcomes.filter(is_own))
+        return here.filter(pc.is_in(here["task"], pa.array(list(self.tasks), pa.int32())))
+
+
+def means_of(outcomes: pa.Table, of: AgentContext, *, n_trials: int) -> dict[str, float | None]:
+    """Mean outcomes by name of the tasks with so many trials under each condition compared; None: invalid.
+
+    Parameters
+    ----------
+    outcomes : table
+        With submission, task, setting, trial, value, valid and free.
+    """
+    here = of.on_active(outcomes)
+    if not here.num_rows:
+        return {}
+    from selection.staged.delivered import means_so_far
+
+    return means_so_far(**own_part(here, of), n_trials=n_trials)
+
+
+def own_row(outcomes: pa.Table, of: AgentContext) -> AgentRow | None:
+    """The agent's part of the record, of what `means_of` takes; None where nothing is on an active task."""
+    here = of.on_active(outcomes)
+    return agent_rows(**own_part(here, of), n_agents=1)[0] if here.num_rows else None
+
+
+def places_of(row: AgentRow | None, of: AgentContext) -> dict[int, int]:
+    """How many trials of each task count, by its id, with those that are lacking and count as failed."""
+    return {} if row is None else dict(zip(of.names, row.n_places.tolist(), strict=True))
+
+
+def own_part(here: pa.Table, of: AgentContext) -> dict[str, Any]:
+    """What `analytics.record.agent_rows` takes of one agent.
+
+    Parameters
+    ----------
+    here : table
+        All that stands for it on the active tasks.
+    """
+    source = _source(here, of, as_delivered(here["value"]))
+    compared = _compared(source, of)
+    return (_and_withdrawn(source, here, of) if of.withdrawn else source) | {"compared": compared}
+
+
+def _and_withdrawn(source: Mapping[str, Any], here: pa.Table, of: AgentContext) -> dict[str, Any]:
+    """The same with what was taken back or replaced, which was delivered, though it counts nowhere."""
+    gone = measured_outcomes_of((), [pk for pk in of.withdrawn if pk not in of.submissions])
+    gone = gone.filter(pc.is_in(gone["task"], pa.array(list(of.tasks), pa.int32())))
+    gone = gone.append_column("free", pa.repeat(pa.scalar(False), gone.num_rows))
+    outcome = np.concatenate([as_delivered(part["value"]) for part in (here, gone)])
+    both = pa.concat_tables([part.select(DELIVERED) for part in (here, gone)], promote_options="permissive")
+    names, each = of.names, of.withdrawn.items()
+    return {
+        **source,
+        "rows": _rows(both, outcome, list(of.withdrawn), list(names), list(of.settings)),
+        "deliveries": [
+            replace(_delivery(place, one, of), withdrawn=pk not in of.submissions)
+            for place, (pk, one) in enumerate(each)
+        ],
+    }
+
+
+def conditions_counted(outcomes: pa.Table, of: AgentContext) -> dict[int, Condition | None]:
+    """The condition that the outcomes of each setting count under, as the board of now compares; None: none.
+
+    Parameters
+    ----------
+    outcomes : table
+        With submission, task, setting, trial, value, valid and free.
+    """
+    here = of.on_active(outcomes)
+    if not here.num_rows:
+        return dict.fromkeys(of.settings)
+    if not of.is_open:  # then how much was run under each setting decides nothing
+        _, first = np.unique(here["setting"].to_numpy(), return_index=True)
+        here = here.take(pa.array(first))
+    source = _source(here, of, np.zeros(here.num_rows))
+    compared = _compared(source, of)
+    counted = conditions_of(source["settings"], compared.by_temperature, source["counting"])
+    return {
+        pk: one if one in compared.conditions else None for pk, one in zip(of.settings, counted, strict=True)
+    }
+
+
+def _source(here: pa.Table, of: AgentContext, outcome: np.ndarray) -> dict[str, Any]:
+    names = of.names
+    return {
+        "rows": _rows(here, outcome, list(of.submissions), list(names), list(of.settings)),
+        "tasks": list(names.values()),
+        "settings": list(of.settings.values()),
+        "deliveries": [_delivery(place, one, of) for place, one in enumerate(of.submissions.values())],
+        "counting": counting_of(of.policy, of.subset),
+    }
+
+
+def _compared(source: Mapping[str, Any], of: AgentContext) -> Compared:
+    others, voters = of.others
+    by_temperature = conditions.by_temperature(others)
+    mine = held(**source, n_agents=1, by_temperature=by_temperature)
+    joint = joined([*others, *split(mine)], voters, len(of.tasks), by_temperature)
+    compared = compare(joint, source["counting"])
+    return replace(compared, condition=compared.condition[-1:])
+
+
+def _rows(
+    here: pa.Table, outcome: np.ndarray, submissions: list[int], tasks: list[int], settings: list[int]
+) -> Rows:
+    return Rows(
+        agent=np.zeros(here.num_rows, np.int64),
+        task=positions(here["task"], tasks, pa.int32()),
+        setting=positions(here["setting"], settings, pa.int32()),
+        delivery=positions(here["submission"], submissions, pa.int32()),
+        trial=here["trial"].to_numpy().astype(np.int64),
+        outcome=outcome,
+        valid=here["valid"].to_numpy(zero_copy_only=False),
+        confirmed=here["free"].to_numpy(zero_copy_only=False),
+    )
+
+
+def as_delivered(values: pa.ChunkedArray) -> np.ndarray:
+    """0.1 as it was delivered and as PostgreSQL prints its four bytes; NaN where there is none."""
+    return pc.fill_null(values.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy()
+
+
+def _delivery(arrival: int, one: Submission, of: AgentContext) -> Delivery:
+    return Delivery(
+        0,
+        arrival,
+        one.loaded,
+        None if one.asked is None else frozenset(of.tasks[pk] for pk in one.asked if pk in of.tasks),
+        one.n_trials,
+        capped=one.study_id is not None,
+        fewest_trials=fewest_trials(one, of.policies),
+    )
