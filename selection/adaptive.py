@@ -1,24 +1,6 @@
 """Adaptive assignment: which tasks to run next, the full score they give, and its interval at every look.
 
-Model
------
-b̂ and the abilities θ̂_1 … θ̂_n are the Rasch fit to the past (complete) agents on all m tasks. A newcomer's
-θ has the prior N(μ, v), μ = mean θ̂, v = max(sample variance of θ̂, ¼). Tasks are given in batches of ⌈m/20⌉:
-those not yet asked with the largest p(1 − p), p = σ(θ̂ − b̂_j), equal ones in task order; then θ̂ is the
-maximum of::
-
-    Σ_known [x_j log p_j + (1 − x_j) log(1 − p_j)] − (θ − μ)²/2v
-
-    ŷ = (Σ_known x + Σ_rest p)/m
-    se² = [Σ_rest p(1 − p) + (Σ_rest p(1 − p))²/I]/m²,    I = Σ_known p(1 − p) + 1/v
-
-A *look* follows the batch whose k/m is nearest to 1/8, 1/6, 1/4, 1/3, 1/2 (the smaller k of two as near),
-each k once. ±1.96·se covers too seldom, so each past agent i is replayed with everything fitted without it::
-
-    z_it = |y_i − ŷ_it|/se_it,    c_t = √(mean_i z_it²),    s_i = max_t z_it/c_t
-    q = the ⌈.95(n + 1)⌉-th smallest s_i,    n ≥ 19
-
-and ŷ_t ± q·c_t·se_t is calibrated for all looks at once, so that stopping at any of them is allowed.
+The theory is in ``selection/README.md``, “The next task”.
 
 Symbols
 -------
@@ -32,13 +14,6 @@ x              ``outcomes``              (m,), NaN: missing  0 to 1
 c_t            ``scale``                 (n_looks,)          1
 q              ``quantile``              scalar              1
 =============  ========================  ==================  ============
-
-Signatures::
-
-    prepared(agents, rows) -> Prepared                 b̂ and the prior, without an outcome of the newcomer
-    walk(prepared, outcomes, delivered) -> Walk        batches and looks so far, and what to run next
-    calibrated(agents, rows) -> Calibration            c_t and q from replays of past agents
-    next_tasks(agents, outcomes, delivered, stop) -> Next
 
 Not done here
 -------------
@@ -61,23 +36,19 @@ from scipy.special import expit
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
-from selection.intervals.quantiles import FEWEST_FOR_QUANTILE, split_conformal
-from selection.rasch import MOST_ITERATIONS, RaschUnfinished
+from selection.intervals.quantiles import MIN_FOR_QUANTILE, split_conformal
+from selection.rasch import MAX_ITERATIONS, RaschUnfinished
 
-MOST_GRADED = 0.05
+MAX_GRADED = 0.05
 LOOKS = (1 / 8, 1 / 6, 1 / 4, 1 / 3, 1 / 2)
 BATCHES = 20
-LEAST_VARIANCE = 0.25
+MIN_VARIANCE = 0.25
 LARGEST_DERIVATIVE = 1e-11
-FEWEST_TASKS = 2
-
-
-class AdaptiveRefused(SelectionError):
-    """What adaptive assignment needs is not there: past agents, passes and failures, tasks."""
+MIN_TASKS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class NewcomerPrior:
     """What is known of tasks and of a newcomer before its first outcome.
 
     Attributes
@@ -94,7 +65,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Look:
+class AdaptiveLook:
     """What k tasks say of the full score.
 
     Attributes
@@ -111,12 +82,12 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class AdaptiveWalk:
     """An agent's way through the batches.
 
     Attributes
     ----------
-    looks : tuple of Look
+    looks : tuple of AdaptiveLook
         Those reached.
     batches : tuple of int array
         Tasks of each batch delivered in full, in the order of p(1 − p).
@@ -124,7 +95,7 @@ class Walk:
         Tasks of the batch under way that are not delivered, ascending; empty after the last look.
     """
 
-    looks: tuple[Look, ...]
+    looks: tuple[AdaptiveLook, ...]
     batches: tuple[IndexArray, ...]
     waiting: IndexArray
 
@@ -173,10 +144,12 @@ class Stop:
     def __post_init__(self) -> None:
         """Check."""
         if not 0.0 < self.half_width < 1.0:
-            raise AdaptiveRefused(f"a half-width lies between 0 and 1; here {self.half_width:g}")
+            raise SelectionError(
+                f"a half-width lies between 0 and 1; here {self.half_width:g}", code="not_adaptive"
+            )
         for name, value in (("ranks", self.ranks), ("budget", self.budget)):
             if value is not None and value < 1:
-                raise AdaptiveRefused(f"{name}: at least 1; here {value}")
+                raise SelectionError(f"{name}: at least 1; here {value}", code="not_adaptive")
 
 
 @dataclass(frozen=True)
@@ -193,8 +166,6 @@ class Next:
         ŷ and its interval, clipped to [0, 1].
     rank_lo, rank_hi : int or None
         Ranks among the past agents that the interval allows.
-    done : bool
-    reason : str
     """
 
     tasks: tuple[int, ...]
@@ -230,28 +201,32 @@ def check(n_past: int, n_tasks: int, graded_share: float) -> None:
 
     Raises
     ------
-    AdaptiveRefused
+    SelectionError
+        not_adaptive
     """
-    if graded_share > MOST_GRADED:
-        raise AdaptiveRefused(
+    if graded_share > MAX_GRADED:
+        raise SelectionError(
             f"adaptive assignment takes passes and failures; {graded_share:.1%} of the trials lie strictly "
-            f"between 0 and 1 (at most {MOST_GRADED:.0%})"
+            f"between 0 and 1 (at most {MAX_GRADED:.0%})",
+            code="not_adaptive",
         )
-    if n_past < FEWEST_FOR_QUANTILE:
-        raise AdaptiveRefused(
-            f"adaptive assignment needs {FEWEST_FOR_QUANTILE} past agents that ran every task (not counting "
-            f"the one being assigned); there {'is' if n_past == 1 else 'are'} {n_past}"
+    if n_past < MIN_FOR_QUANTILE:
+        raise SelectionError(
+            f"adaptive assignment needs {MIN_FOR_QUANTILE} past agents that ran every task (not counting "
+            f"the one being assigned); there {'is' if n_past == 1 else 'are'} {n_past}",
+            code="not_adaptive",
         )
-    if n_tasks < FEWEST_TASKS:
-        raise AdaptiveRefused(f"{n_tasks} task; adaptive assignment chooses among {FEWEST_TASKS} at least")
+    if n_tasks < MIN_TASKS:
+        raise SelectionError(
+            f"{n_tasks} task; adaptive assignment chooses among {MIN_TASKS} at least", code="not_adaptive"
+        )
 
 
-def prepared(agents: CompleteAgents, rows: IndexArray) -> Prepared:
+def prepared(agents: CompleteAgents, rows: IndexArray) -> NewcomerPrior:
     """Fit b̂ and the prior to some of the complete agents.
 
     Parameters
     ----------
-    agents : CompleteAgents
     rows : int array
         Positions of the past agents, ascending, at least 2.
 
@@ -263,11 +238,11 @@ def prepared(agents: CompleteAgents, rows: IndexArray) -> Prepared:
     rated = ~np.isnan(agents.outcomes[rows]).all(axis=0)
     difficulties = np.zeros(rated.size)
     difficulties[rated] = fitted.difficulties
-    variance = max(float(np.var(fitted.abilities, ddof=1)), LEAST_VARIANCE)
-    return Prepared(difficulties, float(np.mean(fitted.abilities)), variance)
+    variance = max(float(np.var(fitted.abilities, ddof=1)), MIN_VARIANCE)
+    return NewcomerPrior(difficulties, float(np.mean(fitted.abilities)), variance)
 
 
-def ability(start: Prepared, outcomes: FloatArray, known: Mask) -> float:
+def ability(start: NewcomerPrior, outcomes: FloatArray, known: Mask) -> float:
     """θ̂ from the known outcomes and the prior, logits.
 
     Raises
@@ -276,58 +251,56 @@ def ability(start: Prepared, outcomes: FloatArray, known: Mask) -> float:
     """
     difficulties, passed = start.difficulties[known], float(outcomes[known].sum())
     level = start.mean
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         passing = expit(level - difficulties)
         slope = passed - float(passing.sum()) - (level - start.mean) / start.variance
         if abs(slope) < LARGEST_DERIVATIVE:
             return level
         step = slope / (float(np.sum(passing * (1.0 - passing))) + 1.0 / start.variance)
         level += float(np.sign(step) * np.log1p(abs(step)))
-    raise RaschUnfinished(f"a derivative of {slope:.1e} is left after {MOST_ITERATIONS} steps")
+    raise RaschUnfinished(f"a derivative of {slope:.1e} is left after {MAX_ITERATIONS} steps")
 
 
-def completed(start: Prepared, outcomes: FloatArray, asked: Mask) -> Look:
+def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> AdaptiveLook:
     """ŷ and se from the valid outcomes among the tasks asked for.
 
     Parameters
     ----------
-    start : Prepared
     outcomes : float array, shape (m,)
         NaN where missing or invalid.
-    asked : bool array, shape (m,)
+    is_assigned : bool array, shape (m,)
     """
-    known = asked & ~np.isnan(outcomes)
+    known = is_assigned & ~np.isnan(outcomes)
     passing = expit(ability(start, outcomes, known) - start.difficulties)
     spread = passing * (1.0 - passing)
     information = float(spread[known].sum()) + 1.0 / start.variance
     rest, m = float(spread[~known].sum()), outcomes.size
     score = (float(outcomes[known].sum()) + float(passing[~known].sum())) / m
-    return Look(int(asked.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m)
+    return AdaptiveLook(int(is_assigned.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m)
 
 
-def walk(start: Prepared, outcomes: FloatArray, delivered: Mask | None = None) -> Walk:
+def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None) -> AdaptiveWalk:
     """Follow an agent batch by batch, until one is not delivered or the last look is reached.
 
     Parameters
     ----------
-    start : Prepared
     outcomes : float array, shape (m,)
         Mean outcomes; NaN where missing or invalid. Those outside the batches are not looked at.
     delivered : bool array, shape (m,), optional
         Tasks that the agent ran, invalid ones too; all where not given: a replay.
     """
     m, ends = outcomes.size, looks_of(outcomes.size)
-    asked, looks, batches = np.zeros(m, dtype=np.bool_), list[Look](), list[IndexArray]()
-    while asked.sum() < ends[-1]:
-        level = ability(start, outcomes, asked & ~np.isnan(outcomes))
-        batch = batch_of(start, level, asked)
+    is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[AdaptiveLook](), list[IndexArray]()
+    while is_assigned.sum() < ends[-1]:
+        level = ability(start, outcomes, is_assigned & ~np.isnan(outcomes))
+        batch = batch_of(start, level, is_assigned)
         if delivered is not None and not delivered[batch].all():
-            return Walk(tuple(looks), tuple(batches), np.sort(batch[~delivered[batch]]))
-        asked[batch] = True
+            return AdaptiveWalk(tuple(looks), tuple(batches), np.sort(batch[~delivered[batch]]))
+        is_assigned[batch] = True
         batches.append(batch)
-        if int(asked.sum()) in ends:
-            looks.append(completed(start, outcomes, asked))
-    return Walk(tuple(looks), tuple(batches), np.empty(0, dtype=np.intp))
+        if int(is_assigned.sum()) in ends:
+            looks.append(completed(start, outcomes, is_assigned))
+    return AdaptiveWalk(tuple(looks), tuple(batches), np.empty(0, dtype=np.intp))
 
 
 def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
@@ -335,13 +308,13 @@ def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
 
     Parameters
     ----------
-    agents : CompleteAgents
     rows : int array
         Positions of the past agents, ascending, at least 19.
 
     Raises
     ------
-    TooFewResiduals
+    SelectionError
+        too_few_residuals
     """
     replays = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i]).looks for i in rows.tolist()]
     scores = np.array([[look.score for look in looks] for looks in replays])
@@ -359,7 +332,8 @@ def calibration_of(z: FloatArray) -> Calibration:
 
     Raises
     ------
-    TooFewResiduals
+    SelectionError
+        too_few_residuals
     """
     scale = np.sqrt(np.mean(z**2, axis=0))
     largest = np.divide(z, scale, out=np.zeros_like(z), where=scale > 0.0).max(axis=1)
@@ -375,17 +349,19 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
         The past agents; not the newcomer.
     outcomes : float array, shape (m,)
     delivered : bool array, shape (m,)
-    stop : Stop
 
     Raises
     ------
-    AdaptiveRefused, RaschUnfinished
+    SelectionError
+        not_adaptive
+    RaschUnfinished
     """
     rows, first_look = np.arange(agents.n), looks_of(outcomes.size)[0]
     check(agents.n, outcomes.size, 0.0)
     if stop.budget is not None and stop.budget < first_look:
-        raise AdaptiveRefused(
-            f"a budget of {stop.budget} tasks ends before the first look, after {first_look}"
+        raise SelectionError(
+            f"a budget of {stop.budget} tasks ends before the first look, after {first_look}",
+            code="not_adaptive",
         )
     start, calibration = prepared(agents, rows), calibrated(agents, rows)
     way = walk(start, outcomes, delivered)
@@ -399,8 +375,8 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
         why = enough(stop, look.k, half, last - first + 1, outcomes.size)
         if why or t == len(way.looks) - 1:
             tasks = () if why else tuple(way.waiting.tolist())
-            told = why or f"{reach(half)} after {look.k} tasks"
-            return Next(tasks, t + 1, score, lo, hi, first, last, bool(why), told)
+            message = why or f"{reach(half)} after {look.k} tasks"
+            return Next(tasks, t + 1, score, lo, hi, first, last, bool(why), message)
     reason = f"the first look comes after {first_look} tasks"
     return Next(tuple(way.waiting.tolist()), 0, None, None, None, None, None, done=False, reason=reason)
 
@@ -413,21 +389,20 @@ def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
     return 1 + above, scores.size + 1 - below
 
 
-def batch_of(start: Prepared, level: float, asked: Mask) -> IndexArray:
+def batch_of(start: NewcomerPrior, level: float, is_assigned: Mask) -> IndexArray:
     """Tasks not asked with the largest p(1 − p), rounded so that equal ones stand in task order.
 
     Parameters
     ----------
-    start : Prepared
     level : float
         θ̂, logits.
-    asked : bool array, shape (m,)
+    is_assigned : bool array, shape (m,)
     """
     passing = expit(level - start.difficulties)
     informative = np.round(passing * (1.0 - passing), DECIMALS)
-    left = np.flatnonzero(~asked)
+    left = np.flatnonzero(~is_assigned)
     order = np.argsort(-informative[left], kind="stable")
-    return np.asarray(left[order[: batch_size(asked.size)]], dtype=np.intp)
+    return np.asarray(left[order[: batch_size(is_assigned.size)]], dtype=np.intp)
 
 
 def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
@@ -435,14 +410,12 @@ def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
 
     Parameters
     ----------
-    stop : Stop
     k : int
         Tasks asked for.
     half : float
         Half-width of the interval, score.
     n_ranks : int
         Ranks that it allows.
-    m : int
     """
     if round(half, DECIMALS) <= stop.half_width:
         return f"{reach(half)}, at most {100 * stop.half_width:g} were wanted"

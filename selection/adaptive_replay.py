@@ -45,8 +45,7 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from analytics.drift.e_value import upper_share
 from analytics.record import Record
 from selection.adaptive import (
-    AdaptiveRefused,
-    Prepared,
+    NewcomerPrior,
     batch_size,
     calibrated,
     check,
@@ -57,8 +56,9 @@ from selection.adaptive import (
     walk,
 )
 from selection.bands import HI, LO
+from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
-from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
+from selection.intervals.quantiles import MIN_FOR_QUANTILE
 from selection.standings.choice import training
 from selection.strategies import STRATEGIES, Training
 from selection.validation.figures import jackknife, mean_known, shares
@@ -72,7 +72,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Replayed:
+class StopReplay:
     """What stopping at a half-width would have meant for past agents.
 
     Attributes
@@ -99,13 +99,11 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class StrategyOrder:
     """How k tasks chosen in one way order agents.
 
     Attributes
     ----------
-    strategy : str
-    pairs_correct_full : float
     difference, se : float or None
         Of ``adaptive`` over this one, and its jackknife standard error; None for ``adaptive``.
     """
@@ -124,11 +122,8 @@ class AdaptiveReplay:
     ----------
     n_agents, n_tasks, batch, k : int
         Past agents; tasks; tasks of a batch; tasks of the comparison.
-    looks : tuple of int
-    replayed : tuple of Replayed
     unavailable : str
         Why there is no replay in time; else empty.
-    chosen : tuple of Chosen
     """
 
     n_agents: int
@@ -136,9 +131,9 @@ class AdaptiveReplay:
     batch: int
     k: int
     looks: tuple[int, ...]
-    replayed: tuple[Replayed, ...]
+    replayed: tuple[StopReplay, ...]
     unavailable: str
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[StrategyOrder, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +156,6 @@ def replay(
 
     Parameters
     ----------
-    record : Record
-    half_widths : sequence of float
     seeds, base_seed : int
         Random subsets, and what their generators start from.
     progress : callable, optional
@@ -170,47 +163,42 @@ def replay(
 
     Raises
     ------
-    AdaptiveRefused
-        Under 20 complete agents (19 past ones when one is left out), on graded outcomes, on one task, or a
-        half-width that is none.
+    SelectionError
+        not_adaptive: under 20 complete agents (19 past ones when one is left out), on graded outcomes, on one
+        task, or a half-width that is none.
     """
     for half_width in half_widths:
         if not 0.0 < half_width < 1.0:
-            raise AdaptiveRefused(f"a half-width lies between 0 and 1; here {half_width:g}")
+            raise SelectionError(
+                f"a half-width lies between 0 and 1; here {half_width:g}", code="not_adaptive"
+            )
     agents = training(record)
     m = agents.outcomes.shape[1]
     check(max(agents.n - 1, 0), m, record.graded_share)
     loao, (in_time, unavailable) = _left_out(agents, progress), _in_time(agents)
     ways = {"loao": loao} | ({} if unavailable else {"temporal": in_time})
-    told = tuple(_replayed(name, h, found, m) for name, found in ways.items() for h in half_widths)
+    rows = tuple(_replayed(name, h, ends, m) for name, ends in ways.items() for h in half_widths)
     k, looks = nearest_batch(m, 1 / 4), looks_of(m)
     chosen = compared(agents, k, seeds=seeds, base_seed=base_seed)
-    return AdaptiveReplay(agents.n, m, batch_size(m), k, looks, told, unavailable, chosen)
+    return AdaptiveReplay(agents.n, m, batch_size(m), k, looks, rows, unavailable, chosen)
 
 
 def compared(
     agents: CompleteAgents, k: int, *, seeds: int = N_SEEDS, base_seed: int = 0
-) -> tuple[Chosen, ...]:
-    """Compare k tasks chosen adaptively with as many chosen otherwise, leaving one agent out.
-
-    Parameters
-    ----------
-    agents : CompleteAgents
-    k : int
-    seeds, base_seed : int
-    """
+) -> tuple[StrategyOrder, ...]:
+    """Compare k tasks chosen adaptively with as many chosen otherwise, leaving one agent out."""
     everyone = np.arange(agents.n)
     estimates = np.array(
         [_estimates(agents, i, everyone[everyone != i], k, (seeds, base_seed)) for i in everyone.tolist()]
     )
     groups = jackknife_groups(agents)
-    kept = np.column_stack([np.ones(agents.n), groups[:, None] != np.arange(groups.max() + 1)])
-    by_choice = np.array([_pairs(agents.scores, column, kept) for column in estimates.T])
+    folds = np.column_stack([np.ones(agents.n), groups[:, None] != np.arange(groups.max() + 1)])
+    by_choice = np.array([_pairs(agents.scores, column, folds) for column in estimates.T])
     table = np.vstack([by_choice[:3], by_choice[3:].mean(axis=0)])
     whole, without = table[:, 0], (table[0] - table)[:, 1:]
     errors = jackknife(without.T)
     return tuple(
-        Chosen(
+        StrategyOrder(
             name,
             float(whole[s]),
             float(whole[0] - whole[s]) if s else None,
@@ -224,12 +212,12 @@ def compared(
 
 
 def _left_out(agents: CompleteAgents, progress: Progress | None) -> list[_Way]:
-    everyone, found = np.arange(agents.n), list[_Way]()
+    everyone, ways = np.arange(agents.n), list[_Way]()
     for i in everyone.tolist():
-        found += _ways(agents, everyone[everyone != i], [i])
+        ways += _ways(agents, everyone[everyone != i], [i])
         if progress is not None:
             progress(i + 1, agents.n)
-    return found
+    return ways
 
 
 def _in_time(agents: CompleteAgents) -> tuple[list[_Way], str]:
@@ -237,25 +225,25 @@ def _in_time(agents: CompleteAgents) -> tuple[list[_Way], str]:
     n_undated = sum(day is None for day in agents.dates)
     if n_undated:
         return [], f"{n_undated} of {agents.n} complete agents have no date"
-    days, found = [day or date.min for day in agents.dates], list[_Way]()
+    days, ways = [day or date.min for day in agents.dates], list[_Way]()
     for day in sorted(set(days)):
         past = np.array([i for i, other in enumerate(days) if other < day], dtype=np.intp)
-        if past.size >= FEWEST_FOR_QUANTILE:
-            found += _ways(agents, past, [i for i, other in enumerate(days) if other == day])
-    return found, "" if found else f"no agent has {FEWEST_FOR_QUANTILE} others of earlier dates"
+        if past.size >= MIN_FOR_QUANTILE:
+            ways += _ways(agents, past, [i for i, other in enumerate(days) if other == day])
+    return ways, "" if ways else f"no agent has {MIN_FOR_QUANTILE} others of earlier dates"
 
 
 def _ways(agents: CompleteAgents, past: IndexArray, newcomers: Sequence[int]) -> list[_Way]:
     start, calibration = prepared(agents, past), calibrated(agents, past)
-    found = []
+    ways = []
     for i in newcomers:
         looks = walk(start, agents.outcomes[i]).looks
         errors = np.abs(agents.scores[i] - np.array([look.score for look in looks]))
-        found.append(_Way(errors, calibration.half_widths(np.array([look.se for look in looks]))))
-    return found
+        ways.append(_Way(errors, calibration.half_widths(np.array([look.se for look in looks]))))
+    return ways
 
 
-def _replayed(protocol: str, half_width: float, ways: Sequence[_Way], m: int) -> Replayed:
+def _replayed(protocol: str, half_width: float, ways: Sequence[_Way], m: int) -> StopReplay:
     looks, stops, n_covered, n_never = looks_of(m), list[int](), 0, 0
     for way in ways:
         halves = np.round(way.half_widths, DECIMALS)
@@ -266,7 +254,7 @@ def _replayed(protocol: str, half_width: float, ways: Sequence[_Way], m: int) ->
         stops.append(looks[stop])
     lower, upper = clopper_pearson(n_covered, len(ways))
     share_run = float(np.mean(stops)) / m
-    return Replayed(protocol, half_width, len(ways), n_covered, n_never, share_run, lower, upper)
+    return StopReplay(protocol, half_width, len(ways), n_covered, n_never, share_run, lower, upper)
 
 
 def clopper_pearson(n_covered: int, n: int) -> tuple[float, float]:
@@ -297,16 +285,16 @@ def _middle(rates: FloatArray, k: int) -> IndexArray:
     return np.argsort(np.round(np.abs(rates - (LO + HI) / 2), DECIMALS), kind="stable")[:k]
 
 
-def _estimate(start: Prepared, outcomes: FloatArray, tasks: IndexArray) -> float:
-    asked = np.zeros(outcomes.size, dtype=np.bool_)
-    asked[tasks] = True
-    return completed(start, outcomes, asked).score
+def _estimate(start: NewcomerPrior, outcomes: FloatArray, tasks: IndexArray) -> float:
+    is_assigned = np.zeros(outcomes.size, dtype=np.bool_)
+    is_assigned[tasks] = True
+    return completed(start, outcomes, is_assigned).score
 
 
-def _pairs(scores: FloatArray, estimates: FloatArray, kept: FloatArray) -> FloatArray:
+def _pairs(scores: FloatArray, estimates: FloatArray, weights: FloatArray) -> FloatArray:
     """pairs_correct_full among the agents that each column keeps, shape (n_columns,)."""
     y, own = np.round(scores, DECIMALS), np.round(estimates, DECIMALS)
     by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)
     by_estimate = np.sign(own[:, None] - y[None, :]).astype(np.int8)
     agreement = np.asarray(by_score * by_estimate + 1, dtype=np.int8)
-    return mean_known(shares(agreement, np.arange(y.size), by_score != 0, kept))
+    return mean_known(shares(agreement, np.arange(y.size), by_score != 0, weights))

@@ -40,10 +40,6 @@ from selection.held_out import Subsets
 def difficulties(founding: CompleteAgents) -> FloatArray:
     """b̂ of the founders, shape (m,); NaN where none of them has run the task.
 
-    Parameters
-    ----------
-    founding : CompleteAgents
-
     Raises
     ------
     As `selection.rasch.fit`.
@@ -67,9 +63,9 @@ def of_newcomers(outcomes: FloatArray, audited: Mask, tasks: IndexArray, logits:
     ------
     As `selection.rasch.ability`.
     """
-    kept = audited & ~np.isnan(logits)
+    usable = audited & ~np.isnan(logits)
     expected = np.array([_expected(row, tasks, logits) for row in outcomes]).reshape(outcomes.shape)
-    return Audit(np.where(kept, outcomes, np.nan), expected)
+    return Audit(np.where(usable, outcomes, np.nan), expected)
 
 
 def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
@@ -77,7 +73,6 @@ def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
 
     Parameters
     ----------
-    founding : CompleteAgents
     nested : Subsets
         Chosen with one founder left out at a time.
 
@@ -99,9 +94,9 @@ def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
 
 
 def _difficulties(founding: CompleteAgents, rows: IndexArray) -> FloatArray:
-    found = np.full(founding.outcomes.shape[1], np.nan)
-    found[~np.isnan(founding.outcomes[rows]).all(axis=0)] = founding.fit_of(rows).difficulties
-    return found
+    by_task = np.full(founding.outcomes.shape[1], np.nan)
+    by_task[~np.isnan(founding.outcomes[rows]).all(axis=0)] = founding.fit_of(rows).difficulties
+    return by_task
 
 
 def _expected(row: FloatArray, tasks: IndexArray, logits: FloatArray) -> FloatArray:

@@ -1,19 +1,6 @@
 """The mid-range band: which tasks have a pass rate that tells agents apart.
 
-Model
------
-The pass rate of task j over the complete agents with a valid cell, each counting w_i (1 unless agents were
-drawn for a full run with inclusion probability π_i, then 1/π_i: Hájek's ratio)::
-
-    p_j = Σ_i w_i·X[i, j] / Σ_i w_i
-
-A task is in the band when lo − 1e-9 ≤ p_j ≤ hi + 1e-9: both ends are in, and so is 3 of 10. Under 10% of the
-active tasks (10·k < m) the band widens 30-70% → 25-75% → 15-85%; the last is the rounded form of
-p(1 − p) ≥ 1/8, half the Fisher information of a task at p = ½ (0.1464 to 0.8536). Still under 10%: no subset,
-the benchmark is unsuited. Under 5 complete agents there is no subset either.
-
-The posterior of a task's pass rate under Jeffreys' prior is Beta(s + ½, n − s + ½), n the agents' effective
-number (Σw)²/Σw² (Kish; their count when all weights are equal) and s = n·p_j, which may be fractional.
+The theory is in ``selection/README.md``, “The mid-range band”.
 
 Symbols
 -------
@@ -50,7 +37,7 @@ from scipy.special import betainc
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.outcome_table import OutcomeTable
-from selection.errors import BandRefused, NoTasks, OutcomeRefused, ShapeMismatch, WeightRefused, WindowRefused
+from selection.errors import SelectionError
 
 Stage = Literal["none", "provisional", "stable"]
 
@@ -144,7 +131,8 @@ def pass_rates(outcomes: FloatArray, weights: FloatArray | None = None) -> Float
 
     Raises
     ------
-    ShapeMismatch, NoTasks, OutcomeRefused, WeightRefused
+    SelectionError
+        shape, no_tasks, outcome_range, weight_range
     """
     outcomes, weights = _checked(outcomes, weights)
     return _pass_rates(outcomes, weights)
@@ -170,11 +158,11 @@ def latest_agents(dates: Sequence[date | None], history_window: int | None) -> I
 
     Raises
     ------
-    WindowRefused
-        When the window is below 1.
+    SelectionError
+        window_range: when the window is below 1.
     """
     if history_window is not None and history_window < 1:
-        raise WindowRefused(f"a history window of {history_window} agents holds none")
+        raise SelectionError(f"a history window of {history_window} agents holds none", code="window_range")
     by_date = sorted(range(len(dates)), key=lambda i: (dates[i] or date.min, i))
     latest = by_date if history_window is None else by_date[-history_window:]
     return np.array(sorted(latest), dtype=np.intp)
@@ -206,7 +194,8 @@ def mid_range(
 
     Raises
     ------
-    ShapeMismatch, NoTasks, OutcomeRefused, WeightRefused, BandRefused
+    SelectionError
+        shape, no_tasks, outcome_range, weight_range, band_range
     """
     outcomes, weights = _checked(outcomes, weights)
     _check_band(lo, hi)
@@ -256,7 +245,8 @@ def tasks_in_band(
 
     Raises
     ------
-    BandRefused
+    SelectionError
+        band_range
     """
     used = band_used(pass_rates, n_complete, lo=lo, hi=hi, widening=widening)
     return np.flatnonzero(_in_band(pass_rates, used.lo, used.hi)) if used else np.empty(0, dtype=np.intp)
@@ -274,7 +264,8 @@ def band_used(
 
     Raises
     ------
-    BandRefused
+    SelectionError
+        band_range
     """
     _check_band(lo, hi)
     tried = _attempts(pass_rates, n_complete, _bands_to_try(lo, hi, widening=widening))
@@ -300,7 +291,8 @@ def tasks_in_bands(
 
     Raises
     ------
-    BandRefused
+    SelectionError
+        band_range
     """
     _check_band(lo, hi)
     inside = _in_band(pass_rates, lo, hi)
@@ -327,7 +319,6 @@ def table_band(
 
     Parameters
     ----------
-    table : OutcomeTable
     weights : float array, shape (n_agents,), optional
         1/π_i for every agent of the table, complete or not.
     lo, hi, widening, history_window
@@ -336,7 +327,7 @@ def table_band(
     complete = np.flatnonzero(table.complete())
     rows = complete[latest_agents([table.dates[i] for i in complete], history_window)]
     if weights is not None and weights.shape != (table.n_agents,):
-        raise ShapeMismatch(f"weights {weights.shape} for {table.n_agents} agents")
+        raise SelectionError(f"weights {weights.shape} for {table.n_agents} agents", code="shape")
     counted = None if weights is None else weights[rows]
     return mid_range(table.means[rows], counted, lo=lo, hi=hi, widening=widening)
 
@@ -457,8 +448,8 @@ def _reason(
 
 
 def _reason_too_few_agents(n_complete: int) -> str:
-    found = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
-    return f"{found}; at least {N_AGENTS_PROVISIONAL} are needed"
+    complete = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
+    return f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
 
 
 def _needed(n_tasks: int) -> str:
@@ -469,10 +460,10 @@ def _needed(n_tasks: int) -> str:
 def _reason_unsuited(widest: Attempt, n_tasks: int, *, widening: bool) -> str:
     k = widest.n_in_band
     tasks = _counted(n_tasks, "task")
-    found = f"only {k} of {tasks} ({_share(k, n_tasks)})" if k else f"none of {tasks}"
+    count = f"only {k} of {tasks} ({_share(k, n_tasks)})" if k else f"none of {tasks}"
     verb = "has" if k <= 1 else "have"
-    kept = "" if widening else " and the band is not widened"
-    return f"{found} {verb} a pass rate {_range(widest)}; {_needed(n_tasks)}{kept}"
+    not_widened = "" if widening else " and the band is not widened"
+    return f"{count} {verb} a pass rate {_range(widest)}; {_needed(n_tasks)}{not_widened}"
 
 
 def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, over: str) -> str:
@@ -493,13 +484,15 @@ def _checked(outcomes: FloatArray, weights: FloatArray | None) -> tuple[FloatArr
     """Outcomes and weights as they are computed with, each looked at."""
     outcomes = np.asarray(outcomes, dtype=np.float64)
     if outcomes.ndim != 2:
-        raise ShapeMismatch(f"outcomes have shape {outcomes.shape}, not (n_agents, n_tasks)")
+        raise SelectionError(f"outcomes have shape {outcomes.shape}, not (n_agents, n_tasks)", code="shape")
     if outcomes.shape[1] == 0:
-        raise NoTasks("no active task to choose from")
+        raise SelectionError("no active task to choose from", code="no_tasks")
     wrong = ~np.isnan(outcomes) & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise OutcomeRefused(f"agent {i}, task {j}: {outcomes[i, j]} is not from 0 to 1")
+        raise SelectionError(
+            f"agent {i}, task {j}: {outcomes[i, j]} is not from 0 to 1", code="outcome_range"
+        )
     return outcomes, _checked_weights(weights, outcomes.shape[0])
 
 
@@ -508,14 +501,16 @@ def _checked_weights(weights: FloatArray | None, n_agents: int) -> FloatArray:
         return np.ones(n_agents)
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (n_agents,):
-        raise ShapeMismatch(f"weights {weights.shape} for {n_agents} agents")
+        raise SelectionError(f"weights {weights.shape} for {n_agents} agents", code="shape")
     wrong = ~(np.isfinite(weights) & (weights > 0.0))
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise WeightRefused(f"agent {i} has weight {weights[i]}; a weight is finite and above 0")
+        raise SelectionError(
+            f"agent {i} has weight {weights[i]}; a weight is finite and above 0", code="weight_range"
+        )
     return weights
 
 
 def _check_band(lo: float, hi: float) -> None:
     if not 0.0 <= lo < hi <= 1.0:
-        raise BandRefused(f"a band from {lo} to {hi}: edges need 0 ≤ lo < hi ≤ 1")
+        raise SelectionError(f"a band from {lo} to {hi}: edges need 0 ≤ lo < hi ≤ 1", code="band_range")

@@ -42,16 +42,16 @@ from analytics.command_line import (
 from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
 from analytics.record import Record
-from selection import compared, validated
+from selection import pairs_text, validation_text
 from selection.bands import Band
 from selection.cli_adaptive import add_adaptive
-from selection.cli_rules import add_rules, check_settings, given_of, rules_of
+from selection.cli_rules import add_rules, check_settings, prior_of, rules_of
 from selection.cli_staged import add_replay
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
-from selection.replay import Replay, Watched, replay
+from selection.replay import DriftReplay, MonitorReplay, replay
 from selection.rules import Rules
-from selection.staged.study import Rule, staged_in
+from selection.staged.study import AssignmentRule, staged_in
 from selection.staged.walks import Staging
 from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
@@ -61,10 +61,6 @@ from selection.standings.trials import trials
 from selection.standings.validating import validation_of
 from selection.standings.verdict import advice_text
 from selection.strategies import STRATEGIES
-
-
-class TargetSilent(SelectionError):
-    """Nothing is said for the target that was asked for; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,8 +115,8 @@ def _add_band(commands: Any) -> None:
 def _band(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
     record = _record(arguments, rules)
-    given = given_of(arguments, rules)
-    band, chosen = band_of(record, rules), choice(record, rules, given)
+    prior = prior_of(arguments, rules)
+    band, chosen = band_of(record, rules), choice(record, rules, prior)
     band = replace(band, tasks=chosen.tasks)
     values = {
         "agents": band.n_complete,
@@ -131,9 +127,9 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "pass_rates": _by_task(record, band.pass_rates),
         "p_in_band": _by_task(record, band.p_in_band),
     }
-    told = trials(record, band.tasks, given.variances.facets)
-    values["trials"] = plain(told)
-    return Answer(values, _band_shown(values, band, record) | {"trials": words.trials_text(told) or "–"})
+    n_trials = trials(record, band.tasks, prior.variances.facets)
+    values["trials"] = plain(n_trials)
+    return Answer(values, _band_shown(values, band, record) | {"trials": words.trials_text(n_trials) or "–"})
 
 
 def _by_task(record: Record, values: FloatArray) -> dict[str, float | None]:
@@ -159,9 +155,9 @@ def _subset_values(band: Band, record: Record) -> dict[str, Any]:
 def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[str, Any]:
     flagged = set(band.flagged.tolist())
     return {
-        "agents": validated.agents_text(values),
+        "agents": validation_text.agents_text(values),
         "tasks": values["tasks"],
-        "subset": f"{validated.subset_text(values)} ({band.stage})" if band.suited else "none",
+        "subset": f"{validation_text.subset_text(values)} ({band.stage})" if band.suited else "none",
         "reason": band.reason,
         **_counted_shown(record),
         "": [
@@ -175,8 +171,8 @@ def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[s
 
 def _counted_shown(record: Record) -> dict[str, str]:
     """Say what the pass rates come from, in the words of a board; nothing where nothing is left out."""
-    told = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
-    text = " ".join(words.sentence(one) for one in told if one)
+    notes = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
+    text = " ".join(words.sentence(one) for one in notes if one)
     return {"counted": text} if text else {}
 
 
@@ -226,7 +222,7 @@ def _validate(arguments: argparse.Namespace) -> Answer:
         seeds=arguments.seeds,
         jobs=arguments.jobs,
     )
-    return Answer(values, validated.shown(values))
+    return Answer(values, validation_text.shown(values))
 
 
 def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
@@ -261,31 +257,35 @@ def _add_staged(parser: Parser) -> None:
 
 
 def _standings(arguments: argparse.Namespace) -> Answer:
-    found = _answered(arguments)
-    advice = advice_text(found.verdict, "--strategy {strategy}")
-    return Answer(found.as_plain(), "\n\n".join(filter(None, (printed.text(found), advice))))
+    board = _answered(arguments)
+    advice = advice_text(board.verdict, "--strategy {strategy}")
+    return Answer(board.as_plain(), "\n\n".join(filter(None, (printed.text(board), advice))))
 
 
 def _answered(arguments: argparse.Namespace) -> Standings:
     """Answer for the file, ordered by the target that was asked for."""
     rules = rules_of(arguments)
-    record, given = _record(arguments, rules), given_of(arguments, rules)
+    record, prior = _record(arguments, rules), prior_of(arguments, rules)
     rule = None
     if vars(arguments).get("staged"):
         staging = Staging(lo=rules.lo, hi=rules.hi, subset_from=rules.subset_from)
-        rule, given = Rule(staging), replace(given, staged=staged_in(record, staging))
+        rule, prior = AssignmentRule(staging), replace(prior, staged=staged_in(record, staging))
     if vars(arguments).get("validate"):
         # What choosing a strategy is worth needs all of them.
         is_default = rules.strategy == Rules.strategy
         strategies = (rules.strategy, "random") if is_default else None
-        told = _validated(record, rules, protocols=("loao", "temporal"), strategies=strategies, rule=rule)
-        given = replace(given, validation=told)
+        validation = _validated(
+            record, rules, protocols=("loao", "temporal"), strategies=strategies, rule=rule
+        )
+        prior = replace(prior, validation=validation)
     with progress_bar("standings"):
-        found = answer(record, rules, given)
-    if rules.target is not None and found.target != rules.target:
-        why = found.why if rules.target == "subset" else found.targets[rules.target].reason
-        raise TargetSilent(f"nothing is said for the target {rules.target}: {terms.clause(why)}")
-    return found
+        board = answer(record, rules, prior)
+    if rules.target is not None and board.target != rules.target:
+        why = board.why if rules.target == "subset" else board.targets[rules.target].reason
+        raise SelectionError(
+            f"nothing is said for the target {rules.target}: {terms.clause(why)}", code="target_silent"
+        )
+    return board
 
 
 def _add_ranks(commands: Any) -> None:
@@ -302,14 +302,14 @@ def _add_ranks(commands: Any) -> None:
 
 
 def _ranks(arguments: argparse.Namespace) -> Answer:
-    found = _answered(arguments)
+    board = _answered(arguments)
     agents = [
         {"agent": line.agent, "scaffold": line.scaffold, "model": line.model, "how": line.how}
-        | plain(line.at[found.target])
-        for line in terms.in_order(found)
+        | plain(line.at[board.target])
+        for line in terms.in_order(board)
     ]
-    values = {"target": found.target, **plain(found.targets[found.target]), "agents": agents}
-    return Answer(values, printed.ranks(found))
+    values = {"target": board.target, **plain(board.targets[board.target]), "agents": agents}
+    return Answer(values, printed.ranks(board))
 
 
 # -------------------------------------------------------------------------------------------------- compare
@@ -340,15 +340,15 @@ def _compare(arguments: argparse.Namespace) -> Answer:
     flat = outcomes_of(arguments)
     record = _counted(flat, rules)
     with progress_bar("comparison", "pairs") as show:
-        found = pairs(
+        result = pairs(
             record,
             rules,
-            given_of(arguments, rules),
+            prior_of(arguments, rules),
             agents=arguments.agents,
             progress=show,
         )
     whole = bool(arguments.agents or arguments.all)
-    return Answer(compared.values(found), compared.shown(found, whole=whole))
+    return Answer(pairs_text.values(result), pairs_text.shown(result, whole=whole))
 
 
 # ---------------------------------------------------------------------------------------------------- drift
@@ -357,14 +357,14 @@ def _compare(arguments: argparse.Namespace) -> Answer:
 def _drift(arguments: argparse.Namespace) -> Answer:
     record = Record.from_flat(outcomes_of(arguments))
     with progress_bar("replay", "agents") as show:
-        found = replay(record, Rules(seed=arguments.seed), progress=show)
-    return Answer(_replay_values(found), _replay_shown(found))
+        result = replay(record, Rules(seed=arguments.seed), progress=show)
+    return Answer(_replay_values(result), _replay_shown(result))
 
 
-def _replay_values(found: Replay) -> dict[str, Any]:
-    version = found.version
+def _replay_values(result: DriftReplay) -> dict[str, Any]:
+    version = result.version
     return {
-        "agents_in_file": found.n_agents,
+        "agents_in_file": result.n_agents,
         "fixed_on": version.fixed_on.isoformat(),
         "chosen_from": list(version.chosen_from),
         "subset": {
@@ -373,28 +373,28 @@ def _replay_values(found: Replay) -> dict[str, Any]:
             "size": len(version.tasks),
             "tasks": list(version.tasks),
         },
-        "monitors": {one.name: _watched_values(one) for one in found.monitors},
-        "promises": {name: plain(promise) for name, promise in found.promises.items()},
-        "missed": list(found.missed),
-        "false_alerts_a_year": found.false_alerts_a_year,
+        "monitors": {one.name: _watched_values(one) for one in result.monitors},
+        "promises": {name: plain(promise) for name, promise in result.promises.items()},
+        "missed": list(result.missed),
+        "false_alerts_a_year": result.false_alerts_a_year,
     }
 
 
-def _watched_values(one: Watched) -> dict[str, Any]:
+def _watched_values(one: MonitorReplay) -> dict[str, Any]:
     fired = {"first_warn": plain(one.warn), "first_alert": plain(one.alert)}
     return {**fired, **plain(one.final), "advice": one.final.advice}
 
 
-def _replay_shown(found: Replay) -> dict[str, Any]:
-    version, pace = found.version, found.false_alerts_a_year
-    n_told = sum(promise.interval is not None for promise in found.promises.values())
+def _replay_shown(result: DriftReplay) -> dict[str, Any]:
+    version, pace = result.version, result.false_alerts_a_year
+    n_promised = sum(promise.interval is not None for promise in result.promises.values())
     return {
         "subset": f"{words.counted(len(version.tasks), 'task')}, chosen on {version.fixed_on} from "
         f"{words.counted(len(version.chosen_from), 'agent')}",
-        "since": f"{words.counted(len(found.promises), 'complete agent')}; {len(found.missed)} of "
-        f"{words.counted(n_told, 'interval')} missed",
+        "since": f"{words.counted(len(result.promises), 'complete agent')}; {len(result.missed)} of "
+        f"{words.counted(n_promised, 'interval')} missed",
         "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
-        "first fired": [_watched_row(one) for one in found.monitors],
+        "first fired": [_watched_row(one) for one in result.monitors],
         "in the end": [
             {
                 "monitor": one.name,
@@ -402,12 +402,12 @@ def _replay_shown(found: Replay) -> dict[str, Any]:
                 "": one.final.reason,
                 "what to do": one.final.advice,
             }
-            for one in found.monitors
+            for one in result.monitors
         ],
     }
 
 
-def _watched_row(one: Watched) -> dict[str, Any]:
+def _watched_row(one: MonitorReplay) -> dict[str, Any]:
     first = one.alert or one.warn
     return {
         "monitor": one.name,

@@ -21,10 +21,12 @@ from analytics.command_line import (
 from analytics.record import Record
 from selection import adaptive
 from selection.adaptive_replay import N_SEEDS, replay
-from selection.adaptive_told import shown
+from selection.errors import SelectionError
 from selection.standings.choice import training
+from selection.standings.words import counted
 
 HALF_WIDTH = 0.05
+PROTOCOLS = {"loao": "without the agent", "temporal": "in time"}
 
 
 def add_adaptive(commands: Any) -> None:
@@ -77,18 +79,77 @@ def _add_next(commands: Any) -> None:
 
 def _adaptive(arguments: argparse.Namespace) -> Answer:
     if arguments.seeds < 1:
-        raise adaptive.AdaptiveRefused(f"seeds: at least 1; here {arguments.seeds}")
+        raise SelectionError(f"seeds: at least 1; here {arguments.seeds}", code="not_adaptive")
     record = Record.from_flat(outcomes_of(arguments))
     with progress_bar("replay", "agents") as show:
-        found = replay(
+        result = replay(
             record,
             tuple(dict.fromkeys(arguments.half_width)),
             seeds=arguments.seeds,
             base_seed=arguments.seed,
             progress=show,
         )
-    told = plain(found)
-    return Answer(told, shown(told))
+    values = plain(result)
+    return Answer(values, _shown(values))
+
+
+def _shown(replay: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `analytics.text.as_text` sets as text."""
+    looks = ", ".join(map(str, replay["looks"]))
+    no_replay = {"in time": f"no replay: {replay['unavailable']}"} if replay["unavailable"] else {}
+    return {
+        "past agents": replay["n_agents"],
+        "tasks": f"{replay['n_tasks']}, in batches of {replay['batch']}; looks after {looks}",
+        **no_replay,
+        "stopping at a half-width": _stops(replay),
+        _title_of_choices(replay): _choices(replay),
+        "": [_verdict(replay)[0]],
+    }
+
+
+def _stops(replay: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what stopping at each half-width would have meant, a row each."""
+    return [
+        {
+            "past": PROTOCOLS[one["protocol"]],
+            "half-width": one["half_width"],
+            "tasks run": one["share_run"],
+            "covered": f"{one['n_covered']} of {one['n']}",
+            "95%": f"{one['covered_lo']:.3f} to {one['covered_hi']:.3f}",
+            "never reach it": f"{one['n_never']} of {one['n']}",
+        }
+        for one in replay["replayed"]
+    ]
+
+
+def _title_of_choices(replay: Mapping[str, Any]) -> str:
+    """Say what the second table compares."""
+    return f"pairs in the right order from {counted(replay['k'], 'task')}"
+
+
+def _choices(replay: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return how as many tasks chosen otherwise order agents, a row each."""
+    return [
+        {
+            "chosen": one["strategy"],
+            "pairs_correct_full": one["pairs_correct_full"],
+            "adaptive is better by": one["difference"],
+            "se": one["se"],
+        }
+        for one in replay["chosen"]
+    ]
+
+
+def _verdict(replay: Mapping[str, Any]) -> tuple[str, bool]:
+    """Say whether adaptive orders better than every other choice by more than two standard errors."""
+    others = [(one["strategy"], one["difference"] or 0.0, one["se"] or 0.0) for one in replay["chosen"][1:]]
+    worse = [name for name, difference, se in others if difference < -2 * se]
+    even = [name for name, difference, se in others if abs(difference) <= 2 * se]
+    if worse:
+        return f"Tasks chosen by {', '.join(worse)} order agents better than adaptive ones.", False
+    if even:
+        return f"No gain in order is shown over as many tasks chosen by {', '.join(even)}.", False
+    return "Adaptive tasks order agents better than as many chosen otherwise.", True
 
 
 # ------------------------------------------------------------------------------------------------------ next
@@ -104,14 +165,14 @@ def _next(arguments: argparse.Namespace) -> Answer:
     if arguments.agent in table.agents:
         i = table.agents.index(arguments.agent)
         outcomes, delivered = table.means[i], record.n_places[i] > 0
-    found = adaptive.next_tasks(everybody.take(others), outcomes, delivered, stop)
-    values = {**plain(found), "tasks": [table.tasks[j] for j in found.tasks]}
+    result = adaptive.next_tasks(everybody.take(others), outcomes, delivered, stop)
+    values = {**plain(result), "tasks": [table.tasks[j] for j in result.tasks]}
     return Answer(values, _next_shown(values))
 
 
 def _next_shown(values: Mapping[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {"done": values["done"], "why": values["reason"]}
+    rows: dict[str, Any] = {"done": values["done"], "why": values["reason"]}
     if values["score"] is not None:
-        told["full score"] = f"{values['score']:.3f}, {values['lo']:.3f} to {values['hi']:.3f} (95%)"
-        told["ranks"] = f"{values['rank_lo']} to {values['rank_hi']} beside the past agents"
-    return told | {"run next": values["tasks"]}
+        rows["full score"] = f"{values['score']:.3f}, {values['lo']:.3f} to {values['hi']:.3f} (95%)"
+        rows["ranks"] = f"{values['rank_lo']} to {values['rank_hi']} beside the past agents"
+    return rows | {"run next": values["tasks"]}

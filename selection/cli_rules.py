@@ -23,19 +23,15 @@ from analytics.command_line import MOST_COUNTED, MOST_SEED, Parser, pairs, whole
 from analytics.flat_file import Setting
 from analytics.record import Condition, Counting
 from selection.errors import SelectionError
-from selection.given import Given, SubsetVersion
+from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import ESTIMATORS, GROUPS, TARGETS, Rules
 from selection.standings.terms import first_names
 from selection.strategies import STRATEGIES
 
 Settings = Literal["comparable"] | tuple[Condition, ...]
-MOST_BYTES = 64 << 20  # of a list of tasks, or of versions of the subset
-MOST_TOLD = 10  # conditions of a file
+MAX_BYTES = 64 << 20  # of a list of tasks, or of versions of the subset
+MAX_LISTED = 10  # conditions of a file
 FACETS = ("prompt_variant", "judge", "temperature")
-
-
-class FlagRefused(SelectionError):
-    """A flag whose value names nothing that can be counted."""
 
 
 def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
@@ -43,7 +39,6 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
 
     Parameters
     ----------
-    parser : Parser
     without : collection of str
         Names of rules that the command takes otherwise, or not at all.
     """
@@ -132,85 +127,94 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
 
     Raises
     ------
-    FlagRefused, RulesRefused, PairMalformed, OSError
+    SelectionError
+        flag, rules_range
+    PairMalformed, OSError
     """
-    stated = vars(arguments)
-    lo, hi = stated.get("band", (Rules.lo, Rules.hi))
-    strategy = stated.get("strategy", Rules.strategy)
+    flags = vars(arguments)
+    lo, hi = flags.get("band", (Rules.lo, Rules.hi))
+    strategy = flags.get("strategy", Rules.strategy)
     return Rules(
         lo=lo,
         hi=hi,
-        history_window=stated.get("window"),
+        history_window=flags.get("window"),
         strategy=strategy if isinstance(strategy, str) else Rules.strategy,
-        estimator=stated.get("estimator") or "",
-        target=stated.get("target"),
-        trial_noise=stated.get("trial_noise") or "",
-        groups=stated.get("groups", Rules.groups),
-        seed=stated.get("seed", Rules.seed),
+        estimator=flags.get("estimator") or "",
+        target=flags.get("target"),
+        trial_noise=flags.get("trial_noise") or "",
+        groups=flags.get("groups", Rules.groups),
+        seed=flags.get("seed", Rules.seed),
         counting=Counting(
-            duplicates=stated.get("duplicates", "mean"),
-            settings=_settings(stated.get("settings", ["comparable"])),
-            missing=stated.get("missing", "gap"),
-            universe=_universe(stated.get("universe", "all")),
+            duplicates=flags.get("duplicates", "mean"),
+            settings=_settings(flags.get("settings", ["comparable"])),
+            missing=flags.get("missing", "gap"),
+            universe=_universe(flags.get("universe", "all")),
         ),
     )
 
 
-def given_of(arguments: argparse.Namespace, rules: Rules) -> Given:
+def prior_of(arguments: argparse.Namespace, rules: Rules) -> PriorDecisions:
     """Return what the flags say was decided before.
 
     Raises
     ------
-    FlagRefused, OSError
+    SelectionError
+        flag
+    OSError
     """
     path: Path | None = vars(arguments).get("subsets")
     if path is None:
-        return Given()
+        return PriorDecisions()
     try:
-        stated = json.loads(_content(path))
-        stated = stated["subsets"] if isinstance(stated, dict) else stated  # as the service exports them
-        versions = tuple(_version(one, number, rules) for number, one in enumerate(stated, 1))
+        rows = json.loads(_content(path))
+        rows = rows["subsets"] if isinstance(rows, dict) else rows  # as the service exports them
+        versions = tuple(_version(one, number, rules) for number, one in enumerate(rows, 1))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        told = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise FlagRefused(f"{path.name} is no list of versions with tasks and chosen_from: {told}") from error
-    return Given(subsets=versions)
+        message = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise SelectionError(
+            f"{path.name} is no list of versions with tasks and chosen_from: {message}", code="flag"
+        ) from error
+    return PriorDecisions(subsets=versions)
 
 
-def check_settings(stated: Settings, there: Sequence[Setting]) -> None:
+def check_settings(settings: Settings, present: Sequence[Setting]) -> None:
     """Refuse a condition that nothing in the file ran under.
 
     Parameters
     ----------
-    stated : Settings
-    there : sequence of Setting
+    present : sequence of Setting
         Of the file.
 
     Raises
     ------
-    FlagRefused
-        With those that there are.
+    SelectionError
+        flag: with those that there are.
     """
-    if stated == "comparable":
+    if settings == "comparable":
         return
-    for one in stated:
-        if not any(one[:2] == its[:2] and one.temperature in (None, its.temperature) for its in there):
-            listed = first_names(sorted({_told(Condition(*its[:3])) for its in there}), MOST_TOLD)
-            raise FlagRefused(f"--settings {_told(one)}: nothing ran under it; there are {listed}")
+    for one in settings:
+        if not any(one[:2] == its[:2] and one.temperature in (None, its.temperature) for its in present):
+            listed = first_names(
+                sorted({_condition_text(Condition(*its[:3])) for its in present}), MAX_LISTED
+            )
+            raise SelectionError(
+                f"--settings {_condition_text(one)}: nothing ran under it; there are {listed}", code="flag"
+            )
 
 
-def _told(condition: Condition) -> str:
-    stated = [
+def _condition_text(condition: Condition) -> str:
+    parts = [
         f"{name}={level:g}" if isinstance(level, float) else f"{name}={level}"
         for name, level in zip(FACETS, condition, strict=True)
         if level is not None
     ]
-    return ",".join(stated) or "nothing stated"
+    return ",".join(parts) or "nothing stated"
 
 
-def _settings(stated: list[str]) -> Settings:
-    if stated == ["comparable"]:
+def _settings(texts: list[str]) -> Settings:
+    if texts == ["comparable"]:
         return "comparable"
-    return tuple(_condition(pairs(one, FACETS)) for one in stated)
+    return tuple(_condition(pairs(one, FACETS)) for one in texts)
 
 
 def _condition(named: Mapping[str, str]) -> Condition:
@@ -218,55 +222,55 @@ def _condition(named: Mapping[str, str]) -> Condition:
     try:
         number = None if temperature is None else float(temperature)
     except ValueError:
-        raise FlagRefused(f"a temperature of {temperature!r} is no number") from None
+        raise SelectionError(f"a temperature of {temperature!r} is no number", code="flag") from None
     return Condition(named.get("prompt_variant"), named.get("judge"), number)
 
 
-def _universe_named(stated: str) -> Literal["all", "common"] | Path:
-    if stated == "all" or stated == "common":
-        return "all" if stated == "all" else "common"
-    return Path(stated)
+def _universe_named(text: str) -> Literal["all", "common"] | Path:
+    if text == "all" or text == "common":
+        return "all" if text == "all" else "common"
+    return Path(text)
 
 
-def _universe(stated: Literal["all", "common"] | Path) -> Literal["all", "common"] | tuple[str, ...]:
-    if not isinstance(stated, Path):
-        return stated
+def _universe(source: Literal["all", "common"] | Path) -> Literal["all", "common"] | tuple[str, ...]:
+    if not isinstance(source, Path):
+        return source
     try:
-        lines = _content(stated).splitlines()
+        lines = _content(source).splitlines()
     except UnicodeDecodeError:
-        raise FlagRefused(f"{stated.name} is no list of tasks: no text in UTF-8") from None
+        raise SelectionError(f"{source.name} is no list of tasks: no text in UTF-8", code="flag") from None
     return tuple(sorted({line.strip() for line in lines} - {""}))
 
 
 def _content(path: Path) -> str:
     """Read a text in UTF-8 that is no larger than any list of tasks; a device never ends."""
     with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise FlagRefused(f"{path.name} is larger than {MOST_BYTES >> 20} MiB")
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise SelectionError(f"{path.name} is larger than {MAX_BYTES >> 20} MiB", code="flag")
     return content.decode()
 
 
-def _version(stated: Any, number: int, rules: Rules) -> SubsetVersion:
+def _version(row: Any, number: int, rules: Rules) -> SubsetVersion:
     """Read a version; what is not stated follows from the rules and its place in the list."""
-    if not isinstance(stated, dict):
-        raise TypeError(f"{stated!r} is no version")
-    tasks, chosen_from = (tuple(sorted(map(str, stated[name]))) for name in ("tasks", "chosen_from"))
-    unknown = sorted(set(stated) - {entry.name for entry in fields(SubsetVersion)})
+    if not isinstance(row, dict):
+        raise TypeError(f"{row!r} is no version")
+    tasks, chosen_from = (tuple(sorted(map(str, row[name]))) for name in ("tasks", "chosen_from"))
+    unknown = sorted(set(row) - {entry.name for entry in fields(SubsetVersion)})
     if unknown:
-        raise FlagRefused(f"a version has no {unknown[0]!r}")
+        raise SelectionError(f"a version has no {unknown[0]!r}", code="flag")
     return SubsetVersion(
-        number=int(stated.get("number", number)),
+        number=int(row.get("number", number)),
         tasks=tasks,
         chosen_from=chosen_from,
-        arrival=int(stated.get("arrival", number)),
-        fixed_on=date.fromisoformat(stated.get("fixed_on", date.min.isoformat())),
-        lo=float(stated.get("lo", rules.lo)),
-        hi=float(stated.get("hi", rules.hi)),
-        widened=bool(stated.get("widened", False)),
-        provisional=bool(stated.get("provisional", False)),
-        strategy=str(stated.get("strategy", rules.strategy)),
-        reason=str(stated.get("reason", f"{len(tasks)} tasks, fixed before")),
-        n_complete=int(stated.get("n_complete", len(chosen_from))),
-        n_tasks=int(stated.get("n_tasks", len(tasks))),
+        arrival=int(row.get("arrival", number)),
+        fixed_on=date.fromisoformat(row.get("fixed_on", date.min.isoformat())),
+        lo=float(row.get("lo", rules.lo)),
+        hi=float(row.get("hi", rules.hi)),
+        widened=bool(row.get("widened", False)),
+        provisional=bool(row.get("provisional", False)),
+        strategy=str(row.get("strategy", rules.strategy)),
+        reason=str(row.get("reason", f"{len(tasks)} tasks, fixed before")),
+        n_complete=int(row.get("n_complete", len(chosen_from))),
+        n_tasks=int(row.get("n_tasks", len(tasks))),
     )

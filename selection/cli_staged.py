@@ -21,14 +21,10 @@ from analytics.command_line import (
 from analytics.record import Record
 from selection.errors import SelectionError
 from selection.staged.replay import ASSIGNMENTS, replay
-from selection.staged.told import shown
+from selection.staged.text import shown
 from selection.staged.verdict import verdict
 from selection.staged.walks import Staging
 from selection.standings.choice import training
-
-
-class NotATask(SelectionError):
-    """A file of a subset names tasks of the benchmark."""
 
 
 def add_replay(commands: Any) -> None:
@@ -102,7 +98,7 @@ def _replay(arguments: argparse.Namespace) -> Answer:
     record = Record.from_flat(outcomes_of(arguments))
     subset = None if arguments.subset is None else _tasks(record, arguments.subset)
     with progress_bar("replay", "agents") as show:
-        found = replay(
+        result = replay(
             training(record),
             staging,
             assignment=arguments.assignment,
@@ -112,7 +108,7 @@ def _replay(arguments: argparse.Namespace) -> Answer:
             n_seeds=arguments.seeds,
             progress=show,
         )
-    replayed, judged = plain(found), plain(verdict(found))
+    replayed, judged = plain(result), plain(verdict(result))
     return Answer({**replayed, "verdict": judged}, shown(replayed, judged))
 
 
@@ -120,7 +116,7 @@ def _tasks(record: Record, file: Path) -> IndexArray:
     """Positions of the tasks that a file names."""
     wanted = {name.strip() for name in file.read_text("utf-8", errors="replace").splitlines()} - {""}
     if not wanted:
-        raise NotATask(f"{file.name} names no task")
+        raise SelectionError(f"{file.name} names no task", code="not_a_task")
     if unknown := sorted(wanted - set(record.table.tasks)):
-        raise NotATask(f"{file.name}: {unknown[0]!r} is no task of this benchmark")
+        raise SelectionError(f"{file.name}: {unknown[0]!r} is no task of this benchmark", code="not_a_task")
     return np.flatnonzero(np.isin(record.table.tasks, list(wanted)))

@@ -1,20 +1,6 @@
 """Cost: what a subset saves, in tasks and in money.
 
-Model
------
-A run is one trial of every active task; a subset run is one trial of each of the k tasks of S. With c_ij the
-cost of a trial of agent i on task j, the mean over its trials, the money a subset run saves is::
-
-    measured per task    w_i = Σ_j c_ij − Σ_{j ∈ S} c_ij             every active task has a cost of its own
-    linear in tasks      w_i = (m − k)·mean of the c_ij known        some tasks have none, or all the same
-    not measured         no w_i                                      no task has one
-    implausible          no w_i                                      the caller does not believe them
-
-Costs that are the same on every task are a run's total divided by the number of tasks: nothing was measured
-per task, both formulas agree, and the second name is the honest one.
-
-A benchmark's row is that of the published table: m, k, the share of tasks spared 1 − k/m, and the median of
-w_i over its agents with their lower and upper quartiles (linear between order statistics).
+The theory is in ``selection/README.md``, “Cost”.
 
 Symbols
 -------
@@ -26,9 +12,6 @@ S, k      ``tasks``, ``k``      (k,) task indices                   tasks
 m         ``n_tasks``           scalar                              tasks
 w         ``saved``             (n_agents,), NaN: not measured      US dollars a run
 ========  ====================  ==================================  ===================
-
-The published "range" is not from the cheapest agent to the dearest: GAIA's dearest run cost $2,829, which
-saves $1,423, and the table ends at $237.7. It is read here as the quartiles; the extremes stand beside them.
 
 Not done here
 -------------
@@ -46,7 +29,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
-from selection.errors import NoTasks, SelectionError, ShapeMismatch
+from selection.errors import SelectionError
 
 Basis = Literal["measured per task", "linear in tasks", "implausible", "not measured"]
 MEASURED: Basis = "measured per task"
@@ -54,10 +37,6 @@ LINEAR: Basis = "linear in tasks"
 IMPLAUSIBLE: Basis = "implausible"
 NOT_MEASURED: Basis = "not measured"
 SAME = 1e-9
-
-
-class CostRefused(SelectionError):
-    """A cost is finite and not negative, or not known."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +106,8 @@ def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) 
 
     Raises
     ------
-    ShapeMismatch, NoTasks, CostRefused
+    SelectionError
+        shape, no_tasks, cost_range
     """
     costs, in_subset = _checked(costs, tasks)
     known = ~np.isnan(costs)
@@ -163,10 +143,10 @@ def _run_costs(costs: FloatArray, in_subset: Mask, basis: tuple[Basis, ...]) -> 
     """Σ_{j ∈ S} c_ij and Σ_j c_ij; k and m times the mean known cost where linear; NaN where not measured."""
     n_agents, n_tasks = costs.shape
     subset_costs, full_costs = np.full(n_agents, np.nan), np.full(n_agents, np.nan)
-    for i, found in enumerate(basis):
-        if found == MEASURED:
+    for i, one in enumerate(basis):
+        if one == MEASURED:
             subset_costs[i], full_costs[i] = np.sum(costs[i, in_subset]), np.sum(costs[i])
-        elif found == LINEAR:
+        elif one == LINEAR:
             per_task = np.nanmean(costs[i])
             subset_costs[i], full_costs[i] = np.count_nonzero(in_subset) * per_task, n_tasks * per_task
     return subset_costs, full_costs
@@ -183,15 +163,19 @@ def _spread(amounts: FloatArray) -> Spread | None:
 def _checked(costs: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Mask]:
     costs, tasks = np.asarray(costs, dtype=np.float64), np.asarray(tasks, dtype=np.intp)
     if costs.ndim != 2:
-        raise ShapeMismatch(f"costs have shape {costs.shape}, not (n_agents, n_tasks)")
+        raise SelectionError(f"costs have shape {costs.shape}, not (n_agents, n_tasks)", code="shape")
     if not tasks.size:
-        raise NoTasks("no task in the subset")
+        raise SelectionError("no task in the subset", code="no_tasks")
     if tasks.min() < 0 or tasks.max() >= costs.shape[1] or np.unique(tasks).size != tasks.size:
-        raise ShapeMismatch(f"a subset of {tasks.size} tasks that are not {costs.shape[1]} tasks' positions")
+        raise SelectionError(
+            f"a subset of {tasks.size} tasks that are not {costs.shape[1]} tasks' positions", code="shape"
+        )
     wrong = ~np.isnan(costs) & ~((costs >= 0.0) & np.isfinite(costs))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise CostRefused(f"agent {i}, task {j}: a cost of {costs[i, j]}; it is finite and not negative")
+        raise SelectionError(
+            f"agent {i}, task {j}: a cost of {costs[i, j]}; it is finite and not negative", code="cost_range"
+        )
     in_subset = np.zeros(costs.shape[1], dtype=np.bool_)
     in_subset[tasks] = True
     return costs, in_subset

@@ -70,7 +70,7 @@ class _OfOutcomes(BaseEstimator):
 
     def _outcomes(self, X: Any, *, reset: bool, n_agents: int = 1) -> FloatArray:
         """X as numbers; from `n_agents` rows on. That none is above 1 is checked where they are used."""
-        found = validate_data(
+        checked = validate_data(
             self,
             X,
             reset=reset,
@@ -78,8 +78,8 @@ class _OfOutcomes(BaseEstimator):
             ensure_all_finite="allow-nan",
             ensure_min_samples=n_agents,
         )
-        check_non_negative(found, type(self).__name__)
-        return np.asarray(found, dtype=np.float64)
+        check_non_negative(checked, type(self).__name__)
+        return np.asarray(checked, dtype=np.float64)
 
 
 class MidRangeSelector(SelectorMixin, _OfOutcomes):
@@ -124,9 +124,10 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
 
         Raises
         ------
+        SelectionError
+            outcome_range, band_range
         EstimatorRefused
             When no strategy is called so, or the band holds too few tasks.
-        OutcomeRefused, BandRefused
         SelectionError
             What the strategy says.
         """
@@ -165,9 +166,7 @@ class FullScore(RegressorMixin, _OfOutcomes):
 
     Attributes
     ----------
-    calibration_ : RidgeFit
     coef_ : float array, shape (k,)
-    intercept_ : float
     """
 
     calibration_: ridge.RidgeFit
@@ -189,9 +188,10 @@ class FullScore(RegressorMixin, _OfOutcomes):
 
         Raises
         ------
+        SelectionError
+            outcome_range, task_unobserved
         EstimatorRefused
             When no estimator is called so.
-        OutcomeRefused, TaskUnobserved
         """
         if self.estimator != "ridge":
             raise EstimatorRefused(f"no estimator {self.estimator!r}; there is ridge", code="name_unknown")
@@ -220,9 +220,9 @@ class FullScore(RegressorMixin, _OfOutcomes):
 
         Raises
         ------
-        CellsMissing
-            With the first agent that lacks over a tenth of the tasks.
-        OutcomeRefused
+        SelectionError
+            outcome_range
+            cells_missing: with the first agent that lacks over a tenth of the tasks.
         """
         check_is_fitted(self)
         return ridge.predict(self.calibration_, self._outcomes(X, reset=False))
@@ -242,8 +242,6 @@ class _Protocol(BaseCrossValidator):
 
         Parameters
         ----------
-        X : array-like, n_agents rows
-        y : ignored
         groups : array-like, shape (n_agents,)
             What the protocol holds out by, where it does.
 
@@ -260,14 +258,14 @@ class _Protocol(BaseCrossValidator):
         return len(self._folds(X, y, groups))
 
     def _folds(self, X: Any, y: Any, groups: Any) -> tuple[Fold, ...]:
-        given = next((rows for rows in (X, y, groups) if rows is not None), ())
+        first = next((rows for rows in (X, y, groups) if rows is not None), ())
         check_consistent_length(X, y, groups)
-        agents = self._agents(np.shape(given)[0], groups)
-        found = plan(self.protocol, agents, n_seeds=self.n_seeds, base_seed=self.seed)
-        if not found.folds:
-            reason = found.reason or f"{self.n_seeds} splits are asked for"
+        agents = self._agents(np.shape(first)[0], groups)
+        folds = plan(self.protocol, agents, n_seeds=self.n_seeds, base_seed=self.seed)
+        if not folds.folds:
+            reason = folds.reason or f"{self.n_seeds} splits are asked for"
             raise EstimatorRefused(f"{type(self).__name__}: {reason}", code="no_folds")
-        return found.folds
+        return folds.folds
 
     def _agents(self, n: int, groups: Any) -> CompleteAgents:
         """Agents with all that a plan asks of them, which is no outcome."""

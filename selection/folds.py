@@ -62,22 +62,20 @@ from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.outcome_table import OutcomeTable
 from selection import rasch
 from selection.bands import HI, LO, N_AGENTS_PROVISIONAL, latest_agents, tasks_in_bands
-from selection.errors import SelectionError, ShapeMismatch
+from selection.errors import SelectionError
 from selection.leave_out import SharedGram, shared_gram
 from selection.reselection import carry
-from selection.staged.model import Model, in_order
+from selection.staged.model import StagedModel, in_order
 from selection.staged.model import fit as fit_model
 
 N_SEEDS = 100
 N_AGENTS_WITHIN_SCAFFOLD = 10
 N_AGENTS_BEFORE = 10
 N_AGENTS_LEFT = 5
-FEWEST_CELLS_NEAR = 20_000
-MOST_KEPT = 8_000_000  # abilities and difficulties of fits; the one not asked for the longest goes first
-
-
-class SeedsRefused(SelectionError):
-    """Random splits and random subsets need at least one seed."""
+MIN_CELLS_NEAR = 20_000
+MAX_FIT_NUMBERS = (
+    8_000_000  # abilities and difficulties of fits; the one not asked for the longest goes first
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ class CompleteAgents:
         1/π_i.
     fits : mapping of bytes to RaschFit
         Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
-    completions : mapping of bytes to Model
+    completions : mapping of bytes to StagedModel
         Likewise, of `selection.staged.model`.
     among : (CompleteAgents, int array, shape (n_agents,)), optional
         Those these were taken from and their positions there, where fits are shared: folds of folds that
@@ -111,7 +109,7 @@ class CompleteAgents:
     models: tuple[str, ...]
     weights: FloatArray
     fits: dict[bytes, rasch.RaschFit] = field(default_factory=dict)
-    completions: dict[bytes, Model] = field(default_factory=dict)
+    completions: dict[bytes, StagedModel] = field(default_factory=dict)
     among: "tuple[CompleteAgents, IndexArray] | None" = None
 
     @property
@@ -155,11 +153,11 @@ class CompleteAgents:
             everybody, positions = self.among
             return everybody.fit_of(positions[rows])
         key = rows.tobytes()
-        found = self.fits.pop(key, None) or self._fitted(rows)
-        self.fits[key] = found
-        if len(self.fits) * sum(self.outcomes.shape) > MOST_KEPT:
+        fit = self.fits.pop(key, None) or self._fitted(rows)
+        self.fits[key] = fit
+        if len(self.fits) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
             del self.fits[next(iter(self.fits))]
-        return found
+        return fit
 
     def _fitted(self, rows: IndexArray) -> rasch.RaschFit:
         outcomes = self.outcomes[rows]
@@ -178,7 +176,7 @@ class CompleteAgents:
     def _near(self, rows: IndexArray, rated: Mask) -> FloatArray | None:
         """Return what speeds the fit, where nearly all agents and all tasks are in it."""
         n, m = self.outcomes.shape
-        if self.outcomes.size < FEWEST_CELLS_NEAR or 10 * rows.size < 9 * n or not rated.all():
+        if self.outcomes.size < MIN_CELLS_NEAR or 10 * rows.size < 9 * n or not rated.all():
             return None
         inverse = self.rasch_near
         if inverse is None or n > m:
@@ -199,7 +197,7 @@ class CompleteAgents:
         return np.argsort(in_order(self.dates, self.names)[0])
 
     @cached_property
-    def model_of_all(self) -> Model:
+    def model_of_all(self) -> StagedModel:
         """Fit of the model to all of them, in the order of `in_time`."""
         rows = self.in_time(np.arange(self.n))
         return fit_model(self.outcomes[rows], self.first_of(rows))
@@ -208,29 +206,30 @@ class CompleteAgents:
         """Return these agents in the order in which they came."""
         return rows if self.places is None else rows[np.argsort(self.places[rows])]
 
-    def model_of(self, rows: IndexArray) -> Model:
+    def model_of(self, rows: IndexArray) -> StagedModel:
         """Fit the model to these agents, in the order of `in_time`, made once, from the fit to all.
 
         Raises
         ------
-        ModelUnfinished
+        SelectionError
+            model_unfinished
         """
         if self.among is not None:
             everybody, positions = self.among
             return everybody.model_of(positions[rows])
         key = rows.tobytes()
-        found = self.completions.pop(key, None) or self._modelled(self.in_time(rows))
-        self.completions[key] = found
-        if len(self.completions) * sum(self.outcomes.shape) > MOST_KEPT:
+        model = self.completions.pop(key, None) or self._modelled(self.in_time(rows))
+        self.completions[key] = model
+        if len(self.completions) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
             del self.completions[next(iter(self.completions))]
-        return found
+        return model
 
-    def _modelled(self, ordered: IndexArray) -> Model:
+    def _modelled(self, ordered: IndexArray) -> StagedModel:
         near, place = self.model_of_all, np.argsort(self.in_time(np.arange(self.n)))
         start = replace(near, abilities=near.abilities[place[ordered]])
         return fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
 
-    def means_after(self, fitted: Model, rows: IndexArray, others: IndexArray) -> FloatArray:
+    def means_after(self, fitted: StagedModel, rows: IndexArray, others: IndexArray) -> FloatArray:
         """μ of other agents by a fit to these, as they came after some of them, shape (n_others,)."""
         if self.places is None:
             return np.full(others.size, fitted.mean_after(0))
@@ -323,7 +322,6 @@ def complete_agents(
 
     Parameters
     ----------
-    table : OutcomeTable
     weights : float array, shape (n_agents,), optional
         1/π_i for every agent of the table, complete or not; 1 when not given.
     scores : float array, shape (n_agents,), optional
@@ -331,21 +329,22 @@ def complete_agents(
 
     Raises
     ------
-    ShapeMismatch
+    SelectionError
+        shape
     """
     weights = np.ones(table.n_agents) if weights is None else np.asarray(weights, dtype=np.float64)
     if weights.shape != (table.n_agents,):
-        raise ShapeMismatch(f"weights {weights.shape} for {table.n_agents} agents")
+        raise SelectionError(f"weights {weights.shape} for {table.n_agents} agents", code="shape")
     complete = table.complete()
-    kept = table.restrict(agents=complete)
-    known = np.full(kept.n_agents, np.nan) if scores is None else np.asarray(scores)[complete]
+    restricted = table.restrict(agents=complete)
+    known = np.full(restricted.n_agents, np.nan) if scores is None else np.asarray(scores)[complete]
     return CompleteAgents(
-        names=kept.agents,
-        outcomes=kept.means,
-        scores=read_only(np.where(np.isnan(known), kept.scores(), known)),
-        dates=kept.dates,
-        scaffolds=kept.scaffolds,
-        models=kept.models,
+        names=restricted.agents,
+        outcomes=restricted.means,
+        scores=read_only(np.where(np.isnan(known), restricted.scores(), known)),
+        dates=restricted.dates,
+        scaffolds=restricted.scaffolds,
+        models=restricted.models,
         weights=read_only(weights[complete]),
     )
 
@@ -355,7 +354,6 @@ def generator(base_seed: int, *what: str | int) -> np.random.Generator:
 
     Parameters
     ----------
-    base_seed : int
     *what : str or int
         What is drawn, for which protocol and fold, and the number of the draw.
     """
@@ -371,7 +369,6 @@ def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_
     ----------
     protocol : str
         A key of `PROTOCOLS`.
-    agents : CompleteAgents
     n_seeds, base_seed : int
         Number of random splits, and what their generators start from.
 
@@ -382,14 +379,14 @@ def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_
     """
     if agents.n <= N_AGENTS_PROVISIONAL:
         return Plan(protocol, (), _too_few(agents.n))
-    found = PROTOCOLS[protocol](agents, n_seeds, base_seed)
-    if isinstance(found, str):
-        return Plan(protocol, (), found)
-    if len(found) == 1:
+    folds = PROTOCOLS[protocol](agents, n_seeds, base_seed)
+    if isinstance(folds, str):
+        return Plan(protocol, (), folds)
+    if len(folds) == 1:
         return Plan(
-            protocol, (), f"one fold alone, {in_fold(protocol, found[0])}: nothing to compare it with"
+            protocol, (), f"one fold alone, {in_fold(protocol, folds[0])}: nothing to compare it with"
         )
-    return Plan(protocol, found, "")
+    return Plan(protocol, folds, "")
 
 
 def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> Plan:
@@ -556,7 +553,8 @@ def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
 
     Raises
     ------
-    BandRefused, WindowRefused, HysteresisRefused
+    SelectionError
+        band_range, window_range, hysteresis_range
     """
     counted = tuple(_counted(agents, fold, rule.history_window) for fold in plan.folds)
     rates = fold_pass_rates(agents.outcomes, agents.weights, counted)

@@ -1,29 +1,6 @@
 """Forward search: tasks taken one at a time, each the one that predicts agents left out best.
 
-Model
------
-The next task is the one whose R² = 1 − Σe_i²/Σ(y_i − ȳ)² is largest, e_i = (By)_i/B_ii the error of the Ridge
-trained on all agents but i (`selection.leave_out`). One more task x changes B by −zzᵀ/(1 + g), z = Bx,
-g = xᵀBx, so that for all candidates at once::
-
-    e_ij = (r_i − t_j Z_ij)/(d_i − Z_ij²/(1 + g_j))      r = By, d_i = B_ii, Z = BX, t_j = Z_jᵀy/(1 + g_j)
-
-After a task b is taken, with a_j = x_jᵀz_b = Z_jᵀx_b::
-
-    Z_j ← Z_j − z_b·a_j/(1 + g_b)      g_j ← g_j − a_j²/(1 + g_b)      Z_jᵀy ← Z_jᵀy − t_b·a_j
-    r ← r − t_b·z_b                    d_i ← d_i − Z_ib²/(1 + g_b)
-
-which costs O(n·m) a step; B is never formed.
-
-Pruning. With w = 1/d², w⁰ what it was at most 7 steps ago, c = min w/w⁰, and u_ij = Z_ij²/(d_i(1 + g_j)) in
-[0, 1), so that 1/(1 − u)² ≥ 1 + 2u, Σe² of a candidate is at least::
-
-    Σ(r − tZ)²w ≥ Σr²w − 2tΣZrw + t²c·ΣZ²w⁰               first bound
-    first bound + 2(ΣZ²r²/d³ − 2tΣZ³r/d³)/(1 + g)          second bound
-
-Σ_i Z_ij²w⁰_i follows the update of Z by ΣZzw⁰, and is formed anew as w⁰ is, every 8 steps. The candidate with
-the least first bound is computed first; another with a bound above that one's Σe², and by more than rounding
-R² to 1e-9 may hide, is not the best and is left out; the second bound is asked of what the first leaves.
+The theory is in ``selection/README.md``, “Strategies”.
 
 Symbols
 -------

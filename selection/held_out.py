@@ -82,7 +82,7 @@ class Subsets:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class HeldOutRecords:
     """Stored held-out records of one strategy under one protocol.
 
     Attributes
@@ -115,10 +115,10 @@ class Records:
         """Number of records."""
         return int(self.agents.size)
 
-    def take(self, kept: Mask) -> "Records":
+    def take(self, mask: Mask) -> "HeldOutRecords":
         """Return the records whose mask is true."""
-        rows = np.flatnonzero(kept)
-        return Records(
+        rows = np.flatnonzero(mask)
+        return HeldOutRecords(
             agents=self.agents[rows],
             folds=self.folds[rows],
             scores=self.scores[rows],
@@ -166,12 +166,8 @@ def choose(
 
     Parameters
     ----------
-    agents : CompleteAgents
-    bands : FoldBands
     strategy : str
         A key of `STRATEGIES`.
-    rule : Rule
-    base_seed : int
     *what : str or int
         Protocol and number of the draw: what a draw's generator depends on, with the fold's name but for
         `random`, whose folds share one order of the tasks.
@@ -213,13 +209,13 @@ def choose(
     return _without_refusals(bands.folds, answers)
 
 
-def hold_out(agents: CompleteAgents, subsets: Subsets, estimators: Sequence[str] = ("ridge",)) -> Records:
+def hold_out(
+    agents: CompleteAgents, subsets: Subsets, estimators: Sequence[str] = ("ridge",)
+) -> HeldOutRecords:
     """Score every held-out agent on its fold's subset.
 
     Parameters
     ----------
-    agents : CompleteAgents
-    subsets : Subsets
     estimators : sequence of str
         Names of `selection.full_scores.ESTIMATORS`, that of the policy first.
     """
@@ -227,15 +223,15 @@ def hold_out(agents: CompleteAgents, subsets: Subsets, estimators: Sequence[str]
     means, rest_means, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
     rows = np.concatenate([*held_out, np.empty(0, dtype=np.intp)])
-    folds = np.repeat(np.arange(len(held_out)), [kept.size for kept in held_out])
+    folds = np.repeat(np.arange(len(held_out)), [part.size for part in held_out])
     ridge = _joined(fold_predictions.predictions(agents, subsets.folds, held_out, members))
     estimates = {
         name: ridge if name == "ridge" else _estimated(name, agents, subsets, held_out) for name in estimators
     }
     is_training = _training(subsets.folds, agents.n)[folds]
     y, rounded = (np.round(values, DECIMALS) for values in (agents.scores, means))
-    n_left_out = [fold.held_out.size - kept.size for fold, kept in zip(subsets.folds, held_out, strict=True)]
-    return Records(
+    n_left_out = [fold.held_out.size - part.size for fold, part in zip(subsets.folds, held_out, strict=True)]
+    return HeldOutRecords(
         agents=read_only(rows),
         folds=read_only(folds),
         scores=read_only(agents.scores[rows]),
@@ -273,7 +269,6 @@ def nested_residuals(
         A key of `STRATEGIES`.
     estimator : str
         One of `selection.full_scores.ESTIMATORS`.
-    rule : Rule, optional
     base_seed : int
         What a draw's generator starts from.
     """
@@ -303,11 +298,9 @@ def loao_residuals(
     scores : float array, shape (n,)
     lo, hi : float
         First band tried.
-    strategy : str
     dates : sequence of datetime.date or None, length n, optional
     weights : float array, shape (n,), optional
         1/π_i, in the pass rates alone.
-    history_window : int, optional
     """
     n = len(scores)
     agents = CompleteAgents(
@@ -431,8 +424,8 @@ def _residuals(agents: CompleteAgents, subsets: Subsets, estimator: str) -> Resi
     members = _members(subsets.tasks, agents.outcomes.shape[1])
     subset_means, _, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
-    asked = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
-    predicted = full_scores.predictions(estimator, agents, asked, subsets.tasks)
+    folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
+    predicted = full_scores.predictions(estimator, agents, folds, subsets.tasks)
     means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
     sizes = np.zeros(agents.n, dtype=np.intp)
     for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):

@@ -31,10 +31,6 @@ Not done here
 -------------
 No monitor is asked. Agents without a date stand first. Probabilities of being drawn weigh nothing: a draw is
 uniform among those that ran S alone.
-
-Source
-------
-This project's own.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,11 +49,11 @@ from analytics.record import Record
 from selection import audits
 from selection.bands import WIDER_BANDS
 from selection.folds import CompleteAgents, fold_bands, nested_plan
-from selection.given import Given, Promise, SubsetVersion
 from selection.held_out import Subsets, choose, hold_out
+from selection.prior import PriorDecisions, Promise, SubsetVersion
 from selection.rules import Rules
+from selection.standings.adaptive_estimates import is_chosen_for, marked
 from selection.standings.choice import rule_of, training
-from selection.standings.chosen_for import is_chosen_for, marked
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +136,9 @@ class History:
             return None
         return FullScore(promise.score, promise.interval[0], every.size, is_estimated=True)
 
-    def seen(self, kept: Mask, n: int) -> IndexArray:
+    def seen(self, mask: Mask, n: int) -> IndexArray:
         """Positions of the marked agents among the first n."""
-        return np.flatnonzero(kept[:n])
+        return np.flatnonzero(mask[:n])
 
     def n_before(self, rows: IndexArray) -> int:
         """How many of these agents came before the version was fixed."""
@@ -183,7 +179,7 @@ class History:
         rows = self.by_completion(self.seen(self.complete, n)).tolist()
         return [(i, self.promises[self.names[i]]) for i in rows if self.names[i] in self.promises]
 
-    def kept(self, n: int) -> list[tuple[str, date | None, bool]]:
+    def interval_misses(self, n: int) -> list[tuple[str, date | None, bool]]:
         """Name, day, and whether the full score missed its interval, of those with an interval."""
         return [
             (self.names[i], self.days[i], not lower <= self.scores[i] <= upper)
@@ -199,9 +195,9 @@ class History:
         return self.answers[look]
 
 
-def history_of(record: Record, rules: Rules, given: Given) -> History:
+def history_of(record: Record, rules: Rules, prior: PriorDecisions) -> History:
     """Put a record in time order beside the last version and the promises that are given."""
-    record, version = marked(record, given.staged), given.subsets[-1]
+    record, version = marked(record, prior.staged), prior.subsets[-1]
     table, tasks, since = record.table, columns_of(record, version), is_later(record, version)
     watched = np.flatnonzero(record.voice & ~is_chosen_for(record)).tolist()  # all asked for the same
     order = np.array(sorted(watched, key=lambda i: (since[i], table.dates[i] or date.min, i)), np.intp)
@@ -222,9 +218,9 @@ def history_of(record: Record, rules: Rules, given: Given) -> History:
         off_subset=_row_means(table.means[:, ~in_subset])[order],
         complete=record.complete[order],
         spontaneous=(record.complete & (record.completed == record.arrival))[order],
-        sampled=(record.complete & np.isin(table.agents, list(given.sampled)))[order],
+        sampled=(record.complete & np.isin(table.agents, list(prior.sampled)))[order],
         completed=record.completed[order],
-        audited=_audited(record, tasks, given)[order],
+        audited=_audited(record, tasks, prior)[order],
         since=since[order],
         founders=np.flatnonzero(founders[order]),
         tasks=tasks,
@@ -238,7 +234,7 @@ def history_of(record: Record, rules: Rules, given: Given) -> History:
         n_unconfirmed=np.array(record.n_unconfirmed or (0,) * record.n_agents, dtype=np.int64)[order],
         n_trials=record.n_places.sum(axis=1, dtype=np.int64)[order],
         costs=_costs(record, in_subset)[order],
-        promises=given.promises,
+        promises=prior.promises,
         window=rules.history_window or N_LATEST,
         seed=rules.seed,
     )
@@ -281,14 +277,14 @@ def _nested(founding: CompleteAgents, rules: Rules) -> Subsets:
     return choose(founding, bands, rules.strategy, rule, rules.seed, "nested", "agent")
 
 
-def _audited(record: Record, tasks: IndexArray, given: Given) -> Mask:
+def _audited(record: Record, tasks: IndexArray, prior: PriorDecisions) -> Mask:
     """Tasks outside all versions that an agent which ran S was asked for and has an outcome on."""
-    public = {name for version in given.subsets for name in version.tasks}
+    public = {name for version in prior.subsets for name in version.tasks}
     secret = np.array([name not in public for name in record.table.tasks], dtype=np.bool_)
     ran = record.table.valid()
-    asked_more = ~record.asked.all(axis=1) & ~record.operator & ~record.short
-    asked_more &= ran[:, tasks].all(axis=1) & (record.completed != record.arrival)
-    return np.asarray(record.asked & secret & ran & asked_more[:, None], dtype=np.bool_)
+    ran_more = ~record.asked.all(axis=1) & ~record.operator & ~record.short
+    ran_more &= ran[:, tasks].all(axis=1) & (record.completed != record.arrival)
+    return np.asarray(record.asked & secret & ran & ran_more[:, None], dtype=np.bool_)
 
 
 def _costs(record: Record, in_subset: Mask) -> FloatArray:

@@ -55,14 +55,10 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
-from selection.errors import NoTasks, SelectionError, ShapeMismatch, TooFewAgents
+from selection.errors import SelectionError
 from selection.ridge import ALPHA, checked_agents
 
-MOST_STACKED_CELLS = 1_000_000
-
-
-class NotCovered(SelectionError):
-    """A task with a missing cell, or one that is neither base nor candidate: the fold is fitted anew."""
+MAX_STACKED_CELLS = 1_000_000
 
 
 class _Alike(NamedTuple):
@@ -140,9 +136,9 @@ class LeaveOut:
 
         Raises
         ------
-        NotCovered
-            When `covers` is false.
-        NoTasks, TooFewAgents, ShapeMismatch
+        SelectionError
+            no_tasks, too_few_agents, shape
+            not_covered: when `covers` is false.
         """
         left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
         return self.predictions_each([left_out], self._mask(tasks)[None, :])[0]
@@ -159,21 +155,24 @@ class LeaveOut:
 
         Raises
         ------
-        NotCovered
+        SelectionError
+            not_covered
         """
         if not self._covered(members).all():
-            raise NotCovered("a cell of the subset is missing, or a task that changed is no candidate")
+            raise SelectionError(
+                "a cell of the subset is missing, or a task that changed is no candidate", code="not_covered"
+            )
         changed = members != self.in_base
         sizes = np.array([[rows.size for rows in left_out], np.count_nonzero(changed, axis=1)])
-        found: list[FloatArray] = [np.empty(0)] * len(left_out)
+        predicted: list[FloatArray] = [np.empty(0)] * len(left_out)
         for alike in _alike(sizes):
             rows = np.array([left_out[f] for f in alike], dtype=np.intp)
             tasks = np.nonzero(changed[alike])[1].reshape(alike.size, -1)
             signs = np.where(np.take_along_axis(members[alike], tasks, axis=1), 1.0, -1.0)
             folds = self._gathered(rows, self.position[tasks], signs)
-            for f, told in zip(alike, self._steps(folds), strict=True):
-                found[f] = self.scores[left_out[f]] - told
-        return found
+            for f, residuals in zip(alike, self._steps(folds), strict=True):
+                predicted[f] = self.scores[left_out[f]] - residuals
+        return predicted
 
     def _gathered(self, left_out: IndexArray, changed: IndexArray, signs: FloatArray) -> "_Alike":
         return _Alike(
@@ -231,7 +230,8 @@ def leave_out(
 
     Raises
     ------
-    ShapeMismatch, NoTasks, TooFewAgents, OutcomeRefused, ScoreMissing, PenaltyRefused
+    SelectionError
+        shape, no_tasks, too_few_agents, outcome_range, score_missing, penalty_range
     """
     outcomes, scores = checked_agents(outcomes, scores, alpha)
     n_tasks = outcomes.shape[1]
@@ -344,11 +344,11 @@ def _inner_products(gram: FloatArray, right_side: FloatArray) -> FloatArray:
 def _alike(sizes: IndexArray) -> list[IndexArray]:
     """Positions of the folds of each shape (n_left_out, n_changed), as many at once as memory should hold."""
     shapes, shape_of = np.unique(sizes, axis=1, return_inverse=True)
-    found = list[IndexArray]()
+    batches = list[IndexArray]()
     for s, (n_left_out, n_changed) in enumerate(shapes.T.tolist()):
-        alike, most = np.flatnonzero(shape_of == s), MOST_STACKED_CELLS // (n_left_out + n_changed) ** 2
-        found.extend(np.split(alike, range(max(most, 1), alike.size, max(most, 1))))
-    return found
+        alike, most = np.flatnonzero(shape_of == s), MAX_STACKED_CELLS // (n_left_out + n_changed) ** 2
+        batches.extend(np.split(alike, range(max(most, 1), alike.size, max(most, 1))))
+    return batches
 
 
 def _centred(outcomes: FloatArray) -> FloatArray:
@@ -393,17 +393,19 @@ def _leave_out(
 def _checked_fold(left_out: IndexArray, tasks: IndexArray, n: int) -> tuple[IndexArray, IndexArray]:
     left_out, tasks = np.asarray(left_out, dtype=np.intp), np.asarray(tasks, dtype=np.intp)
     if not tasks.size:
-        raise NoTasks("no task in the subset")
+        raise SelectionError("no task in the subset", code="no_tasks")
     n_left_out = np.unique(left_out).size
     if n_left_out != left_out.size:
-        raise ShapeMismatch(f"{left_out.size} agents left out, of whom {n_left_out} differ")
+        raise SelectionError(f"{left_out.size} agents left out, of whom {n_left_out} differ", code="shape")
     if n - n_left_out < 2:
-        raise TooFewAgents(f"a calibration needs at least 2 agents; there are {n - n_left_out}")
+        raise SelectionError(
+            f"a calibration needs at least 2 agents; there are {n - n_left_out}", code="too_few_agents"
+        )
     return left_out, tasks
 
 
 def _checked_tasks(tasks: IndexArray, n_tasks: int) -> IndexArray:
     tasks = np.unique(np.asarray(tasks, dtype=np.intp))
     if tasks.size and not 0 <= tasks[0] <= tasks[-1] < n_tasks:
-        raise ShapeMismatch(f"tasks {tasks[0]} to {tasks[-1]} where there are {n_tasks}")
+        raise SelectionError(f"tasks {tasks[0]} to {tasks[-1]} where there are {n_tasks}", code="shape")
     return tasks

@@ -1,26 +1,6 @@
 """Whether what an agent is reported to have done is plausible beside what verified agents did.
 
-Model
------
-X_vj are mean outcomes of verified agents, x_j those of the agent judged, on the tasks T that it ran, n = |T|.
-Three things are implausible enough to have somebody look at them; nothing is drawn, and nothing fitted but
-one ability.
-
-1. *Fractions.* Outcomes between 0 and 1, where those of all verified agents are 0 or 1.
-2. *Ahead of all.* The lower end of the interval of x̄ = Σ_T x_j/n lies above the mean on T of every verified
-   agent that ran at least nine tenths of T. The interval is Wilson's, z = 1.96::
-
-       (x̄ + z²/2n − z·√(x̄(1 − x̄)/n + z²/4n²)) / (1 + z²/n)
-
-   An outcome from 0 to 1 with mean x̄ varies by x̄(1 − x̄) at most, so that for fractions and repeated trials
-   the interval is too wide rather than too narrow.
-3. *Passes that nobody had.* Of the tasks U in T that at least five verified agents ran and none ever passed,
-   the agent passed K. With difficulties b of the Rasch model fitted to the verified agents and θ̂ the agent's
-   ability, a pass in one of its R_j trials has the probability p_j = 1 − (1 − P_j)^R_j, logit P_j = θ̂ − b_j;
-   implausible where P(Σ_U Bernoulli(p_j) ≥ K), the upper tail of the Poisson-binomial distribution, is
-   below 1e-4.
-
-With fewer than five verified agents only 1 applies.
+The theory is in ``selection/README.md``, “Plausible outcomes”.
 
 Symbols
 -------
@@ -52,10 +32,10 @@ from analytics.text import counted
 from analytics.wilson import wilson
 from selection.rasch import ability, fit
 
-FEWEST_VERIFIED = 5
+MIN_VERIFIED = 5
 SHARED = 0.9
 IMPROBABLE = 1e-4
-FEWEST_TOLD = 0.1  # expected passes
+MIN_EXPECTED_PASSES = 0.1  # expected passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +67,9 @@ def reference(means: FloatArray, *, is_pass_fail: bool) -> Reference:
     Parameters
     ----------
     means : float array, shape (n_agents, n_tasks)
-    is_pass_fail : bool
     """
     difficulties = np.full(means.shape[1], np.nan)
-    ran = np.count_nonzero(~np.isnan(means), axis=0) >= FEWEST_VERIFIED
+    ran = np.count_nonzero(~np.isnan(means), axis=0) >= MIN_VERIFIED
     agents = ~np.isnan(means[:, ran]).all(axis=1)
     if agents.any():
         difficulties[ran] = fit(means[np.ix_(agents, ran)]).difficulties
@@ -102,7 +81,6 @@ def implausible(verified: Reference, means: FloatArray, n_trials: FloatArray, *,
 
     Parameters
     ----------
-    verified : Reference
     means, n_trials : float array, shape (n_tasks,)
         Of all that the agent delivered; NaN where missing.
     n_graded : int
@@ -111,7 +89,7 @@ def implausible(verified: Reference, means: FloatArray, n_trials: FloatArray, *,
     if n_graded and verified.is_pass_fail and len(verified.means):
         lie = "lies" if n_graded == 1 else "lie"
         return f"{n_graded:,} of its outcomes {lie} between 0 and 1; those of verified agents are all 0 or 1"
-    if len(verified.means) < FEWEST_VERIFIED or np.isnan(means).all():
+    if len(verified.means) < MIN_VERIFIED or np.isnan(means).all():
         return ""
     return _ahead(verified, means) or _passed_alone(verified, means, n_trials)
 
@@ -131,7 +109,7 @@ def _ahead(verified: Reference, means: FloatArray) -> str:
     n, mean = int(np.count_nonzero(ran)), float(np.mean(means[ran]))
     others = verified.means[:, ran]
     comparable = np.count_nonzero(~np.isnan(others), axis=1) >= SHARED * n
-    if np.count_nonzero(comparable) < FEWEST_VERIFIED:
+    if np.count_nonzero(comparable) < MIN_VERIFIED:
         return ""
     best, lowest = float(np.nanmean(others[comparable], axis=1).max()), wilson(mean, n, 0.975)[0]
     if round(lowest - best, DECIMALS) <= 0:
@@ -153,5 +131,9 @@ def _passed_alone(verified: Reference, means: FloatArray, n_trials: FloatArray) 
     if upper_tail(passing, n_passed) >= IMPROBABLE:
         return ""
     passes = f"it passes {counted(n_passed, 'task')} that no verified agent passed"
-    predicted = f"{passing.sum():.1f}" if passing.sum() >= FEWEST_TOLD else f"fewer than {FEWEST_TOLD}"
+    predicted = (
+        f"{passing.sum():.1f}"
+        if passing.sum() >= MIN_EXPECTED_PASSES
+        else f"fewer than {MIN_EXPECTED_PASSES}"
+    )
     return f"{passes}; its other results predict {predicted}"

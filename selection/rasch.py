@@ -1,22 +1,6 @@
 """Rasch model: one ability for each agent and one difficulty for each task, by penalised joint likelihood.
 
-Model
------
-logit P_ij = θ_i − b_j. With fractional outcomes as weights and missing cells left out, θ and b maximise::
-
-    ℓ = Σ_ij [X_ij log P_ij + (1 − X_ij) log(1 − P_ij)] − Σ_i θ_i²/18 − Σ_j b_j²/18
-
-    ∂ℓ/∂θ_i = Σ_j (X_ij − P_ij) − θ_i/9            ∂ℓ/∂b_j = −Σ_i (X_ij − P_ij) − b_j/9
-
-(normal priors of standard deviation 3, so that an agent that passes everything has a finite ability). ℓ is
-strictly concave: there is one maximum, and how it is reached does not show in the result. Newton steps are
-taken in θ and b together, with curvature ``[[A, −W], [−Wᵀ, C]]``, W_ij = P_ij(1 − P_ij) in valid cells,
-A = diag(Σ_j W_ij + 1/9), C = diag(Σ_i W_ij + 1/9), solved by the Schur complement of the larger of the two
-blocks. (Steps that alternate between θ and b creep along θ + c, b + c, where only the penalty
-curves.) A step's length is log(1 + β)/β, β the largest change of any θ_i − b_j: with it ℓ never falls, and
-the last steps are full ones. Near a fit whose complement was inverted the steps are solved by conjugate
-gradients with that inverse, to 1e-6: fewer operations, the same end. The end is where no derivative exceeds
-1e-11 in absolute value. Then θ and b both move by the mean difficulty, so that Σb = 0 and no P_ij changes.
+The theory is in ``selection/README.md``, “Abilities and difficulties”.
 
 Symbols
 -------
@@ -30,19 +14,6 @@ P               ``passing``                 (n, m)                        0 to 1
 W               ``curvature``               (n, m)                        0 to ¼
 Σ_i P(1 − P)    ``information(θ, b)``       (m,)                          1/logit²
 ==============  ==========================  ============================  ======
-
-Signatures::
-
-    fit(outcomes, start=None, near=None)
-        -> RaschFit(abilities, difficulties, n_iterations, largest_derivative)
-    ability(outcomes_of_one_agent, difficulties) -> float
-    abilities(outcomes, difficulties, seen, start) -> float array, shape (q,)
-    information(abilities, difficulties) -> float array, shape (m,)
-
-Not done here
--------------
-No discrimination or guessing, no standard errors, no test of fit; joint estimates are biased outwards where
-tasks are few, which the penalty only dampens. They order tasks and complete rows, and are not published.
 
 Source
 ------
@@ -59,21 +30,13 @@ import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import FloatArray, Mask, read_only
-from selection.errors import NoTasks, OutcomeRefused, SelectionError, ShapeMismatch, TaskUnobserved
+from selection.errors import SelectionError
 
 PRIOR_VARIANCE = 9.0
 LARGEST_DERIVATIVE = 1e-11
 NEAR_ENOUGH = 1e-6
 LARGEST_OF_MANY = 1e-9  # θ̂ of many agents, to about 1e-10 logits
-MOST_ITERATIONS = 100
-
-
-class AgentUnobserved(SelectionError):
-    """An agent without a valid cell has no ability."""
-
-
-class DifficultyRefused(SelectionError):
-    """A difficulty or an ability is a finite number of logits."""
+MAX_ITERATIONS = 100
 
 
 class RaschUnfinished(SelectionError):
@@ -121,13 +84,14 @@ def fit(
 
     Raises
     ------
-    ShapeMismatch, NoTasks, OutcomeRefused, AgentUnobserved, TaskUnobserved, DifficultyRefused
+    SelectionError
+        shape, no_tasks, outcome_range, agent_unobserved, task_unobserved, not_finite
     RaschUnfinished
         With the derivative reached.
     """
     outcomes, valid = _checked(outcomes)
     abilities, difficulties = _started(outcomes, start)
-    for n_iterations in range(MOST_ITERATIONS):
+    for n_iterations in range(MAX_ITERATIONS):
         for_abilities, for_difficulties, curvature = _derivatives(outcomes, valid, abilities, difficulties)
         largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties).max()))
         if largest < LARGEST_DERIVATIVE:
@@ -135,7 +99,7 @@ def fit(
         up, harder = _newton_step(curvature, for_abilities, for_difficulties, near)
         length = _step_length(float(max(up.max() - harder.min(), harder.max() - up.min())))
         abilities, difficulties = abilities + length * up, difficulties + length * harder
-    raise RaschUnfinished(f"a derivative of {largest:.1e} is left after {MOST_ITERATIONS} steps")
+    raise RaschUnfinished(f"a derivative of {largest:.1e} is left after {MAX_ITERATIONS} steps")
 
 
 def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
@@ -173,18 +137,20 @@ def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
 
     Raises
     ------
-    ShapeMismatch, NoTasks, OutcomeRefused, AgentUnobserved, DifficultyRefused, RaschUnfinished
+    SelectionError
+        shape, no_tasks, outcome_range, agent_unobserved, not_finite
+    RaschUnfinished
     """
     outcomes, difficulties = _checked_row(outcomes, difficulties)
     level = 0.0
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         passing = expit(level - difficulties)
         derivative = float(np.sum(outcomes - passing)) - level / PRIOR_VARIANCE
         if abs(derivative) < LARGEST_DERIVATIVE:
             return level
         step = derivative / (float(np.sum(passing * (1.0 - passing))) + 1.0 / PRIOR_VARIANCE)
         level += _step_length(abs(step)) * step
-    raise RaschUnfinished(f"a derivative of {derivative:.1e} is left after {MOST_ITERATIONS} steps")
+    raise RaschUnfinished(f"a derivative of {derivative:.1e} is left after {MAX_ITERATIONS} steps")
 
 
 def abilities(
@@ -216,7 +182,7 @@ def abilities(
     """
     totals = outcomes.sum(axis=1)
     level = np.zeros(len(outcomes)) if start is None else start
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         passing = expit(level[:, None] - difficulties)
         passing *= seen
         expected = passing.sum(axis=1)
@@ -226,7 +192,7 @@ def abilities(
         curvature = expected - np.einsum("ij,ij->i", passing, passing)
         step = slope / (curvature + 1.0 / PRIOR_VARIANCE)
         level = level + np.log1p(np.abs(step)) * np.sign(step)
-    raise RaschUnfinished(f"a derivative is left after {MOST_ITERATIONS} steps")
+    raise RaschUnfinished(f"a derivative is left after {MAX_ITERATIONS} steps")
 
 
 def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
@@ -246,7 +212,8 @@ def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
 
     Raises
     ------
-    ShapeMismatch, DifficultyRefused
+    SelectionError
+        shape, not_finite
     """
     abilities, difficulties = _checked_logits(abilities), _checked_logits(difficulties)
     distance = abilities[:, None] - difficulties
@@ -263,8 +230,8 @@ def _started(
         return _smoothed_logits(outcomes, 1), -_smoothed_logits(outcomes, 0)
     abilities, difficulties = (_checked_logits(logits) for logits in start)
     if (abilities.size, difficulties.size) != outcomes.shape:
-        found = f"{abilities.size} abilities and {difficulties.size} difficulties"
-        raise ShapeMismatch(f"{found} to start from, for outcomes {outcomes.shape}")
+        sizes = f"{abilities.size} abilities and {difficulties.size} difficulties"
+        raise SelectionError(f"{sizes} to start from, for outcomes {outcomes.shape}", code="shape")
     return abilities, difficulties
 
 
@@ -331,19 +298,19 @@ def _conjugate_gradients(
     product: Callable[[FloatArray], FloatArray], right_side: FloatArray, near: FloatArray
 ) -> FloatArray:
     """Solve K·u = r for a K whose inverse is about `near`, until what is left is below 1e-6 of r."""
-    found, left = np.zeros_like(right_side), right_side
-    direction = step = near @ left
-    size, enough = float(left @ step), NEAR_ENOUGH * float(np.linalg.norm(right_side))
-    for _ in range(MOST_ITERATIONS):
-        if np.linalg.norm(left) <= enough:
+    solution, residual = np.zeros_like(right_side), right_side
+    direction = step = near @ residual
+    size, enough = float(residual @ step), NEAR_ENOUGH * float(np.linalg.norm(right_side))
+    for _ in range(MAX_ITERATIONS):
+        if np.linalg.norm(residual) <= enough:
             break
         image = product(direction)
         length = size / float(direction @ image)
-        found, left = found + length * direction, left - length * image
-        step, before = near @ left, size
-        size = float(left @ step)
+        solution, residual = solution + length * direction, residual - length * image
+        step, before = near @ residual, size
+        size = float(residual @ step)
         direction = step + (size / before) * direction
-    return found
+    return solution
 
 
 def _step_length(beta: float) -> float:
@@ -370,25 +337,31 @@ def _checked(outcomes: FloatArray) -> tuple[FloatArray, Mask]:
     """Outcomes and which cells are valid, every agent and every task with one at least."""
     outcomes, valid = _checked_rows(outcomes)
     if not valid.any(axis=0).all():
-        raise TaskUnobserved(f"task {int(np.argmin(valid.any(axis=0)))}: no agent has a valid cell")
+        raise SelectionError(
+            f"task {int(np.argmin(valid.any(axis=0)))}: no agent has a valid cell", code="task_unobserved"
+        )
     return outcomes, valid
 
 
 def _checked_rows(outcomes: FloatArray) -> tuple[FloatArray, Mask]:
     outcomes = np.asarray(outcomes, dtype=np.float64)
     if outcomes.ndim != 2:
-        raise ShapeMismatch(f"outcomes have shape {outcomes.shape}, not (n_agents, n_tasks)")
+        raise SelectionError(f"outcomes have shape {outcomes.shape}, not (n_agents, n_tasks)", code="shape")
     if outcomes.shape[1] == 0:
-        raise NoTasks("no task to fit a difficulty to")
+        raise SelectionError("no task to fit a difficulty to", code="no_tasks")
     valid = np.asarray(~np.isnan(outcomes), dtype=np.bool_)
     wrong = valid & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise OutcomeRefused(f"agent {i}, task {j}: {outcomes[i, j]} is not from 0 to 1")
+        raise SelectionError(
+            f"agent {i}, task {j}: {outcomes[i, j]} is not from 0 to 1", code="outcome_range"
+        )
     if not outcomes.shape[0]:
-        raise AgentUnobserved("there is no agent")
+        raise SelectionError("there is no agent", code="agent_unobserved")
     if not valid.any(axis=1).all():
-        raise AgentUnobserved(f"agent {int(np.argmin(valid.any(axis=1)))} has no valid cell")
+        raise SelectionError(
+            f"agent {int(np.argmin(valid.any(axis=1)))} has no valid cell", code="agent_unobserved"
+        )
     return outcomes, valid
 
 
@@ -396,7 +369,7 @@ def _checked_row(outcomes: FloatArray, difficulties: FloatArray) -> tuple[FloatA
     """Keep the valid outcomes and the difficulties that belong to them."""
     outcomes, difficulties = np.asarray(outcomes, dtype=np.float64), _checked_logits(difficulties)
     if outcomes.shape != difficulties.shape:
-        raise ShapeMismatch(f"outcomes {outcomes.shape} for difficulties {difficulties.shape}")
+        raise SelectionError(f"outcomes {outcomes.shape} for difficulties {difficulties.shape}", code="shape")
     rows, valid = _checked_rows(outcomes[None, :])
     return rows[valid], difficulties[valid[0]]
 
@@ -404,8 +377,12 @@ def _checked_row(outcomes: FloatArray, difficulties: FloatArray) -> tuple[FloatA
 def _checked_logits(logits: FloatArray) -> FloatArray:
     logits = np.asarray(logits, dtype=np.float64)
     if logits.ndim != 1:
-        raise ShapeMismatch(f"logits have shape {logits.shape}, not one for each agent or task")
+        raise SelectionError(
+            f"logits have shape {logits.shape}, not one for each agent or task", code="shape"
+        )
     if not np.isfinite(logits).all():
         i = int(np.argmin(np.isfinite(logits)))
-        raise DifficultyRefused(f"entry {i} is {logits[i]}; a difficulty or an ability is finite")
+        raise SelectionError(
+            f"entry {i} is {logits[i]}; a difficulty or an ability is finite", code="not_finite"
+        )
     return logits

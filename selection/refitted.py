@@ -30,8 +30,8 @@ from selection.rules import Rules
 from selection.standings.choice import training
 from selection.standings.placing import place_on_all, scores_of
 
-MOST_FOLDS = 100
-MOST_DIFFERENCE = 1e-8
+MAX_FOLDS = 100
+MAX_DIFFERENCE = 1e-8
 
 
 def refitted(record: Record, rules: Rules) -> dict[str, Any] | None:
@@ -39,7 +39,6 @@ def refitted(record: Record, rules: Rules) -> dict[str, Any] | None:
 
     Parameters
     ----------
-    record : Record
     rules : Rules
         The edges of the band are theirs.
 
@@ -50,9 +49,9 @@ def refitted(record: Record, rules: Rules) -> dict[str, Any] | None:
         the number of ``folds`` that were refitted.
     """
     agents, rule = training(record, scores_of(place_on_all(record))), Rule(rules.lo, rules.hi)
-    found = [one for protocol in ("loao", "loso") for one in _of(protocol, agents, rule)]
-    folds = len({one["where"] for one in found})
-    return max(found, key=lambda one: one["difference"]) | {"folds": folds} if found else None
+    differences = [one for protocol in ("loao", "loso") for one in _of(protocol, agents, rule)]
+    folds = len({one["where"] for one in differences})
+    return max(differences, key=lambda one: one["difference"]) | {"folds": folds} if differences else None
 
 
 def _of(protocol: str, agents: CompleteAgents, rule: Rule) -> list[dict[str, Any]]:
@@ -61,7 +60,7 @@ def _of(protocol: str, agents: CompleteAgents, rule: Rule) -> list[dict[str, Any
         return []
     records = hold_out(agents, subsets)
     scored = np.unique(records.folds)
-    spread = scored[np.linspace(0, scored.size - 1, min(scored.size, MOST_FOLDS)).astype(int)]
+    spread = scored[np.linspace(0, scored.size - 1, min(scored.size, MAX_FOLDS)).astype(int)]
     rows = [np.flatnonzero(records.folds == f) for f in spread]
     fitted = cross_validate(
         Pipeline([("subset", MidRangeSelector(lo=rule.lo, hi=rule.hi)), ("score", FullScore())]),

@@ -27,8 +27,8 @@ from analytics.drift.monitor import Monitor
 from analytics.record import Record
 from selection.bands import mid_range
 from selection.errors import SelectionError
-from selection.given import Given, Promise, SubsetVersion
 from selection.history import History, columns_of, history_of, is_later
+from selection.prior import PriorDecisions, Promise, SubsetVersion
 from selection.rules import Rules
 from selection.staged.teaching import of_full_runs
 from selection.staged.walks import estimated
@@ -36,10 +36,6 @@ from selection.standings.choice import training
 from selection.watch import MONITORS, false_alerts
 
 LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
-
-
-class ReplayRefused(SelectionError):
-    """A replay needs dates, a subset chosen from enough complete agents, and complete agents after them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,6 @@ class Firing:
     ----------
     agent : str
         After whose outcomes.
-    day : date
     n_later : int
         Later agents seen by then.
     reason : str
@@ -64,12 +59,11 @@ class Firing:
 
 
 @dataclass(frozen=True)
-class Watched:
+class MonitorReplay:
     """One monitor over a replay.
 
     Attributes
     ----------
-    name : str
     warn, alert : Firing or None
         First rise to warn, or past it; first rise to alert.
     final : Monitor
@@ -83,49 +77,46 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Replay:
+class DriftReplay:
     """What the monitors would have said.
 
     Attributes
     ----------
     version : SubsetVersion
         The subset that was watched.
-    n_agents : int
     promises : mapping of str to Promise
         Of the later complete agents, by name.
     missed : tuple of str
         Those whose full score lay outside its interval.
-    monitors : tuple of Watched
-    false_alerts_a_year : float or None
     """
 
     version: SubsetVersion
     n_agents: int
     promises: Mapping[str, Promise]
     missed: tuple[str, ...]
-    monitors: tuple[Watched, ...]
+    monitors: tuple[MonitorReplay, ...]
     false_alerts_a_year: float | None
 
 
-def replay(record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None) -> Replay:
+def replay(
+    record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None
+) -> DriftReplay:
     """Choose S from the first complete agents and ask every monitor after each agent that came later.
 
     Parameters
     ----------
-    record : Record
-    rules : Rules
     progress : callable, optional
         Called with (later agents seen, all later agents).
 
     Raises
     ------
-    ReplayRefused
-        When an agent has no date, fewer than `subset_from` agents are complete, they give no subset, or no
-        complete agent came later.
+    SelectionError
+        no_replay: when an agent has no date, fewer than `subset_from` agents are complete, they give no
+        subset, or no complete agent came later.
     """
     version = _first_version(record, rules)
     promises = _predicted(record, rules, version)
-    history = history_of(record, rules, Given(subsets=(version,), promises=promises))
+    history = history_of(record, rules, PriorDecisions(subsets=(version,), promises=promises))
     later = np.flatnonzero(history.since)
     states: list[list[Monitor]] = []
     for done, t in enumerate([later[0] - 1, *later]):
@@ -133,11 +124,11 @@ def replay(record: Record, rules: Rules, *, progress: Callable[[int, int], None]
         if progress is not None:
             progress(done, later.size)
     watched = tuple(_watched(history, later, one) for one in zip(*states, strict=True))
-    return Replay(
+    return DriftReplay(
         version=version,
         n_agents=record.n_agents,
         promises=promises,
-        missed=tuple(name for name, _, is_missed in history.kept(history.n_agents) if is_missed),
+        missed=tuple(name for name, _, is_missed in history.interval_misses(history.n_agents) if is_missed),
         monitors=watched,
         false_alerts_a_year=false_alerts(history, [one.final for one in watched]),
     )
@@ -150,17 +141,22 @@ def _first_version(record: Record, rules: Rules) -> SubsetVersion:
     """Choose S as a board would have: from the complete agents up to the date on which enough were there."""
     table, needed = record.table, rules.subset_from
     _check_dated(record, needed)
-    days = sorted(day for day, kept in zip(table.dates, record.complete, strict=True) if kept and day)
+    days = sorted(
+        day for day, is_complete in zip(table.dates, record.complete, strict=True) if is_complete and day
+    )
     fixed_on = days[needed - 1]
     founders = np.array([day is not None and day <= fixed_on for day in table.dates]) & record.complete
     if not (record.complete & ~founders).any():
-        raise ReplayRefused(
+        raise SelectionError(
             f"{int(founders.sum())} complete agents, and none after {fixed_on}: the subset is chosen from "
-            f"the first {needed} and all of their last day, and those that come later are watched"
+            f"the first {needed} and all of their last day, and those that come later are watched",
+            code="no_replay",
         )
     band = mid_range(table.means[founders], lo=rules.lo, hi=rules.hi, widening=rules.widening)
     if not band.suited:
-        raise ReplayRefused(f"no subset of the first {int(founders.sum())} complete agents: {band.reason}")
+        raise SelectionError(
+            f"no subset of the first {int(founders.sum())} complete agents: {band.reason}", code="no_replay"
+        )
     return SubsetVersion(
         number=1,
         tasks=tuple(table.tasks[j] for j in band.tasks),
@@ -182,14 +178,17 @@ def _check_dated(record: Record, needed: int) -> None:
     table = record.table
     undated = [name for name, day in zip(table.agents, table.dates, strict=True) if day is None]
     if undated:
-        raise ReplayRefused(
+        raise SelectionError(
             f"{len(undated)} of {table.n_agents} agents have no date, {undated[0]!r} among them: "
-            "their place in time is not known"
+            "their place in time is not known",
+            code="no_replay",
         )
     n_complete = int(np.count_nonzero(record.complete))
     if n_complete < needed:
         agents = "agent" if n_complete == 1 else "agents"
-        raise ReplayRefused(f"{n_complete} complete {agents}; a subset that can be watched needs {needed}")
+        raise SelectionError(
+            f"{n_complete} complete {agents}; a subset that can be watched needs {needed}", code="no_replay"
+        )
 
 
 def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str, Promise]:
@@ -197,7 +196,7 @@ def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str
     agents, columns = training(record), columns_of(record, version)
     places = {name: i for i, name in enumerate(record.table.agents)}
     later = is_later(record, version)[[places[name] for name in agents.names]]
-    found = {}
+    promises = {}
     for day in sorted({one for one, is_so in zip(agents.dates, later, strict=True) if is_so and one}):
         earlier = np.array([one is not None and one < day for one in agents.dates])
         taught = of_full_runs(agents, np.flatnonzero(earlier))
@@ -206,11 +205,11 @@ def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str
             seen[columns] = agents.outcomes[i, columns]
             scale, _ = taught.scale_for(agents.scaffolds[i], columns)
             one = estimated(taught.model, seen, taught.model.next_mean, scale)
-            found[agents.names[i]] = Promise(one.score, (one.lower, one.upper))
-    return found
+            promises[agents.names[i]] = Promise(one.score, (one.lower, one.upper))
+    return promises
 
 
-def _watched(history: History, later: IndexArray, states: Sequence[Monitor]) -> Watched:
+def _watched(history: History, later: IndexArray, states: Sequence[Monitor]) -> MonitorReplay:
     """Find the first rises of a monitor; the first state is that of the founders alone."""
     levels = [LEVELS[one.state] for one in states]
 
@@ -218,7 +217,7 @@ def _watched(history: History, later: IndexArray, states: Sequence[Monitor]) -> 
         rises = [t for t in range(1, len(levels)) if levels[t] >= level > levels[t - 1]]
         return _firing(history, int(later[rises[0] - 1]), rises[0], states[rises[0]]) if rises else None
 
-    return Watched(states[-1].name, first(LEVELS["warn"]), first(LEVELS["alert"]), states[-1])
+    return MonitorReplay(states[-1].name, first(LEVELS["warn"]), first(LEVELS["alert"]), states[-1])
 
 
 def _firing(history: History, t: int, n_later: int, state: Monitor) -> Firing:

@@ -1,24 +1,6 @@
 """Reselection: which tasks would enter and leave the subset if it were chosen again, and at what price.
 
-Model
------
-The active subset stays until a reselection is decided. Two are proposed side by side, the plain rule of
-`selection.bands` and the same rule with hysteresis h, under which a task that is in the subset S stays while
-its pass rate lies in the band widened by h on both sides::
-
-    S′ = {j : lo ≤ p_j ≤ hi}  ∪  {j ∈ S : lo − h ≤ p_j ≤ hi + h}          30-70%, h = 0.05: stays in 25-75%
-
-which is the plain rule on pass rates that, for the tasks of S, are moved by at most h towards the middle c::
-
-    p′_j = min(max(c, p_j − h), p_j + h)  for j in S,  p_j elsewhere,      c = (lo + hi)/2
-
-Where S′ holds under 10% of the active tasks the band is widened as ever, h on top. h = 0 is the plain rule.
-
-An agent's delta is what it would have to run to stand on the new subset: the entering tasks for which it has
-no valid outcome.
-
-Validation runs. n of the N agents that may be drawn are drawn uniformly without replacement, each with
-π_i = n/N; in the pass rates such an agent counts 1/π_i (Hájek), one that came by itself 1.
+The theory is in ``selection/README.md``, “Reselection”.
 
 Symbols
 -------
@@ -31,8 +13,6 @@ p           ``pass_rates``              (n_tasks,), NaN: unknown        0 to 1
 h           ``hysteresis``              scalar                          0 to ½
 π           ``inclusion_probability``   scalar                          0 to 1
 ==========  ==========================  ==============================  ==============
-
-Limits: a task of S whose pass rate is unknown leaves. With no previous subset every h is the plain rule.
 
 Not done here
 -------------
@@ -58,24 +38,12 @@ from analytics.outcome_table import OutcomeTable
 from selection import bands
 from selection.bands import HI, LO, Band
 from selection.cost import Saving, saving
-from selection.errors import SelectionError, ShapeMismatch
+from selection.errors import SelectionError
 
 HYSTERESIS = 0.05
-FEWEST_SAMPLED = 8
+MIN_SAMPLED = 8
 
 Figures = TypeVar("Figures")
-
-
-class HysteresisRefused(SelectionError):
-    """A hysteresis is a difference of pass rates from 0 to under a half."""
-
-
-class TaskUnknown(SelectionError):
-    """A previous subset names active tasks by their positions, none twice."""
-
-
-class TooFewToSample(SelectionError):
-    """Validation runs are drawn from at least as many agents as are asked for, and 8 at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +94,6 @@ class Proposals(Generic[Figures]):
 
     Attributes
     ----------
-    plain, with_hysteresis : Proposal
     band : Band
         The plain rule's band: pass rates now, unsure edges, and the sentence that says why.
     """
@@ -186,7 +153,8 @@ def carry(
 
     Raises
     ------
-    TaskUnknown, HysteresisRefused, BandRefused
+    SelectionError
+        task_unknown, hysteresis_range, band_range
     """
     previous = _checked_previous(previous, pass_rates.size)
     _check_hysteresis(hysteresis)
@@ -229,7 +197,8 @@ def propose(
 
     Raises
     ------
-    TaskUnknown, HysteresisRefused, BandRefused, ShapeMismatch, WeightRefused, WindowRefused, CostRefused
+    SelectionError
+        task_unknown, hysteresis_range, band_range, shape, weight_range, window_range, cost_range
     """
     previous = _checked_previous(previous, table.n_tasks)
     _check_hysteresis(hysteresis)
@@ -273,7 +242,8 @@ def proposed(
 
     Raises
     ------
-    ShapeMismatch, CostRefused
+    SelectionError
+        shape, cost_range
     """
     entering = np.setdiff1d(tasks, previous)
     return Proposal(
@@ -290,7 +260,7 @@ def proposed(
     )
 
 
-def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = FEWEST_SAMPLED) -> Sample:
+def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = MIN_SAMPLED) -> Sample:
     """Draw agents for validation runs, uniformly and without replacement.
 
     Parameters
@@ -304,13 +274,16 @@ def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = FE
 
     Raises
     ------
-    TooFewToSample, ShapeMismatch
+    SelectionError
+        too_few_to_sample, shape
     """
     pool = np.unique(np.asarray(eligible, dtype=np.intp))
     if pool.size != np.size(eligible):
-        raise ShapeMismatch(f"{np.size(eligible)} eligible agents, of whom {pool.size} differ")
-    if not FEWEST_SAMPLED <= n <= pool.size:
-        raise TooFewToSample(f"{n} of {pool.size} eligible agents; at least {FEWEST_SAMPLED} are drawn")
+        raise SelectionError(f"{np.size(eligible)} eligible agents, of whom {pool.size} differ", code="shape")
+    if not MIN_SAMPLED <= n <= pool.size:
+        raise SelectionError(
+            f"{n} of {pool.size} eligible agents; at least {MIN_SAMPLED} are drawn", code="too_few_to_sample"
+        )
     agents = np.sort(rng.choice(pool, size=n, replace=False))
     return Sample(read_only(agents), n / pool.size)
 
@@ -325,16 +298,22 @@ def _moved(previous: IndexArray, rates: FloatArray, hysteresis: float, lo: float
 def _checked_previous(previous: IndexArray, n_tasks: int) -> IndexArray:
     tasks = np.unique(np.asarray(previous, dtype=np.intp))
     if tasks.size != np.size(previous):
-        raise TaskUnknown(f"{np.size(previous)} tasks in the subset, of which {tasks.size} differ")
+        raise SelectionError(
+            f"{np.size(previous)} tasks in the subset, of which {tasks.size} differ", code="task_unknown"
+        )
     if tasks.size and not 0 <= tasks[0] <= tasks[-1] < n_tasks:
         wrong = tasks[0] if tasks[0] < 0 else tasks[-1]
-        raise TaskUnknown(f"task {wrong} of the subset is not one of {n_tasks} active tasks")
+        raise SelectionError(
+            f"task {wrong} of the subset is not one of {n_tasks} active tasks", code="task_unknown"
+        )
     return tasks
 
 
 def _check_hysteresis(hysteresis: float) -> None:
     if not 0.0 <= hysteresis < 0.5:
-        raise HysteresisRefused(f"a hysteresis of {hysteresis}; it lies from 0 to under 0.5")
+        raise SelectionError(
+            f"a hysteresis of {hysteresis}; it lies from 0 to under 0.5", code="hysteresis_range"
+        )
 
 
 def _checked_costs(costs: FloatArray | None, table: OutcomeTable) -> FloatArray:
@@ -343,5 +322,5 @@ def _checked_costs(costs: FloatArray | None, table: OutcomeTable) -> FloatArray:
         return np.full(table.means.shape, np.nan)
     costs = np.asarray(costs, dtype=np.float64)
     if costs.shape != table.means.shape:
-        raise ShapeMismatch(f"costs {costs.shape} for outcomes {table.means.shape}")
+        raise SelectionError(f"costs {costs.shape} for outcomes {table.means.shape}", code="shape")
     return costs

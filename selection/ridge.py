@@ -1,17 +1,6 @@
 """Ridge calibration: the full score an agent would reach, told from its outcomes on the subset.
 
-Model
------
-ŷ = b₀ + x·β, where the intercept is fitted and not penalised. With the columns of X centred on their
-training means x̄ and y on ȳ, β minimises |y − ȳ − (X − x̄)β|² + α|β|², so that::
-
-    primal, k ≤ n    β = (CᵀC + αI)⁻¹ Cᵀ(y − ȳ)        C = X − x̄, shape (n, k)
-    dual,   k > n    β = Cᵀ (CCᵀ + αI)⁻¹ (y − ȳ)
-    b₀ = ȳ − x̄·β
-
-Both forms are the same β; the smaller system is solved. A missing training cell takes its column's training
-mean (C = 0 there). A held-out agent's missing cells take it too when at most a tenth of them are missing
-(10·n_missing ≤ k); above that its score is not predicted.
+The theory is in ``selection/README.md``, “Ridge calibration”.
 
 Symbols
 -------
@@ -25,13 +14,6 @@ x̄         ``column_means``          (k,)                      0 to 1
 b₀        ``intercept``             scalar                    score
 α         ``alpha``                 scalar, 1 throughout      agents
 ========  ========================  ========================  =====================
-
-Limits: a constant y gives β = 0 and ŷ = y; α → ∞ gives ŷ = ȳ. ŷ is neither rounded nor clipped to [0, 1].
-
-Not done here
--------------
-α is not tuned. Who is ranked by an estimated score is `selection.standings`' to say. Leaving agents out is
-`selection.leave_out`'s.
 
 Source
 ------
@@ -47,16 +29,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask, read_only
-from selection.errors import (
-    CellsMissing,
-    NoTasks,
-    OutcomeRefused,
-    PenaltyRefused,
-    ScoreMissing,
-    ShapeMismatch,
-    TaskUnobserved,
-    TooFewAgents,
-)
+from selection.errors import SelectionError
 
 ALPHA = 1.0
 OF_TASKS = ("coefficients", "column_means")
@@ -117,7 +90,9 @@ def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> Ridge
 
     Raises
     ------
-    ShapeMismatch, NoTasks, TooFewAgents, OutcomeRefused, ScoreMissing, TaskUnobserved, PenaltyRefused
+    SelectionError
+        shape, no_tasks, too_few_agents, outcome_range, score_missing, task_unobserved,
+        penalty_range
     """
     outcomes, scores = checked_training(outcomes, scores, alpha)
     column_means = np.nanmean(outcomes, axis=0)
@@ -148,7 +123,8 @@ def predictable(outcomes: FloatArray) -> Mask:
 
     Raises
     ------
-    ShapeMismatch, NoTasks, OutcomeRefused
+    SelectionError
+        shape, no_tasks, outcome_range
     """
     outcomes = _checked_outcomes(outcomes)
     n_missing = np.count_nonzero(np.isnan(outcomes), axis=1)
@@ -160,7 +136,6 @@ def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    calibration : RidgeFit
     outcomes : float array, shape (q, k)
         Mean outcomes on the subset; NaN where missing.
 
@@ -171,13 +146,13 @@ def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
 
     Raises
     ------
-    CellsMissing
-        With the first agent for which `predictable` is false.
-    ShapeMismatch, OutcomeRefused
+    SelectionError
+        shape, outcome_range
+        cells_missing: with the first agent for which `predictable` is false.
     """
     outcomes = _checked_outcomes(outcomes)
     if outcomes.shape[1] != calibration.k:
-        raise ShapeMismatch(f"{outcomes.shape[1]} tasks for a calibration on {calibration.k}")
+        raise SelectionError(f"{outcomes.shape[1]} tasks for a calibration on {calibration.k}", code="shape")
     _refuse_unpredictable(outcomes)
     completed = _completed(outcomes, calibration.column_means)
     return np.asarray(calibration.intercept + completed @ calibration.coefficients, dtype=np.float64)
@@ -210,13 +185,17 @@ def _solution(gram: FloatArray, right_side: FloatArray, alpha: float) -> FloatAr
 def _checked_outcomes(outcomes: FloatArray) -> FloatArray:
     outcomes = np.asarray(outcomes, dtype=np.float64)
     if outcomes.ndim != 2:
-        raise ShapeMismatch(f"outcomes have shape {outcomes.shape}, not (agents, tasks of the subset)")
+        raise SelectionError(
+            f"outcomes have shape {outcomes.shape}, not (agents, tasks of the subset)", code="shape"
+        )
     if outcomes.shape[1] == 0:
-        raise NoTasks("no task in the subset")
+        raise SelectionError("no task in the subset", code="no_tasks")
     wrong = ~np.isnan(outcomes) & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise OutcomeRefused(f"agent {i}, task {j} of the subset: {outcomes[i, j]} is not from 0 to 1")
+        raise SelectionError(
+            f"agent {i}, task {j} of the subset: {outcomes[i, j]} is not from 0 to 1", code="outcome_range"
+        )
     return outcomes
 
 
@@ -225,7 +204,10 @@ def checked_training(outcomes: FloatArray, scores: FloatArray, alpha: float) -> 
     outcomes, scores = checked_agents(outcomes, scores, alpha)
     unobserved = np.isnan(outcomes).all(axis=0)
     if unobserved.any():
-        raise TaskUnobserved(f"task {int(np.argmax(unobserved))} of the subset: no training agent has run it")
+        raise SelectionError(
+            f"task {int(np.argmax(unobserved))} of the subset: no training agent has run it",
+            code="task_unobserved",
+        )
     return outcomes, scores
 
 
@@ -233,13 +215,17 @@ def checked_agents(outcomes: FloatArray, scores: FloatArray, alpha: float) -> tu
     """Refuse, by name, what no Ridge can be fitted to; return float arrays."""
     outcomes, scores = _checked_outcomes(outcomes), np.asarray(scores, dtype=np.float64)
     if scores.shape != (outcomes.shape[0],):
-        raise ShapeMismatch(f"scores {scores.shape} for {outcomes.shape[0]} agents")
+        raise SelectionError(f"scores {scores.shape} for {outcomes.shape[0]} agents", code="shape")
     if scores.size < 2:
-        raise TooFewAgents(f"a calibration needs at least 2 agents; there are {scores.size}")
+        raise SelectionError(
+            f"a calibration needs at least 2 agents; there are {scores.size}", code="too_few_agents"
+        )
     if not np.isfinite(scores).all():
-        raise ScoreMissing(f"agent {int(np.argmin(np.isfinite(scores)))} has no full score")
+        raise SelectionError(
+            f"agent {int(np.argmin(np.isfinite(scores)))} has no full score", code="score_missing"
+        )
     if not (np.isfinite(alpha) and alpha > 0.0):
-        raise PenaltyRefused(f"a penalty of {alpha}; it is finite and above 0")
+        raise SelectionError(f"a penalty of {alpha}; it is finite and above 0", code="penalty_range")
     return outcomes, scores
 
 
@@ -248,6 +234,7 @@ def _refuse_unpredictable(outcomes: FloatArray) -> None:
     if not accepted.all():
         i = int(np.argmin(accepted))
         n_missing, k = int(np.count_nonzero(np.isnan(outcomes[i]))), outcomes.shape[1]
-        raise CellsMissing(
-            f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing"
+        raise SelectionError(
+            f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing",
+            code="cells_missing",
         )

@@ -23,10 +23,6 @@ GROUPS: tuple[GroupsName, ...] = get_args(GroupsName)
 TARGETS: tuple[Target, ...] = ("subset", "full", "domain")
 
 
-class RulesRefused(SelectionError):
-    """A rule lies outside what can be computed."""
-
-
 @dataclass(frozen=True)
 class Rules:
     """How a board is made.
@@ -71,8 +67,8 @@ class Rules:
 
     Raises
     ------
-    RulesRefused
-        With the field, its value and its range.
+    SelectionError
+        rules_range: with the field, its value and its range.
     """
 
     lo: float = 0.30
@@ -115,7 +111,10 @@ class Rules:
         }
         for name, (holds, rule) in ranges.items():
             if not holds:
-                raise RulesRefused(f"{name} = {getattr(self, name)!r} is out of range: it has to be {rule}")
+                raise SelectionError(
+                    f"{name} = {getattr(self, name)!r} is out of range: it has to be {rule}",
+                    code="rules_range",
+                )
 
 
 def borrowed_omega(trial_noise: str) -> float | None:

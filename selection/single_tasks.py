@@ -1,24 +1,6 @@
 """What single tasks tell: pass rates, discrimination, what neighbours lead one to expect, what counts.
 
-Model
------
-Agents with a valid outcome on at least 95% of the tasks (20·n_i ≥ 19·m) are compared on equal terms; where
-there is none, all are. Over these the pass rate p_j is the mean of X_ij, as in `selection.bands`. The
-discrimination is the corrected item-total correlation: that of the outcome on the task with the mean on all
-others, so that the task is not correlated with itself::
-
-    r_j = corr over i of ( X_ij, (Σ_l X_il − X_ij)/(n_i − 1) )
-
-With rows in the order of the board, what is expected of agent i on task j is the mean over the h rows above
-it and the h below, as far as there are that many and they have the outcome, moved by how much its own mean
-lies above theirs on the tasks T_i that both have::
-
-    a_ij = mean of X_lj over 0 < |l − i| ≤ h            d_i = mean of X_ij − a_ij over j in T_i
-    e_ij = min(max(a_ij + d_i, 0), 1)
-
-An outcome is a pass from ½ on. Passing is surprising where e_ij ≤ 1/5, failing where e_ij ≥ 4/5, with at
-least four neighbours each. If outcomes came at these rates, Σ e_ij passes and Σ (1 − e_ij) failures of that
-kind would come by chance.
+The theory is in ``selection/README.md``, “Single tasks”.
 
 Symbols
 -------
@@ -54,9 +36,9 @@ from selection.bands import EDGE_TOLERANCE, pass_rates
 REACH = 5
 PASSED = 0.5
 SELDOM, OFTEN = 0.2, 0.8
-FEWEST_NEIGHBOURS = 4
-FEWEST_AGENTS = 3
-LEAST_VARIANCE = 1e-12  # below it all are equal but for rounding
+MIN_NEIGHBOURS = 4
+MIN_AGENTS = 3
+MIN_VARIANCE = 1e-12  # below it all are equal but for rounding
 
 
 def n_counted(row: AgentRow, *, zero: bool) -> int | None:
@@ -64,7 +46,6 @@ def n_counted(row: AgentRow, *, zero: bool) -> int | None:
 
     Parameters
     ----------
-    row : AgentRow
     zero : bool
         Whether absent outcomes count as failures too: then the passes are Σ_j R_j·X_j, where one condition is
         compared, and None stands where outcomes lie between 0 and 1.
@@ -85,8 +66,8 @@ def on_equal_terms(outcomes: FloatArray) -> Mask:
 
 def rates(outcomes: FloatArray) -> FloatArray:
     """Return the pass rate of each task over the agents on equal terms, (m,); NaN where none has run it."""
-    kept = outcomes[on_equal_terms(outcomes)]
-    return pass_rates(kept) if kept.size else np.full(outcomes.shape[1], np.nan)
+    comparable = outcomes[on_equal_terms(outcomes)]
+    return pass_rates(comparable) if comparable.size else np.full(outcomes.shape[1], np.nan)
 
 
 def by_rate(p: FloatArray) -> IndexArray:
@@ -112,21 +93,23 @@ def discriminations(outcomes: FloatArray) -> FloatArray:
         NaN where fewer than 3 agents have run the task, or where all of them did equally well on it, or on
         the others.
     """
-    kept = outcomes[on_equal_terms(outcomes)]
-    valid = ~np.isnan(kept)
+    comparable = outcomes[on_equal_terms(outcomes)]
+    valid = ~np.isnan(comparable)
     n_others = valid.sum(axis=1, keepdims=True) - 1
-    rest = np.nansum(kept, axis=1, keepdims=True) - kept
-    others = np.divide(rest, n_others, out=np.full(kept.shape, np.nan), where=valid & (n_others > 0))
-    return np.array([_correlation(x, y) for x, y in zip(kept.T, others.T, strict=True)], dtype=np.float64)
+    rest = np.nansum(comparable, axis=1, keepdims=True) - comparable
+    others = np.divide(rest, n_others, out=np.full(comparable.shape, np.nan), where=valid & (n_others > 0))
+    return np.array(
+        [_correlation(x, y) for x, y in zip(comparable.T, others.T, strict=True)], dtype=np.float64
+    )
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:
     """Return Pearson's correlation over the places where both are known; NaN where there is none."""
     both = ~(np.isnan(x) | np.isnan(y))
-    if np.count_nonzero(both) < FEWEST_AGENTS:
+    if np.count_nonzero(both) < MIN_AGENTS:
         return np.nan
     x, y = x[both] - x[both].mean(), y[both] - y[both].mean()
-    if min((x @ x) / len(x), (y @ y) / len(y)) < LEAST_VARIANCE:
+    if min((x @ x) / len(x), (y @ y) / len(y)) < MIN_VARIANCE:
         return np.nan
     return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
 
@@ -160,7 +143,7 @@ def weaker_passing(outcomes: FloatArray, ranks: FloatArray) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedOutcomes:
     """What an agent's neighbours in rank lead one to expect of it.
 
     Attributes
@@ -190,7 +173,7 @@ class Expected:
     failures_by_chance: float
 
 
-def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> Expected:
+def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcomes:
     """Compare an agent with those next to it.
 
     Parameters
@@ -204,14 +187,14 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> Expected:
     """
     rows = [row for row in range(max(0, i - reach), min(len(outcomes), i + reach + 1)) if row != i]
     theirs, n = _column_means(outcomes[rows])
-    own, told = outcomes[i], n >= FEWEST_NEIGHBOURS
+    own, has_neighbours = outcomes[i], n >= MIN_NEIGHBOURS
     both = ~np.isnan(own) & ~np.isnan(theirs)
     difference = float((own[both] - theirs[both]).mean()) if both.any() else 0.0
     means = np.clip(theirs + difference, 0.0, 1.0)
-    seldom = told & both & (np.nan_to_num(means, nan=1.0) <= SELDOM + EDGE_TOLERANCE)
-    often = told & both & (np.nan_to_num(means, nan=0.0) >= OFTEN - EDGE_TOLERANCE)
+    seldom = has_neighbours & both & (np.nan_to_num(means, nan=1.0) <= SELDOM + EDGE_TOLERANCE)
+    often = has_neighbours & both & (np.nan_to_num(means, nan=0.0) >= OFTEN - EDGE_TOLERANCE)
     passes, failures = np.flatnonzero(seldom & (own >= PASSED)), np.flatnonzero(often & (own < PASSED))
-    return Expected(
+    return ExpectedOutcomes(
         means=read_only(means),
         difference=difference,
         n_neighbours=read_only(n),

@@ -1,32 +1,6 @@
 """Strategies: nine rules that pick k tasks from what the training agents did.
 
-Model
------
-With p_j the pass rate of task j over the training agents:
-
-==============  ============================================================================================
-name            the k tasks
-==============  ============================================================================================
-``mid_range``   in the band of `selection.bands`, which sets k for all the others
-``greedy``      one at a time, each the task that makes the leave-one-agent-out R² of Ridge(α = 1) largest
-``random``      drawn uniformly without replacement
-``easiest``     with the highest p
-``hardest``     with the lowest p
-``stratified``  drawn from ten groups of like p, ⌊k/10⌋ from each, the remainder from groups drawn at random
-``information`` with the largest Σ_i P_ij(1 − P_ij) over the training agents, P by `selection.rasch`
-``spread``      at even ranks of p among the tasks with 0.02 < p < 0.98
-``forecast``    as ``information``, summed over the latest ten training agents alone
-==============  ============================================================================================
-
-Sort keys (p, information, R²) are rounded to 1e-9, and of equal ones the task that stands first goes first. A
-task that no training agent has a valid cell for has no p and is never picked.
-
-Greedy. `selection.greedy` searches. Missing cells are set to the training agents' column means once, and the
-hat matrix is that of the completed matrix: with missing cells e is not the residual of a refit, which would
-complete the column anew.
-
-Stratified. The tasks in order of (p, index) are cut by ``numpy.array_split``. A group smaller than its quota
-passes the rest on to the next group, the last group to the first.
+The theory is in ``selection/README.md``, “Strategies”.
 
 Symbols
 -------
@@ -63,32 +37,12 @@ import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from selection import bands, rasch
-from selection.errors import ScoreMissing, SelectionError, ShapeMismatch, TooFewAgents
+from selection.errors import SelectionError
 from selection.greedy import forward
 
 N_GROUPS = 10
 N_LATEST = 10
 SPREAD_LO, SPREAD_HI = 0.02, 0.98
-
-
-class TooFewTasks(SelectionError):
-    """A strategy picks from 1 task to all that it may choose from."""
-
-
-class BandDiffers(SelectionError):
-    """The band sets k; it does not take another."""
-
-
-class DatesMissing(SelectionError):
-    """Which agents are the latest is not known while one has no date."""
-
-
-class ScoresEqual(SelectionError):
-    """Where all training agents have one score, no task explains any difference."""
-
-
-class GeneratorMissing(SelectionError):
-    """A draw needs a seeded generator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +109,8 @@ class Training:
 
         Raises
         ------
-        ShapeMismatch, NoTasks, OutcomeRefused, WeightRefused, ScoreMissing
+        SelectionError
+            shape, no_tasks, outcome_range, weight_range, score_missing
         """
         outcomes, scores = np.asarray(outcomes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
         rates = bands.pass_rates(outcomes, weights)
@@ -211,16 +166,18 @@ def mid_range(training: Training, k: int, rng: np.random.Generator | None = None
 
     Raises
     ------
-    TooFewTasks
-        Without a subset: unsuited, or under 5 agents.
-    BandDiffers
-        When k is another number.
+    SelectionError
+        too_few_tasks: without a subset: unsuited, or under 5 agents.
+        band_differs: when k is another number.
     """
     tasks = training.band_tasks
     if not tasks.size:
-        raise TooFewTasks(f"no subset: too few of {training.pass_rates.size} tasks lie in the widest band")
+        raise SelectionError(
+            f"no subset: too few of {training.pass_rates.size} tasks lie in the widest band",
+            code="too_few_tasks",
+        )
     if tasks.size != k:
-        raise BandDiffers(f"the band holds {tasks.size} tasks, not {k}")
+        raise SelectionError(f"the band holds {tasks.size} tasks, not {k}", code="band_differs")
     return tasks
 
 
@@ -231,10 +188,9 @@ def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -
 
     Raises
     ------
-    TooFewTasks
-    TooFewAgents
-        Under 3 training agents.
-    ScoresEqual
+    SelectionError
+        too_few_tasks, scores_equal
+        too_few_agents: under 3 training agents.
     """
     _check_size("greedy", k, training.rated)
     _check_scores(training.scores)
@@ -252,7 +208,8 @@ def random(training: Training, k: int, rng: np.random.Generator | None = None) -
 
     Raises
     ------
-    TooFewTasks, GeneratorMissing
+    SelectionError
+        too_few_tasks, generator_missing
     """
     _check_size("random", k, training.rated)
     return np.sort(_seeded("random", rng).permutation(training.rated)[:k])
@@ -263,7 +220,8 @@ def easiest(training: Training, k: int, rng: np.random.Generator | None = None) 
 
     Raises
     ------
-    TooFewTasks
+    SelectionError
+        too_few_tasks
     """
     _check_size("easiest", k, training.rated)
     return np.sort(_ordered(-training.pass_rates, training.rated)[:k])
@@ -274,7 +232,8 @@ def hardest(training: Training, k: int, rng: np.random.Generator | None = None) 
 
     Raises
     ------
-    TooFewTasks
+    SelectionError
+        too_few_tasks
     """
     _check_size("hardest", k, training.rated)
     return np.sort(_ordered(training.pass_rates, training.rated)[:k])
@@ -287,7 +246,8 @@ def stratified(training: Training, k: int, rng: np.random.Generator | None = Non
 
     Raises
     ------
-    TooFewTasks, GeneratorMissing
+    SelectionError
+        too_few_tasks, generator_missing
     """
     _check_size("stratified", k, training.rated)
     rng = _seeded("stratified", rng)
@@ -305,7 +265,9 @@ def information(training: Training, k: int, rng: np.random.Generator | None = No
 
     Raises
     ------
-    TooFewTasks, AgentUnobserved, RaschUnfinished
+    SelectionError
+        too_few_tasks, agent_unobserved
+    RaschUnfinished
     """
     _check_size("information", k, training.rated)
     return _most_informative(training, training.fitted.abilities, k)
@@ -316,8 +278,8 @@ def spread(training: Training, k: int, rng: np.random.Generator | None = None) -
 
     Raises
     ------
-    TooFewTasks
-        Also when M < k.
+    SelectionError
+        too_few_tasks: also when M < k.
     """
     rates = np.round(training.pass_rates, DECIMALS)
     inside = np.flatnonzero((rates > SPREAD_LO) & (rates < SPREAD_HI))
@@ -333,12 +295,16 @@ def forecast(training: Training, k: int, rng: np.random.Generator | None = None)
 
     Raises
     ------
-    TooFewTasks, DatesMissing, AgentUnobserved, RaschUnfinished
+    SelectionError
+        too_few_tasks, dates_missing, agent_unobserved
+    RaschUnfinished
     """
     _check_size("forecast", k, training.rated)
     n_undated = sum(day is None for day in training.dates)
     if n_undated:
-        raise DatesMissing(f"forecast: {n_undated} of {training.n} training agents have no date")
+        raise SelectionError(
+            f"forecast: {n_undated} of {training.n} training agents have no date", code="dates_missing"
+        )
     latest = bands.latest_agents(training.dates, N_LATEST)
     return _most_informative(training, training.fitted.abilities[latest], k)
 
@@ -390,26 +356,34 @@ def _filled(quotas: IndexArray, sizes: IndexArray) -> IndexArray:
 
 def _check_agents(n: int, scores: FloatArray, dates: Sequence[date | None] | None) -> None:
     if scores.shape != (n,):
-        raise ShapeMismatch(f"scores {scores.shape} for {n} agents")
+        raise SelectionError(f"scores {scores.shape} for {n} agents", code="shape")
     if not np.isfinite(scores).all():
-        raise ScoreMissing(f"agent {int(np.argmin(np.isfinite(scores)))} has no full score")
+        raise SelectionError(
+            f"agent {int(np.argmin(np.isfinite(scores)))} has no full score", code="score_missing"
+        )
     if dates is not None and len(dates) != n:
-        raise ShapeMismatch(f"{len(dates)} dates for {n} agents")
+        raise SelectionError(f"{len(dates)} dates for {n} agents", code="shape")
 
 
 def _check_size(name: str, k: int, tasks: IndexArray) -> None:
     if not 1 <= k <= tasks.size:
-        raise TooFewTasks(f"{name}: {k} tasks asked for, {tasks.size} to choose from")
+        raise SelectionError(
+            f"{name}: {k} tasks asked for, {tasks.size} to choose from", code="too_few_tasks"
+        )
 
 
 def _check_scores(scores: FloatArray) -> None:
     if scores.size < 3:
-        raise TooFewAgents(f"greedy: leaving one agent out needs at least 3; there are {scores.size}")
+        raise SelectionError(
+            f"greedy: leaving one agent out needs at least 3; there are {scores.size}", code="too_few_agents"
+        )
     if np.ptp(np.round(scores, DECIMALS)) == 0.0:
-        raise ScoresEqual(f"greedy: all {scores.size} training agents score {scores[0]:.9g}")
+        raise SelectionError(
+            f"greedy: all {scores.size} training agents score {scores[0]:.9g}", code="scores_equal"
+        )
 
 
 def _seeded(name: str, rng: np.random.Generator | None) -> np.random.Generator:
     if rng is None:
-        raise GeneratorMissing(f"{name} is a draw and needs a seeded generator")
+        raise SelectionError(f"{name} is a draw and needs a seeded generator", code="generator_missing")
     return rng

@@ -35,11 +35,10 @@ from analytics.drift.looks import FIRST_LOOK, last_look
 from analytics.drift.monitor import N_LATEST, Monitor
 from analytics.drift.rank_fidelity import FIRST_RUNS
 from analytics.record import Record
-from selection.given import Given
 from selection.history import History, columns_of, history_of
+from selection.prior import PriorDecisions
 from selection.rules import Rules
-from selection.staged.later import beyond_first_batch
-from selection.staged.walks import Fit
+from selection.staged.walks import Fit, beyond_first_batch
 from selection.standings.choice import training
 
 DAYS_A_YEAR = 365.25
@@ -55,10 +54,8 @@ class Findings:
     ----------
     subset : int or None
         Number of the version that is watched.
-    fixed_on : date or None
     n_later : int
         Agents that came after it was fixed.
-    monitors : tuple of Monitor
     false_alerts_a_year : float or None
         Expected without any change, at the pace at which agents came; None where all came on one day.
     reason : str
@@ -79,14 +76,12 @@ class Findings:
         return plain
 
 
-def findings(record: Record, rules: Rules, given: Given) -> Findings:
+def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     """Ask every monitor about the record as it is.
 
     Parameters
     ----------
-    record : Record
-    rules : Rules
-    given : Given
+    prior : PriorDecisions
         Its last subset version is watched; `promises` are what boards said before, `sampled` who was drawn
         at random for a full run.
 
@@ -95,15 +90,15 @@ def findings(record: Record, rules: Rules, given: Given) -> Findings:
     Findings
         Without a version in use, or with all of its tasks retired, no monitor and the reason.
     """
-    version = given.subsets[-1] if given.subsets else None
+    version = prior.subsets[-1] if prior.subsets else None
     if version is None or not columns_of(record, version).size:
         return Findings(None, None, 0, (), None, NO_SUBSET)
-    history = history_of(record, rules, given)
+    history = history_of(record, rules, prior)
     monitors = tuple(watch(history, history.n_agents) for watch in MONITORS)
-    if given.walks:
-        monitors = tuple(_walked(record, given, one) if one.name == tuning.NAME else one for one in monitors)
-    if given.published:
-        monitors = (*monitors, _published(record, given))
+    if prior.walks:
+        monitors = tuple(_walked(record, prior, one) if one.name == tuning.NAME else one for one in monitors)
+    if prior.published:
+        monitors = (*monitors, _published(record, prior))
     return Findings(
         subset=version.number,
         fixed_on=version.fixed_on,
@@ -168,22 +163,22 @@ def _erosion(history: History, n: int) -> Monitor:
 
 
 def _calibration(history: History, n: int) -> Monitor:
-    told = history.kept(n)
-    missed = np.array([is_missed for _, _, is_missed in told], dtype=np.bool_)
-    return drift.calibration(missed, [name for name, _, _ in told], [day for _, day, _ in told])
+    promises = history.interval_misses(n)
+    missed = np.array([is_missed for _, _, is_missed in promises], dtype=np.bool_)
+    return drift.calibration(missed, [name for name, _, _ in promises], [day for _, day, _ in promises])
 
 
 def _residuals(history: History, n: int) -> Monitor:
-    told = history.promised(n)
-    rows = np.array([i for i, _ in told], dtype=np.intp)
-    values = history.scores[rows] - np.array([promise.score for _, promise in told])
+    promises = history.promised(n)
+    rows = np.array([i for i, _ in promises], dtype=np.intp)
+    values = history.scores[rows] - np.array([promise.score for _, promise in promises])
     return drift.residuals(values, history.names_of(rows), history.days_of(rows))
 
 
 def _saturation(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.on_subset), n)
     latest = history.outcomes[np.ix_(rows[-N_LATEST:], history.tasks)]
-    found = drift.saturation(
+    monitor = drift.saturation(
         history.on_subset[rows],
         history.trials_on(history.tasks)[rows],
         history.tasks.size,
@@ -191,8 +186,8 @@ def _saturation(history: History, n: int) -> Monitor:
         history.names_of(rows),
         latest,
     )
-    full = history.full_score(found.evidence["agent"], n) if found.evidence else None
-    return drift.of_benchmark(found, full) if full else found
+    full = history.full_score(monitor.evidence["agent"], n) if monitor.evidence else None
+    return drift.of_benchmark(monitor, full) if full else monitor
 
 
 def _tuning(history: History, n: int) -> Monitor:
@@ -220,20 +215,20 @@ def _failures(history: History, n: int) -> Monitor:
     ran = history.n_trials > 0
     rows, before = history.seen(ran & history.since, n), np.flatnonzero(ran & ~history.since)
 
-    def told(n_invalid: CodeArray) -> Monitor:
+    def of_counts(n_invalid: CodeArray) -> Monitor:
         reference, since = (Invalid(n_invalid[part], history.n_trials[part]) for part in (before, rows))
         return drift.harness_failures(reference, since, history.names_of(rows), history.days_of(rows))
 
-    found, confirmed = told(history.n_invalid), told(history.n_invalid - history.n_unconfirmed)
-    if found.state == "alert" and confirmed.state != "alert":
-        return replace(found, state="warn", reason=f"{found.reason}; {UNCONFIRMED}")
-    return found
+    monitor, confirmed = of_counts(history.n_invalid), of_counts(history.n_invalid - history.n_unconfirmed)
+    if monitor.state == "alert" and confirmed.state != "alert":
+        return replace(monitor, state="warn", reason=f"{monitor.reason}; {UNCONFIRMED}")
+    return monitor
 
 
 def _noise(history: History, n: int) -> Monitor:
     rows = _looked_at(history.seen(history.repeated & history.since, n))
     before = np.flatnonzero(history.repeated & ~history.since)
-    reference, since = (Noise(*(part[kept] for part in history.noise)) for kept in (before, rows))
+    reference, since = (Noise(*(part[rows_of] for part in history.noise)) for rows_of in (before, rows))
     return history.once(
         ("run-to-run noise", rows.size),
         lambda: drift.run_noise(
@@ -254,12 +249,12 @@ def _cost(history: History, n: int) -> Monitor:
     )
 
 
-def _published(record: Record, given: Given) -> Monitor:
+def _published(record: Record, prior: PriorDecisions) -> Monitor:
     """Compare what was published of agents when they were stopped with their full runs since."""
     complete = training(record)
     came = record.completed[record.complete]
-    rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in given.published]
-    estimates, errors = np.array([given.published[complete.names[i]] for i in rows]).reshape(-1, 2).T
+    rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in prior.published]
+    estimates, errors = np.array([prior.published[complete.names[i]] for i in rows]).reshape(-1, 2).T
     return drift.published_order(
         estimates,
         errors,
@@ -269,14 +264,14 @@ def _published(record: Record, given: Given) -> Monitor:
     )
 
 
-def _walked(record: Record, given: Given, found: Monitor) -> Monitor:
+def _walked(record: Record, prior: PriorDecisions, monitor: Monitor) -> Monitor:
     """Ask about agents that were asked batch by batch, and came to an end, where no others tell."""
-    if found.state != "insufficient":
-        return found
+    if monitor.state != "insufficient":
+        return monitor
     table, known = record.table, list[tuple[float, int]]()
     ended = record.voice & (record.complete | np.array([one.stopped for one in record.about]))
     for i in np.argsort(record.arrival, kind="stable").tolist():
-        if (study := given.walks.get(table.agents[i])) and ended[i]:
+        if (study := prior.walks.get(table.agents[i])) and ended[i]:
             place = np.array(
                 [table.tasks.index(task) if task in table.tasks else -1 for task in study["tasks"]]
             )

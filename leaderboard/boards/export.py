@@ -124,10 +124,12 @@ FORMATS: Mapping[str, BoardFormat] = MappingProxyType(
 def columns() -> tuple[BoardExportColumn, ...]:
     """What a row tells, in its order; types and words are those of the fields that it is made of."""
     line, at = _descriptions(Line), _descriptions(AtTarget)
-    plain = [BoardExportColumn(name, _kind(Line, name), WORDED.get(name, line[name])) for name in table.PLAIN]
+    plain = [
+        BoardExportColumn(name, _kind(Line, name), WORDED.get(name, line[name])) for name in table.LINE_FIELDS
+    ]
     plain += [BoardExportColumn(name, kind, text) for name, (kind, text) in OF_ICC.items()]
     plain += [BoardExportColumn(name, str, WORDED[name]) for name in ("marks", "flags")]
-    of_target = [(name, _kind(AtTarget, name), WORDED.get(name, at[name])) for name in table.AT]
+    of_target = [(name, _kind(AtTarget, name), WORDED.get(name, at[name])) for name in table.TARGET_FIELDS]
     of_target += [(name, kind, text) for name, (kind, text) in BEHIND.items()]
     of_each_target = [
         BoardExportColumn(f"{target}_{name}", kind, f"{ON[target]}: {text[0].lower()}{text[1:]}")

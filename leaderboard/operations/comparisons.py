@@ -7,7 +7,7 @@ from typing import Any
 
 from leaderboard.operations.models import Reselection, ReselectionStatus
 from leaderboard.operations.reselections import obstacle_to
-from leaderboard.studies.answers import beside
+from leaderboard.studies.answers import replay_row
 
 LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
 ANEW = "Chosen anew after each agent"
@@ -133,7 +133,7 @@ def _replays(reselection: Reselection) -> Iterator[dict[str, Any]]:
     replays = reselection.content.get("replays", {})
     for name, label in (in_use | LABELS | {"anew": ANEW}).items():
         if name in replays:
-            yield {"subset": label} | beside(replays[name])
+            yield {"subset": label} | replay_row(replays[name])
 
 
 def _variant(name: str, variant: Mapping[str, Any], names: Mapping[int, str]) -> Variant:

@@ -21,7 +21,7 @@ from leaderboard.operations.models import Assignment, Mode
 from leaderboard.operations.staging import step_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, conditions_counted
-from leaderboard.studies.staged_steps import Told
+from leaderboard.studies.staged_steps import WalkState
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 from leaderboard.submissions.rows import KEY
@@ -74,7 +74,7 @@ class Followed:
     checks: list[dict[str, str]] | None
     quota: dict[str, Any] | None
     assignment: Assignment | None
-    staged: Told | None
+    staged: WalkState | None
     replaced_by: Submission | None
     board: Board | None
     entry: Entry | None

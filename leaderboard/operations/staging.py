@@ -21,7 +21,7 @@ from leaderboard.studies.draws import digest
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.receipt import AgentContext, means_of
-from leaderboard.studies.staged_steps import DRAWN, STOPPED, Told, step
+from leaderboard.studies.staged_steps import DRAWN, STOPPED, WalkState, step
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 
@@ -82,7 +82,7 @@ def first_batch(start: Begun, agent: Agent, policy: Policy) -> list[int]:
     return [ids[name] for name in first.batch]
 
 
-def go_on(assignment: Assignment) -> Told:
+def go_on(assignment: Assignment) -> WalkState:
     """Keep what is decided, and add the next batch where all before it is there; the agent is locked."""
     decision = decided(assignment)
     if decision.batch:
@@ -92,7 +92,7 @@ def go_on(assignment: Assignment) -> Told:
     return decision
 
 
-def decided(assignment: Assignment) -> Told:
+def decided(assignment: Assignment) -> WalkState:
     """Keep what is decided once a batch is there: estimate, error, what it is compared with, and why."""
     staged_step = step_of(assignment)
     if staged_step.score is not None:
@@ -103,7 +103,7 @@ def decided(assignment: Assignment) -> Told:
     return staged_step
 
 
-def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> Told:
+def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> WalkState:
     """Where the agent stands."""
     assert assignment.study is not None
     benchmark = assignment.agent.benchmark

@@ -22,7 +22,7 @@ from leaderboard.plots.chart import Chart
 from leaderboard.plots.strip import strip
 from leaderboard.studies.answers import AtTarget, Line, words
 from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.outcomes import REACH, Expected, expected
+from leaderboard.studies.outcomes import REACH, ExpectedOutcomes, expected
 from leaderboard.studies.people import People, people_of
 from leaderboard.submissions.models import Status, StatusChange, Submission
 from leaderboard.submissions.queries import ever_counted
@@ -218,7 +218,7 @@ class AgentPage:
         return np.flatnonzero(~np.isnan(self.of.ranks)).tolist()
 
     @cached_property
-    def expected(self) -> Expected | None:
+    def expected(self) -> ExpectedOutcomes | None:
         """By its neighbours; None for an agent without a rank, or without one beside it."""
         if self.row not in self.ranked_rows or len(self.ranked_rows) < 2:
             return None

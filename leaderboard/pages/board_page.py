@@ -126,7 +126,7 @@ class BoardPage:
 
     @property
     def ranks_text(self) -> str:
-        return words.held_text(self.standings, self.target)
+        return words.confidence_text(self.standings, self.target)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -447,7 +447,7 @@ class BoardPage:
         return self.filters.keep(self.lines, words.whole_costs(self.standings))
 
     @cached_property
-    def _shown(self) -> tuple[table.Column, ...]:
+    def _shown(self) -> tuple[table.BoardColumn, ...]:
         return table.columns(self.standings, self.target)
 
     def _choice(self, target: str) -> TargetChoice:

@@ -107,7 +107,7 @@ class ValidityPage:
             return ""
         result, policy = self.study.result, self.study.policy
         mode = "full" if result["agents"] < policy.staged_from else policy.assignment
-        return f"{result['subset']['reason']}. {words.ASKED[mode]['unsuited']}"
+        return f"{result['subset']['reason']}. {words.TASKS_OF_NEW_AGENT[mode]['unsuited']}"
 
     @property
     def has_figures(self) -> bool:

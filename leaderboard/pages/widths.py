@@ -72,7 +72,7 @@ def _width(one: Plain, n_tasks: int) -> DotRow:
     lower, upper = _ends(one)
     return DotRow(
         f"{validated.band_text(one)}{in_use}",
-        validated.spared_text(one, n_tasks),
+        validated.saved_text(one, n_tasks),
         _percent(one[READ_FOR]),
         one[READ_FOR],
         lower,

@@ -10,8 +10,8 @@ from analytics.ending import orderly_end
 from analytics.programs import use_no_pandas
 from analytics.progress import progress_bar
 from analytics.text import as_text
-from selection import validated
-from selection.staged.told import beside, line_of, replay_figures
+from selection import validation_text as validated
+from selection.staged.text import line_of, replay_figures, replay_row
 from selection.standings import printed, table, words
 from selection.standings.changes import Changes, Moved, Place, changes, compared
 from selection.standings.gaps import Gap, gaps
@@ -64,7 +64,6 @@ __all__ = [
     "advice_text",
     "as_text",
     "averaged_over",
-    "beside",
     "changes",
     "compared",
     "gaps",
@@ -75,6 +74,7 @@ __all__ = [
     "progress_bar",
     "random_text",
     "replay_figures",
+    "replay_row",
     "table",
     "use_no_pandas",
     "validated",

@@ -15,11 +15,11 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.studies.staged_steps import degrees_of
-from selection.full_scores.kept import KeptFits
-from selection.given import OVERDUE, FittedOn, Given, Staged, SubsetVersion, Variances
+from selection.full_scores.fit_cache import FitCache
+from selection.prior import OVERDUE, FittedOn, PriorDecisions, Staged, SubsetVersion, Variances
 from selection.ridge import RidgeFit
 
-DRAWS, FITS = KeptDraws(), KeptFits()  # of the answers that this process gave
+DRAWS, FITS = KeptDraws(), FitCache()  # of the answers that this process gave
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class BoardInputs:
             overdue=self.reruns.overdue,
         )
 
-    def prior_decisions(self) -> Given:
+    def prior_decisions(self) -> PriorDecisions:
         """The same for the core."""
-        return Given(
+        return PriorDecisions(
             subsets=versions(self.subset),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
             validation=self.validation.result if self.validation else None,

@@ -10,9 +10,9 @@ from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubse
 from leaderboard.studies.queries import tasks_sha256
 from leaderboard.studies.records import Reader, Snapshot
 from selection.folds import CompleteAgents
-from selection.given import Given
+from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION
-from selection.standings.answering import basis
+from selection.standings.answering import basis_of
 from selection.standings.choice import training
 from selection.standings.full_scores import fitted_on
 
@@ -79,7 +79,7 @@ def _fitted(
 def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
     """Leave out each agent, each scaffold, and all from each date on, with the selection made anew."""
     record = then.record
-    fit_basis = basis(record, then.rules, Given(subsets=versions(subset)))
+    fit_basis = basis_of(record, then.rules, PriorDecisions(subsets=versions(subset)))
     agents = training(record, fit_basis.scores)
     names = tuple(record.table.tasks[j] for j in fit_basis.subset)
     fitted = fitted_on(agents, names, then.rules)

@@ -12,7 +12,7 @@ from leaderboard.catalog.models import Task
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.staged_steps import DRAWN, STOPPED, degrees_of, step
 from leaderboard.submissions.queries import AcceptedSubmission
-from selection.given import GOING_ON, OVER, Staged
+from selection.prior import GOING_ON, OVER, Staged
 from selection.staged.delivered import delivered_means
 
 ENDED = (STOPPED, DRAWN)  # one that was drawn has its estimate until it delivers some of the rest

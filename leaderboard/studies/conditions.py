@@ -95,7 +95,7 @@ def _uncounted_of(mine: Held, every: Held, compared: Compared, *, zero: bool) ->
     out = [one for one in every.conditions if one not in compared.conditions]
     named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
     labels = [named[one] for one in mine.conditions if one in named]
-    return [words.uncounted_beside(labels, compared.words)] if labels else []
+    return [words.uncounted_text(labels, compared.words)] if labels else []
 
 
 def by_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:

@@ -14,8 +14,8 @@ from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import find_study, store_study
 from leaderboard.studies.staged_studies import Decisions, published_of
-from selection.given import Given, Promise
-from selection.staged.told import fallen, is_below_mostly
+from selection.prior import PriorDecisions, Promise
+from selection.staged.text import fallen, is_below_mostly
 from selection.watch import findings
 
 VERDICT = "verdict"  # the monitor of validations: whether their verdict has fallen below mostly
@@ -39,7 +39,7 @@ def get_or_compute_drift_check(
     subset = active_subset(snapshot.benchmark, upto=snapshot.data_version)
     if check := find_study(DriftCheck, snapshot=snapshot, subset=subset):
         return check, False
-    prior = Given(
+    prior = PriorDecisions(
         subsets=versions(subset),
         promises=_by_name(snapshot, promises),
         sampled=sampled,

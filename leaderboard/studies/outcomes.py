@@ -22,7 +22,7 @@ from leaderboard.studies.scores import unpacked
 from leaderboard.submissions.queries import deliveries, trusted_accounts
 from selection.single_tasks import PASSED as PASSED
 from selection.single_tasks import REACH as REACH
-from selection.single_tasks import Expected as Expected
+from selection.single_tasks import ExpectedOutcomes as ExpectedOutcomes
 from selection.single_tasks import by_rate as by_rate
 from selection.single_tasks import discriminations as discriminations
 from selection.single_tasks import expected as expected

@@ -11,9 +11,9 @@ from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.models import Calibration
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot
-from selection.compared import values
-from selection.given import Given
-from selection.standings.pairs import Compared, View, pairs_of, positions, view_of
+from selection.pairs_text import values
+from selection.prior import PriorDecisions
+from selection.standings.pairs import PairwiseComparison, View, pairs_of, positions, view_of
 
 MAX_CELLS = 500_000  # of a record that is kept
 
@@ -23,7 +23,7 @@ class _Read:
     """What is read of a benchmark, and how targets look at it, as far as they were asked for."""
 
     now: Snapshot
-    prior: Given
+    prior: PriorDecisions
     views: dict[str | None, View] = field(default_factory=dict)
 
 
@@ -35,7 +35,7 @@ class PairComparison:
     """Agents compared on the data of a version; `task_ids` are by name."""
 
     data_version: int
-    compared: Compared
+    compared: PairwiseComparison
     task_ids: dict[str, int]
 
 

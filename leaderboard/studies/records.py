@@ -20,10 +20,10 @@ from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.record_cache import AgentRowCache, RecentScores, by_agent, voter_of
 from leaderboard.studies.rules import rules_of
 from leaderboard.submissions import queries as submissions
-from selection.given import Staged
+from selection.prior import Staged
 from selection.rules import Rules
+from selection.standings.adaptive_estimates import marked
 from selection.standings.choice import n_complete, n_teaching
-from selection.standings.chosen_for import marked
 
 N_TRIES = 20
 MAX_STORED = 100  # agents in one statement: each has 50 bytes for every task

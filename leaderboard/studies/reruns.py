@@ -12,8 +12,8 @@ from leaderboard.studies.answers import AtTarget, Line, Standings, words
 from leaderboard.studies.board_inputs import versions
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
-from selection.given import SubsetVersion
 from selection.history import columns_of, is_later
+from selection.prior import SubsetVersion
 
 NOBODY = np.empty(0, dtype=np.intp)
 

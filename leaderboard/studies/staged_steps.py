@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leaderboard.studies.models import StagedStudy
-from selection.staged.told import DRAWN as DRAWN
-from selection.staged.told import STOPPED as STOPPED
-from selection.staged.told import Told as Told
+from selection.staged.text import DRAWN as DRAWN
+from selection.staged.text import STOPPED as STOPPED
+from selection.staged.text import WalkState as WalkState
 
 if TYPE_CHECKING:
     from selection.staged.walks import Fit
@@ -29,7 +29,7 @@ def step(
     active: Collection[str],
     agent: str,
     seed: int = 0,
-) -> Told:
+) -> WalkState:
     """Tell what an agent runs next; see `selection.staged.walks.step`.
 
     `means` are mean outcomes by name of the tasks that it has delivered whole; None: a failure of the
@@ -43,7 +43,7 @@ def step(
     is_active = np.array([name in active for name in names])
     next_step = walks.step(
         fit,
-        asked=[place[name] for name in tasks_run],
+        assigned_tasks=[place[name] for name in tasks_run],
         outcomes=np.array([means.get(name) for name in names], dtype=np.float64),
         delivered=there,
         active=is_active,
@@ -51,7 +51,7 @@ def step(
         agent=agent,
     )
     known = next_step.estimate
-    return Told(
+    return WalkState(
         stage=str(next_step.stage),
         waiting=tuple(names[j] for j in next_step.waiting),
         batch=tuple(names[j] for j in next_step.batch),

@@ -10,7 +10,7 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
 
 if TYPE_CHECKING:
-    from selection.staged.study import Rule, Walked
+    from selection.staged.study import AssignmentRule, WalkResult
     from selection.staged.walks import Staging
 
 Decisions = Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]]
@@ -42,7 +42,7 @@ def get_or_compute_staged(
     return store_study(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, check_claim=check_claim)
 
 
-def walked_of(decisions: Decisions) -> dict[str, "Walked"]:
+def walked_of(decisions: Decisions) -> dict[str, "WalkResult"]:
     """How agents went that were asked batch by batch, by name."""
     from selection.staged.study import walked
 
@@ -62,11 +62,11 @@ def published_of(decisions: Decisions, sampled: Collection[str]) -> dict[str, tu
     return published
 
 
-def rule_of(policy: Policy) -> "Rule":
+def rule_of(policy: Policy) -> "AssignmentRule":
     """The rule by which a policy assigns, for a replay."""
-    from selection.staged.study import Rule
+    from selection.staged.study import AssignmentRule
 
-    return Rule(staging_of(policy), str(policy.assignment))
+    return AssignmentRule(staging_of(policy), str(policy.assignment))
 
 
 def staging_of(policy: Policy) -> "Staging":

@@ -7,7 +7,7 @@ from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, SubsetTask, TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot
-from selection.given import Given
+from selection.prior import PriorDecisions
 from selection.standings.choice import Choice, band_of, choice
 
 
@@ -26,7 +26,7 @@ def get_or_compute_subset(reader: Reader) -> TaskSubset | None:
             continue
         then = reader.at(moment)
         if then is not None and then.n_teaching >= moment.policy.subset_from:
-            chosen = choice(then.record, then.rules, Given())
+            chosen = choice(then.record, then.rules, PriorDecisions())
             if chosen.line is not None:
                 return _fix(then, chosen, moment)
     return None

@@ -44,7 +44,7 @@ def get_or_compute_validation(
         snapshot.record,
         snapshot.rules,
         rule=None if is_full else rule_of(snapshot.policy),
-        asked=walked_of(decisions),
+        walks=walked_of(decisions),
         spread=spread_over(n_jobs),
         progress=progress,
     )
@@ -55,13 +55,13 @@ def get_or_compute_validation(
 
 def _checked(snapshot: Snapshot) -> dict[str, Any]:
     """Hold the closed forms against scikit-learn."""
-    from selection.refitted import MOST_DIFFERENCE, refitted
+    from selection.refitted import MAX_DIFFERENCE, refitted
 
     check = refitted(snapshot.record, snapshot.rules)
-    if check and not check["difference"] <= MOST_DIFFERENCE:
+    if check and not check["difference"] <= MAX_DIFFERENCE:
         raise ClosedFormsDiffer(
             f"The closed form predicts {check['closed_form']!r} and scikit-learn {check['scikit_learn']!r} "
-            f"{check['where']}: they differ by {check['difference']:.1g}, more than {MOST_DIFFERENCE:.0g}. "
+            f"{check['where']}: they differ by {check['difference']:.1g}, more than {MAX_DIFFERENCE:.0g}. "
             "This validation is not published.",
             **check,
         )

@@ -15,7 +15,7 @@ from django.conf import settings
 from leaderboard.errors import Refusal
 
 if TYPE_CHECKING:
-    from selection.validation.workers import Spread
+    from selection.validation.nested import Spread
 
 NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}  # a unit holds all outcomes
 
@@ -24,7 +24,7 @@ def spread_over(n_jobs: int) -> "Spread | None":
     """Return how units are spread; None where this process does them itself."""
     if settings.DASK_SCHEDULER_ADDRESS:
         return cluster(settings.DASK_SCHEDULER_ADDRESS)
-    from selection.validation.workers import processes
+    from selection.validation.nested import processes
 
     return processes(n_jobs) if n_jobs > 1 else None
 

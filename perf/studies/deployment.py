@@ -21,7 +21,7 @@ from analytics.record import Record
 from analytics.simulation import demonstration
 from selection.folds import CompleteAgents
 from selection.staged import replay as staged
-from selection.staged.histories import History, on_subset, walked
+from selection.staged.histories import StagedHistory, on_subset, walked
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 
@@ -53,7 +53,7 @@ def by_stages(agents: CompleteAgents, order: Sequence[int], rule: Staging, seed:
     return _run(walked(agents, order, rule, seed=seed))
 
 
-def _run(found: History) -> Run:
+def _run(found: StagedHistory) -> Run:
     holds, errors = staged.published(found)
     return Run(found.n_run, found.board, errors, holds)
 

@@ -45,8 +45,8 @@ from selection import full_scores, rasch
 from selection.bands import HI, LO, WIDER_BANDS, mid_range
 from selection.folds import CompleteAgents, Rule, fold_bands, nested_plan
 from selection.held_out import Subsets, choose, hold_out, nested_residuals
-from selection.intervals import Interval, calibrate, intervals
-from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
+from selection.intervals import ScoreInterval, calibrate, intervals
+from selection.intervals.quantiles import MIN_FOR_QUANTILE
 
 SEED = 20261
 LOOKS = (10, 12, 20, 40, 80, 160)
@@ -236,12 +236,12 @@ def _errors(one: Board) -> tuple[FloatArray, Mask]:
     all_errors, told, missed = list[float](), list[float](), list[bool]()
     scores = one.means.mean(axis=1)
     for n in range(one.n_ref, one.n_ref + N_LATER, REFIT_EVERY):
-        past = _left_out(one.means[:n]) if len(all_errors) < FEWEST_FOR_QUANTILE else np.full(n, np.nan)
+        past = _left_out(one.means[:n]) if len(all_errors) < MIN_FOR_QUANTILE else np.full(n, np.nan)
         fitted = full_scores.fit("ridge", _complete(one.means[:n]), one.tasks)
         made = calibrate(fitted, past, in_time=np.array(all_errors))
         rows = slice(n, n + REFIT_EVERY)
         for y, answer in zip(scores[rows], intervals(made, one.means[rows, one.tasks]), strict=True):
-            if isinstance(answer, Interval):
+            if isinstance(answer, ScoreInterval):
                 told.append(float(y - answer.point))
                 missed.append(not answer.lower <= y <= answer.upper)
         all_errors += (scores[rows] - fitted.predict(one.means[rows, one.tasks])).tolist()

@@ -29,9 +29,9 @@ import pandas as pd
 from analytics.arrays import DECIMALS, FloatArray
 from analytics.record import Record
 from selection.folds import CompleteAgents
-from selection.given import Given
+from selection.prior import PriorDecisions
 from selection.rules import Rules
-from selection.staged.histories import History, Walk, walked
+from selection.staged.histories import StagedHistory, Walk, walked
 from selection.staged.replay import published
 from selection.staged.study import staged_in
 from selection.staged.walks import PRECISE, Staging
@@ -93,11 +93,11 @@ def record_of(names: Sequence[str], outcomes: FloatArray) -> Record:
 
 def standings(record: Record, rule: Staging) -> Standings:
     """Return the board of a record, those that ran some tasks alone stopped; no subset, as none is needed."""
-    given = Given(staged=staged_in(record, rule), full_runs_only="full scores alone are looked at")
+    given = PriorDecisions(staged=staged_in(record, rule), full_runs_only="full scores alone are looked at")
     return answer(record, Rules(target="full"), given)
 
 
-def seen(outcomes: FloatArray, history: History) -> FloatArray:
+def seen(outcomes: FloatArray, history: StagedHistory) -> FloatArray:
     """Return what was run of all outcomes, NaN where not."""
     found = np.full(outcomes.shape, np.nan)
     for i, walk in enumerate(history.walks):

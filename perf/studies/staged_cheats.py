@@ -79,7 +79,15 @@ def newcomer(fit: Fit, outcomes: FloatArray, name: str, seed: int) -> Newcomer:
     asked, steps = list[int](), list[Step]()
     while not steps or steps[-1].batch:
         steps.append(
-            step(fit, asked=asked, outcomes=outcomes, delivered=every, active=every, seed=seed, agent=name)
+            step(
+                fit,
+                assigned_tasks=asked,
+                outcomes=outcomes,
+                delivered=every,
+                active=every,
+                seed=seed,
+                agent=name,
+            )
         )
         asked += steps[-1].batch
     last = steps[-1].estimate

@@ -2,7 +2,7 @@
 
 Boards and newcomers as in `perf.studies.staged_cheats`, of 60 agents on 100 tasks: 40 with full runs teach,
 20 come. Tuned ones pass so many more tasks of the first batch that its estimate is to rise by ten points. *z*
-is that of `selection.staged.later`; *agent* is flagged below −2.33; *alert* is that of the monitor
+is that of `selection.staged.walks`; *agent* is flagged below −2.33; *alert* is that of the monitor
 (`analytics.drift.first_batch_tuning`), whose look at 20 has the level .00375.
 `python -m perf.studies.staged_tuning [BOARDS]` prints docs/evidence/staged-tuning.txt.
 """
@@ -16,8 +16,7 @@ from analytics.drift import first_batch_tuning
 from perf.studies import staged_boards
 from perf.studies.staged_cheats import BELOW, N_TEACHING, Newcomer, newcomer, taught_by_all, tuned
 from perf.studies.table import print_table
-from selection.staged.later import beyond_first_batch
-from selection.staged.walks import Fit
+from selection.staged.walks import Fit, beyond_first_batch
 
 N_AGENTS, LIFT = 60, 0.10
 SHARES = {"none": 0, "one": 1, "five of 20": 5, "all": 20}

@@ -8,18 +8,6 @@ From the outcomes X_aS of an agent on the k tasks of S, out of m, and complete a
     ridge         ŷ = b₀ + X_aS·β                            α = 1, intercept not penalised
     line          ŷ = a + c·r_a                              least squares of y on r
 
-======================  =================================================================================
-module                  holds
-======================  =================================================================================
-``estimators``          the names, and what is refused
-``completion``          ``completion`` of the agents that folds hold out
-``straight``            ``line``
-``refits``              Ridge without each training agent in turn
-``fitted``              ``ridge`` or ``line`` on one subset: what it predicts, and without each agent
-``left_out``            predictions of the agents that folds hold out
-``kept``                fits that are kept, so that a new agent that is not complete asks for none
-======================  =================================================================================
-
 Symbols
 -------
 =========  ================  ============================  ======
@@ -45,14 +33,13 @@ As in `selection.ridge` and `selection.rasch`. Ndzomga, *Efficient Benchmarking 
 The mean of two predictions is this project's own.
 """
 
-from selection.full_scores.estimators import ESTIMATORS, EstimatorName, FullScoreRefused
+from selection.full_scores.estimators import ESTIMATORS, EstimatorName
 from selection.full_scores.fitted import FullScores, fit
 from selection.full_scores.left_out import fold_predictions, predictions
 
 __all__ = [
     "ESTIMATORS",
     "EstimatorName",
-    "FullScoreRefused",
     "FullScores",
     "fit",
     "fold_predictions",

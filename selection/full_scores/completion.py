@@ -15,9 +15,9 @@ import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
 from selection.folds import CompleteAgents
-from selection.staged.model import Model, estimates
+from selection.staged.model import StagedModel, estimates
 
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 N_TENTHS = 10
 
 
@@ -37,7 +37,8 @@ def predictions(
 
     Raises
     ------
-    ModelUnfinished
+    SelectionError
+        model_unfinished
     """
     used = rows_used(agents, trained)
     return [
@@ -48,11 +49,11 @@ def predictions(
 
 def rows_used(agents: CompleteAgents, trained: Sequence[IndexArray]) -> Sequence[IndexArray]:
     """Return the agents that each fold's fit rests on."""
-    return trained if agents.outcomes.size <= MOST_CELLS else _shared(agents.n, trained)
+    return trained if agents.outcomes.size <= MAX_CELLS else _shared(agents.n, trained)
 
 
 def _of_fold(
-    agents: CompleteAgents, model: Model, rows: IndexArray, out: IndexArray, tasks: IndexArray
+    agents: CompleteAgents, model: StagedModel, rows: IndexArray, out: IndexArray, tasks: IndexArray
 ) -> FloatArray:
     seen = np.full((out.size, agents.outcomes.shape[1]), np.nan)
     seen[:, tasks] = agents.outcomes[np.ix_(out, tasks)]
@@ -61,16 +62,16 @@ def _of_fold(
 
 def _shared(n: int, trained: Sequence[IndexArray]) -> list[IndexArray]:
     """Agents of each fold's training that its fit rests on, so that many folds have the same."""
-    found = list[IndexArray](trained)
+    sets = list[IndexArray](trained)
     everyone, last = np.arange(n), np.empty(0, dtype=np.intp)
-    for f in sorted(range(len(found)), key=lambda f: found[f].size):
+    for f in sorted(range(len(sets)), key=lambda f: sets[f].size):
         rows = trained[f]
         if rows.size == n - 1:
             (held_out,) = np.setdiff1d(everyone, rows).tolist()
-            found[f] = everyone[everyone % N_TENTHS != held_out % N_TENTHS]
+            sets[f] = everyone[everyone % N_TENTHS != held_out % N_TENTHS]
             continue
         if last.size and N_TENTHS * last.size >= (N_TENTHS - 1) * rows.size and np.isin(last, rows).all():
-            found[f] = last
+            sets[f] = last
         else:
             last = rows
-    return found
+    return sets

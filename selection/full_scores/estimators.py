@@ -3,11 +3,7 @@
 from selection.errors import SelectionError
 from selection.rules import ESTIMATORS, EstimatorName
 
-__all__ = ["ESTIMATORS", "EstimatorName", "FullScoreRefused", "checked_name"]
-
-
-class FullScoreRefused(SelectionError):
-    """A full score cannot be estimated so: name_unknown, no_fit, cells_missing."""
+__all__ = ["ESTIMATORS", "EstimatorName", "checked_name"]
 
 
 def checked_name(estimator: str) -> EstimatorName:
@@ -15,11 +11,11 @@ def checked_name(estimator: str) -> EstimatorName:
 
     Raises
     ------
-    FullScoreRefused
-        When there is none of this name (name_unknown).
+    SelectionError
+        name_unknown: there is none of this name.
     """
     for name in ESTIMATORS:
         if name == estimator:
             return name
     known = ", ".join(ESTIMATORS)
-    raise FullScoreRefused(f"no estimator is called {estimator!r}; there are {known}", code="name_unknown")
+    raise SelectionError(f"no estimator is called {estimator!r}; there are {known}", code="name_unknown")

@@ -20,13 +20,14 @@ import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
 from selection import ridge
+from selection.errors import SelectionError
 from selection.folds import CompleteAgents
 from selection.full_scores import straight
-from selection.full_scores.estimators import EstimatorName, FullScoreRefused, checked_name
+from selection.full_scores.estimators import EstimatorName, checked_name
 from selection.full_scores.refits import RefitsWithout, refits_without
 
 
-class _Model(Protocol):
+class _CompletionModel(Protocol):
     def predict(self, outcomes: FloatArray) -> FloatArray:
         """μ(x), shape (q,)."""
 
@@ -69,9 +70,8 @@ class FullScores:
 
         Raises
         ------
-        FullScoreRefused
-            An agent lacks over a tenth of the subset (cells_missing).
-        TooFewAgents, TaskUnobserved, NoTasks, OutcomeRefused
+        SelectionError
+            cells_missing: an agent lacks over a tenth of the subset.
             As `selection.ridge.fit`.
         """
         return self._model.predict(_checked(outcomes))
@@ -90,7 +90,7 @@ class FullScores:
         return self._model.predict_without(_checked(outcomes))
 
     @cached_property
-    def _model(self) -> _Model:
+    def _model(self) -> _CompletionModel:
         outcomes, scores = self.agents.outcomes[:, self.tasks], self.agents.scores
         return _Ridge(outcomes, scores, self.known) if self.estimator == "ridge" else _Line(outcomes, scores)
 
@@ -103,18 +103,16 @@ def fit(
     Parameters
     ----------
     estimator : {"ridge", "line"}
-    agents : CompleteAgents
     tasks : int array, shape (k,)
-    known : RidgeFit, optional
 
     Raises
     ------
-    FullScoreRefused
-        There is no such estimator (name_unknown); `completion` has no fit of its own to a subset (no_fit).
+    SelectionError
+        name_unknown; no_fit: `completion` has no fit of its own to a subset.
     """
     name = checked_name(estimator)
     if name == "completion":
-        raise FullScoreRefused("completion is fitted to all tasks, not to a subset", code="no_fit")
+        raise SelectionError("completion is fitted to all tasks, not to a subset", code="no_fit")
     return FullScores(name, agents, np.asarray(tasks, dtype=np.intp), known)
 
 
@@ -123,13 +121,14 @@ def refuse_unpredictable(outcomes: FloatArray) -> None:
 
     Raises
     ------
-    FullScoreRefused
+    SelectionError
+        name_unknown, no_fit, cells_missing
     """
     accepted = ridge.predictable(outcomes)
     if not accepted.all():
         i, k = int(np.argmin(accepted)), outcomes.shape[1]
         n_missing = int(np.count_nonzero(np.isnan(outcomes[i])))
-        raise FullScoreRefused(
+        raise SelectionError(
             f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing",
             code="cells_missing",
         )
@@ -172,8 +171,8 @@ class _Line:
         return straight.predict(straight.fit(self.outcomes, self.scores), outcomes)
 
     def predict_without(self, outcomes: FloatArray) -> FloatArray:
-        kept = [np.arange(self.scores.size) != i for i in range(self.scores.size)]
-        fits = [straight.fit(self.outcomes[others], self.scores[others]) for others in kept]
+        others_of = [np.arange(self.scores.size) != i for i in range(self.scores.size)]
+        fits = [straight.fit(self.outcomes[others], self.scores[others]) for others in others_of]
         return np.array([straight.predict(fitted, outcomes) for fitted in fits]).T
 
 

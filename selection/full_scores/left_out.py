@@ -60,9 +60,8 @@ def fold_predictions(
 
     Raises
     ------
-    FullScoreRefused
+    SelectionError
         name_unknown; cells_missing: a held-out agent lacks more than a tenth of the subset.
-    NoTasks, TooFewAgents, TaskUnobserved, ShapeMismatch
         As `selection.ridge.fit`.
     """
     return predictions(estimator, unnamed(outcomes, scores), folds, subsets)
@@ -76,7 +75,6 @@ def predictions(
     Parameters
     ----------
     estimator : {"completion", "ridge", "line"}
-    agents : CompleteAgents
     folds : sequence of Fold, length n_folds
     subsets : sequence of int arrays, length n_folds
     """
@@ -114,11 +112,8 @@ def _ridge(
     agents: CompleteAgents, folds: Sequence[HeldOut], subsets: Sequence[IndexArray]
 ) -> list[FloatArray]:
     members = members_of(subsets, agents.outcomes.shape[1])
-    return of_ridge.predictions(agents, _named(folds), [fold.held_out for fold in folds], members)
-
-
-def _named(folds: Sequence[HeldOut]) -> list[Fold]:
-    return [Fold(str(f), fold.held_out, fold.training) for f, fold in enumerate(folds)]
+    named = [Fold(str(f), fold.held_out, fold.training) for f, fold in enumerate(folds)]
+    return of_ridge.predictions(agents, named, [fold.held_out for fold in folds], members)
 
 
 def _line(agents: CompleteAgents, fold: HeldOut, tasks: IndexArray) -> FloatArray:

@@ -89,10 +89,10 @@ def _at_once(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
 
 
 def _one_by_one(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
-    kept = [np.arange(scores.size) != i for i in range(scores.size)]
-    for others in kept:
+    others_of = [np.arange(scores.size) != i for i in range(scores.size)]
+    for others in others_of:
         ridge.checked_training(outcomes[others], scores[others], ridge.ALPHA)
-    fits = [ridge.fit(outcomes[others], scores[others]) for others in kept]
+    fits = [ridge.fit(outcomes[others], scores[others]) for others in others_of]
     return RefitsWithout(
         intercepts=read_only(np.array([fitted.intercept for fitted in fits])),
         coefficients=read_only(np.array([fitted.coefficients for fitted in fits])),

@@ -12,19 +12,11 @@ import numpy as np
 from analytics.arrays import FloatArray, read_only
 from selection.errors import SelectionError
 from selection.full_scores import FullScores
-from selection.intervals.quantiles import FEWEST_FOR_QUANTILE, split_conformal
-from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, ScaffoldComponents, components, t
+from selection.intervals.quantiles import MIN_FOR_QUANTILE, split_conformal
+from selection.intervals.scaffolds import MIN_SCAFFOLDS, ScaffoldComponents, components, t
 
 Source = Literal["post-selection", "in time", "jackknife+", "normal", "new scaffold"]
-FEWEST_FOR_NORMAL = 10
-
-
-class IntervalRefused(SelectionError):
-    """Residuals that no interval can be made from.
-
-    shape: not one for each agent; infinite: neither finite nor missing; no_scaffolds: residuals by scaffold
-    without scaffolds.
-    """
+MIN_FOR_NORMAL = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +25,6 @@ class Calibrator:
 
     Attributes
     ----------
-    fitted : FullScores
     residuals : float array, shape (n_agents,)
         R_i; NaN for an agent no fold could predict.
     in_time, post_selection : float array, shape (n_in_time,), (n_sampled,)
@@ -67,13 +58,13 @@ class Calibrator:
     @property
     def source(self) -> Source | None:
         """What the interval of an agent of a known scaffold comes from; None where there is none."""
-        if self.post_selection.size >= FEWEST_FOR_QUANTILE:
+        if self.post_selection.size >= MIN_FOR_QUANTILE:
             return "post-selection"
-        if self.in_time.size >= FEWEST_FOR_QUANTILE:
+        if self.in_time.size >= MIN_FOR_QUANTILE:
             return "in time"
-        if self.left_out.size >= FEWEST_FOR_QUANTILE:
+        if self.left_out.size >= MIN_FOR_QUANTILE:
             return "jackknife+"
-        return "normal" if self.left_out.size >= FEWEST_FOR_NORMAL else None
+        return "normal" if self.left_out.size >= MIN_FOR_NORMAL else None
 
     def residuals_of(self, source: Source) -> FloatArray:
         """Absolute residuals that a source uses, but for a new scaffold."""
@@ -128,15 +119,15 @@ def calibrate(
 
     Raises
     ------
-    IntervalRefused
-        Here; what the estimator refuses, when the first prediction is made.
+    SelectionError
+        no_scaffolds, shape, infinite; what the estimator refuses, when the first prediction is made.
     """
     n = fitted.n
     by_scaffold = _for_each_agent("scaffold_residuals", scaffold_residuals, n)
     if scaffold_residuals is not None and scaffolds is None:
-        raise IntervalRefused("leave-one-scaffold-out residuals, but no scaffolds", code="no_scaffolds")
+        raise SelectionError("leave-one-scaffold-out residuals, but no scaffolds", code="no_scaffolds")
     if scaffolds is not None and len(scaffolds) != n:
-        raise IntervalRefused(f"{len(scaffolds)} scaffolds for {n} agents", code="shape")
+        raise SelectionError(f"{len(scaffolds)} scaffolds for {n} agents", code="shape")
     held_out = [name for name, r in zip(scaffolds or (), by_scaffold, strict=False) if not np.isnan(r)]
     n_scaffolds = len(set(held_out))
     return Calibrator(
@@ -145,7 +136,7 @@ def calibrate(
         in_time=read_only(_known("in_time", in_time)),
         post_selection=read_only(_known("post_selection", post_selection)),
         scaffolds=None if scaffolds is None else frozenset(scaffolds),
-        scaffold_components=components(by_scaffold, held_out) if n_scaffolds >= FEWEST_SCAFFOLDS else None,
+        scaffold_components=components(by_scaffold, held_out) if n_scaffolds >= MIN_SCAFFOLDS else None,
         n_scaffolds=n_scaffolds,
     )
 
@@ -161,17 +152,17 @@ def _for_each_agent(name: str, residuals: FloatArray | None, n_agents: int) -> F
         return np.full(n_agents, np.nan)
     residuals = np.array(residuals, dtype=np.float64)
     if residuals.shape != (n_agents,):
-        raise IntervalRefused(f"{name} {residuals.shape} for {n_agents} agents", code="shape")
+        raise SelectionError(f"{name} {residuals.shape} for {n_agents} agents", code="shape")
     if np.isinf(residuals).any():
         i = int(np.argmax(np.isinf(residuals)))
-        raise IntervalRefused(f"{name}: agent {i} has an infinite residual", code="infinite")
+        raise SelectionError(f"{name}: agent {i} has an infinite residual", code="infinite")
     return residuals
 
 
 def _known(name: str, residuals: FloatArray | None) -> FloatArray:
-    found = np.abs(np.array([] if residuals is None else residuals, dtype=np.float64))
-    if found.ndim != 1:
-        raise IntervalRefused(f"{name} {found.shape}; it is a list", code="shape")
-    if np.isinf(found).any():
-        raise IntervalRefused(f"{name}: an infinite residual", code="infinite")
-    return np.asarray(found[~np.isnan(found)])
+    sizes = np.abs(np.array([] if residuals is None else residuals, dtype=np.float64))
+    if sizes.ndim != 1:
+        raise SelectionError(f"{name} {sizes.shape}; it is a list", code="shape")
+    if np.isinf(sizes).any():
+        raise SelectionError(f"{name}: an infinite residual", code="infinite")
+    return np.asarray(sizes[~np.isnan(sizes)])

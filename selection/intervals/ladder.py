@@ -10,16 +10,16 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from selection import ridge
-from selection.errors import ShapeMismatch
-from selection.intervals.calibrator import FEWEST_FOR_NORMAL, Calibrator, Source
+from selection.errors import SelectionError
+from selection.intervals.calibrator import MIN_FOR_NORMAL, Calibrator, Source
 from selection.intervals.quantiles import jackknife_plus
-from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, LEVEL, NOT_CALIBRATED
+from selection.intervals.scaffolds import LEVEL, MIN_SCAFFOLDS, NOT_CALIBRATED
 
 WIDEST = 1.96
 
 
 @dataclass(frozen=True)
-class Interval:
+class ScoreInterval:
     """A prediction interval for the score of a full run.
 
     Attributes
@@ -56,7 +56,6 @@ class NoInterval:
 
     Attributes
     ----------
-    reason : str
     point : float or None
         ŷ where it may be shown without an interval; None where it may not.
     """
@@ -67,12 +66,11 @@ class NoInterval:
 
 def intervals(
     calibrator: Calibrator, outcomes: FloatArray, scaffolds: Sequence[str | None] | None = None
-) -> tuple[Interval | NoInterval, ...]:
+) -> tuple[ScoreInterval | NoInterval, ...]:
     """Give each agent its interval, or the reason why it has none.
 
     Parameters
     ----------
-    calibrator : Calibrator
     outcomes : float array, shape (q, k)
         Mean outcomes on the active subset; NaN where missing.
     scaffolds : sequence of str or None, length q, optional
@@ -80,21 +78,23 @@ def intervals(
 
     Raises
     ------
-    ShapeMismatch, OutcomeRefused, and what the estimator refuses
+    SelectionError
+        shape, outcome_range
+    and what the estimator refuses
     """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     predictable = ridge.predictable(outcomes)
     scaffolds = [None] * len(outcomes) if scaffolds is None else scaffolds
     if len(scaffolds) != len(outcomes):
-        raise ShapeMismatch(f"{len(scaffolds)} scaffolds for {len(outcomes)} agents")
+        raise SelectionError(f"{len(scaffolds)} scaffolds for {len(outcomes)} agents", code="shape")
     points, ends = np.full(len(outcomes), np.nan), np.full((2, len(outcomes)), np.nan)
     points[predictable] = calibrator.fitted.predict(outcomes[predictable])
     ends[:, predictable] = _ends(calibrator, outcomes[predictable], points[predictable])
     return tuple(
         _answer(calibrator, float(point), (float(lower), float(upper)), scaffold)
-        if told
+        if has_enough
         else _unpredictable(row)
-        for row, told, point, lower, upper, scaffold in zip(
+        for row, has_enough, point, lower, upper, scaffold in zip(
             outcomes, predictable, points, *ends, scaffolds, strict=True
         )
     )
@@ -102,14 +102,12 @@ def intervals(
 
 def interval(
     calibrator: Calibrator, outcomes: FloatArray, scaffold: str | None = None
-) -> Interval | NoInterval:
+) -> ScoreInterval | NoInterval:
     """Give one agent its interval, as `intervals` does.
 
     Parameters
     ----------
-    calibrator : Calibrator
     outcomes : float array, shape (k,)
-    scaffold : str, optional
     """
     return intervals(calibrator, np.asarray(outcomes, dtype=np.float64)[None, :], [scaffold])[0]
 
@@ -131,12 +129,12 @@ def _ends(calibrator: Calibrator, outcomes: FloatArray, points: FloatArray) -> F
 
 def _answer(
     calibrator: Calibrator, point: float, ends: tuple[float, float], scaffold: str | None
-) -> Interval | NoInterval:
+) -> ScoreInterval | NoInterval:
     """Return the interval, that of a new scaffold where it is wider, unless it is wider than the scores."""
     source, is_new, parts = calibrator.source, calibrator.is_new(scaffold), calibrator.scaffold_components
     if source is None:
         n = calibrator.left_out.size
-        return NoInterval(f"residuals of {n} agents; an interval needs at least {FEWEST_FOR_NORMAL}", point)
+        return NoInterval(f"residuals of {n} agents; an interval needs at least {MIN_FOR_NORMAL}", point)
     half_width = (ends[1] - ends[0]) / 2
     if is_new and parts is not None and parts.half_width > half_width:
         source, half_width = "new scaffold", parts.half_width
@@ -150,7 +148,7 @@ def _answer(
         )
     lower, upper = (min(max(end, 0.0), 1.0) for end in ends)
     note = _note(calibrator, source) + _not_calibrated(calibrator, is_new)
-    return Interval(lower, upper, point, half_width, source, *calibrator.error(source), note)
+    return ScoreInterval(lower, upper, point, half_width, source, *calibrator.error(source), note)
 
 
 # ------------------------------------------------------------------------------------------------- reasons
@@ -174,7 +172,7 @@ def _not_calibrated(calibrator: Calibrator, is_new: bool) -> str:
         return ""
     return (
         f"; {NOT_CALIBRATED} (residuals from {calibrator.n_scaffolds} scaffolds, at least "
-        f"{FEWEST_SCAFFOLDS} are needed)"
+        f"{MIN_SCAFFOLDS} are needed)"
     )
 
 

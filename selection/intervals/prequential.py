@@ -26,7 +26,7 @@ import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray
 from analytics.wilson import wilson
-from selection.intervals.quantiles import FEWEST_FOR_QUANTILE, split_conformal
+from selection.intervals.quantiles import MIN_FOR_QUANTILE, split_conformal
 from selection.intervals.scaffolds import LEVEL
 
 
@@ -69,13 +69,13 @@ def prequential(residuals: FloatArray, dates: Sequence[date | None]) -> Prequent
     dates : sequence of datetime.date or None, length n
         None only where there is no residual.
     """
-    found = [(day, abs(e)) for e, day in zip(residuals.tolist(), dates, strict=True) if day and e == e]
+    errors = [(day, abs(e)) for e, day in zip(residuals.tolist(), dates, strict=True) if day and e == e]
     n = n_covered = 0
-    for day in sorted({day for day, _ in found}):
-        earlier = np.array([e for other, e in found if other < day])
-        if earlier.size < FEWEST_FOR_QUANTILE:
+    for day in sorted({day for day, _ in errors}):
+        earlier = np.array([e for other, e in errors if other < day])
+        if earlier.size < MIN_FOR_QUANTILE:
             continue
         half_width = round(split_conformal(earlier), DECIMALS)
-        inside = [round(e, DECIMALS) <= half_width for other, e in found if other == day]
+        inside = [round(e, DECIMALS) <= half_width for other, e in errors if other == day]
         n, n_covered = n + len(inside), n_covered + sum(inside)
     return Prequential(n, n_covered)

@@ -15,11 +15,7 @@ from analytics.arrays import FloatArray
 from selection.errors import SelectionError
 
 ONE_IN = 20
-FEWEST_FOR_QUANTILE = ONE_IN - 1
-
-
-class TooFewResiduals(SelectionError):
-    """An order statistic at 95% exists from 19 residuals on; below, the interval would be infinite."""
+MIN_FOR_QUANTILE = ONE_IN - 1
 
 
 def split_conformal(residuals: FloatArray) -> float:
@@ -32,7 +28,8 @@ def split_conformal(residuals: FloatArray) -> float:
 
     Raises
     ------
-    TooFewResiduals
+    SelectionError
+        too_few_residuals
     """
     residuals = np.abs(np.asarray(residuals, dtype=np.float64))
     return float(np.sort(residuals)[_upper_rank(residuals.size) - 1])
@@ -57,7 +54,8 @@ def jackknife_plus(predictions: FloatArray, residuals: FloatArray) -> tuple[Floa
 
     Raises
     ------
-    TooFewResiduals
+    SelectionError
+        too_few_residuals
     """
     rank = _upper_rank(residuals.size)
     lower = np.sort(predictions - residuals, axis=1)[:, residuals.size - rank]
@@ -66,8 +64,9 @@ def jackknife_plus(predictions: FloatArray, residuals: FloatArray) -> tuple[Floa
 
 def _upper_rank(n: int) -> int:
     """⌈.95(n + 1)⌉ = n + 1 − ⌊(n + 1)/20⌋, in whole numbers."""
-    if n < FEWEST_FOR_QUANTILE:
-        raise TooFewResiduals(
-            f"{n} residuals; a 95% quantile of them is finite from {FEWEST_FOR_QUANTILE} on"
+    if n < MIN_FOR_QUANTILE:
+        raise SelectionError(
+            f"{n} residuals; a 95% quantile of them is finite from {MIN_FOR_QUANTILE} on",
+            code="too_few_residuals",
         )
     return n + 1 - (n + 1) // ONE_IN

@@ -25,7 +25,7 @@ from scipy.special import stdtrit
 from analytics.arrays import FloatArray
 
 LEVEL = 0.95
-FEWEST_SCAFFOLDS = 5
+MIN_SCAFFOLDS = 5
 NOT_CALIBRATED = "new scaffold: not calibrated for it"
 
 

@@ -17,8 +17,6 @@ def delivered_means(record: Record, agent: int, n_trials: int) -> dict[str, floa
 
     Parameters
     ----------
-    record : Record
-    agent : int
     n_trials : int
         Asked for of each task, under each condition.
     """
@@ -55,11 +53,11 @@ def means_so_far(
         "counting": counting,
         "compared": compared,
     }
-    kept = np.flatnonzero(~in_part(rows, tasks=tasks, n_trials=n_trials, **known)[0])
-    if not kept.size:
+    in_rows = np.flatnonzero(~in_part(rows, tasks=tasks, n_trials=n_trials, **known)[0])
+    if not in_rows.size:
         return {}
-    left = [tasks[j] for j in kept.tolist()]
-    (own,) = agent_rows(rows.on(kept, len(tasks)), tasks=left, **known)
+    left = [tasks[j] for j in in_rows.tolist()]
+    (own,) = agent_rows(rows.on(in_rows, len(tasks)), tasks=left, **known)
     return _whole(left, own.means, own.n_places, n_trials * max(len(compared.conditions), 1))
 
 

@@ -9,10 +9,6 @@
 
 Agents come in a given order and teach from their end on. Full scores of agents that ran S alone are completed
 by the model (`selection.staged.model`), their errors scaled to those of full runs on S.
-
-Source
-------
-This project's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,11 +22,11 @@ from selection.folds import CompleteAgents
 from selection.staged.teaching import FullRun, Teaching, taught
 from selection.staged.walks import (
     NO_TASKS,
-    Estimated,
     Fit,
     Stage,
     Staging,
     Step,
+    WalkEstimate,
     estimated,
     is_drawn,
     step,
@@ -39,7 +35,7 @@ from selection.staged.walks import (
 ONE_IN = 5
 
 Progress = Callable[[int, int], None]
-Estimating = Callable[[Teaching, FloatArray], Estimated]
+Estimating = Callable[[Teaching, FloatArray], WalkEstimate]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +83,7 @@ class Walk:
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class StagedHistory:
     """One order of the agents, replayed.
 
     Attributes
@@ -96,7 +92,6 @@ class History:
         y of the agents in their order.
     board : float array, shape (n,)
         Their scores on the last board.
-    walks : tuple of Walk
     subset : int array or None
         S, once it is fixed.
     """
@@ -121,20 +116,16 @@ def walked(
     reselected: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
-) -> History:
+) -> StagedHistory:
     """Replay staged assignment in one order of the agents.
 
     Parameters
     ----------
-    agents : CompleteAgents
-    order : sequence of int
-    staging : Staging
     subset : int array, optional
         S from the outset; by default the band of those that have come, fixed with the agent that reaches
         `subset_from`.
     reselected : bool
         Whether S is chosen anew after each agent instead.
-    seed : int
     progress : callable, optional
         Called with (agents done, all).
     """
@@ -176,7 +167,7 @@ def walked(
         if progress:
             progress(done + 1, len(order))
     assert teaching is not None
-    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
+    return StagedHistory(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
 
 
 def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk, FullRun | None]:
@@ -186,24 +177,24 @@ def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk
     batches, steps, estimates = list[IndexArray](), list[Step](), list[tuple[float, float]]()
     published: Published | None = None
     while True:
-        found = step(
+        next_step = step(
             fit,
-            asked=np.concatenate([NO_TASKS, *batches]).tolist(),
+            assigned_tasks=np.concatenate([NO_TASKS, *batches]).tolist(),
             outcomes=outcomes,
             delivered=every,
             active=every,
             seed=seed,
             agent=agents.names[i],
         )
-        steps.append(found)
-        if known := found.estimate:
+        steps.append(next_step)
+        if known := next_step.estimate:
             estimates.append((known.score, known.model_se))
-            if found.stage != Stage.RUNNING:
-                is_drawn = found.stage == Stage.DRAWN
+            if next_step.stage != Stage.RUNNING:
+                is_drawn = next_step.stage == Stage.DRAWN
                 published = Published(known.score, known.lower, known.upper, is_drawn, known.se)
-        if not found.batch:
+        if not next_step.batch:
             break
-        batches.append(np.array(found.batch, dtype=np.intp))
+        batches.append(np.array(next_step.batch, dtype=np.intp))
     first = estimates[0] if estimates else None
     walk = Walk(i, tuple(batches), published, first, tuple(steps), fit)
     if published is None:
@@ -213,7 +204,7 @@ def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk
     return walk, FullRun(-1, truth, fit.share_drawn, walk.first, estimates[-1])
 
 
-def by_model(teaching: Teaching, outcomes: FloatArray) -> Estimated:
+def by_model(teaching: Teaching, outcomes: FloatArray) -> WalkEstimate:
     """Estimate a newcomer that ran S alone, (m,) with NaN elsewhere."""
     scale = teaching.scale_on(teaching.ranking_tasks)
     return estimated(teaching.model, outcomes, teaching.model.next_mean, scale)
@@ -229,7 +220,7 @@ def on_subset(
     seed: int = 0,
     progress: Progress | None = None,
     estimate: Estimating = by_model,
-) -> History:
+) -> StagedHistory:
     """Replay the fixed subset in one order of the agents; while no band suits, they run everything.
 
     Parameters
@@ -253,8 +244,8 @@ def on_subset(
             known, is_whole = estimate(teaching, on_tasks), is_drawn(seed, agents.names[i], 1.0 / ONE_IN)
             rest = (np.setdiff1d(np.arange(m), tasks),) if is_whole else ()
             walk = Walk(i, (tasks, *rest), Published(known.score, known.lower, known.upper, is_whole))
-            said = (known.score, known.model_se)
-            run = FullRun(done, truth, 1.0 / ONE_IN, said, said) if is_whole else None
+            ends = (known.score, known.model_se)
+            run = FullRun(done, truth, 1.0 / ONE_IN, ends, ends) if is_whole else None
             seen = seen if is_whole else on_tasks
         outcomes.append(seen)
         scores.append(truth if run is not None else np.nan)
@@ -273,7 +264,7 @@ def on_subset(
         if progress:
             progress(done + 1, len(order))
     assert teaching is not None
-    return History(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
+    return StagedHistory(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
 
 
 def in_full(
@@ -285,9 +276,9 @@ def in_full(
     reselected: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
-) -> History:
+) -> StagedHistory:
     """Replay full runs of everybody: nothing of a rule counts."""
     every, truth = np.arange(agents.outcomes.shape[1]), agents.scores[list(order)]
     if progress:
         progress(len(order), len(order))
-    return History(truth, truth, tuple(Walk(i, (every,)) for i in order))
+    return StagedHistory(truth, truth, tuple(Walk(i, (every,)) for i in order))

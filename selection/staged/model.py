@@ -1,26 +1,6 @@
 """One Rasch model of everything that the teaching agents ran, and what it says of each agent's full score.
 
-Model
------
-logit P_aj = θ_a − b_j, fractional outcomes as weights, cells that were not run left out: which tasks an agent
-ran depends on its earlier outcomes alone, so that what is missing is missing at random given these. Priors
-b_j ~ N(0, 2²) and θ_a ~ N(μ_a, τ²/φ); at the maximum::
-
-    Σ_j (x_aj − P_aj) = φ(θ_a − μ_a)/τ²,          Σ_a (x_aj − P_aj) = −b_j/4
-
-    μ_a = mean θ̂ of the ten teaching agents before a; of the first ones their own mean, itself N(0, 10²),
-          which adds μ_a/(10² n_first) to their equations: who passed nothing has an ability, too
-    τ²  = max([Σ_a ((θ̂_a − μ_a)² + v_a) + 5·1²]/(n + 5), .3²)
-    φ   = Σ (x − P)²/Σ P(1 − P), at most 1.2, and 1 where all outcomes are 0 or 1
-
-Newton steps solve the equations of θ, b and τ² with μ as a function of θ; φ follows after each, until all
-hold to 1e-10. With K_a the tasks that a ran and M_a the others::
-
-    est_a = (Σ_K x_aj + Σ_M P_aj)/m
-    se_a² = c²·[φ Σ_M P(1 − P) + (Σ_M P(1 − P))²·v_a + Σ_M (P(1 − P))²·v_bj]/m²
-    v_a   = φ/(Σ_K P(1 − P) + φ/τ²),              v_bj = φ/(Σ_a P(1 − P) + φ/4)
-
-c² makes the errors those that earlier agents had (`selection.staged.walks`).
+The theory is in ``selection/README.md``, “Staged assignment”.
 
 Symbols
 -------
@@ -58,18 +38,14 @@ from selection.errors import SelectionError
 
 DIFFICULTY_VARIANCE, FIRST_VARIANCE = 4.0, 100.0
 N_BEFORE = 10
-PSEUDO_AGENTS, LEAST_SPREAD, MOST_DISPERSION = 5, 0.09, 1.2
+PSEUDO_AGENTS, MIN_SPREAD, MAX_DISPERSION = 5, 0.09, 1.2
 LARGEST_DERIVATIVE, NEAR = 1e-10, 1.0
-MOST_STEPS = 500
+MAX_STEPS = 500
 STEEPEST = 0.95  # what one more τ² may add to the next one
 
 
-class ModelUnfinished(SelectionError):
-    """The equations did not come to hold."""
-
-
 @dataclass(frozen=True, eq=False)
-class Model:
+class StagedModel:
     """The fit to the teaching agents, in their order.
 
     Attributes
@@ -105,14 +81,13 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class ModelEstimate:
     """What the model says of one agent's full score.
 
     Attributes
     ----------
     score, se : float
         est, and se with c = 1.
-    ability : float
     passing : float array, shape (m,)
         P of each task.
     """
@@ -133,7 +108,9 @@ class Estimates:
     passing: FloatArray
 
 
-def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | None = None) -> Model:
+def fit(
+    outcomes: FloatArray, first: IndexArray | None = None, start: StagedModel | None = None
+) -> StagedModel:
     """Fit the model to what the teaching agents ran.
 
     Parameters
@@ -142,12 +119,13 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         In the order in which they came; 0 to 1, NaN where not run. Each agent ran a task.
     first : int array, shape (n,), optional
         How many agents came before each; agents with the same number share one μ. By default 0, 1, 2, ….
-    start : Model, optional
+    start : StagedModel, optional
         A fit to all of these but the last ones. It does not show in the result beyond 1e-8.
 
     Raises
     ------
-    ModelUnfinished
+    SelectionError
+        model_unfinished
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
@@ -158,7 +136,7 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
     n_first = int(np.count_nonzero(first == 0))
     pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
     spread, dispersion = (1.0, 1.0) if start is None else (start.spread, start.dispersion)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         passing = expit(abilities[:, None] - difficulties)
         passing *= ran
         curvature = passing * (1.0 - passing)
@@ -172,7 +150,7 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         left = max(slope, abs(new_spread - spread), abs(new_dispersion - dispersion))
         if left < LARGEST_DERIVATIVE:
             variances = dispersion / (curvature.sum(axis=0) + dispersion / DIFFICULTY_VARIANCE)
-            return Model(
+            return StagedModel(
                 read_only(abilities),
                 read_only(difficulties),
                 read_only(variances),
@@ -190,7 +168,9 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         try:
             up, by_spread = np.linalg.solve(complement, right).T
         except np.linalg.LinAlgError:
-            raise ModelUnfinished("the outcomes tell no ability from another: all are alike") from None
+            raise SelectionError(
+                "the outcomes tell no ability from another: all are alike", code="model_unfinished"
+            ) from None
         step = _spread_step(spread, new_spread, dispersion / of_abilities, apart, before, up, by_spread)
         step = step if slope < NEAR else 0.0  # far off both at once may go round in circles
         up = up + step * by_spread
@@ -198,8 +178,8 @@ def fit(outcomes: FloatArray, first: IndexArray | None = None, start: Model | No
         largest = max(float(up.max() - harder.min()), float(harder.max() - up.min()), 1e-300)
         length = np.log1p(largest) / largest
         abilities, difficulties = abilities + length * up, difficulties + length * harder
-        spread, dispersion = max(spread + length * step, LEAST_SPREAD), new_dispersion
-    raise ModelUnfinished(f"{left:.1e} is left after {MOST_STEPS} steps")
+        spread, dispersion = max(spread + length * step, MIN_SPREAD), new_dispersion
+    raise SelectionError(f"{left:.1e} is left after {MAX_STEPS} steps", code="model_unfinished")
 
 
 def before_each(first: IndexArray) -> FloatArray:
@@ -227,34 +207,32 @@ def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexA
     return np.array(sorted(range(n), key=lambda i: (dates[i], names[i])), dtype=np.intp), np.arange(n)
 
 
-def estimate(model: Model, outcomes: FloatArray, mean: float) -> Estimate:
+def estimate(model: StagedModel, outcomes: FloatArray, mean: float) -> ModelEstimate:
     """Score one agent on the fit, from whatever it ran.
 
     Parameters
     ----------
-    model : Model
     outcomes : float array, shape (m,)
         NaN where not run.
     mean : float
         μ of the agent.
     """
-    found = estimates(model, outcomes[None, :], np.array([mean]))
-    return Estimate(
-        score=float(found.scores[0]),
-        se=float(found.se[0]),
-        ability=float(found.abilities[0]),
-        passing=read_only(found.passing[0]),
+    result = estimates(model, outcomes[None, :], np.array([mean]))
+    return ModelEstimate(
+        score=float(result.scores[0]),
+        se=float(result.se[0]),
+        ability=float(result.abilities[0]),
+        passing=read_only(result.passing[0]),
     )
 
 
 def estimates(
-    model: Model, outcomes: FloatArray, means: FloatArray, of: Mask | slice = slice(None)
+    model: StagedModel, outcomes: FloatArray, means: FloatArray, of: Mask | slice = slice(None)
 ) -> Estimates:
     """Score agents on the fit, each by itself.
 
     Parameters
     ----------
-    model : Model
     outcomes : float array, shape (q, m)
     means : float array, shape (q,)
     of : bool array, shape (m,), optional
@@ -262,7 +240,8 @@ def estimates(
 
     Raises
     ------
-    ModelUnfinished
+    SelectionError
+        model_unfinished
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
@@ -282,25 +261,27 @@ def estimates(
     )
 
 
-def completed(model: Model, outcomes: FloatArray) -> FloatArray:
+def completed(model: StagedModel, outcomes: FloatArray) -> FloatArray:
     """Fill what the teaching agents did not run with the model's probabilities, (n, m)."""
     passing = expit(model.abilities[:, None] - model.difficulties)
     return np.where(np.isnan(outcomes), passing, outcomes)
 
 
-def _abilities(model: Model, x: FloatArray, ran: Mask, means: FloatArray) -> FloatArray:
+def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) -> FloatArray:
     levels = means
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         passing = expit(levels[:, None] - model.difficulties) * ran
         slopes = (x - passing).sum(axis=1) - (levels - means) * model.precision
         if np.abs(slopes).max(initial=0.0) < LARGEST_DERIVATIVE:
             return levels
         steps = slopes / ((passing * (1.0 - passing)).sum(axis=1) + model.precision)
         levels = levels + np.sign(steps) * np.log1p(np.abs(steps))
-    raise ModelUnfinished(f"a derivative of {np.abs(slopes).max():.1e} is left after {MOST_STEPS} steps")
+    raise SelectionError(
+        f"a derivative of {np.abs(slopes).max():.1e} is left after {MAX_STEPS} steps", code="model_unfinished"
+    )
 
 
-def _started(x: FloatArray, ran: Mask, start: Model | None) -> tuple[FloatArray, FloatArray]:
+def _started(x: FloatArray, ran: Mask, start: StagedModel | None) -> tuple[FloatArray, FloatArray]:
     def logits(axis: int) -> FloatArray:
         n, passed = np.count_nonzero(ran, axis=axis), x.sum(axis=axis)
         return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
@@ -312,13 +293,13 @@ def _started(x: FloatArray, ran: Mask, start: Model | None) -> tuple[FloatArray,
 
 
 def _spread(apart: FloatArray, variances: FloatArray) -> float:
-    found = (float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS) / (apart.size + PSEUDO_AGENTS)
-    return max(found, LEAST_SPREAD)
+    variance = (float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS) / (apart.size + PSEUDO_AGENTS)
+    return max(variance, MIN_SPREAD)
 
 
 def _spread_step(
     spread: float,
-    found: float,
+    updated: float,
     variances: FloatArray,
     apart: FloatArray,
     before: FloatArray,
@@ -327,7 +308,7 @@ def _spread_step(
 ) -> float:
     """Return Newton's step of τ²: where it is what abilities that go `up`, and on with τ², make of it."""
     n = apart.size + PSEUDO_AGENTS
-    change = found - spread + 2.0 * float(apart @ (up - before @ up)) / n
+    change = updated - spread + 2.0 * float(apart @ (up - before @ up)) / n
     slope = 2.0 * float(apart @ (by_spread - before @ by_spread)) / n
     slope += float(variances @ variances) / spread**2 / n
     return change / (1.0 - min(slope, STEEPEST))
@@ -335,4 +316,4 @@ def _spread_step(
 
 def _dispersion(x: FloatArray, passing: FloatArray, curvature: FloatArray, ran: Mask) -> float:
     squares = float((((x - passing) * ran) ** 2).sum())
-    return min(squares / float(curvature.sum()), MOST_DISPERSION)
+    return min(squares / float(curvature.sum()), MAX_DISPERSION)

@@ -26,10 +26,6 @@ figure             meaning
 Standard errors leave out one agent at a time, each seed by itself. *Random tasks at the same cost*: each
 later agent runs as many as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the
 share of pairs in the same order in two full runs drawn from a fit to all full runs.
-
-Source
-------
-This project's own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,18 +38,18 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
-from selection.staged.histories import History, Progress, in_full, on_subset, walked
+from selection.staged.histories import Progress, StagedHistory, in_full, on_subset, walked
 from selection.staged.model import fit
 from selection.staged.teaching import taught
 from selection.staged.walks import Staging
 
 N_FEWEST, N_SEEDS, N_ORDERS, N_SIMULATED, TOP = 10, 10, 20, 200, 5
 SURE = 1.96
-ASSIGNMENTS: Mapping[str, Callable[..., History]] = {"staged": walked, "subset": on_subset, "full": in_full}
-
-
-class ReplayRefused(SelectionError):
-    """Too few full runs to replay."""
+ASSIGNMENTS: Mapping[str, Callable[..., StagedHistory]] = {
+    "staged": walked,
+    "subset": on_subset,
+    "full": in_full,
+}
 
 
 def at_random(
@@ -99,15 +95,15 @@ def ceiling(outcomes: FloatArray, seed: int) -> float:
     """Share of pairs in the same order in two full runs drawn from a fit to these."""
     model = fit(outcomes)
     passing = expit(model.abilities[:, None] - model.difficulties)
-    rng, found = generator(seed, "staged ceiling"), list[float]()
+    rng, agreements = generator(seed, "staged ceiling"), list[float]()
     for _ in range(N_SIMULATED):
         one, other = (np.mean(rng.random(passing.shape) < passing, axis=1) for _ in range(2))
         agreed, differ = right(one, other)
         if differ.any():
-            found.append(float(agreed[differ].mean()))
-    if not found:
-        raise ReplayRefused("full runs would tell no two agents apart")
-    return float(np.mean(found))
+            agreements.append(float(agreed[differ].mean()))
+    if not agreements:
+        raise SelectionError("full runs would tell no two agents apart", code="no_replay")
+    return float(np.mean(agreements))
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Replay:
+class StagedReplay:
     """What a rule of assignment would have done on a benchmark's own history.
 
     Attributes
@@ -135,7 +131,6 @@ class Replay:
         Shares of task runs; shares of places; score.
     pairs, clear_pairs, coverage, bias : Figure or None
         None where there is no pair, or no estimate.
-    rmse : float or None
     random_pairs, random_best_five, random_regret : float
         The same by random tasks at the same cost.
     ceiling : float
@@ -177,7 +172,7 @@ def replay(
     seed: int = 0,
     n_seeds: int | None = None,
     progress: Progress | None = None,
-) -> Replay:
+) -> StagedReplay:
     """Replay a rule of assignment over full runs.
 
     Parameters
@@ -185,7 +180,6 @@ def replay(
     agents : CompleteAgents
         Loaded full histories, everybody before activation, and drawn agents; never agents that ran everything
         because the rule let them go on, which would flatter.
-    staging : Staging, optional
     assignment : {"staged", "subset", "full"}
     subset, reselected
         As in `selection.staged.histories.walked`.
@@ -198,8 +192,8 @@ def replay(
 
     Raises
     ------
-    ReplayRefused
-        With fewer than 10 agents, or none after those that run everything first.
+    SelectionError
+        no_replay: with fewer than 10 agents, or none after those that run everything first.
     """
     staging = starting_where(staging or Staging(), assignment)
     orders, histories = histories_of(
@@ -225,7 +219,7 @@ def histories_of(
     seed: int,
     n_seeds: int | None = None,
     progress: Progress | None = None,
-) -> tuple[list[list[int]], list[History]]:
+) -> tuple[list[list[int]], list[StagedHistory]]:
     """Return the order of the agents for each seed, and its history; arguments and errors as of `replay`."""
     check_enough(agents.n, staging)
     orders = orders_of(agents, seed, n_seeds)
@@ -253,7 +247,9 @@ def check_enough(n: int, staging: Staging) -> None:
     """Refuse to replay so many agents, where they are too few."""
     least = max(N_FEWEST, staging.staged_from + 1)
     if n < least:
-        raise ReplayRefused(f"a replay needs {least} agents that ran all tasks; there are {n}")
+        raise SelectionError(
+            f"a replay needs {least} agents that ran all tasks; there are {n}", code="no_replay"
+        )
 
 
 def _shown(progress: Progress | None, before: int, n_all: int) -> Progress | None:
@@ -273,17 +269,15 @@ def orders_of(agents: CompleteAgents, seed: int, n_seeds: int | None = None) -> 
 def summary(
     agents: CompleteAgents,
     orders: Sequence[Sequence[int]],
-    histories: Sequence[History],
+    histories: Sequence[StagedHistory],
     staging: Staging,
     seed: int = 0,
-) -> Replay:
+) -> StagedReplay:
     """Hold histories against full runs.
 
     Parameters
     ----------
-    agents : CompleteAgents
-    orders : sequence of sequences of int
-    histories : sequence of History
+    histories : sequence of StagedHistory
         One for each order.
     staging : Staging
         Of it P, and from which agent on tasks are saved.
@@ -297,8 +291,8 @@ def summary(
     ]
     truths = [one.truth for one in histories]
     estimates = [published(one) for one in histories]
-    coverage, bias = (_mean_figure([found[k] for found in estimates]) for k in range(2))
-    errors = np.concatenate([found[1] for found in estimates])
+    coverage, bias = (_mean_figure([pair[k] for pair in estimates]) for k in range(2))
+    errors = np.concatenate([pair[1] for pair in estimates])
     tells = clear(agents.outcomes, agents.scores)
     of_clear = [tells[np.ix_(order, order)] for order in orders]
     each = {
@@ -308,7 +302,7 @@ def summary(
         "regret": [_regret(one.board, one.truth) for one in histories],
     }
     pairs = _pair_figure(histories, None)
-    return Replay(
+    return StagedReplay(
         n_agents=agents.n,
         n_tasks=m,
         n_seeds=len(orders),
@@ -338,34 +332,36 @@ def _share(board: FloatArray, truth: FloatArray) -> float:
     return float(agreed[differ].mean()) if differ.any() else float("nan")
 
 
-def published(one: History) -> tuple[FloatArray, FloatArray]:
+def published(one: StagedHistory) -> tuple[FloatArray, FloatArray]:
     """Whether each published interval holds the truth, and each estimate less the truth."""
-    found = [
+    estimates = [
         (walk.published, y) for walk, y in zip(one.walks, one.truth.tolist(), strict=True) if walk.published
     ]
-    holds = [float(round(p.lower - y, DECIMALS) <= 0 <= round(p.upper - y, DECIMALS)) for p, y in found]
-    return np.array(holds), np.array([p.score - y for p, y in found])
+    holds = [float(round(p.lower - y, DECIMALS) <= 0 <= round(p.upper - y, DECIMALS)) for p, y in estimates]
+    return np.array(holds), np.array([p.score - y for p, y in estimates])
 
 
 def _mean_figure(samples: Sequence[FloatArray]) -> Figure | None:
     """Mean over agents with its jackknife error, averaged over seeds."""
-    told = [one for one in samples if one.size]
-    if not told:
+    known = [one for one in samples if one.size]
+    if not known:
         return None
-    errors = [float(np.std(one, ddof=1) / np.sqrt(one.size)) for one in told if one.size > 1]
-    n = round(sum(one.size for one in told) / len(samples))
-    return Figure(float(np.mean([one.mean() for one in told])), float(np.mean(errors)) if errors else None, n)
+    errors = [float(np.std(one, ddof=1) / np.sqrt(one.size)) for one in known if one.size > 1]
+    n = round(sum(one.size for one in known) / len(samples))
+    return Figure(
+        float(np.mean([one.mean() for one in known])), float(np.mean(errors)) if errors else None, n
+    )
 
 
-def _pair_figure(histories: Sequence[History], of: Sequence[Mask] | None) -> Figure | None:
+def _pair_figure(histories: Sequence[StagedHistory], of: Sequence[Mask] | None) -> Figure | None:
     """Share of pairs in the right order, with the error of leaving out one agent at a time."""
     values, errors, n = list[float](), list[float](), 0
     for k, one in enumerate(histories):
         agreed, differ = right(one.board, one.truth)
-        kept = differ if of is None else differ & of[k]
-        if not kept.any():
+        compared = differ if of is None else differ & of[k]
+        if not compared.any():
             continue
-        good, every = np.where(kept, agreed, 0.0), kept.astype(np.float64)
+        good, every = np.where(compared, agreed, 0.0), compared.astype(np.float64)
         without = (good.sum() - 2.0 * good.sum(axis=1)) / np.maximum(
             every.sum() - 2.0 * every.sum(axis=1), 1.0
         )

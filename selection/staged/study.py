@@ -14,15 +14,16 @@ import numpy as np
 from analytics.command_line import plain
 from analytics.errors import CoreError
 from analytics.record import Record
+from selection.errors import SelectionError
 from selection.folds import CompleteAgents
-from selection.given import OVER, Staged
+from selection.prior import OVER, Staged
 from selection.staged.histories import Walk
-from selection.staged.replay import Replay, ReplayRefused, histories_of, replay, summary
+from selection.staged.replay import histories_of, replay, summary
 from selection.staged.teaching import Teaching
 from selection.staged.verdict import sentence, verdict
-from selection.staged.walks import Estimated, Fit, Staging, estimated
+from selection.staged.walks import Fit, Staging, WalkEstimate, estimated
 from selection.standings.choice import n_complete, n_teaching, training
-from selection.standings.completing import Walked as Walked
+from selection.standings.completing import WalkResult as WalkResult
 from selection.standings.completing import n_before, taught_by
 from selection.standings.placing import ran_all
 
@@ -31,12 +32,12 @@ MORE_PODIUM = 2
 Progress = Callable[[int, int], None]
 
 
-def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Walked:
+def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> WalkResult:
     """Return how an agent went by what was decided of it, in order, and the fit that this was by."""
     c = float(fit["scale"]["c"])
     estimates = [(float(one["score"]), float(one["se"]) / c) for one in decisions]
     drawn = [k for k, one in enumerate(decisions) if one["stage"] == "drawn"]
-    return Walked(
+    return WalkResult(
         first=estimates[0] if estimates else None,
         drawn=estimates[drawn[0]] if drawn else None,
         share=Fit.from_plain(fit).share_drawn,
@@ -46,16 +47,14 @@ def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Wa
 def staged_fit(
     record: Record,
     staging: Staging,
-    asked: Mapping[str, Walked] | None = None,
+    walks: Mapping[str, WalkResult] | None = None,
     subset: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Fit to the agents that teach.
 
     Parameters
     ----------
-    record : Record
-    staging : Staging
-    asked : mapping of str to Walked, optional
+    walks : mapping of str to WalkResult, optional
         Those asked batch by batch, by name; the others ran all tasks or do not teach.
     subset : sequence of str, optional
         The version of S in use; without it the band of the teaching agents is taken.
@@ -64,7 +63,7 @@ def staged_fit(
     -------
     dict
         ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name, ``fit``
-        (of `Fit`), and ``estimates`` (of `Estimated`) of agents that were stopped, by name.
+        (of `Fit`), and ``estimates`` (of `WalkEstimate`) of agents that were stopped, by name.
     """
     n = n_teaching(record)
     if n < staging.staged_from:
@@ -73,8 +72,8 @@ def staged_fit(
     tasks = record.table.tasks
     fixed = None if subset is None else np.flatnonzero(np.isin(tasks, list(subset)))
     try:
-        found = taught_by(record, staging, asked or {}, fixed)
-        estimates = {name: asdict(one) for name, one in _estimates(record, found)}
+        teaching = taught_by(record, staging, walks or {}, fixed)
+        estimates = {name: asdict(one) for name, one in _estimates(record, teaching)}
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal), "agents": n}
     return {
@@ -82,18 +81,13 @@ def staged_fit(
         "reason": "",
         "agents": n,
         "tasks": list(tasks),
-        "fit": found.fit.as_plain(),
+        "fit": teaching.fit.as_plain(),
         "estimates": estimates,
     }
 
 
 def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     """Estimate the agents of a file that ran some tasks alone, as those that the rule stopped.
-
-    Parameters
-    ----------
-    record : Record
-    staging : Staging
 
     Returns
     -------
@@ -102,7 +96,8 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
 
     Raises
     ------
-    ModelUnfinished
+    SelectionError
+        model_unfinished
     """
     n = n_complete(record)
     rows = [i for i in np.flatnonzero(~ran_all(record)).tolist() if not np.isnan(record.table.means[i]).all()]
@@ -111,31 +106,30 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     about = list(record.about)
     for i in rows:
         about[i] = replace(about[i], chosen_for=OVER, stopped=True)
-    found = taught_by(replace(record, about=tuple(about)), staging, {}, None)
+    teaching = taught_by(replace(record, about=tuple(about)), staging, {}, None)
     n_run = np.count_nonzero(record.n_places > 0, axis=1)
     return {
         name: Staged(
             study=(0, 0),
-            n=len(found.outcomes),
+            n=len(teaching.outcomes),
             reason=OVER,
             k=int(n_run[record.table.agents.index(name)]),
             score=one.score,
             lower=one.lower,
             upper=one.upper,
             se=one.se,
-            degrees=found.scale.degrees,
+            degrees=teaching.scale.degrees,
         )
-        for name, one in _estimates(replace(record, about=tuple(about)), found)
+        for name, one in _estimates(replace(record, about=tuple(about)), teaching)
     }
 
 
 @dataclass(frozen=True)
-class Rule:
+class AssignmentRule:
     """What is replayed.
 
     Attributes
     ----------
-    staging : Staging
     assignment : {"staged", "subset", "full"}
     subset : tuple of str or None
         S from the outset; None: the band of those that have come.
@@ -153,14 +147,14 @@ class Rule:
         """The rule in a few words."""
         if self.assignment == "full":
             return "full runs"
-        told = f"podium {self.staging.podium}" if self.assignment == "staged" else "the subset alone"
-        return f"{told}, the subset chosen anew after each agent" if self.reselected else told
+        assignment = f"podium {self.staging.podium}" if self.assignment == "staged" else "the subset alone"
+        return f"{assignment}, the subset chosen anew after each agent" if self.reselected else assignment
 
 
 def replayed(
     record: Record,
-    rule: Rule,
-    asked: Mapping[str, Walked] | None = None,
+    rule: AssignmentRule,
+    walks: Mapping[str, WalkResult] | None = None,
     *,
     base_seed: int = 0,
     n_seeds: int | None = None,
@@ -170,9 +164,7 @@ def replayed(
 
     Parameters
     ----------
-    record : Record
-    rule : Rule
-    asked : mapping of str to Walked, optional
+    walks : mapping of str to WalkResult, optional
         As in `staged_fit`.
     base_seed : int
         The first of the seeds.
@@ -186,10 +178,10 @@ def replayed(
     dict
         ``rule`` in words; ``figures`` and ``verdict``, None where there are too few agents, with ``reason``.
     """
-    agents = _replayable(training(record), asked or {})
+    agents = _replayable(training(record), walks or {})
     tasks = None if rule.subset is None else np.flatnonzero(np.isin(record.table.tasks, rule.subset))
     try:
-        found = replay(
+        result = replay(
             agents,
             rule.staging,
             assignment=rule.assignment,
@@ -201,30 +193,35 @@ def replayed(
         )
     except CoreError as refusal:
         return {"rule": rule.words, "figures": None, "verdict": None, "reason": str(refusal)}
-    return {"rule": rule.words} | _judged(found)
+    return {
+        "rule": rule.words,
+        "figures": _known(plain(result)),
+        "verdict": plain(verdict(result)),
+        "reason": "",
+    }
 
 
 def side_by_side(
     record: Record,
-    rules: Sequence[Rule],
-    asked: Mapping[str, Walked] | None = None,
+    rules: Sequence[AssignmentRule],
+    walks: Mapping[str, WalkResult] | None = None,
     base_seed: int = 0,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """Replay each of these rules on the same agents, as `replayed` does."""
-    found = []
+    results = []
     for k, rule in enumerate(rules):
-        found.append(replayed(record, rule, asked, base_seed=base_seed))
+        results.append(replayed(record, rule, walks, base_seed=base_seed))
         if progress:
             progress(k + 1, len(rules))
-    return found
+    return results
 
 
 def of_subsets(
     record: Record,
-    rule: Rule,
+    rule: AssignmentRule,
     subsets: Mapping[str, Sequence[str]],
-    asked: Mapping[str, Walked] | None = None,
+    walks: Mapping[str, WalkResult] | None = None,
     base_seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -235,17 +232,17 @@ def of_subsets(
     """
     rules = {name: replace(rule, subset=tuple(tasks)) for name, tasks in subsets.items()}
     rules["anew"] = replace(rule, reselected=True)
-    found = side_by_side(record, list(rules.values()), asked, base_seed, progress)
-    return dict(zip(rules, found, strict=True))
+    results = side_by_side(record, list(rules.values()), walks, base_seed, progress)
+    return dict(zip(rules, results, strict=True))
 
 
-def others(rule: Rule) -> tuple[Rule, ...]:
+def others(rule: AssignmentRule) -> tuple[AssignmentRule, ...]:
     """Return what to put in the place of a rule that does not hold: S anew, more that run on, full runs."""
     more = replace(rule.staging, podium=rule.staging.podium + MORE_PODIUM)
     return (
         replace(rule, subset=None, reselected=True),
-        Rule(more if rule.assignment == "staged" else rule.staging),
-        Rule(rule.staging, "full"),
+        AssignmentRule(more if rule.assignment == "staged" else rule.staging),
+        AssignmentRule(rule.staging, "full"),
     )
 
 
@@ -255,7 +252,6 @@ class Course:
 
     Attributes
     ----------
-    agent : str
     batches : tuple of tuple of str
         Tasks by name, in the order in which they were asked for.
     decisions : tuple of dict
@@ -275,8 +271,8 @@ class Course:
 
 def courses(
     record: Record,
-    rule: Rule,
-    asked: Mapping[str, Walked] | None = None,
+    rule: AssignmentRule,
+    walks: Mapping[str, WalkResult] | None = None,
     *,
     base_seed: int = 0,
     progress: Progress | None = None,
@@ -287,13 +283,15 @@ def courses(
 
     Raises
     ------
-    ReplayRefused
-        With too few agents, or where one has no date.
+    SelectionError
+        no_replay: with too few agents, or where one has no date.
     """
-    agents = _replayable(training(record), asked or {})
+    agents = _replayable(training(record), walks or {})
     if None in agents.dates:
         undated = agents.names[agents.dates.index(None)]
-        raise ReplayRefused(f"{undated} has no date; state submitted_at of every agent that ran all tasks")
+        raise SelectionError(
+            f"{undated} has no date; state submitted_at of every agent that ran all tasks", code="no_replay"
+        )
     (order,), (history,) = histories_of(
         agents,
         rule.staging,
@@ -304,9 +302,9 @@ def courses(
         n_seeds=1,
         progress=progress,
     )
-    found = summary(agents, [order], [history], rule.staging, base_seed)
-    judged = {"word": None, "reasons": (), "text": sentence(found)}
-    figures = {"rule": rule.words, "figures": _known(plain(found)), "verdict": judged, "reason": ""}
+    result = summary(agents, [order], [history], rule.staging, base_seed)
+    judged = {"word": None, "reasons": (), "text": sentence(result)}
+    figures = {"rule": rule.words, "figures": _known(plain(result)), "verdict": judged, "reason": ""}
     return figures, [_course(walk, agents.names[walk.agent], record.table.tasks) for walk in history.walks]
 
 
@@ -338,26 +336,22 @@ def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
         for k, one in enumerate(walk.steps[1:])
         if one.estimate
     )
-    asked = sum(bool(one.batch) for one in walk.steps)
-    return Course(agent, batches, decisions, fit, len(batches) > asked)
+    n_batches = sum(bool(one.batch) for one in walk.steps)
+    return Course(agent, batches, decisions, fit, len(batches) > n_batches)
 
 
-def _judged(found: Replay) -> dict[str, Any]:
-    return {"figures": _known(plain(found)), "verdict": plain(verdict(found)), "reason": ""}
-
-
-def _estimates(record: Record, found: Teaching) -> Iterator[tuple[str, Estimated]]:
+def _estimates(record: Record, teaching: Teaching) -> Iterator[tuple[str, WalkEstimate]]:
     """Estimate the agents that were stopped, each with the μ of its place among those that teach."""
     for i, about in enumerate(record.about):
         if not about.stopped:
             continue
-        mean = found.model.mean_after(n_before(record, found, i))
-        yield about.name, estimated(found.model, record.table.means[i], mean, found.scale)
+        mean = teaching.model.mean_after(n_before(record, teaching, i))
+        yield about.name, estimated(teaching.model, record.table.means[i], mean, teaching.scale)
 
 
-def _replayable(complete: CompleteAgents, asked: Mapping[str, Walked]) -> CompleteAgents:
-    kept = [i for i, name in enumerate(complete.names) if name not in asked or asked[name].drawn is not None]
-    return complete.take(np.array(kept, dtype=np.intp))
+def _replayable(complete: CompleteAgents, walks: Mapping[str, WalkResult]) -> CompleteAgents:
+    rows = [i for i, name in enumerate(complete.names) if name not in walks or walks[name].drawn is not None]
+    return complete.take(np.array(rows, dtype=np.intp))
 
 
 def _known(value: Any) -> Any:

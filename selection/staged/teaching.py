@@ -28,8 +28,8 @@ import numpy as np
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.bands import tasks_in_band
 from selection.folds import CompleteAgents
-from selection.intervals.scaffolds import FEWEST_SCAFFOLDS, components
-from selection.staged.model import Model, completed, estimate, estimates, fit
+from selection.intervals.scaffolds import MIN_SCAFFOLDS, components
+from selection.staged.model import StagedModel, completed, estimate, estimates, fit
 from selection.staged.walks import Fit, Scale, Staging, recalled
 
 FIRST = 0.2
@@ -45,13 +45,11 @@ class FullRun:
     ----------
     row : int
         Its place among the teaching agents.
-    score : float
     probability : float
         π, that it ran everything.
     first, stopped : (float, float) or None
         est and se, c = 1, after its first batch; and where the rule would have stopped it, had it not been
         drawn.
-    scaffold : str
     """
 
     row: int
@@ -74,12 +72,9 @@ class Teaching:
         Full scores of those that ran everything; NaN for the others.
     first : int array, shape (n,)
         As in `fit`.
-    full_runs : tuple of FullRun
     subset : int array or None
         S once it is fixed.
-    model : Model
-    staging : Staging
-    fits : mapping of tuple of int to Model
+    fits : mapping of tuple of int to StagedModel
         Fits without some of the agents, by their places, as asked for so far.
     """
 
@@ -88,9 +83,9 @@ class Teaching:
     first: IndexArray
     full_runs: tuple[FullRun, ...]
     subset: IndexArray | None
-    model: Model
+    model: StagedModel
     staging: Staging
-    fits: dict[tuple[int, ...], Model] = field(default_factory=dict)
+    fits: dict[tuple[int, ...], StagedModel] = field(default_factory=dict)
 
     @cached_property
     def completed(self) -> FloatArray:
@@ -145,8 +140,8 @@ class Teaching:
         errors = np.full(len(self.outcomes), np.nan)
         on_podium = np.round(self.estimates, DECIMALS) >= self.fit.podium
         for row in np.flatnonzero(np.isnan(self.scores) & on_podium).tolist():
-            found = estimate(self.model, self.outcomes[row], float(self.model.means[row]))
-            errors[row] = self.scale.c * found.se
+            one = estimate(self.model, self.outcomes[row], float(self.model.means[row]))
+            errors[row] = self.scale.c * one.se
         return recalled(self.estimates, errors, self.staging)
 
     @cached_property
@@ -159,16 +154,15 @@ class Teaching:
 
         Parameters
         ----------
-        batch : int array
         of : bool array, shape (m,), optional
             The tasks that the score is of; without them all, and estimates that were published come first.
         """
         drawn = [(one, one.stopped) for one in self.full_runs if one.stopped]
         as_they_came = [(one, one.first) for one in self.full_runs if one.first]
-        for found in (drawn, as_they_came):
-            if of is None and len(found) >= N_RESIDUALS:
-                z = np.array([(one.score - score) / se for one, (score, se) in found])
-                return scale_of(z, np.array([1.0 / one.probability for one, _ in found]))
+        for pairs in (drawn, as_they_came):
+            if of is None and len(pairs) >= N_RESIDUALS:
+                z = np.array([(one.score - score) / se for one, (score, se) in pairs])
+                return scale_of(z, np.array([1.0 / one.probability for one, _ in pairs]))
         z = self._left_out(batch, of, np.arange(len(self.full_runs)) % N_FOLDS)
         return scale_of(z, np.array([1.0 / one.probability for one in self.full_runs]))
 
@@ -184,7 +178,7 @@ class Teaching:
         names = sorted(set(scaffolds))
         if scaffold in names:
             return known, False
-        if len(names) < FEWEST_SCAFFOLDS:
+        if len(names) < MIN_SCAFFOLDS:
             return known, None
         z = self._left_out(batch, of, np.array([names.index(one) for one in scaffolds]) % N_FOLDS)
         return Scale(max(components(z, scaffolds).s_cal, known.c), len(names) - 1), True
@@ -203,22 +197,22 @@ class Teaching:
         for f in range(int(folds.max(initial=-1)) + 1):
             out = np.flatnonzero(folds == f)
             model = self._without(tuple(rows[out].tolist()))
-            found = estimates(
+            result = estimates(
                 model, seen[out], self.model.means[rows[out]], slice(None) if of is None else of
             )
-            known = found.se > 0  # where nothing was left out there is no error
-            z[out[known]] = (truth[out] - found.scores)[known] / found.se[known]
+            known = result.se > 0  # where nothing was left out there is no error
+            z[out[known]] = (truth[out] - result.scores)[known] / result.se[known]
         return z
 
-    def _without(self, out: tuple[int, ...]) -> Model:
+    def _without(self, out: tuple[int, ...]) -> StagedModel:
         """Return the fit without some of the agents, kept for other tasks."""
         if out not in self.fits:
-            kept = np.ones(len(self.outcomes), dtype=np.bool_)
-            kept[list(out)] = False
-            gone = np.cumsum(~kept)
-            first = self.first - np.where(self.first > 0, gone[np.maximum(self.first - 1, 0)], 0)
-            start = replace(self.model, abilities=self.model.abilities[kept])
-            self.fits[out] = fit(self.outcomes[kept], first[kept], start=start)
+            stays = np.ones(len(self.outcomes), dtype=np.bool_)
+            stays[list(out)] = False
+            n_gone = np.cumsum(~stays)
+            first = self.first - np.where(self.first > 0, n_gone[np.maximum(self.first - 1, 0)], 0)
+            start = replace(self.model, abilities=self.model.abilities[stays])
+            self.fits[out] = fit(self.outcomes[stays], first[stays], start=start)
         return self.fits[out]
 
 
@@ -227,7 +221,8 @@ def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
 
     Raises
     ------
-    ModelUnfinished
+    SelectionError
+        model_unfinished
     """
     rows = agents.in_time(rows)
     full_runs = [
@@ -268,11 +263,11 @@ def taught(
     first = np.arange(len(outcomes)) if first is None else first
     model = fit(outcomes, first, start=before.model if before else None)
     subset = before.subset if before and subset is None else subset
-    found = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging)
+    teaching = Teaching(outcomes, scores, first, tuple(full_runs), subset, model, staging)
     is_fixed = not reselected and len(outcomes) >= staging.subset_from
-    if is_fixed and found.subset is None and found.ranking_tasks.size:
-        return replace(found, subset=found.ranking_tasks)
-    return found
+    if is_fixed and teaching.subset is None and teaching.ranking_tasks.size:
+        return replace(teaching, subset=teaching.ranking_tasks)
+    return teaching
 
 
 def first_size(m: int) -> int:

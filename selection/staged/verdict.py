@@ -26,12 +26,12 @@ from typing import NamedTuple
 
 from analytics import DECIMALS
 from analytics.wilson import wilson
-from selection.staged.replay import TOP, Figure, Replay
+from selection.staged.replay import TOP, Figure, StagedReplay
 
 ONE_SIDED = 1.6448536269514722
 N_AGENTS, N_PODIUM, N_PUBLISHED = 20, 5, 19
-LEAST_SAVED = 0.05
-MOST_BIAS, LARGEST_BIAS = 0.01, 0.02
+MIN_SAVED = 0.05
+MAX_BIAS, LARGEST_BIAS = 0.01, 0.02
 NUMBERS = ("none", "one", "two", "three", "four", "five")
 
 
@@ -55,7 +55,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StagedVerdict:
     """A word, what keeps it from a better one, and the sentence.
 
     Attributes
@@ -63,7 +63,6 @@ class Verdict:
     word : {"yes", "mostly", "mostly (few)", "not yet", "full runs"}
     reasons : tuple of str
         Figures that fall short of yes.
-    text : str
     """
 
     word: str
@@ -71,63 +70,63 @@ class Verdict:
     text: str
 
 
-def verdict(found: Replay) -> Verdict:
+def verdict(replay: StagedReplay) -> StagedVerdict:
     """Judge a replay."""
-    reasons = tuple(_short(found, WORDS["yes"], strict=True))
+    reasons = tuple(_short(replay, WORDS["yes"], strict=True))
     word = next(
-        (name for name, of in WORDS.items() if not _short(found, of, strict=name == "yes")), "not yet"
+        (name for name, of in WORDS.items() if not _short(replay, of, strict=name == "yes")), "not yet"
     )
-    few = tuple(_few(found))
-    if round(found.saved - LEAST_SAVED, DECIMALS) < 0:
-        word, reasons = "full runs", (f"it saves {found.saved:.1%} of the runs",)
+    few = tuple(_few(replay))
+    if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
+        word, reasons = "full runs", (f"it saves {replay.saved:.1%} of the runs",)
     elif word != "not yet" and few:
         word, reasons = "mostly (few)", (*reasons, *few)
     more = f" A firmer verdict is not possible: {'; '.join(few)}." if word == "mostly (few)" else ""
-    return Verdict(word, reasons, f"{word.capitalize()}. {sentence(found)}{more}")
+    return StagedVerdict(word, reasons, f"{word.capitalize()}. {sentence(replay)}{more}")
 
 
-def sentence(found: Replay) -> str:
+def sentence(replay: StagedReplay) -> str:
     """Say what the service would have saved, and what it would have got right."""
-    mean = " on average" if found.n_seeds > 1 else ""
+    mean = " on average" if replay.n_seeds > 1 else ""
     leader = (
         "found the best agent"
-        if found.regret < 5e-10
-        else f"missed the best agent by {100 * found.regret:.1f} points{mean}"
+        if replay.regret < 5e-10
+        else f"missed the best agent by {100 * replay.regret:.1f} points{mean}"
     )
-    five = found.best_five * TOP
+    five = replay.best_five * TOP
     many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
     pairs = ""
-    if found.pairs is not None:
+    if replay.pairs is not None:
         pairs = (
-            f", and ordered {found.pairs.value:.1%} of pairs as full runs do (random tasks at the same cost: "
-            f"{found.random_pairs:.1%})"
+            f", and ordered {replay.pairs.value:.1%} of pairs as full runs do (random tasks at the same "
+            f"cost: {replay.random_pairs:.1%})"
         )
-    low, high = (f"{100 * share:.0f}" for share in found.ranges["saved"])
-    spread = "" if low == high else f" ({low} to {high}% in {found.n_seeds} replays)"
+    low, high = (f"{100 * share:.0f}" for share in replay.ranges["saved"])
+    spread = "" if low == high else f" ({low} to {high}% in {replay.n_seeds} replays)"
     return (
-        f"On this benchmark’s own history the service would have saved {found.saved:.0%} of all runs"
+        f"On this benchmark’s own history the service would have saved {replay.saved:.0%} of all runs"
         f"{spread}; it {leader} and {many} of the best five{pairs}."
     )
 
 
-def _short(found: Replay, of: Bounds, *, strict: bool) -> list[str]:
+def _short(replay: StagedReplay, of: Bounds, *, strict: bool) -> list[str]:
     """Figures that a word needs and that are not reached."""
-    lower = _lower(found.pairs)
+    lower = _lower(replay.pairs)
     low = [
-        _below("pairs", found.pairs.value if found.pairs else None, of.pairs),
+        _below("pairs", replay.pairs.value if replay.pairs else None, of.pairs),
         _below("the lower end of pairs", lower, of.pairs_lower),
-        _below("clear pairs", found.clear_pairs.value if found.clear_pairs else None, of.clear_pairs),
-        _below("the best five", found.best_five, of.best_five),
-        _below("coverage", found.coverage.value if found.coverage else None, of.coverage),
-        _below("the upper end of coverage", _upper(found.coverage), of.coverage_upper),
+        _below("clear pairs", replay.clear_pairs.value if replay.clear_pairs else None, of.clear_pairs),
+        _below("the best five", replay.best_five, of.best_five),
+        _below("coverage", replay.coverage.value if replay.coverage else None, of.coverage),
+        _below("the upper end of coverage", _upper(replay.coverage), of.coverage_upper),
     ]
-    if round(found.regret - of.regret, DECIMALS) > 0:
-        low.append(f"regret is {100 * found.regret:.1f} points, over {100 * of.regret:g}")
-    if strict and found.bias is not None:
-        most = min(max(MOST_BIAS, 2.0 * (found.bias.se or 0.0)), LARGEST_BIAS)
-        if round(abs(found.bias.value) - most, DECIMALS) > 0:
+    if round(replay.regret - of.regret, DECIMALS) > 0:
+        low.append(f"regret is {100 * replay.regret:.1f} points, over {100 * of.regret:g}")
+    if strict and replay.bias is not None:
+        most = min(max(MAX_BIAS, 2.0 * (replay.bias.se or 0.0)), LARGEST_BIAS)
+        if round(abs(replay.bias.value) - most, DECIMALS) > 0:
             low.append(
-                f"estimates are {100 * found.bias.value:+.1f} points off on average, over {100 * most:.1f}"
+                f"estimates are {100 * replay.bias.value:+.1f} points off on average, over {100 * most:.1f}"
             )
     return [one for one in low if one]
 
@@ -146,10 +145,10 @@ def _upper(coverage: Figure | None) -> float | None:
     return None if coverage is None else wilson(coverage.value, coverage.n, 0.95)[1]
 
 
-def _few(found: Replay) -> list[str]:
+def _few(replay: StagedReplay) -> list[str]:
     counts = (
-        (found.n_agents, N_AGENTS, "agents"),
-        (found.n_podium, N_PODIUM, "agents that came among the first"),
-        (found.n_published, N_PUBLISHED, "estimates"),
+        (replay.n_agents, N_AGENTS, "agents"),
+        (replay.n_podium, N_PODIUM, "agents that came among the first"),
+        (replay.n_published, N_PUBLISHED, "estimates"),
     )
     return [f"only {n} {what}; {least} are needed" for n, least, what in counts if n < least]

@@ -41,17 +41,13 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import generator
-from selection.staged.model import Estimate, Model, estimate
+from selection.staged.model import ModelEstimate, StagedModel, estimate, estimates
 
 NEXT, DRAWN, AUDITED = 0.15, 0.1, 0.1
 KNOWN, PRECISE = 0.03, 0.01
 N_REPLAYABLE, EARLY_SHARE, LATE_SHARE = 30, 0.25, 0.1
 PLAIN = ("podium", "best", "n_teaching", "n_replayable")
 NO_TASKS = np.empty(0, dtype=np.intp)
-
-
-class StagedRefused(SelectionError):
-    """A setting of staged assignment is out of range."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,10 @@ class Staging:
         }
         for name, (holds, rule) in ranges.items():
             if not holds:
-                raise StagedRefused(f"{name} = {getattr(self, name)} is out of range: it has to be {rule}")
+                raise SelectionError(
+                    f"{name} = {getattr(self, name)} is out of range: it has to be {rule}",
+                    code="staging_range",
+                )
 
 
 @dataclass(frozen=True)
@@ -119,19 +118,17 @@ class Fit:
 
     Attributes
     ----------
-    model : Model
+    model : StagedModel
         To the teaching agents; of these the last ten are enough.
     first_batch, ranking_tasks : int array
         Tasks that every newcomer runs first, but for the audit tasks; and S. Ascending.
     podium, best : float
         b_P and b₁.
-    scale : Scale
-    staging : Staging
     n_teaching, n_replayable : int
         Teaching agents; those of them whose full runs the rule did not choose.
     """
 
-    model: Model
+    model: StagedModel
     first_batch: IndexArray
     ranking_tasks: IndexArray
     podium: float
@@ -173,7 +170,7 @@ class Fit:
     def from_plain(cls, plain: Mapping[str, Any]) -> "Fit":
         """Read it again; of the teaching agents the mean of the last ten is left."""
         latest = np.array([plain["mean"]])
-        model = Model(
+        model = StagedModel(
             abilities=latest,
             difficulties=read_only(np.array(plain["difficulties"])),
             difficulty_variances=read_only(np.array(plain["difficulty_variances"])),
@@ -206,8 +203,6 @@ class Decision:
 
     Attributes
     ----------
-    goes_on : bool
-    reason : str
     score, se : float
         est and c·se.
     """
@@ -219,7 +214,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Estimated:
+class WalkEstimate:
     """A full score as it was estimated: est, its 95% interval, c·se, and se of the model alone."""
 
     score: float
@@ -241,8 +236,7 @@ class Step:
         Tasks that were asked for and are not there yet, in the order asked.
     batch : tuple of int
         Tasks to ask for next, ascending; empty while some are waiting.
-    reason : str
-    estimate : Estimated or None
+    estimate : WalkEstimate or None
         None before the first batch is there, while tasks are waiting, and where all ran.
     """
 
@@ -250,13 +244,13 @@ class Step:
     waiting: tuple[int, ...]
     batch: tuple[int, ...]
     reason: str
-    estimate: Estimated | None = None
+    estimate: WalkEstimate | None = None
 
 
 def step(
     fit: Fit,
     *,
-    asked: Sequence[int],
+    assigned_tasks: Sequence[int],
     outcomes: FloatArray,
     delivered: Mask,
     active: Mask,
@@ -267,8 +261,7 @@ def step(
 
     Parameters
     ----------
-    fit : Fit
-    asked : sequence of int
+    assigned_tasks : sequence of int
         Tasks that it was asked for, in that order; empty at first.
     outcomes : float array, shape (m,)
         0 to 1; NaN where there is none. Of tasks that were not asked for they are not looked at.
@@ -276,12 +269,11 @@ def step(
         Tasks that the agent has delivered; tasks that may be asked for.
     seed : int
         Of draws, together with `agent`; who knows it knows them.
-    agent : str
     """
-    order = np.array(asked, dtype=np.intp)
+    order = np.array(assigned_tasks, dtype=np.intp)
     if not order.size:
         first = np.union1d(fit.first_batch, audit_tasks(fit, seed, agent))
-        return Step(Stage.RUNNING, (), _kept(first, active), "the first batch")
+        return Step(Stage.RUNNING, (), _active_tasks(first, active), "the first batch")
     if (waiting := order[(active & ~delivered)[order]]).size:
         return Step(Stage.RUNNING, tuple(waiting.tolist()), (), f"{waiting.size} tasks are waiting")
     done = ~active
@@ -294,11 +286,11 @@ def step(
         difficulties=fit.model.difficulties[active],
         difficulty_variances=fit.model.difficulty_variances[active],
     )
-    found = estimate(model, here, model.next_mean)
-    decision = decide(fit, found, int(np.count_nonzero(~done)))
+    result = estimate(model, here, model.next_mean)
+    decision = decide(fit, result, int(np.count_nonzero(~done)))
     if decision.goes_on:
         passing = np.zeros(fit.n_tasks)
-        passing[active] = found.passing
+        passing[active] = result.passing
         stage, batch = Stage.RUNNING, next_batch(passing, done, seed, agent)
     else:
         is_so = is_drawn(seed, agent, fit.share_drawn)
@@ -306,25 +298,25 @@ def step(
     return Step(
         stage=stage,
         waiting=(),
-        batch=_kept(batch, active),
+        batch=_active_tasks(batch, active),
         reason=decision.reason,
-        estimate=_with_interval(found, fit.scale),
+        estimate=_with_interval(result, fit.scale),
     )
 
 
-def estimated(model: Model, outcomes: FloatArray, mean: float, scale: Scale) -> Estimated:
+def estimated(model: StagedModel, outcomes: FloatArray, mean: float, scale: Scale) -> WalkEstimate:
     """Score one agent on a fit, from whatever it ran; see `selection.staged.model.estimate`."""
     return _with_interval(estimate(model, outcomes, mean), scale)
 
 
-def _with_interval(found: Estimate, scale: Scale) -> Estimated:
-    se = scale.c * found.se
+def _with_interval(result: ModelEstimate, scale: Scale) -> WalkEstimate:
+    se = scale.c * result.se
     half = scale.quantile * se
-    lower, upper = max(found.score - half, 0.0), min(found.score + half, 1.0)
-    return Estimated(found.score, lower, upper, se, found.se)
+    lower, upper = max(result.score - half, 0.0), min(result.score + half, 1.0)
+    return WalkEstimate(result.score, lower, upper, se, result.se)
 
 
-def _kept(tasks: IndexArray, active: Mask) -> tuple[int, ...]:
+def _active_tasks(tasks: IndexArray, active: Mask) -> tuple[int, ...]:
     return tuple(tasks[active[tasks]].tolist())
 
 
@@ -336,22 +328,22 @@ def audit_tasks(fit: Fit, seed: int, agent: str) -> IndexArray:
     return np.sort(generator(seed, "staged audit", agent).choice(left, n, replace=False))
 
 
-def next_batch(passing: FloatArray, asked: Mask, seed: int, agent: str) -> IndexArray:
+def next_batch(passing: FloatArray, is_assigned: Mask, seed: int, agent: str) -> IndexArray:
     """Return the tasks to run next, ascending: those that tell most, and some that are drawn."""
-    m, left = asked.size, np.flatnonzero(~asked)
+    m, left = is_assigned.size, np.flatnonzero(~is_assigned)
     size = min(max(3, round(NEXT * m)), left.size)
     n_drawn = round(DRAWN * size) if size < left.size else 0
     telling = np.round(passing[left] * (1.0 - passing[left]), DECIMALS)
     order = left[np.argsort(-telling, kind="stable")]
     chosen, rest = order[: size - n_drawn], order[size - n_drawn :]
-    rng = generator(seed, "staged batch", agent, int(asked.sum()))
+    rng = generator(seed, "staged batch", agent, int(is_assigned.sum()))
     return np.sort(np.concatenate([chosen, rng.choice(rest, n_drawn, replace=False)]))
 
 
-def decide(fit: Fit, found: Estimate, n_left: int) -> Decision:
+def decide(fit: Fit, result: ModelEstimate, n_left: int) -> Decision:
     """Say whether an agent with this estimate goes on, of which so many tasks are left."""
-    staging, se = fit.staging, fit.scale.c * found.se
-    most = round(found.score + staging.reach * se, DECIMALS)
+    staging, se = fit.staging, fit.scale.c * result.se
+    most = round(result.score + staging.reach * se, DECIMALS)
     podium, best = fit.podium, fit.best
     known, least = f"its standard error is {100 * se:.1f} points", round(se, DECIMALS)
     reach = f"its score plus {staging.reach:g} standard errors is {most:.1%}"
@@ -366,7 +358,7 @@ def decide(fit: Fit, found: Estimate, n_left: int) -> Decision:
         goes_on, reason = False, f"{known}, and it cannot lead: {reach}, and the best has {best:.1%}"
     else:
         goes_on, reason = True, f"it may reach the podium: {reach}, and {third}"
-    return Decision(goes_on, reason, found.score, se)
+    return Decision(goes_on, reason, result.score, se)
 
 
 def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexArray:
@@ -378,7 +370,6 @@ def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexA
         Of all that are ranked, measured or estimated.
     errors : float array, shape (n,)
         c·se of those that were estimated; NaN for the others.
-    staging : Staging
 
     Returns
     -------
@@ -395,3 +386,25 @@ def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexA
 def is_drawn(seed: int, agent: str, share: float) -> bool:
     """Whether an agent is drawn, once and for all, whatever it does."""
     return bool(generator(seed, "staged draw", agent).random() < share)
+
+
+def beyond_first_batch(fit: Fit, outcomes: FloatArray, is_assigned: Mask) -> float | None:
+    """Return (mean outcome − its expectation)/(c·se) over the tasks asked for later; None where none has one.
+
+    The expectation is that of the model given the outcomes of the first batch without its audit tasks, so
+    that whether an agent went on does not bias it.
+
+    Parameters
+    ----------
+    outcomes : float array, shape (m,)
+        0 to 1; NaN where there is none.
+    is_assigned : bool array, shape (m,)
+        Tasks that it was asked for.
+    """
+    is_first = np.isin(np.arange(fit.n_tasks), fit.first_batch)
+    later = is_assigned & ~is_first & ~np.isnan(outcomes)
+    if not later.any():
+        return None
+    seen, means = np.where(is_first, outcomes, np.nan), np.array([fit.model.next_mean])
+    rest = estimates(fit.model, seen[None, :], means, later)
+    return float((outcomes[later].mean() - rest.scores[0]) / (fit.scale.c * rest.se[0]))

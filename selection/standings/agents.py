@@ -12,35 +12,33 @@ from analytics.record import Record
 from analytics.trials.flags import identical_agents, parts
 from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.standings.lines import AtTarget, How, Line, Range
-from selection.standings.placing import Placed, ran_all
+from selection.standings.placing import AgentOnTasks, ran_all
 from selection.standings.savings import run_costs
-from selection.standings.targets import Told
+from selection.standings.targets import TargetResult
 
 
 def lines(
     record: Record,
-    on_all: Sequence[Placed],
-    on_subset: Sequence[Placed],
-    told: Mapping[str, Told],
+    on_all: Sequence[AgentOnTasks],
+    on_subset: Sequence[AgentOnTasks],
+    results: Mapping[str, TargetResult],
     target: str,
 ) -> tuple[Line, ...]:
     """Return the agents by rank for the target, names inside ties, unranked last by condition and name.
 
     Parameters
     ----------
-    record : Record
-    on_all, on_subset : sequence of Placed, length n_agents
+    on_all, on_subset : sequence of AgentOnTasks, length n_agents
         On all tasks; on the subset, or the same again where there is none.
-    told : mapping of target to Told
     target : str
         What the lines are ordered by.
     """
-    ranks = [at.rank for at in told[target].at]
+    ranks = [at.rank for at in results[target].at]
     order = sorted(
         range(record.n_agents),
         key=lambda i: (ranks[i] is None, ranks[i] or 0, _elsewhere(record, i)[0], i),
     )
-    ties = {name: tied_ranges(one.tied, np.array(order, dtype=np.intp)) for name, one in told.items()}
+    ties = {name: tied_ranges(one.tied, np.array(order, dtype=np.intp)) for name, one in results.items()}
     costs, flags, whole = run_costs(record), _flags(record), ran_all(record)
     return tuple(
         _line(
@@ -48,7 +46,7 @@ def lines(
             i,
             on_all[i],
             on_subset[i],
-            {name: replace(one.at[i], tied_with=ties[name][place]) for name, one in told.items()},
+            {name: replace(one.at[i], tied_with=ties[name][place]) for name, one in results.items()},
             costs[i],
             flags[i],
             target,
@@ -58,7 +56,7 @@ def lines(
     )
 
 
-def how_of(on_all: Placed, on_subset: Placed, *, estimated: bool, whole: bool) -> How:
+def how_of(on_all: AgentOnTasks, on_subset: AgentOnTasks, *, estimated: bool, whole: bool) -> How:
     """Return how an agent comes to its score on all tasks; `whole`: it was to be measured on all."""
     if on_all.outcomes is not None:
         return "measured" if on_all.how == "direct" else "completed"
@@ -68,8 +66,8 @@ def how_of(on_all: Placed, on_subset: Placed, *, estimated: bool, whole: bool) -
 def _line(
     record: Record,
     i: int,
-    on_all: Placed,
-    on_subset: Placed,
+    on_all: AgentOnTasks,
+    on_subset: AgentOnTasks,
     at: dict[str, AtTarget],
     cost: tuple[float | None, str],
     flags: tuple[str, ...],
@@ -109,10 +107,10 @@ def _line(
 
 def _icc(record: Record, i: int) -> dict[str, Any]:
     """Return what its repeated trials tell, where several conditions are compared with the words of each."""
-    told = record.repeats[i].as_plain()
-    parts = told["by_condition"]
+    values = record.repeats[i].as_plain()
+    parts = values["by_condition"]
     words = record.compared if parts else ()
-    return told | {
+    return values | {
         "by_condition": [{"condition": name, **one} for name, one in zip(words, parts, strict=True)]
     }
 
@@ -142,7 +140,7 @@ def _marks(
     record: Record,
     i: int,
     how: How,
-    on_subset: Placed,
+    on_subset: AgentOnTasks,
     flags: Sequence[str],
     at: Mapping[str, AtTarget],
     target: str,

@@ -10,14 +10,14 @@ from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.record import TRUST, Record, Trust, offer
 from analytics.threads import one_blas_thread
-from selection.full_scores.kept import KeptFits
-from selection.given import Given
+from selection.full_scores.fit_cache import FitCache
+from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
-from selection.standings import chosen_for, terms, words
+from selection.standings import adaptive_estimates, terms, words
+from selection.standings.adaptive_estimates import is_chosen_for, marked
 from selection.standings.agents import lines
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.chosen_for import is_chosen_for, marked
-from selection.standings.completing import Completing, Estimated
+from selection.standings.completing import Completing, FullScoreEstimate
 from selection.standings.full_scores import (
     calibrator,
     coverage,
@@ -26,10 +26,9 @@ from selection.standings.full_scores import (
     is_current,
 )
 from selection.standings.grouping import grouping
-from selection.standings.lines import Conditions, CoverageLine, Standings
-from selection.standings.phase import phase_of
+from selection.standings.lines import Conditions, CoverageLine, Phase, Standings
 from selection.standings.placing import (
-    Placed,
+    AgentOnTasks,
     barred_by,
     place,
     place_on_all,
@@ -39,10 +38,12 @@ from selection.standings.placing import (
 )
 from selection.standings.podium import podium_text
 from selection.standings.savings import heading, savings
-from selection.standings.targets import Bench, Told, borrowed_by, has_repeats, nothing, unranked
+from selection.standings.targets import ErrorModel, TargetResult, borrowed_by, has_repeats, nothing, unranked
 from selection.standings.trials import trials
 from selection.standings.verdict import falls_back, no_subset, verdict
 from selection.standings.versions import tell
+
+BY_STAGE = {"none": "cold_start", "provisional": "provisional", "stable": "ongoing"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,21 +52,18 @@ class Basis:
 
     Attributes
     ----------
-    record : Record
-    chosen : Choice
     tasks, subset : int array
         All tasks that somebody complete has run, and those of them in the subset.
-    on_all, on_subset : tuple of Placed, length n_agents
+    on_all, on_subset : tuple of AgentOnTasks, length n_agents
         `on_subset` is `on_all` where there is no subset.
-    completing : Completing
     """
 
     record: Record
     chosen: Choice
     tasks: IndexArray
     subset: IndexArray
-    on_all: tuple[Placed, ...]
-    on_subset: tuple[Placed, ...]
+    on_all: tuple[AgentOnTasks, ...]
+    on_subset: tuple[AgentOnTasks, ...]
     completing: Completing
 
     @property
@@ -79,31 +77,31 @@ class Basis:
 
         An agent that ran all tasks and lost too many outcomes is incomplete: it is never estimated.
         """
-        placed = np.array([one.outcomes is not None for one in self.on_subset])
+        on_it = np.array([one.outcomes is not None for one in self.on_subset])
         measured = np.array([one.outcomes is not None for one in self.on_all])
-        return np.flatnonzero(placed & ~measured & ~ran_all(self.record))
+        return np.flatnonzero(on_it & ~measured & ~ran_all(self.record))
 
     @property
     def of_earlier(self) -> Mapping[int, int]:
         """The version of the subset, from 0, of agents that ran it, neither the present nor all tasks."""
-        record, placed = self.record, np.array([one.outcomes is not None for one in self.on_subset])
-        rest, found = ~placed & ~ran_all(record), dict[int, int]()
+        record, on_it = self.record, np.array([one.outcomes is not None for one in self.on_subset])
+        rest, versions = ~on_it & ~ran_all(record), dict[int, int]()
         for number, tasks in enumerate(self.chosen.earlier):
             ran = rest & record.is_direct(tasks) & (record.n_places[:, tasks] > 0).all(axis=1)
-            found |= dict.fromkeys(np.flatnonzero(ran).tolist(), number)
-        return {i: number for i, number in found.items() if not barred_by(record, i)}
+            versions |= dict.fromkeys(np.flatnonzero(ran).tolist(), number)
+        return {i: number for i, number in versions.items() if not barred_by(record, i)}
 
 
-def basis(record: Record, rules: Rules, given: Given) -> Basis:
+def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     """Choose the subset and place every agent.
 
     Raises
     ------
     SelectionError
     """
-    record = marked(record, given.staged)
-    chosen, tasks = choice(record, rules, given), rated_tasks(record)
-    completing = Completing(record, given.fits)
+    record = marked(record, prior.staged)
+    chosen, tasks = choice(record, rules, prior), rated_tasks(record)
+    completing = Completing(record, prior.fits)
     on_all = place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
     if not subset.size:
@@ -112,131 +110,137 @@ def basis(record: Record, rules: Rules, given: Given) -> Basis:
     return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
 
 
-def answered(record: Record, rules: Rules, given: Given) -> Standings:
+def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
     """Tell where every agent stands; see `selection.standings.answer`.
 
     The products of the resampling are small: with one thread of BLAS they are several times faster.
     """
     with one_blas_thread():
-        found = basis(record, rules, given)
+        base = basis_of(record, rules, prior)
         level = headline_from(record, rules)
-        heads = heading(record, level) & ~np.array([one.recalled for one in found.record.about])
-        bench = Bench(
-            record=found.record,
-            facets=given.variances.facets,
+        heads = heading(record, level) & ~np.array([one.recalled for one in base.record.about])
+        error_model = ErrorModel(
+            record=base.record,
+            facets=prior.variances.facets,
             seed=rules.seed,
-            draws=given.draws,
+            draws=prior.draws,
             heading=heads,
-            borrowed=borrowed_by(found.record, rules),
-            grouping=grouping(found.record, rules),
+            borrowed=borrowed_by(base.record, rules),
+            grouping=grouping(base.record, rules),
         )
-        estimated, measured = estimates_of(found, rules, given)
-        told = _told(bench, found, rules, given.fits, estimated)
-    return _standings(found, told, rules, given, estimated, measured, level)
+        estimated, measured = estimates_of(base, rules, prior)
+        results = _results(error_model, base, rules, prior.fits, estimated)
+    return _standings(base, results, rules, prior, estimated, measured, level)
 
 
 # --------------------------------------------------------------------------------------------------- targets
 
 
-def _told(
-    bench: Bench, found: Basis, rules: Rules, fits: KeptFits, estimated: Mapping[int, Estimated]
-) -> dict[str, Told]:
+def _results(
+    error_model: ErrorModel,
+    base: Basis,
+    rules: Rules,
+    fits: FitCache,
+    estimated: Mapping[int, FullScoreEstimate],
+) -> dict[str, TargetResult]:
     """Tell all targets."""
-    told = {
-        "subset": _subset(bench, found, rules, fits),
-        "full": tell(bench, "full", found.tasks, found.on_all, estimated=estimated),
-        "domain": tell(bench, "domain", found.tasks, found.on_all),
+    results = {
+        "subset": _subset(error_model, base, rules, fits),
+        "full": tell(error_model, "full", base.tasks, base.on_all, estimated=estimated),
+        "domain": tell(error_model, "domain", base.tasks, base.on_all),
     }
-    few = _too_few(found.record, told)
-    return {name: unranked(one, few) if few else one for name, one in told.items()}
+    few = _too_few(base.record, results)
+    return {name: unranked(one, few) if few else one for name, one in results.items()}
 
 
-def _too_few(record: Record, told: Mapping[str, Told]) -> str:
+def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
     """Why nobody is ranked: under every target fewer than half of the agents loaded by an operator could be.
 
     What submitters deliver does not enter, so that incomplete deliveries cannot empty a board; an agent that
     ran under other conditions or waits for an operator is not counted either.
     """
-    asked = [i for i in np.flatnonzero(record.operator).tolist() if not barred_by(record, i)]
-    n_ranked = {name: sum(one.at[i].rank is not None for i in asked) for name, one in told.items()}
+    loaded = [i for i in np.flatnonzero(record.operator).tolist() if not barred_by(record, i)]
+    n_ranked = {name: sum(one.at[i].rank is not None for i in loaded) for name, one in results.items()}
     most = max(n_ranked.values())
-    if 2 * most >= len(asked):
+    if 2 * most >= len(loaded):
         return ""
-    agents = words.counted(len(asked), "loaded agent")
+    agents = words.counted(len(loaded), "loaded agent")
     where = "" if n_ranked["full"] == most else " on the tasks of the subset"
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 
-def _subset(bench: Bench, found: Basis, rules: Rules, fits: KeptFits) -> Told:
-    if not found.subset.size:
-        return nothing(bench, "subset", 0, terms.NO_SUBSET)
-    variance = shift_of(found, rules, fits)
-    shift = (found.chosen.incumbents, variance) if variance else None
-    return tell(bench, "subset", found.subset, found.on_subset, shift=shift)
+def _subset(error_model: ErrorModel, base: Basis, rules: Rules, fits: FitCache) -> TargetResult:
+    if not base.subset.size:
+        return nothing(error_model, "subset", 0, terms.NO_SUBSET)
+    variance = shift_of(base, rules, fits)
+    shift = (base.chosen.incumbents, variance) if variance else None
+    return tell(error_model, "subset", base.subset, base.on_subset, shift=shift)
 
 
-def shift_of(found: Basis, rules: Rules, fits: KeptFits | None = None) -> float:
+def shift_of(base: Basis, rules: Rules, fits: FitCache | None = None) -> float:
     """Return the variance of the incumbent shift; 0 where no newcomer stands against an incumbent."""
-    ranked = np.array([one.outcomes is not None for one in found.on_subset])
-    old, new = ranked & found.chosen.incumbents, ranked & ~found.chosen.incumbents
-    return shift_variance(found.record, found.chosen, rules, fits) if old.any() and new.any() else 0.0
+    ranked = np.array([one.outcomes is not None for one in base.on_subset])
+    old, new = ranked & base.chosen.incumbents, ranked & ~base.chosen.incumbents
+    return shift_variance(base.record, base.chosen, rules, fits) if old.any() and new.any() else 0.0
 
 
 def estimates_of(
-    found: Basis, rules: Rules, given: Given
-) -> tuple[Mapping[int, Estimated], CoverageLine | None]:
+    base: Basis, rules: Rules, prior: PriorDecisions
+) -> tuple[Mapping[int, FullScoreEstimate], CoverageLine | None]:
     """Estimate the full scores of agents that ran a version of the subset, by position; empty without any.
 
     The coverage is that of intervals by `ridge` or `line`. The estimates of agents whose tasks were chosen
     for them are given.
     """
-    rows, measured = found.newcomers, None
+    rows, measured = base.newcomers, None
     if rules.estimator in BY_CALIBRATION and rows.size:
-        estimated, measured = _calibrated(found, rules, given)
+        estimated, measured = _calibrated(base, rules, prior)
     else:
-        estimated = {i: _completed(found, i, found.subset, len(found.chosen.earlier)) for i in rows.tolist()}
-    for i, number in found.of_earlier.items():
-        estimated[i] = _completed(found, i, found.chosen.earlier[number], number)
-    return {**estimated, **chosen_for.estimates(found.record, given.staged)}, measured
+        estimated = {i: _completed(base, i, base.subset, len(base.chosen.earlier)) for i in rows.tolist()}
+    for i, number in base.of_earlier.items():
+        estimated[i] = _completed(base, i, base.chosen.earlier[number], number)
+    return {**estimated, **adaptive_estimates.estimates(base.record, prior.staged)}, measured
 
 
-def _completed(found: Basis, i: int, batch: IndexArray, number: int) -> Estimated:
+def _completed(base: Basis, i: int, batch: IndexArray, number: int) -> FullScoreEstimate:
     try:
-        return found.completing.estimated(i, batch, found.tasks, number)
+        return base.completing.estimated(i, batch, base.tasks, number)
     except CoreError as refusal:
-        return Estimated(None, reason=str(refusal))
+        return FullScoreEstimate(None, reason=str(refusal))
 
 
-def _calibrated(found: Basis, rules: Rules, given: Given) -> tuple[dict[int, Estimated], CoverageLine | None]:
-    record, tasks, rows = found.record, found.subset, found.newcomers
+def _calibrated(
+    base: Basis, rules: Rules, prior: PriorDecisions
+) -> tuple[dict[int, FullScoreEstimate], CoverageLine | None]:
+    record, tasks, rows = base.record, base.subset, base.newcomers
     names = tuple(record.table.tasks[j] for j in tasks)
-    agents = training(record, found.scores)
+    agents = training(record, base.scores)
     try:
-        fitted = given.fitted
+        fitted = prior.fitted
         if fitted is None or not is_current(fitted, agents, names, rules):
             fitted = fitted_on(agents, names, rules)
-        made = calibrator(agents, tasks, fitted, given.sampled, given.fits)
+        made = calibrator(agents, tasks, fitted, prior.sampled, prior.fits)
         estimated = estimates(record, tasks, rows, made)
         return dict(estimated), coverage(fitted, estimated)
     except CoreError as refusal:
-        return {int(i): Estimated(None, reason=str(refusal)) for i in rows}, None
+        return {int(i): FullScoreEstimate(None, reason=str(refusal)) for i in rows}, None
 
 
 # ------------------------------------------------------------------------------------------------- the board
 
 
 def _standings(
-    found: Basis,
-    told: Mapping[str, Told],
+    base: Basis,
+    results: Mapping[str, TargetResult],
     rules: Rules,
-    given: Given,
-    estimated: Mapping[int, Estimated],
+    prior: PriorDecisions,
+    estimated: Mapping[int, FullScoreEstimate],
     measured: CoverageLine | None,
     level: Trust,
 ) -> Standings:
-    record, chosen = found.record, found.chosen
-    phase, why = phase_of(chosen, rules, given)
-    target, why_target = default_target(found, estimated, rules, given)
+    record, chosen = base.record, base.chosen
+    phase, why = _phase_of(chosen, rules, prior)
+    target, why_target = default_target(base, estimated, rules, prior)
     board = Standings(
         n_tasks=record.n_tasks,
         n_complete=n_complete(record),
@@ -247,13 +251,13 @@ def _standings(
         subset=chosen.line,
         conditions=Conditions(record.compared, record.left_out),
         why_target=why_target,
-        verdict=verdict(given.validation, chosen.line.strategy) if chosen.line else no_subset(why),
-        trials=trials(record, found.subset, given.variances.facets, level),
-        targets={name: one.line for name, one in told.items()},
-        agents=lines(record, found.on_all, found.on_subset, told, target),
-        not_measured=_not_measured(record, given),
-        measured=_measured(given),
-        savings=_savings(found, estimated, level) if found.subset.size else None,
+        verdict=verdict(prior.validation, chosen.line.strategy) if chosen.line else no_subset(why),
+        trials=trials(record, base.subset, prior.variances.facets, level),
+        targets={name: one.line for name, one in results.items()},
+        agents=lines(record, base.on_all, base.on_subset, results, target),
+        not_measured=_not_measured(record, prior),
+        measured=_measured(prior),
+        savings=_savings(base, estimated, level) if base.subset.size else None,
         coverage=measured,
         trial_noise=borrowed_by(record, rules),
     )
@@ -265,35 +269,64 @@ def _standings(
             universe=record.universe,
             uneven=record.uneven,
             zero=record.counting.missing == "zero",
-            not_revalidated=given.not_revalidated,
+            not_revalidated=prior.not_revalidated,
             n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
             trial_noise=rules.trial_noise,
-            podium=podium_text(board, given.podium) if given.podium else "",
+            podium=podium_text(board, prior.podium) if prior.podium else "",
         ),
     )
 
 
-def _savings(found: Basis, estimated: Mapping[int, Estimated], level: Trust) -> dict[str, Any]:
-    chosen = np.flatnonzero(is_chosen_for(found.record)).tolist()
+def _phase_of(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, str]:
+    """Return the phase and a sentence that says why.
+
+    Notes
+    -----
+    ``cold_start`` under 5 complete agents, ``provisional`` under `Rules.subset_from`, ``unsuited`` without a
+    usable band, ``revalidating`` while a drift request is open, else ``ongoing``. ``saturated`` is for a
+    monitor to say.
+    """
+    if prior.full_runs_only:
+        return _phase_by_stage(chosen), words.sentence(
+            f"an operator asked for full runs: {prior.full_runs_only}"
+        )
+    if chosen.line is None and not chosen.is_suited and chosen.stage != "none":
+        return "unsuited", words.sentence(chosen.reason)
+    if chosen.line is None:
+        return _phase_by_stage(chosen), words.sentence(chosen.reason)
+    if prior.revalidating:
+        return "revalidating", words.sentence(prior.revalidating)
+    if chosen.line.provisional:
+        until = f"the subset is a preview until {rules.subset_from} agents have run all tasks"
+        return "provisional", words.sentence(f"{chosen.reason}; {until}")
+    return _phase_by_stage(chosen), words.sentence(chosen.reason)
+
+
+def _phase_by_stage(chosen: Choice) -> Phase:
+    return cast("Phase", BY_STAGE[chosen.stage])
+
+
+def _savings(base: Basis, estimated: Mapping[int, FullScoreEstimate], level: Trust) -> dict[str, Any]:
+    chosen = np.flatnonzero(is_chosen_for(base.record)).tolist()
     ended = [i for i in chosen if i in estimated]
-    return savings(found.record, found.subset, found.on_subset, ended, level)
+    return savings(base.record, base.subset, base.on_subset, ended, level)
 
 
 def default_target(
-    found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given
+    base: Basis, estimated: Mapping[int, FullScoreEstimate], rules: Rules, prior: PriorDecisions
 ) -> tuple[Target, str]:
     """Return the target of the rules where it ranks anybody, else the default and why it is not `full`.
 
     The default is `full`; `subset` where it ranks agents and most that ran it alone have no full score with
     an error, or estimated ones put fewer pairs in order than its means (`selection.standings.verdict`).
     """
-    n_full = sum(one.outcomes is not None for one in found.on_all)
+    n_full = sum(one.outcomes is not None for one in base.on_all)
     n_full += sum(one.se2 is not None for one in estimated.values())
-    n_subset = sum(one.outcomes is not None for one in found.on_subset) if found.subset.size else 0
+    n_subset = sum(one.outcomes is not None for one in base.on_subset) if base.subset.size else 0
     ranked = {"full": n_full, "subset": n_subset, "domain": n_full}
     if rules.target and ranked[rules.target]:
         return rules.target, ""
-    why = _why_subset(found, estimated, rules, given) if n_subset else ""
+    why = _why_subset(base, estimated, rules, prior) if n_subset else ""
     return ("subset" if why else "full"), why
 
 
@@ -303,16 +336,18 @@ def headline_from(record: Record, rules: Rules) -> Trust:
     return cast("Trust", rules.headline_from) or ("verified" if n_verified >= terms.N_VERIFIED else TRUST[0])
 
 
-def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, given: Given) -> str:
+def _why_subset(
+    base: Basis, estimated: Mapping[int, FullScoreEstimate], rules: Rules, prior: PriorDecisions
+) -> str:
     """Say why the full score is nothing to rank by; empty where it is."""
-    estimated = {i: one for i, one in estimated.items() if not found.record.about[i].chosen_for}
+    estimated = {i: one for i, one in estimated.items() if not base.record.about[i].chosen_for}
     refused = [one.reason for one in estimated.values() if one.se2 is None]
     if 2 * len(refused) > len(estimated):
         return f"most of those that ran it alone have no full score with an interval: {refused[0]}"
-    if not estimated and not any(one.outcomes is not None for one in found.on_all):
+    if not estimated and not any(one.outcomes is not None for one in base.on_all):
         return terms.NOBODY_RANKED.replace("these", "all")
-    strategy = found.chosen.line.strategy if found.chosen.line else rules.strategy
-    if short := falls_back(given.validation, strategy):
+    strategy = base.chosen.line.strategy if base.chosen.line else rules.strategy
+    if short := falls_back(prior.validation, strategy):
         of_full, of_subset, se = (words.percent(share) for share in short)
         return (
             f"the estimated full score puts {of_full}% of pairs in order, the mean on the subset "
@@ -321,16 +356,16 @@ def _why_subset(found: Basis, estimated: Mapping[int, Estimated], rules: Rules, 
     return ""
 
 
-def _measured(given: Given) -> tuple[str, ...]:
+def _measured(prior: PriorDecisions) -> tuple[str, ...]:
     """Name the sources of error that a variance study measured."""
     return tuple(
-        terms.MEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is not None
+        terms.MEASURED[facet.name] for facet in prior.variances.facets if facet.with_agent is not None
     )
 
 
-def _not_measured(record: Record, given: Given) -> tuple[str, ...]:
+def _not_measured(record: Record, prior: PriorDecisions) -> tuple[str, ...]:
     """Name the sources of error without an estimate."""
-    absent = [terms.UNMEASURED[facet.name] for facet in given.variances.facets if facet.with_agent is None]
+    absent = [terms.UNMEASURED[facet.name] for facet in prior.variances.facets if facet.with_agent is None]
     if not has_repeats(record):
         absent.insert(0, terms.UNMEASURED["trials"])
-    return (*absent, *given.variances.not_measured)
+    return (*absent, *prior.variances.not_measured)

@@ -12,7 +12,7 @@ how many of those that stand above an agent were not ranked before, and so how m
 Not done: no test of whether a score changed. The interval [l, u] is about the agents of the older board
 alone; it says what that board could not tell apart, not what later agents do to it.
 
-This module imports nothing heavy. Its sentences are in `words`.
+This module imports nothing heavy.
 """
 
 from bisect import bisect_left
@@ -20,7 +20,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from analytics.text import counted
 from selection.standings.lines import AtTarget, Standings
+from selection.standings.terms import sentence
 
 
 class Place(NamedTuple):
@@ -32,7 +34,6 @@ class Place(NamedTuple):
         None: listed, not ranked.
     rank_lower, rank_upper : int or None
         Best and worst rank it may hold; None without a rank interval.
-    score : float or None
     """
 
     rank: int | None = None
@@ -49,8 +50,6 @@ class Moved(NamedTuple):
 
     Attributes
     ----------
-    agent : str
-    before, now : Place
     n_new_above : int
         Agents that stand above it now and were not ranked before.
     """
@@ -75,7 +74,6 @@ class Changes:
         Listed on the older board alone, and not withdrawn.
     withdrawn : tuple of str
         Listed on the older board alone, and withdrawn.
-    moved : tuple of Moved
     now_ranked, now_unranked : tuple of str
         Listed on both, and ranked on the newer board alone, or on the older alone.
     n_untold : int
@@ -115,8 +113,8 @@ def places(board: Standings, target: str = "") -> dict[str, Place]:
     """Return where each agent stands for a target, the board's own where none is named."""
     target = target or board.target
     return {
-        line.agent: Place(told.rank, told.rank_lower, told.rank_upper, told.score)
-        for line, told in ((line, line.at.get(target, AtTarget())) for line in board.agents)
+        line.agent: Place(at.rank, at.rank_lower, at.rank_upper, at.score)
+        for line, at in ((line, line.at.get(target, AtTarget())) for line in board.agents)
     }
 
 
@@ -146,7 +144,6 @@ def compared(
 
     Parameters
     ----------
-    older, newer : mapping of name to Place
     target : str
         What both are about.
     withdrawn : collection of str
@@ -185,3 +182,77 @@ def _is_beyond(before: Place, now: Place) -> bool:
     if now.rank is None or before.rank_lower is None or before.rank_upper is None:
         return False
     return not before.rank_lower <= now.rank <= before.rank_upper
+
+
+# ----------------------------------------------------------------------------------------------- sentences
+
+
+def changes_text(changes: Changes) -> str:
+    """Return 2 agents entered, 1 moved beyond the ranks it might hold, 1 was withdrawn."""
+    moved = len(changes.moved)
+    counts = (
+        (len(changes.entered), _entered(changes)),
+        (moved, f"moved beyond the ranks {'it' if moved == 1 else 'they'} might hold"),
+        (len(changes.now_ranked), "got a rank"),
+        (len(changes.now_unranked), "lost the rank"),
+        (len(changes.withdrawn), "was withdrawn" if len(changes.withdrawn) == 1 else "were withdrawn"),
+        (len(changes.left), "left"),
+    )
+    parts = [f"{n:,} {verb}" for n, verb in counts if n]
+    if not parts:
+        return sentence("no agent came, went, or moved beyond the ranks it might hold" + _untold(changes))
+    first, _, rest = parts[0].partition(" ")
+    noun = "agent" if first == "1" else "agents"
+    return sentence(", ".join([f"{first} {noun} {rest}", *parts[1:]]) + _untold(changes))
+
+
+def _entered(changes: Changes) -> str:
+    """Return entered; of one agent with its rank, entered at rank 5."""
+    rank = changes.now[changes.entered[0]].rank if len(changes.entered) == 1 else None
+    return entered_text(rank) if rank else "entered"
+
+
+def entered_text(rank: int | None) -> str:
+    """Return entered at rank 5; entered without a rank."""
+    return f"entered at rank {rank:,}" if rank else "entered without a rank"
+
+
+def _untold(changes: Changes) -> str:
+    if not changes.n_untold:
+        return ""
+    had = f"{counted(changes.n_untold, 'agent')} had no rank interval before, so that whether"
+    return f"; {had} {'it' if changes.n_untold == 1 else 'they'} moved cannot be said"
+
+
+def moved_text(move: Moved) -> str:
+    """Return from rank 3 (2–5) to 7 (6–9), 2 of those above it new."""
+    new = f", {move.n_new_above:,} of those above it new" if move.n_new_above else ""
+    return f"from rank {place_text(move.before)} to {place_text(move.now)}{new}"
+
+
+def place_text(place: Place) -> str:
+    """Return 3 (2–5): the rank and those that it may hold; not ranked where it has none."""
+    if place.rank is None:
+        return "not ranked"
+    if place.rank_lower is None or place.rank_upper is None:
+        return f"{place.rank:,}"
+    if place.rank_lower == place.rank_upper:
+        return f"{place.rank:,} ({place.rank_lower:,})"
+    return f"{place.rank:,} ({place.rank_lower:,}–{place.rank_upper:,})"
+
+
+def _stands(place: Place) -> str:
+    return f"rank {place_text(place)}" if place.rank else place_text(place)
+
+
+def changed_lists(changes: Changes) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return a title and what stands under it, for each kind of change that there is."""
+    lists = (
+        ("Entered", tuple(f"{name}: {_stands(changes.now[name])}" for name in changes.entered)),
+        ("Moved beyond the ranks it might hold", tuple(f"{m.agent}: {moved_text(m)}" for m in changes.moved)),
+        ("Got a rank", tuple(f"{name}: {_stands(changes.now[name])}" for name in changes.now_ranked)),
+        ("Lost the rank", changes.now_unranked),
+        ("Withdrawn", changes.withdrawn),
+        ("Left", changes.left),
+    )
+    return tuple((title, names) for title, names in lists if names)

@@ -27,9 +27,9 @@ from analytics.record import Record
 from selection import bands
 from selection.bands import Band
 from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested_plan
-from selection.full_scores.kept import KeptFits
-from selection.given import Given, SubsetVersion
+from selection.full_scores.fit_cache import FitCache
 from selection.held_out import choose
+from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules
 from selection.staged.model import completed, fit, in_order
 from selection.standings.lines import SubsetLine
@@ -43,7 +43,6 @@ class Choice:
     ----------
     tasks : int array, shape (k,)
         Positions of its active tasks, ascending; empty without one.
-    line : SubsetLine or None
     incumbents : bool array, shape (n_agents,)
         Agents of the record that S was chosen from.
     earlier : tuple of int arrays
@@ -75,7 +74,6 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
 
     Parameters
     ----------
-    record : Record
     scores : float array, shape (n_agents,), optional
         Full scores of all agents; the mean over the valid tasks where NaN or not given.
     """
@@ -115,7 +113,8 @@ def teachers(record: Record) -> CompleteAgents:
 
     Raises
     ------
-    ModelUnfinished
+    SelectionError
+        model_unfinished
     """
     rows = np.flatnonzero(teaching(record))
     if rows.size == n_complete(record):
@@ -141,7 +140,8 @@ def band_of(record: Record, rules: Rules) -> Band:
 
     Raises
     ------
-    BandRefused, WindowRefused, NoTasks, ModelUnfinished
+    SelectionError
+        band_range, window_range, no_tasks, model_unfinished
     """
     agents = teachers(record)
     latest = bands.latest_agents(agents.dates, rules.history_window)
@@ -160,7 +160,8 @@ def counted_agents(record: Record, rules: Rules) -> IndexArray:
 
     Raises
     ------
-    WindowRefused
+    SelectionError
+        window_range
     """
     rows = np.flatnonzero(teaching(record))
     latest = bands.latest_agents([record.table.dates[i] for i in rows], rules.history_window)
@@ -172,22 +173,17 @@ def how_chosen(band: Band, rules: Rules) -> str:
     return band.reason if rules.strategy == "mid_range" else _by_strategy(band, rules)
 
 
-def choice(record: Record, rules: Rules, given: Given) -> Choice:
+def choice(record: Record, rules: Rules, prior: PriorDecisions) -> Choice:
     """Return the subset in use, or why there is none.
-
-    Parameters
-    ----------
-    record : Record
-    rules : Rules
-    given : Given
 
     Raises
     ------
-    BandRefused, WindowRefused, NoTasks
+    SelectionError
+        band_range, window_range, no_tasks
     """
-    versions = [(version, _active(record, version)) for version in given.subsets]
-    if given.full_runs_only:
-        return _none(record, rules, band_of(record, rules), given.full_runs_only)
+    versions = [(version, _active(record, version)) for version in prior.subsets]
+    if prior.full_runs_only:
+        return _none(record, rules, band_of(record, rules), prior.full_runs_only)
     if versions and versions[-1][1].size:
         return _version(record, rules, versions[-1][0], [tasks for _, tasks in versions])
     return _chosen(record, rules, tuple(tasks for _, tasks in versions if tasks.size))
@@ -195,11 +191,6 @@ def choice(record: Record, rules: Rules, given: Given) -> Choice:
 
 def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]:
     """Let the strategy of the rules choose S from these agents.
-
-    Parameters
-    ----------
-    agents : CompleteAgents
-    rules : Rules
 
     Returns
     -------
@@ -210,28 +201,26 @@ def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]
     """
     everyone = Fold("subset", np.empty(0, dtype=np.intp), np.arange(agents.n))
     rule = rule_of(rules)
-    found = fold_bands(agents, Plan("subset", (everyone,), ""), rule)
-    subsets = choose(agents, found, rules.strategy, rule, rules.seed)
+    of_folds = fold_bands(agents, Plan("subset", (everyone,), ""), rule)
+    subsets = choose(agents, of_folds, rules.strategy, rule, rules.seed)
     return (subsets.tasks[0] if subsets.tasks else np.empty(0, dtype=np.intp)), subsets.refusal
 
 
-def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: KeptFits | None = None) -> float:
+def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: FitCache | None = None) -> float:
     """Squared sd of the incumbent shift on S, score²; 0 where S cannot be chosen without an agent.
 
     Parameters
     ----------
-    record : Record
     chosen : Choice
         With a subset.
-    rules : Rules
-    fits : KeptFits, optional
+    fits : FitCache, optional
         Of earlier answers.
     """
     table, rows = record.table, np.flatnonzero(record.complete & chosen.incumbents)
     who = [(table.agents[i], table.dates[i], table.scaffolds[i], table.models[i]) for i in rows]
-    told = ("incumbent shift", rule_of(rules), rules.strategy, rules.seed, table.n_tasks, who)
-    return (fits or KeptFits()).made(
-        told,
+    description = ("incumbent shift", rule_of(rules), rules.strategy, rules.seed, table.n_tasks, who)
+    return (fits or FitCache()).made(
+        description,
         chosen.tasks,
         *(table.means[i] for i in rows),
         make=lambda: _shift_variance(record, chosen, rules),
@@ -317,8 +306,8 @@ def _shift_variance(record: Record, chosen: Choice, rules: Rules) -> float:
     everyone = training(record)
     agents = everyone.take(np.flatnonzero(chosen.incumbents[record.complete]))
     rule = rule_of(rules)
-    found = fold_bands(agents, nested_plan(agents, "agent"), rule)
-    subsets = choose(agents, found, rules.strategy, rule, rules.seed, "nested", "agent")
+    of_folds = fold_bands(agents, nested_plan(agents, "agent"), rule)
+    subsets = choose(agents, of_folds, rules.strategy, rule, rules.seed, "nested", "agent")
     without = np.full(agents.n, np.nan)
     for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
         without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)

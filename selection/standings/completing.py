@@ -37,14 +37,14 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.full_scores.kept import KeptFits
+from selection.full_scores.fit_cache import FitCache
 from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.staged.model import estimates, in_order
 from selection.staged.teaching import FullRun, Teaching, taught
 from selection.staged.walks import Scale, Staging
 from selection.standings.choice import n_complete, teaching, training
 
-FEWEST_COMPLETE = 10
+MIN_COMPLETE = 10
 CALIBRATED = "full runs cut down to the same tasks"
 
 
@@ -53,7 +53,7 @@ class TooFewComplete(SelectionError):
 
 
 @dataclass(frozen=True)
-class Walked:
+class WalkResult:
     """An agent that was asked batch by batch.
 
     Attributes
@@ -75,7 +75,7 @@ class Walked:
 
 
 @dataclass(frozen=True)
-class Estimated:
+class FullScoreEstimate:
     """The full score of one agent that ran a part of the tasks.
 
     Attributes
@@ -113,13 +113,12 @@ class Completing:
 
     Attributes
     ----------
-    record : Record
-    fits : KeptFits
+    fits : FitCache
         Of earlier answers.
     """
 
     record: Record
-    fits: KeptFits = field(default_factory=KeptFits)
+    fits: FitCache = field(default_factory=FitCache)
 
     @cached_property
     def teaching(self) -> Teaching:
@@ -127,12 +126,14 @@ class Completing:
 
         Raises
         ------
-        TooFewComplete, ModelUnfinished
+        SelectionError
+            model_unfinished
+        TooFewComplete
         """
         n = n_complete(self.record)
-        if n < FEWEST_COMPLETE:
+        if n < MIN_COMPLETE:
             there = f"there {'is' if n == 1 else 'are'} {n}"
-            raise TooFewComplete(f"completing needs {FEWEST_COMPLETE} complete agents and {there}")
+            raise TooFewComplete(f"completing needs {MIN_COMPLETE} complete agents and {there}")
         table, rows = self.record.table, np.flatnonzero(teaching(self.record))
         who = [(table.agents[i], table.dates[i], bool(self.record.complete[i])) for i in rows]
         return self.fits.made(
@@ -144,30 +145,34 @@ class Completing:
 
         Raises
         ------
-        TooFewComplete, ModelUnfinished
+        SelectionError
+            model_unfinished
+        TooFewComplete
         """
         row, of = self.record.table.means[i], self._mask(tasks)
-        found = estimates(self.teaching.model, row[None, :], self._mean(i), of)
+        estimate = estimates(self.teaching.model, row[None, :], self._mean(i), of)
         scale = self.teaching.scale_on(np.flatnonzero(~np.isnan(row)), of)
-        completed = np.where(np.isnan(row), found.passing[0], row)[tasks]
-        return read_only(completed), scale, float(found.se[0])
+        completed = np.where(np.isnan(row), estimate.passing[0], row)[tasks]
+        return read_only(completed), scale, float(estimate.se[0])
 
-    def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> Estimated:
+    def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> FullScoreEstimate:
         """Estimate agent i's score on the tasks from all that it ran, asked for a batch of them.
 
         Raises
         ------
-        TooFewComplete, ModelUnfinished
+        SelectionError
+            model_unfinished
+        TooFewComplete
         """
         table, of = self.record.table, self._mask(tasks)
-        found = estimates(self.teaching.model, table.means[i][None, :], self._mean(i), of)
+        estimate = estimates(self.teaching.model, table.means[i][None, :], self._mean(i), of)
         scale, is_new = self.teaching.scale_for(table.scaffolds[i], batch, of)
-        score, se = float(found.scores[0]), scale.c * float(found.se[0])
+        score, se = float(estimate.scores[0]), scale.c * float(estimate.se[0])
         half = scale.quantile * se
         lowest, highest, _ = self.record.bounds(np.arange(self.record.n_tasks))
         bounds = (float(lowest[i]), float(highest[i]))
         n = len(self.teaching.full_runs)
-        return Estimated(
+        return FullScoreEstimate(
             score=within(score, bounds),
             lower=within(score - half, bounds),
             upper=within(score + half, bounds),
@@ -188,23 +193,22 @@ class Completing:
 def taught_by(
     record: Record,
     staging: Staging,
-    asked: Mapping[str, Walked] | None = None,
+    walks: Mapping[str, WalkResult] | None = None,
     subset: IndexArray | None = None,
 ) -> Teaching:
     """Fit to the agents that teach, in the order in which they came.
 
     Parameters
     ----------
-    record : Record
-    staging : Staging
-    asked : mapping of str to Walked, optional
+    walks : mapping of str to WalkResult, optional
         Those asked batch by batch, by name.
     subset : int array, optional
         The version of S in use; without it the band of the teaching agents is taken.
 
     Raises
     ------
-    ModelUnfinished
+    SelectionError
+        model_unfinished
     """
     table, complete = record.table, training(record)
     scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
@@ -212,12 +216,12 @@ def taught_by(
     order, first = in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
     rows = rows[order]
     names = [table.agents[i] for i in rows]
-    walked = asked or {}
+    known_walks = walks or {}
     return taught(
         table.means[rows],
         np.array([scores.get(name, np.nan) for name in names]),
         [
-            walked.get(name, Walked()).as_full_run(row, scores[name], table.scaffolds[i])
+            known_walks.get(name, WalkResult()).as_full_run(row, scores[name], table.scaffolds[i])
             for row, (i, name) in enumerate(zip(rows.tolist(), names, strict=True))
             if name in scores
         ],
@@ -227,11 +231,11 @@ def taught_by(
     )
 
 
-def n_before(record: Record, found: Teaching, i: int) -> int:
+def n_before(record: Record, teaching_agents: Teaching, i: int) -> int:
     """How many teaching agents came before agent i; 0 where the order is not known."""
     table = record.table
     own = (table.dates[i], table.agents[i])
-    if own[0] is None or not found.first.any():
+    if own[0] is None or not teaching_agents.first.any():
         return 0
     rows = np.flatnonzero(teaching(record))
     return sum((table.dates[j], table.agents[j]) < own for j in rows)

@@ -26,15 +26,15 @@ from analytics.record import Record
 from selection import ridge
 from selection.folds import CompleteAgents
 from selection.full_scores import FullScores
-from selection.full_scores.kept import KeptFits
-from selection.given import FittedOn
+from selection.full_scores.fit_cache import FitCache
 from selection.held_out import Residuals, nested_residuals
-from selection.intervals import Calibrator, Interval, NoInterval, calibrate, intervals, prequential
-from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
+from selection.intervals import Calibrator, NoInterval, ScoreInterval, calibrate, intervals, prequential
+from selection.intervals.quantiles import MIN_FOR_QUANTILE
 from selection.intervals.scaffolds import NOT_CALIBRATED
+from selection.prior import FittedOn
 from selection.rules import Rules
 from selection.standings.choice import rule_of
-from selection.standings.completing import Estimated, within
+from selection.standings.completing import FullScoreEstimate, within
 from selection.standings.lines import CoverageLine
 
 BY_AGENT, BY_SCAFFOLD = 0, 1
@@ -90,7 +90,7 @@ def calibrator(
     tasks: IndexArray,
     fitted: FittedOn,
     sampled: Collection[str] = (),
-    fits: KeptFits | None = None,
+    fits: FitCache | None = None,
 ) -> Calibrator:
     """Gather what intervals of estimated scores are made from.
 
@@ -99,10 +99,9 @@ def calibrator(
     agents : CompleteAgents
         All that are complete; those that `fitted` names are used.
     tasks : int array, shape (k,)
-    fitted : FittedOn
     sampled : collection of str
         Agents drawn at random, for a full run, from those that came after the subset was fixed.
-    fits : KeptFits, optional
+    fits : FitCache, optional
         Of earlier answers.
 
     Raises
@@ -111,7 +110,7 @@ def calibrator(
     """
     used = np.flatnonzero(np.isin(agents.names, fitted.agents))
     taken = agents if used.size == agents.n else agents.take(used)
-    made = (fits or KeptFits()).fit(fitted.estimator, taken, tasks, fitted.ridge)
+    made = (fits or FitCache()).fit(fitted.estimator, taken, tasks, fitted.ridge)
     return calibrate(
         made,
         _numbers(fitted.residuals),
@@ -122,45 +121,37 @@ def calibrator(
     )
 
 
-def coverage(fitted: FittedOn, estimated: Mapping[int, Estimated]) -> CoverageLine | None:
-    """Tell how often intervals in time held the scores that came later; None where no interval is shown.
-
-    Parameters
-    ----------
-    fitted : FittedOn
-    estimated : mapping of int to Estimated
-    """
+def coverage(fitted: FittedOn, estimated: Mapping[int, FullScoreEstimate]) -> CoverageLine | None:
+    """Tell how often intervals in time held the scores that came later; None where no interval is shown."""
     if all(one.lower is None for one in estimated.values()):
         return None
-    found = prequential(_numbers(fitted.in_time), fitted.dates)
+    result = prequential(_numbers(fitted.in_time), fitted.dates)
     return CoverageLine(
         estimator=fitted.estimator,
-        n=found.n,
-        n_covered=found.n_covered,
-        share=found.share,
-        upper=found.upper,
-        falls_short=found.falls_short,
+        n=result.n,
+        n_covered=result.n_covered,
+        share=result.share,
+        upper=result.upper,
+        falls_short=result.falls_short,
     )
 
 
 def estimates(
     record: Record, tasks: IndexArray, rows: IndexArray, made: Calibrator
-) -> Mapping[int, Estimated]:
+) -> Mapping[int, FullScoreEstimate]:
     """Estimate the full score of some agents.
 
     Parameters
     ----------
-    record : Record
     tasks : int array, shape (k,)
     rows : int array
         Positions of agents that are ranked on them directly or completed.
-    made : Calibrator
     """
     scaffolds = [record.table.scaffolds[i] for i in rows]
     try:
         answers = intervals(made, record.table.means[np.ix_(rows, tasks)], scaffolds)
     except CoreError as refusal:
-        return {int(i): Estimated(None, reason=str(refusal)) for i in rows}
+        return {int(i): FullScoreEstimate(None, reason=str(refusal)) for i in rows}
     lowest, highest, _ = record.bounds(np.arange(record.n_tasks))
     return {
         int(i): _estimated(answer, (float(lowest[i]), float(highest[i])))
@@ -178,7 +169,7 @@ def _of_sampled(agents: CompleteAgents, made: FullScores, sampled: Collection[st
     """
     on_subset = agents.outcomes[:, made.tasks]
     rows = np.flatnonzero(np.isin(agents.names, list(sampled)) & ridge.predictable(on_subset))
-    if rows.size < FEWEST_FOR_QUANTILE:
+    if rows.size < MIN_FOR_QUANTILE:
         return None
     predictions = made.predict(on_subset[rows])
     place = {name: i for i, name in enumerate(made.agents.names)}
@@ -199,12 +190,12 @@ def _residuals(left_out: Residuals) -> tuple[float | None, ...]:
     return tuple(value if usable else None for value, usable in zip(residuals, left_out.usable, strict=True))
 
 
-def _estimated(answer: Interval | NoInterval, bounds: tuple[float, float]) -> Estimated:
+def _estimated(answer: ScoreInterval | NoInterval, bounds: tuple[float, float]) -> FullScoreEstimate:
     if isinstance(answer, NoInterval):
         score = None if answer.point is None else within(answer.point, bounds)
-        return Estimated(score, reason=answer.reason)
+        return FullScoreEstimate(score, reason=answer.reason)
     missed = answer.upper < bounds[0] or answer.lower > bounds[1]
-    return Estimated(
+    return FullScoreEstimate(
         score=within(answer.point, bounds),
         lower=bounds[0] if missed else within(answer.lower, bounds),
         upper=bounds[1] if missed else within(answer.upper, bounds),

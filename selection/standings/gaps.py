@@ -9,13 +9,7 @@ from selection.standings.terms import in_order
 
 @dataclass(frozen=True)
 class Gap:
-    """What some agents lack, and why.
-
-    Attributes
-    ----------
-    what, reason : str
-    agents : tuple of str
-    """
+    """What some agents lack, and why."""
 
     what: str
     reason: str
@@ -26,11 +20,11 @@ def gaps(board: Standings, target: str = "") -> tuple[Gap, ...]:
     """Return what the lines do not show, grouped by its reason."""
     target = target or board.target
     has_icc = any(_has_icc(line) for line in board.agents)
-    found: dict[tuple[str, str], list[str]] = {}
+    agents_of: dict[tuple[str, str], list[str]] = {}
     for line in in_order(board, target):
         for what, reason in _gaps_of(line, board.targets[target], line.at[target], has_icc=has_icc):
-            found.setdefault((what, reason), []).append(line.agent)
-    return tuple(Gap(what, _of(names, reason), tuple(names)) for (what, reason), names in found.items())
+            agents_of.setdefault((what, reason), []).append(line.agent)
+    return tuple(Gap(what, _of(names, reason), tuple(names)) for (what, reason), names in agents_of.items())
 
 
 def _of(agents: Sequence[str], reason: str) -> str:
@@ -42,13 +36,15 @@ def _has_icc(line: Line) -> bool:
     return any(one.get("icc") is not None for one in (line.icc, *line.icc.get("by_condition", ())))
 
 
-def _gaps_of(line: Line, told: TargetLine, at: AtTarget, *, has_icc: bool) -> Iterable[tuple[str, str]]:
+def _gaps_of(
+    line: Line, target_line: TargetLine, at: AtTarget, *, has_icc: bool
+) -> Iterable[tuple[str, str]]:
     if at.rank is None:
         yield "Not ranked", at.reason
     elif at.se is None:
         yield "No standard error", at.reason
     elif at.rank_lower is None:
-        yield "No rank interval", told.reason
+        yield "No rank interval", target_line.reason
     if at.estimated and at.lower is None and at.rank is not None:
         yield "No interval", at.reason
     if has_icc and line.icc.get("reason"):

@@ -26,7 +26,6 @@ class Grouping:
     ----------
     groups : Groups or None
         None where tasks are independent.
-    text : str
     """
 
     groups: Groups | None
@@ -41,36 +40,30 @@ INDEPENDENT = Grouping(None, ALONE)
 
 
 def grouping(record: Record, rules: Rules) -> Grouping:
-    """Return what the rules take groups or categories of a record's tasks for.
-
-    Parameters
-    ----------
-    record : Record
-    rules : Rules
-    """
+    """Return what the rules take groups or categories of a record's tasks for."""
     if rules.groups == "none":
         return INDEPENDENT
     if rules.groups == "auto":
         groups = _groups(record.groups, "cluster")
         n, n_tasks = groups.sizes.size, groups.code.size
-        return _told(groups, "group") if FEWEST_CLUSTERS <= n < n_tasks else INDEPENDENT
+        return _grouping(groups, "group") if FEWEST_CLUSTERS <= n < n_tasks else INDEPENDENT
     column, role = rules.groups.split(":")
-    stated = record.groups if column == "group" else record.categories
-    if not any(stated):
+    names = record.groups if column == "group" else record.categories
+    if not any(names):
         return Grouping(None, f"no task has a {column}: {ALONE}")
-    return _told(_groups(stated, "cluster" if role == "cluster" else "stratum"), column)
+    return _grouping(_groups(names, "cluster" if role == "cluster" else "stratum"), column)
 
 
-def _groups(stated: tuple[str, ...], role: Role) -> Groups:
+def _groups(names: tuple[str, ...], role: Role) -> Groups:
     """Group tasks; those without a name are clusters of one task, or one stratum."""
     if role == "stratum":
-        return Groups.of(stated, role)
-    return Groups.of([f"in {name}" if name else f"alone {j}" for j, name in enumerate(stated)], role)
+        return Groups.of(names, role)
+    return Groups.of([f"in {name}" if name else f"alone {j}" for j, name in enumerate(names)], role)
 
 
-def _told(groups: Groups, column: str) -> Grouping:
+def _grouping(groups: Groups, column: str) -> Grouping:
     n = groups.sizes.size
-    told = f"{n:,} {column if n == 1 else SEVERAL[column]}"
+    count = f"{n:,} {column if n == 1 else SEVERAL[column]}"
     if groups.role == "cluster":
-        return Grouping(groups, f"tasks of one {column} are taken as drawn together ({told})")
-    return Grouping(groups, f"tasks are taken as drawn within each {column} ({told})")
+        return Grouping(groups, f"tasks of one {column} are taken as drawn together ({count})")
+    return Grouping(groups, f"tasks are taken as drawn within each {column} ({count})")

@@ -13,7 +13,47 @@ Trust = Literal["self_reported", "logs", "verified"]
 How = Literal["measured", "completed", "estimated", "incomplete"]
 Phase = Literal["cold_start", "provisional", "ongoing", "revalidating", "saturated", "unsuited"]
 Range = tuple[int, int]
-PLAIN = (str, float, int)  # what JSON holds as it is; a truth value is an int
+JSON_VALUES = (str, float, int)  # what JSON holds as it is; a truth value is an int
+
+LINE_FIELDS = (
+    "agent",
+    "scaffold",
+    "model",
+    "version",
+    "organisation",
+    "run_by",
+    "trust",
+    "submitted_at",
+    "how",
+    "condition",
+    "n_tasks",
+    "n_trials",
+    "n_invalid",
+    "n_submissions",
+    "cost_usd",
+    "cost_basis",
+    "n_tokens",
+    "seconds",
+)
+TARGET_FIELDS = (
+    "rank",
+    "rank_lower",
+    "rank_upper",
+    "score",
+    "lower",
+    "upper",
+    "se",
+    "naive_se",
+    "upper_bound",
+    "method",
+    "source",
+    "estimated",
+    "n_valid",
+    "n_missing",
+    "reason",
+    "folded_under",
+    "correction",
+)
 
 
 @dataclass(frozen=True)
@@ -348,7 +388,7 @@ class TrialsLine:
 
 
 @dataclass(frozen=True)
-class Trials:
+class TrialsAdvice:
     """How many trials of each task of the subset a run should have.
 
     Attributes
@@ -375,7 +415,7 @@ class Trials:
     why_upper_bound: str = ""
 
     @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> "Trials":
+    def of_plain(cls, plain: Mapping[str, Any]) -> "TrialsAdvice":
         """Return what `dataclasses.asdict` was made from."""
         return cls(**{**plain, "options": tuple(TrialsLine(**one) for one in plain["options"])})
 
@@ -428,7 +468,7 @@ class Standings:
     conditions : Conditions
     verdict : Verdict or None
         Whether the subset ranks like the whole; None where it was not validated.
-    trials : Trials or None
+    trials : TrialsAdvice or None
         How many trials a run of the subset should have; None under full runs.
     targets : mapping of target to TargetLine
     agents : tuple of Line
@@ -467,7 +507,7 @@ class Standings:
     measured: tuple[str, ...] = field(default=())
     why_target: str = ""
     headline_from: Trust = "self_reported"
-    trials: Trials | None = None
+    trials: TrialsAdvice | None = None
     trial_noise: str = ""
 
     def as_plain(self) -> dict[str, Any]:
@@ -483,7 +523,6 @@ class Standings:
             Without pandas.
         """
         from analytics.frames import pandas_there
-        from selection.standings.table import flat
 
         return pandas_there().DataFrame([flat(line) for line in self.agents])
 
@@ -501,8 +540,8 @@ class Standings:
                     tuple((name, n) for name, n in plain["conditions"]["left_out"]),
                 ),
                 "verdict": Verdict.of_plain(plain["verdict"]) if plain["verdict"] else None,
-                "trials": Trials.of_plain(plain["trials"]) if plain["trials"] else None,
-                "targets": {name: _target(told) for name, told in plain["targets"].items()},
+                "trials": TrialsAdvice.of_plain(plain["trials"]) if plain["trials"] else None,
+                "targets": {name: _target(target_line) for name, target_line in plain["targets"].items()},
                 "agents": tuple(_line(one) for one in plain["agents"]),
                 "coverage": CoverageLine(**coverage) if coverage else None,
                 "not_measured": tuple(plain["not_measured"]),
@@ -512,14 +551,31 @@ class Standings:
         )
 
 
+def flat(line: Line) -> dict[str, str | int | float | bool | None]:
+    """Return one agent as a flat row of plain values, with every target's fields.
+
+    ``tied_with`` holds ranges of positions among the rows, from 0, both ends included: "0-2 5-5".
+    """
+    row = {name: getattr(line, name) for name in LINE_FIELDS}
+    row |= {f"icc_{name}": line.icc.get(name) for name in ("lower", "upper", "n_tasks")}
+    row |= {"icc": line.icc.get("icc"), "marks": " ".join(line.marks), "flags": "; ".join(line.flags)}
+    for target in ("full", "subset", "domain"):
+        at = line.at[target]
+        row |= {f"{target}_{name}": getattr(at, name) for name in TARGET_FIELDS}
+        low, high = at.bounds or (None, None)
+        row |= {f"{target}_bound_lower": low, f"{target}_bound_upper": high}
+        row[f"{target}_tied_with"] = " ".join(f"{first}-{last}" for first, last in at.tied_with)
+    return row
+
+
 def _target(plain: Mapping[str, Any]) -> TargetLine:
     second = plain.get("second_run")
-    stated = {"may_be_first": tuple(plain["may_be_first"]), "second_run": second and SecondRun(**second)}
-    return TargetLine(**{**plain, **stated})
+    values = {"may_be_first": tuple(plain["may_be_first"]), "second_run": second and SecondRun(**second)}
+    return TargetLine(**{**plain, **values})
 
 
 def _line(plain: Mapping[str, Any]) -> Line:
-    at = {target: _at(told) for target, told in plain["at"].items()}
+    at = {target: _at(one) for target, one in plain["at"].items()}
     return Line(**{**plain, "marks": tuple(plain["marks"]), "flags": tuple(plain["flags"]), "at": at})
 
 
@@ -540,9 +596,11 @@ def _names(kind: type) -> set[str]:
 
 def _plain(value: Any) -> Any:
     """Return dataclasses and mappings as dictionaries, sequences as lists."""
-    if value is None or isinstance(value, PLAIN):
+    if value is None or isinstance(value, JSON_VALUES):
         return value
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     parts = value.items() if isinstance(value, Mapping) else vars(value).items()
-    return {key: part if part is None or isinstance(part, PLAIN) else _plain(part) for key, part in parts}
+    return {
+        key: part if part is None or isinstance(part, JSON_VALUES) else _plain(part) for key, part in parts
+    }

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import combinations
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
 
@@ -37,31 +37,16 @@ from analytics.errors import CoreError
 from analytics.record import Record
 from analytics.text import named
 from selection.errors import SelectionError
-from selection.given import Given
+from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.standings import terms
-from selection.standings.answering import Basis, basis, default_target, estimates_of, shift_of
-from selection.standings.chosen_for import is_chosen_for
-from selection.standings.completing import Estimated
+from selection.standings.adaptive_estimates import is_chosen_for
+from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
+from selection.standings.completing import FullScoreEstimate
 from selection.standings.grouping import grouping
 from selection.standings.lines import AtTarget
-from selection.standings.placing import Placed
-from selection.standings.targets import Bench, at_target, borrowed_by, unclaimed
-
-Code = Literal["target_unknown", "no_subset", "agent_unknown", "too_few"]
-
-
-class PairsRefused(SelectionError):
-    """Agents that cannot be compared.
-
-    Attributes
-    ----------
-    code : {"target_unknown", "no_subset", "agent_unknown", "too_few"}
-    """
-
-    def __init__(self, code: Code, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+from selection.standings.placing import AgentOnTasks
+from selection.standings.targets import ErrorModel, at_target, borrowed_by, unclaimed
 
 
 @dataclass(frozen=True)
@@ -78,7 +63,6 @@ class Pair:
         Benjamini-Hochberg over all pairs with a p-value.
     unclaimed : bool
         Outcomes are missing in a way that could turn the order: none is claimed.
-    reason : str
     se_of_ties : float or None
         √ of the variance that decides whether the two are tied: on given tasks that of `estimate`, for the
         domain that of `analytics.differences.domain_ranks`.
@@ -100,18 +84,16 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Compared:
+class PairwiseComparison:
     """All pairs of some agents for one target.
 
     Attributes
     ----------
     target : {"subset", "full", "domain"}
-    n_tasks : int
     omega : float or None
         ω̂ of these tasks; None where trials do not tell it.
     agents : mapping of str to AtTarget
         By descending score; without ranks and ties.
-    pairs : tuple of Pair
     left_out : mapping of str to str
         Agent → why it is not compared.
     tasks : tuple of str, length n_tasks
@@ -136,32 +118,33 @@ class Compared:
 def pairs(
     record: Record,
     rules: Rules | None = None,
-    given: Given | None = None,
+    prior: PriorDecisions | None = None,
     *,
     target: str | None = None,
     agents: Collection[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Compared:
+) -> PairwiseComparison:
     """Compare all pairs of agents, or of some of them.
 
     Parameters
     ----------
-    record, rules, given
+    record, rules, prior
         As in `selection.standings.answer`.
     target : {"subset", "full", "domain"}, optional
         By default that of the rules, else that of the board.
     agents : collection of str, optional
-        Two names at least; all agents where not given. The subset does not depend on them.
+        Two names at least; all agents where not named. The subset does not depend on them.
     progress : callable, optional
         Called with (pairs done, all pairs).
 
     Raises
     ------
-    PairsRefused
+    SelectionError
+        target_unknown, no_subset, agent_unknown, too_few
     SelectionError
     """
     wanted = positions(record, agents)
-    return pairs_of(view_of(record, rules, given, target=target), wanted, progress=progress)
+    return pairs_of(view_of(record, rules, prior, target=target), wanted, progress=progress)
 
 
 # ----------------------------------------------------------------------------------------------- what is seen
@@ -173,50 +156,46 @@ class View:
 
     Attributes
     ----------
-    found : Basis
-    rules : Rules
-    given : Given
     target : {"subset", "full", "domain"}
-    bench : Bench
     shift : float
         Variance of the incumbent shift, score².
     """
 
-    found: Basis
+    basis: Basis
     rules: Rules
-    given: Given
+    prior: PriorDecisions
     target: Target
-    bench: Bench
+    error_model: ErrorModel
     shift: float
 
     @property
     def tasks(self) -> IndexArray:
         """Positions of the target's tasks."""
-        return self.found.subset if self.target == "subset" else self.found.tasks
+        return self.basis.subset if self.target == "subset" else self.basis.tasks
 
     @property
-    def placed(self) -> Sequence[Placed]:
+    def on_tasks(self) -> Sequence[AgentOnTasks]:
         """Every agent on them."""
-        return self.found.on_subset if self.target == "subset" else self.found.on_all
+        return self.basis.on_subset if self.target == "subset" else self.basis.on_all
 
     @property
     def incumbents(self) -> Mask:
         """Agents that the subset was chosen from."""
-        return self.found.chosen.incumbents
+        return self.basis.chosen.incumbents
 
-    def estimate(self, i: int) -> Estimated | None:
+    def estimate(self, i: int) -> FullScoreEstimate | None:
         """Return the estimated full score of agent i; None of one that has none, and for other targets."""
         return self._estimated.get(i) if self.target == "full" and i in self._estimable else None
 
     @cached_property
     def _estimable(self) -> frozenset[int]:
-        chosen = np.flatnonzero(is_chosen_for(self.found.record))
-        return frozenset([*self.found.newcomers.tolist(), *self.found.of_earlier, *chosen.tolist()])
+        chosen = np.flatnonzero(is_chosen_for(self.basis.record))
+        return frozenset([*self.basis.newcomers.tolist(), *self.basis.of_earlier, *chosen.tolist()])
 
     @cached_property
-    def _estimated(self) -> Mapping[int, Estimated]:
+    def _estimated(self) -> Mapping[int, FullScoreEstimate]:
         """Made once the first such agent is compared: it takes a fit."""
-        return estimates_of(self.found, self.rules, self.given)[0]
+        return estimates_of(self.basis, self.rules, self.prior)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,53 +211,60 @@ class _Side:
     def row(self) -> Row:
         """Its outcomes, what was missing completed."""
         if not isinstance(self.agent, Measured):
-            raise PairsRefused("too_few", f"{self.name!r} has no outcomes on these tasks")
+            raise SelectionError(f"{self.name!r} has no outcomes on these tasks", code="too_few")
         return replace(self.agent.row, means=self.agent.outcomes)
 
 
 def view_of(
-    record: Record, rules: Rules | None = None, given: Given | None = None, *, target: str | None = None
+    record: Record,
+    rules: Rules | None = None,
+    prior: PriorDecisions | None = None,
+    *,
+    target: str | None = None,
 ) -> View:
     """Look at a record for a target; `pairs_of` compares any of its agents.
 
     Parameters
     ----------
-    record, rules, given, target
+    record, rules, prior, target
         As in `pairs`.
 
     Raises
     ------
-    PairsRefused
+    SelectionError
+        target_unknown, no_subset, agent_unknown, too_few
     SelectionError
     """
-    rules, given = rules or Rules(), given or Given()
-    found = basis(record, rules, given)
+    rules, prior = rules or Rules(), prior or PriorDecisions()
+    base = basis_of(record, rules, prior)
     wanted = (
-        target or rules.target or default_target(found, estimates_of(found, rules, given)[0], rules, given)[0]
+        target or rules.target or default_target(base, estimates_of(base, rules, prior)[0], rules, prior)[0]
     )
     if wanted not in get_args(Target):
-        raise PairsRefused("target_unknown", f"a target is {', '.join(get_args(Target))}, not {wanted!r}")
-    if wanted == "subset" and not found.subset.size:
-        raise PairsRefused("no_subset", f"no subset: {found.chosen.reason}")
+        raise SelectionError(
+            f"a target is {', '.join(get_args(Target))}, not {wanted!r}", code="target_unknown"
+        )
+    if wanted == "subset" and not base.subset.size:
+        raise SelectionError(f"no subset: {base.chosen.reason}", code="no_subset")
     return View(
-        found=found,
+        basis=base,
         rules=rules,
-        given=given,
+        prior=prior,
         target=cast(Target, wanted),
-        bench=Bench(
-            record=found.record,
-            facets=given.variances.facets,
+        error_model=ErrorModel(
+            record=base.record,
+            facets=prior.variances.facets,
             seed=rules.seed,
-            draws=given.draws,
-            borrowed=borrowed_by(found.record, rules),
-            grouping=grouping(found.record, rules),
+            draws=prior.draws,
+            borrowed=borrowed_by(base.record, rules),
+            grouping=grouping(base.record, rules),
         ),
-        shift=shift_of(found, rules, given.fits) if wanted == "subset" else 0.0,
+        shift=shift_of(base, rules, prior.fits) if wanted == "subset" else 0.0,
     )
 
 
-def _default(found: Basis, rules: Rules, given: Given) -> Target:
-    return default_target(found, estimates_of(found, rules, given)[0], rules, given)[0]
+def _default(base: Basis, rules: Rules, prior: PriorDecisions) -> Target:
+    return default_target(base, estimates_of(base, rules, prior)[0], rules, prior)[0]
 
 
 def pairs_of(
@@ -286,22 +272,24 @@ def pairs_of(
     wanted: Sequence[int],
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> Compared:
+) -> PairwiseComparison:
     """Compare all pairs of agents, named by their positions in the record; otherwise as `pairs`."""
     sides, left_out = _sides(view, wanted)
     if len(sides) < 2:
-        raise PairsRefused("too_few", f"{len(sides)} of {len(wanted)} agents can be compared; 2 are needed")
-    table = view.bench.record.table
-    return Compared(
+        raise SelectionError(
+            f"{len(sides)} of {len(wanted)} agents can be compared; 2 are needed", code="too_few"
+        )
+    table = view.error_model.record.table
+    return PairwiseComparison(
         target=view.target,
         n_tasks=view.tasks.size,
-        omega=view.bench.noise(view.tasks).omega,
+        omega=view.error_model.noise(view.tasks).omega,
         agents={side.name: side.at for side in sides},
         pairs=tuple(_adjusted(_pairs(view, sides, progress))),
         left_out=left_out,
         tasks=tuple(table.tasks[j] for j in view.tasks.tolist()),
         outcomes={side.name: read_only(table.means[side.i, view.tasks]) for side in sides},
-        trial_noise="" if view.target == "domain" else view.bench.borrowed,
+        trial_noise="" if view.target == "domain" else view.error_model.borrowed,
     )
 
 
@@ -310,7 +298,8 @@ def positions(record: Record, agents: Collection[str] | None) -> list[int]:
 
     Raises
     ------
-    PairsRefused
+    SelectionError
+        target_unknown, no_subset, agent_unknown, too_few
     """
     names = record.table.agents
     if agents is None:
@@ -319,8 +308,8 @@ def positions(record: Record, agents: Collection[str] | None) -> list[int]:
     for name in agents:
         if name not in place:
             near = ", ".join(map(named, _near(name, names)))
-            told = f"no agent {named(name)} among {len(names)}{near and f'; near are {near}'}"
-            raise PairsRefused("agent_unknown", told)
+            message = f"no agent {named(name)} among {len(names)}{near and f'; near are {near}'}"
+            raise SelectionError(message, code="agent_unknown")
     return sorted({place[name] for name in agents})
 
 
@@ -343,11 +332,11 @@ def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, st
 
 
 def _side(view: View, i: int) -> _Side:
-    placed, estimated = view.placed[i], view.estimate(i)
-    name = view.bench.record.table.agents[i]
-    row = view.bench.row(i, view.tasks, placed)
-    at = at_target(view.bench, view.target, view.tasks, row, placed, estimated)
-    return _Side(i, name, at, view.bench.agent(i, row, placed, estimated))
+    on_tasks, estimated = view.on_tasks[i], view.estimate(i)
+    name = view.error_model.record.table.agents[i]
+    row = view.error_model.row(i, view.tasks, on_tasks)
+    at = at_target(view.error_model, view.target, view.tasks, row, on_tasks, estimated)
+    return _Side(i, name, at, view.error_model.agent(i, row, on_tasks, estimated))
 
 
 # ------------------------------------------------------------------------------------------------- the pairs
@@ -359,14 +348,14 @@ def _pairs(
     progress: Callable[[int, int], None] | None,
 ) -> list[Pair]:
     measured = [isinstance(side.agent, Measured) for side in sides]
-    untold = unclaimed(view.bench, view.tasks, [side.i for side in sides], measured)
+    untold = unclaimed(view.error_model, view.tasks, [side.i for side in sides], measured)
     n_pairs = len(sides) * (len(sides) - 1) // 2
-    found: list[Pair] = []
+    rows: list[Pair] = []
     for (i, a), (j, b) in combinations(enumerate(sides), 2):
-        found.append(_pair(view, a, b, unclaimed=bool(untold[i, j])))
-        if progress is not None and len(found) % 500 == 0:
-            progress(len(found), n_pairs)
-    return found
+        rows.append(_pair(view, a, b, unclaimed=bool(untold[i, j])))
+        if progress is not None and len(rows) % 500 == 0:
+            progress(len(rows), n_pairs)
+    return rows
 
 
 def _pair(view: View, a: _Side, b: _Side, *, unclaimed: bool) -> Pair:
@@ -381,31 +370,31 @@ def _se_of_ties(view: View, a: _Side, b: _Side, estimate: Estimate) -> float | N
     """Return the error by which a board of this target tells whether the two are tied."""
     if view.target != "domain":
         return estimate.interval.se if estimate.interval else None
-    v = [sum(term.variance for term in agent_variance(side.row, view.bench.facets)) for side in (a, b)]
+    v = [sum(term.variance for term in agent_variance(side.row, view.error_model.facets)) for side in (a, b)]
     both, groups = (
         (np.array([side.row.means for side in (a, b)]), np.array(v)),
-        view.bench.grouping.on(view.tasks),
+        view.error_model.grouping.on(view.tasks),
     )
     variances = pair_variances(*both) if groups is None else grouped.pair_variances(*both, groups)
     return float(np.sqrt(variances[0, 1]))
 
 
 def _estimate(view: View, a: _Side, b: _Side) -> Estimate:
-    bench = view.bench
+    error_model = view.error_model
     if view.target == "domain":
-        return compare(a.row, b.row, facets=bench.facets, groups=bench.grouping.on(view.tasks))
+        return compare(a.row, b.row, facets=error_model.facets, groups=error_model.grouping.on(view.tasks))
     if a.agent is None or b.agent is None:
-        raise PairsRefused("too_few", "the error of a full score is not known")
+        raise SelectionError("the error of a full score is not known", code="too_few")
     estimate = compare_given(
         a.agent,
         b.agent,
         view.target,
-        bench.noise(view.tasks),
+        error_model.noise(view.tasks),
         view.tasks.size,
-        facets=bench.facets,
+        facets=error_model.facets,
         added=_shift(view, a, b),
     )
-    is_borrowed = bench.borrowed and estimate.method == "variance function"
+    is_borrowed = error_model.borrowed and estimate.method == "variance function"
     return replace(estimate, method=terms.BORROWED) if is_borrowed else estimate
 
 
@@ -416,12 +405,12 @@ def _shift(view: View, a: _Side, b: _Side) -> Term | None:
     return Term("incumbent shift", view.shift, np.count_nonzero(view.incumbents) - 1.0)
 
 
-def _adjusted(found: Sequence[Pair]) -> list[Pair]:
+def _adjusted(unadjusted: Sequence[Pair]) -> list[Pair]:
     """Add Benjamini-Hochberg p-values over the pairs that have one."""
-    p_values = [one.estimate.p_value if one.estimate else None for one in found]
+    p_values = [one.estimate.p_value if one.estimate else None for one in unadjusted]
     known = [p for p in p_values if p is not None]
     adjusted = iter(benjamini_hochberg(known).tolist()) if known else iter(())
     return [
         one if p is None else replace(one, p_adjusted=next(adjusted))
-        for one, p in zip(found, p_values, strict=True)
+        for one, p in zip(unadjusted, p_values, strict=True)
     ]

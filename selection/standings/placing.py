@@ -36,7 +36,7 @@ How = Literal["direct", "completed", "incomplete"]
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class AgentOnTasks:
     """One agent on a set of k tasks.
 
     Attributes
@@ -78,14 +78,14 @@ def ran_all(record: Record) -> Mask:
     return np.asarray(record.complete | (20 * n_delivered >= 19 * record.n_tasks), dtype=np.bool_)
 
 
-def place_on_all(record: Record, completing: Completing | None = None) -> tuple[Placed, ...]:
+def place_on_all(record: Record, completing: Completing | None = None) -> tuple[AgentOnTasks, ...]:
     """Place every agent on all tasks that somebody complete has run; `completing` as in `place`."""
     return place(record, rated_tasks(record), completing or Completing(record))
 
 
-def scores_of(placed: Sequence[Placed]) -> FloatArray:
+def scores_of(on_tasks: Sequence[AgentOnTasks]) -> FloatArray:
     """Scores of agents, shape (n_agents,); NaN for one that is not placed."""
-    return np.array([np.nan if one.score is None else one.score for one in placed], dtype=np.float64)
+    return np.array([np.nan if one.score is None else one.score for one in on_tasks], dtype=np.float64)
 
 
 def place(
@@ -94,12 +94,11 @@ def place(
     completing: Completing,
     *,
     of: str = "tasks",
-) -> tuple[Placed, ...]:
+) -> tuple[AgentOnTasks, ...]:
     """Place every agent on these tasks.
 
     Parameters
     ----------
-    record : Record
     tasks : int array, shape (k,)
         Each with a valid outcome of a complete agent, where there is one; k ≥ 1.
     completing : Completing
@@ -110,9 +109,9 @@ def place(
     direct = record.is_direct(tasks)
     lower, upper, n_missing = record.bounds(tasks)
     cells = columns(record.table.means, tasks)
-    n_valid, found = np.count_nonzero(~np.isnan(cells), axis=1), []
+    n_valid, on_tasks = np.count_nonzero(~np.isnan(cells), axis=1), []
     for i in range(record.n_agents):
-        known = Known(
+        known = OutcomeCounts(
             n_valid=int(n_valid[i]),
             n_missing=int(n_missing[i]),
             bounds=(float(lower[i]), float(upper[i])),
@@ -120,14 +119,14 @@ def place(
         barred = barred_by(record, i)
         if not barred and not direct[i]:
             barred = _lacking(record, tasks, i, known.n_missing, of)
-        found.append(
+        on_tasks.append(
             _unranked(known, barred)
             if barred
             else _ranked(known, "direct", cells[i])
             if known.n_valid == tasks.size
             else _completed(known, i, tasks, completing, of)
         )
-    return tuple(found)
+    return tuple(on_tasks)
 
 
 def barred_by(record: Record, i: int) -> str:
@@ -145,24 +144,26 @@ def barred_by(record: Record, i: int) -> str:
         short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
         lacking = short if record.n_too_few is None or short.size else np.flatnonzero(record.n_too_few[i])
         names = first_names([record.table.tasks[j] for j in lacking])
-        asked = counted(int(record.asked[i].sum()), "task")
+        tasks = counted(int(record.asked[i].sum()), "task")
         how = "never arrived" if short.size else "have fewer trials than it was asked for"
-        return f"{lacking.size} of the {asked} that it was asked to run {how}: {names}"
+        return f"{lacking.size} of the {tasks} that it was asked to run {how}: {names}"
     return ""
 
 
 # ------------------------------------------------------------------------------------------------- one agent
 
 
-class Known(NamedTuple):
-    """What an agent has on a set of tasks; see `Placed`."""
+class OutcomeCounts(NamedTuple):
+    """What an agent has on a set of tasks; see `AgentOnTasks`."""
 
     n_valid: int
     n_missing: int
     bounds: tuple[float, float]
 
 
-def _completed(known: Known, i: int, tasks: IndexArray, completing: Completing, of: str) -> Placed:
+def _completed(
+    known: OutcomeCounts, i: int, tasks: IndexArray, completing: Completing, of: str
+) -> AgentOnTasks:
     """Rank an agent on what it has, and complete what it lacks, one task at least."""
     try:
         outcomes, scale, se = completing.filled(i, tasks)
@@ -176,13 +177,13 @@ def _completed(known: Known, i: int, tasks: IndexArray, completing: Completing, 
 
 
 def _ranked(
-    known: Known, how: How, outcomes: FloatArray, v_link: float = 0.0, df_link: float = np.inf
-) -> Placed:
-    return Placed(how, read_only(outcomes), float(np.mean(outcomes)), v_link, df_link, *known, "")
+    known: OutcomeCounts, how: How, outcomes: FloatArray, v_link: float = 0.0, df_link: float = np.inf
+) -> AgentOnTasks:
+    return AgentOnTasks(how, read_only(outcomes), float(np.mean(outcomes)), v_link, df_link, *known, "")
 
 
-def _unranked(known: Known, reason: str) -> Placed:
-    return Placed("incomplete", None, None, 0.0, np.inf, *known, reason)
+def _unranked(known: OutcomeCounts, reason: str) -> AgentOnTasks:
+    return AgentOnTasks("incomplete", None, None, 0.0, np.inf, *known, reason)
 
 
 def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) -> str:

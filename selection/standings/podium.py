@@ -3,10 +3,6 @@
 An agent on the podium whose score is estimated from tasks chosen for it ran all of them, has a
 standard error under 1 point and cannot lead, or is recalled: asked for the rest
 (`selection.staged.walks.recalled`).
-
-Source
-------
-This project's own.
 """
 
 import numpy as np
@@ -21,19 +17,18 @@ def owing(board: Standings, podium: int) -> tuple[Line, ...]:
 
     Parameters
     ----------
-    board : Standings
     podium : int
         P, the first places.
     """
     ranked = [line for line in board.agents if line.at["full"].rank is not None]
-    told = [line.at["full"] for line in ranked]
+    full = [line.at["full"] for line in ranked]
     errors = [
         at.se if "chosen tasks" in line.marks and at.se is not None else np.nan
-        for line, at in zip(ranked, told, strict=True)
+        for line, at in zip(ranked, full, strict=True)
     ]
-    scores = np.array([at.score for at in told], dtype=np.float64)
-    found = recalled(scores, np.array(errors, dtype=np.float64), Staging(podium=podium))
-    return tuple(ranked[i] for i in found.tolist())
+    scores = np.array([at.score for at in full], dtype=np.float64)
+    owing_rows = recalled(scores, np.array(errors, dtype=np.float64), Staging(podium=podium))
+    return tuple(ranked[i] for i in owing_rows.tolist())
 
 
 def podium_text(board: Standings, podium: int) -> str:

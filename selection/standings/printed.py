@@ -7,7 +7,7 @@ from textwrap import fill
 from selection.standings import terms, words
 from selection.standings.gaps import gaps
 from selection.standings.lines import Standings
-from selection.standings.table import Column, columns, rank_columns
+from selection.standings.table import BoardColumn, columns, rank_columns
 
 WIDTH = 110
 TWO_KINDS = (
@@ -25,7 +25,7 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
     """Return which ranks agents may hold for a target, who could be the best and who is tied with whom."""
     target = target or board.target
     shown = rank_columns(board, target)
-    told = board.targets[target]
+    target_line = board.targets[target]
     heads = {one.head for one in shown}
     explained = {key: text for key, text in terms.LEGEND.items() if key in heads}
     if "Trust" in heads:
@@ -34,7 +34,7 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
         fill(words.headline(board, target), width),
         _table(shown),
         _filled(explained, width),
-        fill(words.judged_text(told), width),
+        fill(words.judged_text(target_line), width),
         _gaps(board, target, width),
     )
     return "\n\n".join(part for part in parts if part)
@@ -46,23 +46,23 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
     top = (words.headline(board, target), words.second_run_text(board, target))
     yield from map(partial(fill, width=width), filter(None, top))
     yield fill(" ".join([*_phase(board), words.scores_text(board, target)]), width)
-    if told := words.verdict_text(board):
-        yield fill(told, width)
+    if part := words.verdict_text(board):
+        yield fill(part, width)
     if others := words.other_notices(board):
-        yield "\n".join(fill(told, width) for told in others)
+        yield "\n".join(fill(part, width) for part in others)
     yield _table(shown)
     yield _filled(legend(board, target, shown), width)
     yield fill(words.covers_text(board, target), width)
-    if told := words.measured_text(board):
-        yield fill(told, width)
-    if told := words.not_measured_text(board):
-        yield fill(told, width)
+    if part := words.measured_text(board):
+        yield fill(part, width)
+    if part := words.not_measured_text(board):
+        yield fill(part, width)
     if lacking := _gaps(board, target, width):
         yield lacking
     if flagged := [f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in board.agents if line.flags]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
-    if told := words.trials_text(board.trials):
-        yield fill(told, width)
+    if part := words.trials_text(board.trials):
+        yield fill(part, width)
     if saved := words.savings_text(board.savings):
         yield fill(saved, width)
     if more := [name for name in terms.TARGETS if name != target and board.targets[name].n_ranked]:
@@ -78,30 +78,30 @@ def _phase(board: Standings) -> tuple[str, str]:
     return f"Phase: {board.phase.replace('_', ' ')}.", board.why
 
 
-def legend(board: Standings, target: str, shown: Sequence[Column]) -> dict[str, str]:
+def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[str, str]:
     """Explain the heads, signs and marks that stand in the table, and no others."""
     heads = {column.head for column in shown}
     cells = "".join(cell for column in shown for cell in column.cells)
     signs = {sign for sign in ("~", "≤") if sign in cells}
     signs |= {terms.UNBELIEVED for column in shown if terms.UNBELIEVED in column.cells}
-    told = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
-    if "95%" in told and target == "full" and any(line.at[target].estimated for line in board.agents):
-        told["95%"] += TWO_KINDS
+    texts = {key: text for key, text in terms.LEGEND.items() if key in heads | signs}
+    if "95%" in texts and target == "full" and any(line.at[target].estimated for line in board.agents):
+        texts["95%"] += TWO_KINDS
     if "Trust" in heads:
-        told |= trust_legend(board)
+        texts |= trust_legend(board)
     marks = [mark for mark in terms.MARKS if any(mark in line.marks for line in board.agents)]
-    told |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
+    texts |= {mark: words.sentence(terms.MARKS[mark]) for mark in marks}
     if "versions" in marks:
-        told["versions"] = terms.versions_text(board, target)
+        texts["versions"] = terms.versions_text(board, target)
     methods = sorted({at.method for line in board.agents if (at := line.at[target]).se is not None})
     if any(cell.endswith("?") for column in shown if column.head == "ICC" for cell in column.cells):
-        told["ICC"] += " Behind it, ?: without an interval."
+        texts["ICC"] += " Behind it, ?: without an interval."
     if methods:
-        told["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
+        texts["± SE"] += " " + " ".join(words.sentence(terms.METHODS[one]) for one in methods)
         varies = [terms.VARIES[one] for one in board.measured if one in terms.VARIES]
         if varies and methods != ["calibration"]:
-            told["± SE"] += f" A measured score’s holds how much agents vary {', '.join(varies)}, too."
-    return told
+            texts["± SE"] += f" A measured score’s holds how much agents vary {', '.join(varies)}, too."
+    return texts
 
 
 def trust_legend(board: Standings) -> dict[str, str]:
@@ -110,14 +110,14 @@ def trust_legend(board: Standings) -> dict[str, str]:
     return {terms.TRUST[level]: text for level, text in terms.TRUST_MEANS.items() if level in levels}
 
 
-def _filled(told: Mapping[str, str], width: int) -> str:
-    indent = " " * (2 + max(map(len, told), default=0))
+def _filled(texts: Mapping[str, str], width: int) -> str:
+    indent = " " * (2 + max(map(len, texts), default=0))
     return "\n".join(
-        fill(f"{key:<{len(indent)}}{one}", width, subsequent_indent=indent) for key, one in told.items()
+        fill(f"{key:<{len(indent)}}{one}", width, subsequent_indent=indent) for key, one in texts.items()
     )
 
 
-def _table(shown: Sequence[Column]) -> str:
+def _table(shown: Sequence[BoardColumn]) -> str:
     """Set columns side by side, numbers to the right, names whole."""
     set_ = []
     for column in shown:

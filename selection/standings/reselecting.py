@@ -29,11 +29,11 @@ from selection.bands import Band
 from selection.cost import saving
 from selection.errors import SelectionError
 from selection.full_scores import ESTIMATORS
-from selection.given import Given
+from selection.prior import PriorDecisions
 from selection.reselection import HYSTERESIS, Proposal, Proposals, propose, proposed
 from selection.rules import Rules
 from selection.standings import answer
-from selection.standings.answering import Basis, basis
+from selection.standings.answering import Basis, basis_of
 from selection.standings.choice import (
     band_of,
     chosen_tasks,
@@ -47,7 +47,7 @@ from selection.standings.lines import Line, Standings
 from selection.standings.savings import of_runs, plausible
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
-from selection.validation.replacing import KEPT, PLAIN, Expected, Replaced, expected
+from selection.validation.replacing import KEPT, PLAIN, ReplacementFigures, SubsetInUse, expected
 
 FIGURES = (
     *("pairs_correct_full", "pairs_correct", "pairs_clear_full", "skill", "kappa"),
@@ -60,14 +60,10 @@ Progress = Callable[[int, int], None]
 Fitting = Mapping[str, Proposal[None]]  # by way
 
 
-class NothingToReplace(SelectionError):
-    """No version of the subset is in use, so that there is nothing to reselect."""
-
-
 def proposals_of(
     record: Record,
     rules: Rules,
-    given: Given,
+    prior: PriorDecisions,
     rates_then: Mapping[str, float | None],
     progress: Progress | None = None,
 ) -> Plain:
@@ -75,9 +71,7 @@ def proposals_of(
 
     Parameters
     ----------
-    record : Record
-    rules : Rules
-    given : Given
+    prior : PriorDecisions
         With the version in use last.
     rates_then : mapping of str to (float or None)
         Pass rates by task, when the version in use was chosen.
@@ -92,25 +86,26 @@ def proposals_of(
 
     Raises
     ------
-    NothingToReplace, BandRefused, WindowRefused, NoTasks
+    SelectionError
+        nothing_to_replace, band_range, window_range, no_tasks
     """
-    found, band = basis(record, rules, given), band_of(record, rules)
-    if found.chosen.line is None or found.chosen.line.number is None:
-        raise NothingToReplace(found.chosen.reason)
+    base, band = basis_of(record, rules, prior), band_of(record, rules)
+    if base.chosen.line is None or base.chosen.line.number is None:
+        raise SelectionError(base.chosen.reason, code="nothing_to_replace")
     carrying = replace(rules, hysteresis=rules.hysteresis or HYSTERESIS)
-    ways, refused = _ways(record, found, band, carrying)
-    subsets = {KEPT: found.subset} | {way: one.tasks for way, one in ways.items()}
+    ways, refused = _ways(record, base, band, carrying)
+    subsets = {KEPT: base.subset} | {way: one.tasks for way, one in ways.items()}
     step = _steps(1 + len(ways) + 2 * len(subsets), progress)
-    figures = expected(_replaced(record, found, carrying), subsets, step)
-    before = answer(record, rules, given)
+    figures = expected(_replaced(record, base, carrying), subsets, step)
+    before = answer(record, rules, prior)
     step()
-    told: Plain = {}
+    variants: Plain = {}
     for way, one in ways.items():
         reason = _reason(record, band, one, rules)
-        after = answer(record, rules, _with_version(record, given, one, band, reason, rules))
+        after = answer(record, rules, _with_version(record, prior, one, band, reason, rules))
         step()
-        told[way] = {
-            **_told(record, band, one, rates_then),
+        variants[way] = {
+            **_proposal(record, band, one, rates_then),
             "reason": reason,
             "figures": _figures(figures[way]),
             "board": _board(before, after),
@@ -121,20 +116,20 @@ def proposals_of(
         "n_complete": band.n_complete,
         "chosen_from": [record.table.agents[i] for i in counted_agents(record, rules)],
         "kept": {
-            "k": found.chosen.tasks.size,
-            "cost": _cost(record, found.chosen.tasks),
+            "k": base.chosen.tasks.size,
+            "cost": _cost(record, base.chosen.tasks),
             "figures": _figures(figures[KEPT]),
         },
-        "variants": told | {way: {"reason": reason} for way, reason in refused.items()},
+        "variants": variants | {way: {"reason": reason} for way, reason in refused.items()},
     }
 
 
 # ---------------------------------------------------------------------------------------------------- ways
 
 
-def _ways(record: Record, found: Basis, band: Band, rules: Rules) -> tuple[Fitting, dict[str, str]]:
+def _ways(record: Record, base: Basis, band: Band, rules: Rules) -> tuple[Fitting, dict[str, str]]:
     """Proposals by way, and why there is none."""
-    previous = found.chosen.tasks
+    previous = base.chosen.tasks
     if rules.strategy != "mid_range":
         tasks, refusal = chosen_tasks(teachers(record), rules) if band.suited else (band.tasks, band.reason)
         edges = (band.lo, band.hi), (rules.lo, rules.hi)
@@ -158,14 +153,14 @@ def _split(ways: Fitting, why: str, refused: dict[str, str]) -> tuple[Fitting, d
     return {way: one for way, one in ways.items() if one.k}, refused
 
 
-def _replaced(record: Record, found: Basis, rules: Rules) -> Replaced:
-    agents = training(record, found.scores)
-    kept = record.table.restrict(agents=record.complete)
-    return Replaced(
+def _replaced(record: Record, base: Basis, rules: Rules) -> SubsetInUse:
+    agents = training(record, base.scores)
+    restricted = record.table.restrict(agents=record.complete)
+    return SubsetInUse(
         agents=agents,
-        clear=clear_pairs(agents.outcomes, agents.scores, kept.trial_variances, kept.n_trials),
-        in_use=found.subset,
-        incumbents=found.chosen.incumbents[record.complete],
+        clear=clear_pairs(agents.outcomes, agents.scores, restricted.trial_variances, restricted.n_trials),
+        in_use=base.subset,
+        incumbents=base.chosen.incumbents[record.complete],
         rule=rule_of(rules),
         strategy=rules.strategy,
         estimator=rules.estimator or ESTIMATORS[0],
@@ -174,10 +169,10 @@ def _replaced(record: Record, found: Basis, rules: Rules) -> Replaced:
 
 
 def _with_version(
-    record: Record, given: Given, one: Proposal[None], band: Band, reason: str, rules: Rules
-) -> Given:
+    record: Record, prior: PriorDecisions, one: Proposal[None], band: Band, reason: str, rules: Rules
+) -> PriorDecisions:
     """Give the proposal too, as the version after the one in use, and no calibration yet."""
-    last = given.subsets[-1]
+    last = prior.subsets[-1]
     version = replace(
         last,
         number=last.number + 1,
@@ -192,7 +187,7 @@ def _with_version(
         n_complete=band.n_complete,
         n_tasks=record.n_tasks,
     )
-    return replace(given, subsets=(*given.subsets, version), fitted=None)
+    return replace(prior, subsets=(*prior.subsets, version), fitted=None)
 
 
 def _reason(record: Record, band: Band, one: Proposal[None], rules: Rules) -> str:
@@ -210,7 +205,9 @@ def _reason(record: Record, band: Band, one: Proposal[None], rules: Rules) -> st
 # ------------------------------------------------------------------------------------------------ in words
 
 
-def _told(record: Record, band: Band, one: Proposal[None], rates_then: Mapping[str, float | None]) -> Plain:
+def _proposal(
+    record: Record, band: Band, one: Proposal[None], rates_then: Mapping[str, float | None]
+) -> Plain:
     def moved(tasks: IndexArray) -> list[Plain]:
         return [
             {"task": name, "then": rates_then.get(name), "now": _known(band.pass_rates[j])}
@@ -238,24 +235,24 @@ def _told(record: Record, band: Band, one: Proposal[None], rates_then: Mapping[s
 
 def _cost(record: Record, tasks: IndexArray) -> Plain:
     """Tell what a run costs and spares, US dollars; None where no cost is believed."""
-    found = saving(of_runs(record), tasks, plausible(record))
+    result = saving(of_runs(record), tasks, plausible(record))
     return {
-        "subset_run": asdict(found.subset_run) if found.subset_run else None,
-        "per_run": asdict(found.per_run) if found.per_run else None,
-        "reduction": found.reduction,
-        "note": found.note(),
+        "subset_run": asdict(result.subset_run) if result.subset_run else None,
+        "per_run": asdict(result.per_run) if result.per_run else None,
+        "reduction": result.reduction,
+        "note": result.note(),
     }
 
 
-def _figures(found: Mapping[str, Expected]) -> Plain:
-    return {protocol: _under(one) for protocol, one in found.items()}
+def _figures(expected_by: Mapping[str, ReplacementFigures]) -> Plain:
+    return {protocol: _under(one) for protocol, one in expected_by.items()}
 
 
-def _under(one: Expected) -> Plain:
-    told: Plain = {"reason": one.reason, "n_folds": one.n_folds, "n_skipped": one.n_skipped}
+def _under(one: ReplacementFigures) -> Plain:
+    values: Plain = {"reason": one.reason, "n_folds": one.n_folds, "n_skipped": one.n_skipped}
     if one.figures is None:
-        return told
-    return told | {
+        return values
+    return values | {
         **{name: getattr(one.figures, name) for name in FIGURES},
         "se": {name: one.figures.se.get(name) for name in FIGURES if name in one.figures.se},
         "difference": {"value": one.difference.value, "se": one.difference.se},

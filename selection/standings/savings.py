@@ -22,7 +22,7 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.record import TRUST, Record, Trust
 from selection.cost import LINEAR, MEASURED, saving
-from selection.standings.placing import Placed
+from selection.standings.placing import AgentOnTasks
 from selection.standings.terms import HEADING, IN_PART, StatedCost, at_least, believed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
@@ -32,7 +32,7 @@ NOT_STATED = "not stated"
 def savings(
     record: Record,
     tasks: IndexArray,
-    placed: Sequence[Placed],
+    on_tasks: Sequence[AgentOnTasks],
     chosen: Collection[int] = (),
     level: Trust = TRUST[0],
 ) -> dict[str, Any]:
@@ -40,10 +40,9 @@ def savings(
 
     Parameters
     ----------
-    record : Record
     tasks : int array, shape (k,)
         The subset.
-    placed : sequence of Placed, length n_agents
+    on_tasks : sequence of AgentOnTasks, length n_agents
         On the subset.
     chosen : collection of int
         Positions of the agents that came to the end of tasks chosen for them.
@@ -65,7 +64,7 @@ def savings(
         "per_run": asdict(saved.per_run) if saved.per_run else None,
         "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
         "note": saved.note("agents" if counts.all() else HEADING[level]),
-        "so_far": _so_far(record, placed, chosen, plausible(record) & counts),
+        "so_far": _so_far(record, on_tasks, chosen, plausible(record) & counts),
     }
 
 
@@ -79,23 +78,23 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
 
     Stated of some of its trials or tasks alone, whichever way it is reckoned: these may be the cheap ones.
     """
-    found = saving(record.costs, np.arange(record.n_tasks))
+    result = saving(record.costs, np.arange(record.n_tasks))
     n_uncosted = np.array(record.n_uncosted or (0,) * record.n_agents)
     in_part = (n_uncosted > 0) | ~_ran(record)
     return [
         (None, NOT_STATED) if np.isnan(cost) else (float(cost), IN_PART if part else BASIS[basis])
-        for cost, basis, part in zip(found.subset_costs, found.basis, in_part, strict=True)
+        for cost, basis, part in zip(result.subset_costs, result.basis, in_part, strict=True)
     ]
 
 
 def plausible(record: Record) -> Mask:
     """Tell whose stated cost of a run is believed, (n_agents,)."""
-    stated = {
+    costs = {
         i: StatedCost(cost, how, one.trust)
         for i, ((cost, how), one) in enumerate(zip(run_costs(record), record.about, strict=True))
         if cost is not None
     }
-    return np.isin(np.arange(record.n_agents), list(believed(stated)))
+    return np.isin(np.arange(record.n_agents), list(believed(costs)))
 
 
 def of_runs(record: Record) -> FloatArray:
@@ -109,24 +108,24 @@ def _ran(record: Record) -> Mask:
 
 
 def _so_far(
-    record: Record, placed: Sequence[Placed], chosen: Collection[int], counts: Mask
+    record: Record, on_tasks: Sequence[AgentOnTasks], chosen: Collection[int], counts: Mask
 ) -> dict[str, Any]:
     """Add up what agents that did as they were asked were not asked to run, and did not run."""
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
-    did = record.complete | by_choice | np.array([one.outcomes is not None for one in placed])
-    spared = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
+    did = record.complete | by_choice | np.array([one.outcomes is not None for one in on_tasks])
+    n_saved = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
     known = ~np.isnan(record.costs)
     n_known = np.count_nonzero(known, axis=1)
     money = np.full(record.n_agents, np.nan)
     np.divide(np.nansum(record.costs, axis=1), n_known, out=money, where=n_known > 0)
     money[~counts] = np.nan
-    money = money[spared > 0] * spared[spared > 0]
-    told = ~np.isnan(money)
-    n_chosen = int(np.count_nonzero(by_choice & (spared > 0)))
+    money = money[n_saved > 0] * n_saved[n_saved > 0]
+    is_known = ~np.isnan(money)
+    n_chosen = int(np.count_nonzero(by_choice & (n_saved > 0)))
     return {
-        "n_runs": int(np.count_nonzero(spared)),
-        "n_tasks_saved": int(spared.sum()),
-        "saved": float(money[told].sum()) if told.any() else None,
-        "n_not_measured": int(np.count_nonzero(~told)),
+        "n_runs": int(np.count_nonzero(n_saved)),
+        "n_tasks_saved": int(n_saved.sum()),
+        "saved": float(money[is_known].sum()) if is_known.any() else None,
+        "n_not_measured": int(np.count_nonzero(~is_known)),
         **({"n_chosen": n_chosen} if n_chosen else {}),
     }

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from selection.standings.lines import LINE_FIELDS as LINE_FIELDS
+from selection.standings.lines import TARGET_FIELDS as TARGET_FIELDS
 from selection.standings.lines import AtTarget, Line, Standings
+from selection.standings.lines import flat as flat
 from selection.standings.terms import (
-    TARGETS,
     TRUST,
     UNBELIEVED,
     cost_text,
@@ -26,55 +28,15 @@ from selection.standings.terms import (
 
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-PLAIN = (
-    "agent",
-    "scaffold",
-    "model",
-    "version",
-    "organisation",
-    "run_by",
-    "trust",
-    "submitted_at",
-    "how",
-    "condition",
-    "n_tasks",
-    "n_trials",
-    "n_invalid",
-    "n_submissions",
-    "cost_usd",
-    "cost_basis",
-    "n_tokens",
-    "seconds",
-)
-AT = (
-    "rank",
-    "rank_lower",
-    "rank_upper",
-    "score",
-    "lower",
-    "upper",
-    "se",
-    "naive_se",
-    "upper_bound",
-    "method",
-    "source",
-    "estimated",
-    "n_valid",
-    "n_missing",
-    "reason",
-    "folded_under",
-    "correction",
-)
 HEADS = {"subset": "Subset %", "full": "Score %", "domain": "Score %"}
 
 
 @dataclass(frozen=True)
-class Column:
+class BoardColumn:
     """A column of a board.
 
     Attributes
     ----------
-    head : str
     is_number : bool
         Stands to the right.
     cells : tuple of str
@@ -86,19 +48,18 @@ class Column:
     cells: tuple[str, ...]
 
 
-def columns(board: Standings, target: str = "") -> tuple[Column, ...]:
+def columns(board: Standings, target: str = "") -> tuple[BoardColumn, ...]:
     """Return the columns of a board for a target, those that say something.
 
     Parameters
     ----------
-    board : Standings
     target : str
         By default the board's own.
     """
     target = target or board.target
     lines = in_order(board, target)
     shown = (
-        Column(head, is_number, tuple(cell(line) for line in lines))
+        BoardColumn(head, is_number, tuple(cell(line) for line in lines))
         for head, is_number, cell in _columns(board, target)
     )
     return tuple(column for column in shown if any(cell not in ("", NOTHING) for cell in column.cells))
@@ -106,26 +67,9 @@ def columns(board: Standings, target: str = "") -> tuple[Column, ...]:
 
 def rows(board: Standings, target: str = "") -> list[dict[str, str]]:
     """Return the same by rows: from head to cell."""
-    found = columns(board, target)
-    cells = zip(*(column.cells for column in found), strict=True)
-    return [dict(zip((column.head for column in found), row, strict=True)) for row in cells]
-
-
-def flat(line: Line) -> dict[str, str | int | float | bool | None]:
-    """Return one agent as a flat row of plain values, with every target's fields.
-
-    ``tied_with`` holds ranges of positions among the rows, from 0, both ends included: "0-2 5-5".
-    """
-    row = {name: getattr(line, name) for name in PLAIN}
-    row |= {f"icc_{name}": line.icc.get(name) for name in ("lower", "upper", "n_tasks")}
-    row |= {"icc": line.icc.get("icc"), "marks": " ".join(line.marks), "flags": "; ".join(line.flags)}
-    for target in TARGETS:
-        at = line.at[target]
-        row |= {f"{target}_{name}": getattr(at, name) for name in AT}
-        low, high = at.bounds or (None, None)
-        row |= {f"{target}_bound_lower": low, f"{target}_bound_upper": high}
-        row[f"{target}_tied_with"] = " ".join(f"{first}-{last}" for first, last in at.tied_with)
-    return row
+    shown = columns(board, target)
+    cells = zip(*(column.cells for column in shown), strict=True)
+    return [dict(zip((column.head for column in shown), row, strict=True)) for row in cells]
 
 
 def guarded(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,12 +83,11 @@ def guarded(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def rank_columns(board: Standings, target: str = "") -> tuple[Column, ...]:
+def rank_columns(board: Standings, target: str = "") -> tuple[BoardColumn, ...]:
     """Return the columns that say which ranks agents may hold, and with whom they are tied, by row.
 
     Parameters
     ----------
-    board : Standings
     target : str
         By default the board's own.
     """
@@ -154,13 +97,15 @@ def rank_columns(board: Standings, target: str = "") -> tuple[Column, ...]:
     row = {line.agent: number for number, line in enumerate(lines, 1)}
     rows = [row[line.agent] for line in board.agents]
     shown = (
-        Column("Row", True, tuple(str(number) for number in row.values())),
+        BoardColumn("Row", True, tuple(str(number) for number in row.values())),
         known.get("Rank"),
         known.get("May hold"),
-        Column("Could be the best", False, tuple("yes" if line.agent in first else "" for line in lines)),
+        BoardColumn(
+            "Could be the best", False, tuple("yes" if line.agent in first else "" for line in lines)
+        ),
         known["Agent"],
         known.get("Trust"),
-        Column("Tied with", False, tuple(_tied_rows(line.at[target], rows) for line in lines)),
+        BoardColumn("Tied with", False, tuple(_tied_rows(line.at[target], rows) for line in lines)),
     )
     return tuple(one for one in shown if one is not None and any(one.cells))
 

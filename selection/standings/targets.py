@@ -44,23 +44,20 @@ from analytics.record import Record
 from analytics.trials.flags import unclaimed_orders
 from selection.rules import Rules, borrowed_omega
 from selection.standings import terms
-from selection.standings.completing import Estimated
+from selection.standings.completing import FullScoreEstimate
 from selection.standings.grouping import INDEPENDENT, Grouping
 from selection.standings.lines import AtTarget, SecondRun, TargetLine
-from selection.standings.placing import Placed, place_on_all, rated_tasks
+from selection.standings.placing import AgentOnTasks, place_on_all, rated_tasks
 
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class ErrorModel:
     """What every target reads: the record, how its trials vary, and the resamples made so far.
 
     Attributes
     ----------
-    record : Record
-    facets : tuple of Facet
-    seed : int
     draws : KeptDraws
         Those made so far, of this answer and of earlier ones.
     grouping : Grouping
@@ -102,12 +99,12 @@ class Bench:
             one_trial=one_trial(self.record)[telling],
         )
 
-    def row(self, i: int, tasks: IndexArray, placed: Placed) -> Row:
+    def row(self, i: int, tasks: IndexArray, on_tasks: AgentOnTasks) -> Row:
         """Return the cells of agent i on these tasks; those that were completed stay missing."""
-        (row,) = self.rows([i], tasks, [placed])
+        (row,) = self.rows([i], tasks, [on_tasks])
         return row
 
-    def rows(self, agents: Sequence[int], tasks: IndexArray, placed: Sequence[Placed]) -> list[Row]:
+    def rows(self, agents: Sequence[int], tasks: IndexArray, on_tasks: Sequence[AgentOnTasks]) -> list[Row]:
         """Return the same of several agents, ascending."""
         table = self.record.table
         some = slice(None) if len(agents) == self.record.n_agents else list(agents)
@@ -125,16 +122,16 @@ class Bench:
                 v_link=one.v_link,
                 df_link=one.df_link,
             )
-            for at, (i, one) in enumerate(zip(agents, placed, strict=True))
+            for at, (i, one) in enumerate(zip(agents, on_tasks, strict=True))
         ]
 
     def agent(
-        self, i: int, row: Row, placed: Placed, estimated: Estimated | None
+        self, i: int, row: Row, on_tasks: AgentOnTasks, estimated: FullScoreEstimate | None
     ) -> Measured | Calibrated | None:
         """Return agent i as it enters ranks and pairs on given tasks; None without a score or its error."""
         name = self.record.table.agents[i]
-        if placed.outcomes is not None:
-            return Measured(name, placed.outcomes, row)
+        if on_tasks.outcomes is not None:
+            return Measured(name, on_tasks.outcomes, row)
         if estimated is None or estimated.score is None or estimated.se2 is None:
             return None
         df = 1.0 if estimated.df is None else estimated.df
@@ -142,12 +139,11 @@ class Bench:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class TargetResult:
     """What one target says.
 
     Attributes
     ----------
-    line : TargetLine
     at : tuple of AtTarget, length n_agents
         In the order of the record; `tied_with` is left empty.
     tied : bool array, shape (n_agents, n_agents)
@@ -175,74 +171,75 @@ def borrowed_by(record: Record, rules: Rules) -> str:
     return "" if has_repeats(record) else rules.trial_noise
 
 
-def nothing(bench: Bench, target: Target, n_tasks: int, reason: str) -> Told:
+def nothing(error_model: ErrorModel, target: Target, n_tasks: int, reason: str) -> TargetResult:
     """Return a target that says nothing, and why."""
-    n = bench.record.n_agents
+    n = error_model.record.n_agents
     line = TargetLine(covers=terms.COVERS[target], n_tasks=n_tasks, n_ranked=0, reason=reason)
-    return Told(line, (AtTarget(reason=reason),) * n, _nobody(n))
+    return TargetResult(line, (AtTarget(reason=reason),) * n, _nobody(n))
 
 
-def unranked(told: Told, reason: str) -> Told:
+def unranked(result: TargetResult, reason: str) -> TargetResult:
     """Take every rank out of what a target says; bounds and counts stay."""
     at = tuple(
         one
         if one.rank is None and not one.folded_under
         else AtTarget(n_valid=one.n_valid, n_missing=one.n_missing, reason=reason)
-        for one in told.at
+        for one in result.at
     )
-    line = TargetLine(covers=told.line.covers, n_tasks=told.line.n_tasks, n_ranked=0, reason=reason)
-    return Told(line, at, _nobody(len(at)))
+    line = TargetLine(covers=result.line.covers, n_tasks=result.line.n_tasks, n_ranked=0, reason=reason)
+    return TargetResult(line, at, _nobody(len(at)))
 
 
 def tell(
-    bench: Bench,
+    error_model: ErrorModel,
     target: Target,
     tasks: IndexArray,
-    placed: Sequence[Placed],
+    on_tasks: Sequence[AgentOnTasks],
     *,
     shift: tuple[Mask, float] | None = None,
-    estimated: Mapping[int, Estimated] = MappingProxyType({}),
-) -> Told:
+    estimated: Mapping[int, FullScoreEstimate] = MappingProxyType({}),
+) -> TargetResult:
     """Say what a target says.
 
     Parameters
     ----------
-    bench : Bench
     target : {"subset", "full", "domain"}
     tasks : int array, shape (k,)
-    placed : sequence of Placed, length n_agents
+    on_tasks : sequence of AgentOnTasks, length n_agents
         On these tasks.
     shift : (bool array, shape (n_agents,), float), optional
         The incumbents, and the variance of a pair of one of them with another agent, score².
-    estimated : mapping of int to Estimated
+    estimated : mapping of int to FullScoreEstimate
         By position, for agents that are not placed on these tasks; target full alone.
     """
-    cells = bench.rows(range(len(placed)), tasks, placed)
-    both = list(zip(cells, placed, strict=True))
-    at = [at_target(bench, target, tasks, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)]
-    agents = {i: bench.agent(i, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)}
+    cells = error_model.rows(range(len(on_tasks)), tasks, on_tasks)
+    both = list(zip(cells, on_tasks, strict=True))
+    at = [
+        at_target(error_model, target, tasks, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)
+    ]
+    agents = {i: error_model.agent(i, row, one, estimated.get(i)) for i, (row, one) in enumerate(both)}
     known = {i: agent for i, agent in agents.items() if agent is not None}
     rows = list(known)
-    heading = {i: one for i, one in known.items() if bench.heading is None or bench.heading[i]}
+    heading = {i: one for i, one in known.items() if error_model.heading is None or error_model.heading[i]}
     is_mixed = 0 < len(heading) < len(known)
     line = TargetLine(covers=terms.COVERS[target], n_tasks=tasks.size, n_ranked=len(rows))
     if not rows:
         return _concluded(replace(line, reason=terms.NOBODY_RANKED), at, rows, None)
     try:
-        some = _compared(bench, target, tasks, placed, heading, cells, shift) if is_mixed else None
-        found = _compared(bench, target, tasks, placed, known, cells, shift)
+        some = _compared(error_model, target, tasks, on_tasks, heading, cells, shift) if is_mixed else None
+        intervals = _compared(error_model, target, tasks, on_tasks, known, cells, shift)
     except CoreError as refusal:
         return _concluded(replace(line, reason=f"no rank intervals: {refusal}"), at, rows, None)
     if target != "domain":
-        line = replace(line, second_run=_second_run(bench, tasks, heading, at))
-    may, names = (some or found).may_be_first, bench.record.table.agents
+        line = replace(line, second_run=_second_run(error_model, tasks, heading, at))
+    may, names = (some or intervals).may_be_first, error_model.record.table.agents
     first = tuple(names[i] for i, may_be in zip(heading, may, strict=True) if may_be) if heading else ()
-    line = _judged(bench, line, found)
-    return _concluded(replace(line, may_be_first=first), at, rows, found)
+    line = _judged(error_model, line, intervals)
+    return _concluded(replace(line, may_be_first=first), at, rows, intervals)
 
 
 def _second_run(
-    bench: Bench,
+    error_model: ErrorModel,
     tasks: IndexArray,
     heading: Mapping[int, Measured | Calibrated],
     at: Sequence[AtTarget],
@@ -257,14 +254,14 @@ def _second_run(
     leader = max(heading, key=lambda i: round(scores[i], DECIMALS), default=-1)
     if leader not in measured or len(measured) < FEWEST:
         return None
-    errors = [error_of(one, bench.noise(tasks), bench.facets) for one in measured.values()]
-    found = regressed(
+    errors = [error_of(one, error_model.noise(tasks), error_model.facets) for one in measured.values()]
+    regression = regressed(
         np.array([scores[i] for i in measured]), np.array([one.variance for one in errors]), tasks.size
     )
     return SecondRun(
-        agent=bench.record.table.agents[leader],
+        agent=error_model.record.table.agents[leader],
         score=scores[leader],
-        expected=float(found.expected[list(measured).index(leader)]),
+        expected=float(regression.expected[list(measured).index(leader)]),
         n_agents=len(measured),
         lower_bound=any(one.method == "neyman" for one in errors),
     )
@@ -278,66 +275,72 @@ def on_all_tasks(record: Record, facets: Sequence[Facet]) -> dict[str, AtTarget]
 
     Parameters
     ----------
-    record : Record
     facets : sequence of Facet
         Those never measured are left out.
     """
-    bench, tasks = Bench(record, tuple(facets), seed=0), rated_tasks(record)
-    placed = place_on_all(record)
-    rows = bench.rows(range(len(placed)), tasks, placed)
+    error_model, tasks = ErrorModel(record, tuple(facets), seed=0), rated_tasks(record)
+    on_tasks = place_on_all(record)
+    rows = error_model.rows(range(len(on_tasks)), tasks, on_tasks)
     return {
-        name: at_target(bench, "full", tasks, row, one, None)
-        for name, row, one in zip(record.table.agents, rows, placed, strict=True)
+        name: at_target(error_model, "full", tasks, row, one, None)
+        for name, row, one in zip(record.table.agents, rows, on_tasks, strict=True)
         if one.score is not None
     }
 
 
 def at_target(
-    bench: Bench, target: Target, tasks: IndexArray, row: Row, placed: Placed, estimated: Estimated | None
+    error_model: ErrorModel,
+    target: Target,
+    tasks: IndexArray,
+    row: Row,
+    on_tasks: AgentOnTasks,
+    estimated: FullScoreEstimate | None,
 ) -> AtTarget:
     """Return one agent at one target, without rank and ties."""
     if estimated is not None:
-        return _estimated(estimated, placed)
-    return _measured(bench, target, tasks, row, placed)
+        return _estimated(estimated, on_tasks)
+    return _measured(error_model, target, tasks, row, on_tasks)
 
 
-def _measured(bench: Bench, target: Target, tasks: IndexArray, row: Row, placed: Placed) -> AtTarget:
+def _measured(
+    error_model: ErrorModel, target: Target, tasks: IndexArray, row: Row, on_tasks: AgentOnTasks
+) -> AtTarget:
     """One agent by its outcomes; the interval stands around the score that is shown."""
-    told = AtTarget(n_valid=placed.n_valid, n_missing=placed.n_missing)
-    if placed.score is None:
-        return replace(told, bounds=placed.bounds, reason=placed.reason)
-    selected, omega = target == "subset", bench.noise(tasks).omega
-    groups = bench.grouping.on(tasks) if target == "domain" else None
-    estimate = score(row, target, selected=selected, omega=omega, facets=bench.facets, groups=groups)
-    interval, moved = estimate.interval, placed.score - estimate.value
-    is_borrowed = bool(bench.borrowed) and estimate.method == "variance function"
+    at = AtTarget(n_valid=on_tasks.n_valid, n_missing=on_tasks.n_missing)
+    if on_tasks.score is None:
+        return replace(at, bounds=on_tasks.bounds, reason=on_tasks.reason)
+    selected, omega = target == "subset", error_model.noise(tasks).omega
+    groups = error_model.grouping.on(tasks) if target == "domain" else None
+    estimate = score(row, target, selected=selected, omega=omega, facets=error_model.facets, groups=groups)
+    interval, moved = estimate.interval, on_tasks.score - estimate.value
+    is_borrowed = bool(error_model.borrowed) and estimate.method == "variance function"
     return replace(
-        told,
-        score=placed.score,
+        at,
+        score=on_tasks.score,
         lower=_clipped(interval.lower + moved) if interval else None,
         upper=_clipped(interval.upper + moved) if interval else None,
         se=interval.se if interval else None,
-        naive_se=naive_standard_error(placed.score, tasks.size),
+        naive_se=naive_standard_error(on_tasks.score, tasks.size),
         upper_bound=estimate.method == "upper bound" and interval is not None,
         method=terms.BORROWED if is_borrowed else estimate.method,
-        source=bench.borrowed if is_borrowed else "",
+        source=error_model.borrowed if is_borrowed else "",
         reason=estimate.reason,
     )
 
 
-def _estimated(told: Estimated, placed: Placed) -> AtTarget:
+def _estimated(estimated: FullScoreEstimate, on_tasks: AgentOnTasks) -> AtTarget:
     return AtTarget(
-        score=told.score,
-        lower=told.lower,
-        upper=told.upper,
-        se=None if told.se2 is None else told.se2**0.5,
+        score=estimated.score,
+        lower=estimated.lower,
+        upper=estimated.upper,
+        se=None if estimated.se2 is None else estimated.se2**0.5,
         method="calibration",
-        source=told.source,
-        estimated=told.score is not None,
-        n_valid=placed.n_valid,
-        n_missing=placed.n_missing,
-        bounds=placed.bounds if told.se2 is None else None,
-        reason=told.reason,
+        source=estimated.source,
+        estimated=estimated.score is not None,
+        n_valid=on_tasks.n_valid,
+        n_missing=on_tasks.n_missing,
+        bounds=on_tasks.bounds if estimated.se2 is None else None,
+        reason=estimated.reason,
     )
 
 
@@ -349,34 +352,40 @@ def _clipped(end: float) -> float:
 
 
 def _compared(
-    bench: Bench,
+    error_model: ErrorModel,
     target: Target,
     tasks: IndexArray,
-    placed: Sequence[Placed],
+    on_tasks: Sequence[AgentOnTasks],
     agents: Mapping[int, Measured | Calibrated],
     cells: Sequence[Row],
     shift: tuple[Mask, float] | None,
 ) -> RankIntervals:
     if target == "domain":
-        return _of_a_sample(bench, tasks, placed, list(agents), cells)
-    return _on_given_tasks(bench, tasks, agents, shift)
+        return _of_a_sample(error_model, tasks, on_tasks, list(agents), cells)
+    return _on_given_tasks(error_model, tasks, agents, shift)
 
 
 def _of_a_sample(
-    bench: Bench, tasks: IndexArray, placed: Sequence[Placed], rows: Sequence[int], cells: Sequence[Row]
+    error_model: ErrorModel,
+    tasks: IndexArray,
+    on_tasks: Sequence[AgentOnTasks],
+    rows: Sequence[int],
+    cells: Sequence[Row],
 ) -> RankIntervals:
-    outcomes = np.array([placed[i].outcomes for i in rows])
-    beyond = [agent_variance(cells[i], bench.facets) for i in rows]
+    outcomes = np.array([on_tasks[i].outcomes for i in rows])
+    beyond = [agent_variance(cells[i], error_model.facets) for i in rows]
     v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
-    names = [bench.record.table.agents[i] for i in rows]
-    groups = bench.grouping.on(tasks)
-    drawn = resample(outcomes, names, seed=bench.seed, v=v, groups=groups, ahead=bench.draws.ahead)
-    tied = unclaimed(bench, tasks, rows, [True] * len(rows))
-    return rank_intervals(drawn, tied, pair_variances=bench.draws.pair_variances)
+    names = [error_model.record.table.agents[i] for i in rows]
+    groups = error_model.grouping.on(tasks)
+    drawn = resample(
+        outcomes, names, seed=error_model.seed, v=v, groups=groups, ahead=error_model.draws.ahead
+    )
+    tied = unclaimed(error_model, tasks, rows, [True] * len(rows))
+    return rank_intervals(drawn, tied, pair_variances=error_model.draws.pair_variances)
 
 
 def _on_given_tasks(
-    bench: Bench,
+    error_model: ErrorModel,
     tasks: IndexArray,
     agents: Mapping[int, Measured | Calibrated],
     shift: tuple[Mask, float] | None,
@@ -384,36 +393,38 @@ def _on_given_tasks(
     rows = list(agents)
     return rank_sets(
         list(agents.values()),
-        bench.noise(tasks),
-        seed=bench.seed,
-        facets=bench.facets,
+        error_model.noise(tasks),
+        seed=error_model.seed,
+        facets=error_model.facets,
         added=_added(shift, rows),
-        unclaimed=unclaimed(bench, tasks, rows, [isinstance(one, Measured) for one in agents.values()]),
-        ahead=bench.draws.ahead,
-        pair_variances=bench.draws.pair_variances,
-        own=bench.draws.own,
+        unclaimed=unclaimed(error_model, tasks, rows, [isinstance(one, Measured) for one in agents.values()]),
+        ahead=error_model.draws.ahead,
+        pair_variances=error_model.draws.pair_variances,
+        own=error_model.draws.own,
     )
 
 
-def unclaimed(bench: Bench, tasks: IndexArray, rows: Sequence[int], measured: Sequence[bool]) -> Mask:
+def unclaimed(
+    error_model: ErrorModel, tasks: IndexArray, rows: Sequence[int], measured: Sequence[bool]
+) -> Mask:
     """Pairs whose order missing outcomes could turn, of some agents; never one with an estimated agent."""
-    found = np.zeros((len(rows), len(rows)), dtype=np.bool_)
+    undecided = np.zeros((len(rows), len(rows)), dtype=np.bool_)
     among = np.flatnonzero(measured)
-    means = bench.record.table.means[np.ix_(np.array(rows, dtype=np.intp)[among], tasks)]
-    found[np.ix_(among, among)] = unclaimed_orders(means)
-    return found
+    means = error_model.record.table.means[np.ix_(np.array(rows, dtype=np.intp)[among], tasks)]
+    undecided[np.ix_(among, among)] = unclaimed_orders(means)
+    return undecided
 
 
-def _judged(bench: Bench, line: TargetLine, found: RankIntervals) -> TargetLine:
+def _judged(error_model: ErrorModel, line: TargetLine, intervals: RankIntervals) -> TargetLine:
     """Add how pairs were judged, and what that takes for granted."""
-    if not isinstance(found, RankSets):
-        return replace(line, method=RESAMPLED, note=bench.grouping.text)
-    untold = [method == "neyman" for method in found.methods]
+    if not isinstance(intervals, RankSets):
+        return replace(line, method=RESAMPLED, note=error_model.grouping.text)
+    untold = [method == "neyman" for method in intervals.methods]
     method = RESAMPLED if all(untold) else BY_BOTH if any(untold) else BY_ERRORS
-    borrowed = bench.borrowed
+    borrowed = error_model.borrowed
     notes = [
         terms.BORROWED_NOTE.format(borrowed) if borrowed and note == NOTES["variance function"] else note
-        for note in found.notes
+        for note in intervals.notes
     ]
     return replace(line, method=method, note="; ".join(notes))
 
@@ -427,20 +438,20 @@ def _added(shift: tuple[Mask, float] | None, rows: Sequence[int]) -> FloatArray 
 
 
 def _concluded(
-    line: TargetLine, at: list[AtTarget], rows: Sequence[int], found: RankIntervals | None
-) -> Told:
+    line: TargetLine, at: list[AtTarget], rows: Sequence[int], intervals: RankIntervals | None
+) -> TargetResult:
     """Add ranks, rank intervals and ties."""
     tied = _nobody(len(at))
     for position, (i, rank) in enumerate(zip(rows, _ranks([at[i].score for i in rows]), strict=True)):
-        if found is None:
+        if intervals is None:
             at[i] = replace(at[i], rank=rank)
         else:
-            lower, upper = int(found.lower[position]), int(found.upper[position])
+            lower, upper = int(intervals.lower[position]), int(intervals.upper[position])
             at[i] = replace(at[i], rank=rank, rank_lower=lower, rank_upper=upper)
-    if found is not None:
-        tied[np.ix_(rows, rows)] = found.tied
-        line = replace(line, critical=found.critical, n_draws=found.n_draws)
-    return Told(line, tuple(at), tied)
+    if intervals is not None:
+        tied[np.ix_(rows, rows)] = intervals.tied
+        line = replace(line, critical=intervals.critical, n_draws=intervals.n_draws)
+    return TargetResult(line, tuple(at), tied)
 
 
 def _nobody(n: int) -> Mask:

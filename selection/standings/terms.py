@@ -103,7 +103,7 @@ PHASES = {
     "unsuited": "No subset is in use: agents are ranked on all tasks.",
 }
 EVERYTHING = "Every agent runs all tasks."
-ASKED = {  # what a new agent runs, by assignment and phase; in other phases the phase says it
+TASKS_OF_NEW_AGENT = {  # what a new agent runs, by assignment and phase; in other phases the phase says it
     "staged": {
         **dict.fromkeys(
             ("provisional", "ongoing"), "A new agent begins with some of its tasks and goes on in batches."
@@ -149,7 +149,7 @@ BASIS = {
 }
 CHOSEN_TASKS = "tasks chosen for the agent"  # the source of an interval
 IMPLAUSIBLE = 50  # a cost below the median's 50th is not believed
-LEAST_COST = 0.01  # of a run that nobody verified, in US dollars
+MIN_COST = 0.01  # of a run that nobody verified, in US dollars
 N_VERIFIED = 5  # verified agents from which on the others are judged by them
 TRUST = {"self_reported": "self-reported", "logs": "logs linked", "verified": "verified"}
 TRUST_MEANS = {
@@ -281,9 +281,9 @@ def _span(values: Sequence[Any], text: Callable[[Any], str]) -> str:
     return " to ".join(dict.fromkeys(text(end(values)) for end in (min, max)))
 
 
-def leaves_open(told: AtTarget) -> bool:
+def leaves_open(at: AtTarget) -> bool:
     """Whether some of its outcomes are missing, and not all."""
-    return told.n_missing > 0 and told.n_valid > 0
+    return at.n_missing > 0 and at.n_valid > 0
 
 
 def cost_text(line: Line) -> str:
@@ -317,17 +317,17 @@ class StatedCost(NamedTuple):
     trust: str
 
 
-def believed(stated: Mapping[Key, StatedCost]) -> dict[Key, float]:
+def believed(by_key: Mapping[Key, StatedCost]) -> dict[Key, float]:
     """Return those of the costs that are plausible beside those of whole runs."""
-    whole = [one for one in stated.values() if one.basis != IN_PART] or list(stated.values())
+    whole = [one for one in by_key.values() if one.basis != IN_PART] or list(by_key.values())
     verified = [one for one in whole if one.trust == "verified"]
     usual = verified if len(verified) >= N_VERIFIED else whole
     least = median([one.cost for one in usual] or [0.0]) / IMPLAUSIBLE
 
     def is_plausible(one: StatedCost) -> bool:
-        return one.cost > 0 and one.cost >= (least if one.trust == "verified" else max(least, LEAST_COST))
+        return one.cost > 0 and one.cost >= (least if one.trust == "verified" else max(least, MIN_COST))
 
-    return {key: one.cost for key, one in stated.items() if is_plausible(one)}
+    return {key: one.cost for key, one in by_key.items() if is_plausible(one)}
 
 
 def whole_costs(board: Standings) -> dict[str, float]:

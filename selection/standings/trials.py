@@ -1,31 +1,12 @@
 """How many trials of each task a run of the subset should have: the saving, spent on repeats.
 
-Model
------
-With m active tasks, k of them in S, C compared conditions and ȳ_a the mean of a complete agent over S, a run
-has R trials of each task under each condition::
-
-    R = max(1, ⌊m/k⌋)
-    SE(R)² = ω̂_S · mean_a ȳ_a(1 − ȳ_a) / (k·C·R) + v
-           ≤       mean_a ȳ_a(1 − ȳ_a) / (k·R) + v       where ω̂_S is not told
-    v      = mean_a[(σ²_agent:prompt + σ²_prompt)/V_a + (σ²_agent:judge + σ²_judge)/M_a] + σ²_agent:run/R
-
-ω̂_S is the variance of trials over the binomial one, from the agents with repeats on S
-(`analytics.differences`). The upper bound holds however outcomes under several conditions depend on one
-another: two judges of one answer may agree. v is what a score varies by beyond its trials, as in the ± SE of
-the board: what was measured of facets, over the prompts and judges of the complete agents; trials are runs of
-their own. The cost is C·R times the median cost of a run of S with one
-trial a task, of the agents that headlines are made from.
+The theory is in ``selection/README.md``, “Where every agent stands”.
 
 Symbols: ω̂ ``omega``, R ``n_trials``, C ``n_conditions``, SE ``se`` in score, cost in US dollars.
 
 Not done here
 -------------
 The calibration of the full score is in no error told here, nor a facet that was never measured.
-
-Source
-------
-This project's own.
 """
 
 from collections.abc import Sequence
@@ -43,7 +24,7 @@ from analytics.differences.trial_variances import (
 )
 from analytics.record import TRUST, Record, Trust
 from selection.cost import saving
-from selection.standings.lines import Trials, TrialsLine
+from selection.standings.lines import TrialsAdvice, TrialsLine
 from selection.standings.savings import heading, of_runs, plausible
 from selection.standings.targets import one_trial
 
@@ -57,7 +38,7 @@ def recommended(n_tasks: int, k: int) -> int:
 
 def trials(
     record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_MEASURED, level: Trust = TRUST[0]
-) -> Trials | None:
+) -> TrialsAdvice | None:
     """Tell what 1, 2 and R trials of each task would be worth, and cost.
 
     None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing; and without a complete
@@ -65,7 +46,6 @@ def trials(
 
     Parameters
     ----------
-    record : Record
     tasks : int array, shape (k,)
         The subset.
     facets : sequence of Facet
@@ -97,7 +77,7 @@ def trials(
         for n in sorted({1, 2, most})
     )
     why = _why_unknown(k, n_repeat_often(*cells, one_trial=once)) if omega is None else ""
-    return Trials(most, omega, omega is None, options, n_conditions, why)
+    return TrialsAdvice(most, omega, omega is None, options, n_conditions, why)
 
 
 def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
@@ -129,5 +109,5 @@ def _why_unknown(k: int, n_often: int) -> str:
 def _cost(record: Record, tasks: IndexArray, level: Trust) -> float | None:
     """Median cost of a run of S with one trial a task, in US dollars; None where none is believed."""
     counts = heading(record, level)
-    found = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
-    return found.median if found else None
+    run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
+    return run.median if run else None

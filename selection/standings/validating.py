@@ -10,8 +10,8 @@ from typing import Any
 
 from analytics.record import Record
 from selection.rules import Rules
-from selection.staged.study import Rule, Walked, others, replayed
-from selection.staged.told import is_below_mostly
+from selection.staged.study import AssignmentRule, WalkResult, others, replayed
+from selection.staged.text import is_below_mostly
 from selection.standings.placing import place_on_all, scores_of
 from selection.validation import as_json, validate
 
@@ -20,19 +20,17 @@ def validation_of(
     record: Record,
     rules: Rules,
     *,
-    rule: Rule | None = None,
-    asked: Mapping[str, Walked] | None = None,
+    rule: AssignmentRule | None = None,
+    walks: Mapping[str, WalkResult] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Validate the complete agents of a record.
 
     Parameters
     ----------
-    record : Record
-    rules : Rules
-    rule : Rule, optional
+    rule : AssignmentRule, optional
         By which tasks are assigned; None: full runs.
-    asked : mapping of str to Walked, optional
+    walks : mapping of str to WalkResult, optional
         Agents that were asked batch by batch, by name.
     **options
         Of `selection.validation.validate`: protocols, strategies, seeds, jobs, progress, ….
@@ -44,7 +42,7 @@ def validation_of(
         (`selection.staged.study.replayed`); where its verdict is below mostly, with ``others``: replays of
         what could take its place.
     """
-    found = validate(
+    validation = validate(
         record.table.restrict(agents=record.complete),
         base_seed=rules.seed,
         lo=rules.lo,
@@ -57,10 +55,10 @@ def validation_of(
         scores=scores_of(place_on_all(record))[record.complete],
         **options,
     )
-    told = as_json(found) | {"agents_in_file": record.n_agents}
+    payload = as_json(validation) | {"agents_in_file": record.n_agents}
     if rule is None:
-        return told
-    told["replay"] = replayed(record, rule, asked, base_seed=rules.seed)
-    if is_below_mostly(told["replay"]["verdict"]):
-        told["others"] = [replayed(record, one, asked, base_seed=rules.seed) for one in others(rule)]
-    return told
+        return payload
+    payload["replay"] = replayed(record, rule, walks, base_seed=rules.seed)
+    if is_below_mostly(payload["replay"]["verdict"]):
+        payload["others"] = [replayed(record, one, walks, base_seed=rules.seed) for one in others(rule)]
+    return payload

@@ -36,7 +36,7 @@ from typing import Any
 from analytics import DECIMALS
 from selection.standings import terms, words
 from selection.standings.lines import Better, Verdict
-from selection.validated import TESTS, error
+from selection.validation_text import TESTS, error
 
 REPLAY, TOO_FEW = "replay", "too few"
 PROTOCOLS = ("temporal", "loao")
@@ -65,27 +65,26 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
     ----------
     validation : mapping or None
         `selection.validation.as_json`.
-    strategy : str
     """
     if replay := (validation or {}).get("replay"):
         return _of_replay(replay, strategy)
     protocol = _protocol(validation, strategy)
     if protocol is None:
         return None
-    told, chosen = _published(validation, protocol, strategy)
+    figures, chosen = _published(validation, protocol, strategy)
     return _with_sentence(
         Verdict(
-            word=word(told["pairs_correct_full"], told["pairs_clear_full"]),
+            word=word(figures["pairs_correct_full"], figures["pairs_clear_full"]),
             sentence="",
-            pairs=told["pairs_correct_full"],
-            clear=told["pairs_clear_full"],
-            random_difference=told["random_difference"],
-            se=(told["se"] or {}).get("random_difference"),
-            pairs_se=(told["se"] or {}).get("pairs_correct_full"),
+            pairs=figures["pairs_correct_full"],
+            clear=figures["pairs_clear_full"],
+            random_difference=figures["random_difference"],
+            se=(figures["se"] or {}).get("random_difference"),
+            pairs_se=(figures["se"] or {}).get("pairs_correct_full"),
             protocol=protocol,
             strategy=strategy,
             chosen=chosen,
-            n=told["n"],
+            n=figures["n"],
             better=better(validation, protocol, strategy),
         )
     )
@@ -93,19 +92,19 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
 
 def _of_replay(replay: Plain, strategy: str) -> Verdict:
     """Return the verdict of a replay, or why there is none."""
-    found, judged = replay["figures"], replay["verdict"]
-    if judged is None:
+    figures, of_replay = replay["figures"], replay["verdict"]
+    if of_replay is None:
         return Verdict(word=TOO_FEW, sentence=f"Too few to tell: {replay['reason']}.", strategy=strategy)
-    pairs, clear = found["pairs"] or {}, found["clear_pairs"] or {}
+    pairs, clear = figures["pairs"] or {}, figures["clear_pairs"] or {}
     return Verdict(
-        word=judged["word"],
-        sentence=judged["text"],
+        word=of_replay["word"],
+        sentence=of_replay["text"],
         pairs=pairs.get("value"),
         clear=clear.get("value"),
         pairs_se=pairs.get("se"),
         protocol=REPLAY,
         strategy=strategy,
-        n=found["n_agents"],
+        n=figures["n_agents"],
     )
 
 
@@ -116,9 +115,9 @@ def no_subset(reason: str) -> Verdict:
 
 def word(correct: float, clear: float | None) -> str:
     """Return yes, mostly or not yet."""
-    for told, least, least_clear in RULE:
+    for answer, least, least_clear in RULE:
         if _reaches(correct, least) and (clear is None or _reaches(clear, least_clear)):
-            return told
+            return answer
     return "not yet"
 
 
@@ -127,7 +126,6 @@ def better(validation: Plain | None, protocol: str, strategy: str) -> Better | N
 
     Parameters
     ----------
-    validation : mapping or None
     protocol : str
         That of the verdict.
     strategy : str
@@ -135,12 +133,12 @@ def better(validation: Plain | None, protocol: str, strategy: str) -> Better | N
     """
     if (validation or {}).get("strategy") != strategy:
         return None
-    found = [
+    candidates = [
         Better(name, value, se)
         for name, value, se in _differences(validation, protocol)
         if value > 0 and is_clear(value, se) and not _is_worse_elsewhere(validation, name)
     ]
-    return max(found, key=lambda one: one.difference, default=None)
+    return max(candidates, key=lambda one: one.difference, default=None)
 
 
 def falls_back(validation: Plain | None, strategy: str) -> tuple[float, float, float] | None:
@@ -162,26 +160,25 @@ def is_clear(difference: float, se: float) -> bool:
 
 def strategies_of(validation: Plain | None, protocol: str) -> Plain:
     """Return the figures of a protocol by strategy; empty where it is not available."""
-    found = (validation or {}).get("protocols", {}).get(protocol, {})
-    strategies: Plain = found.get("strategies", {}) if found.get("available") else {}
+    of_protocol = (validation or {}).get("protocols", {}).get(protocol, {})
+    strategies: Plain = of_protocol.get("strategies", {}) if of_protocol.get("available") else {}
     return strategies
 
 
-def advice_text(told: Verdict | None, command: str) -> str:
+def advice_text(judged: Verdict | None, command: str) -> str:
     """Tell the operator which strategy does better and how to change to it; empty where none does.
 
     Parameters
     ----------
-    told : Verdict or None
     command : str
         What is typed, with ``{strategy}`` in the place of its name.
     """
-    if told is None or told.better is None:
+    if judged is None or judged.better is None:
         return ""
-    found, percent = told.better, words.percent
+    best, percent = judged.better, words.percent
     return (
-        f"The strategy {found.strategy} puts {percent(found.difference)} points (± {percent(found.se)}) more "
-        f"pairs in the order of all tasks than {told.strategy}: {command.format(strategy=found.strategy)}"
+        f"The strategy {best.strategy} puts {percent(best.difference)} points (± {percent(best.se)}) more "
+        f"pairs in the order of all tasks than {judged.strategy}: {command.format(strategy=best.strategy)}"
     )
 
 
@@ -233,17 +230,17 @@ def _is_worse_elsewhere(validation: Plain | None, strategy: str) -> bool:
 # ------------------------------------------------------------------------------------------------- sentences
 
 
-def why_text(told: Verdict, *, tasks: str = "it") -> str:
+def why_text(judged: Verdict, *, tasks: str = "it") -> str:
     """Say what the word rests on; `tasks` is what the subset is called."""
-    pairs, clear = words.percent(told.pairs or 0.0), told.clear
+    pairs, clear = words.percent(judged.pairs or 0.0), judged.clear
     also = (
         f", and {words.percent(clear)}% of those that all tasks can tell apart" if clear is not None else ""
     )
-    new = NEW_AGENTS[told.protocol].format(n=words.counted(told.n, "agent"))
+    new = NEW_AGENTS[judged.protocol].format(n=words.counted(judged.n, "agent"))
     parts = (
         f"{new} the score estimated from {tasks} puts {pairs}% of pairs in the order of all tasks{also}.",
-        _beside_random(told),
-        CHOSEN[told.chosen],
+        _against_random(judged),
+        CHOSEN[judged.chosen],
     )
     return " ".join(part for part in parts if part)
 
@@ -253,55 +250,55 @@ def random_text(validation: Plain | None, strategy: str) -> str:
 
     Better and worse are differences of more than two standard errors; of random splits their spread counts.
     """
-    found: dict[str, list[str]] = {"as well": [], "better": [], "worse": []}
+    by_result: dict[str, list[str]] = {"as well": [], "better": [], "worse": []}
     for protocol in TESTS:
         own = strategies_of(validation, protocol).get(strategy, {})
         difference, se = own.get("random_difference"), error(own, "random_difference")
         if difference is not None and se is not None:
             how = "worse" if difference > 0 else "better"
-            found[how if is_clear(difference, se) else "as well"].append(protocol)
-    n = sum(map(len, found.values()))
+            by_result[how if is_clear(difference, se) else "as well"].append(protocol)
+    n = sum(map(len, by_result.values()))
     if not n:
         return ""
-    if len(found["as well"]) == n:
+    if len(by_result["as well"]) == n:
         tests = "the one test" if n == 1 else f"all {n} tests"
-        errors = "deviations over its splits" if found["as well"] == ["random_80_20"] else "errors"
+        errors = "deviations over its splits" if by_result["as well"] == ["random_80_20"] else "errors"
         return (
             f"As many tasks drawn at random do as well in {tests}: nowhere is the difference larger than two "
             f"standard {errors}."
         )
-    return f"As many tasks drawn at random do {', '.join(_counts(found, n))}."
+    return f"As many tasks drawn at random do {', '.join(_counts(by_result, n))}."
 
 
-def _counts(found: Mapping[str, list[str]], n: int) -> list[str]:
+def _counts(by_result: Mapping[str, list[str]], n: int) -> list[str]:
     """Return as well in 4 of 6 tests, better in 1 (within one scaffold)."""
-    told: list[str] = []
-    for how, protocols in found.items():
+    parts: list[str] = []
+    for how, protocols in by_result.items():
         if protocols:
             names = "; ".join(TESTS[one].label.lower() for one in protocols)
-            of = "" if told else f" of {words.counted(n, 'test')}"
-            told.append(f"{how} in {len(protocols)}{of}" + (f" ({names})" if how != "as well" else ""))
-    return told
+            of = "" if parts else f" of {words.counted(n, 'test')}"
+            parts.append(f"{how} in {len(protocols)}{of}" + (f" ({names})" if how != "as well" else ""))
+    return parts
 
 
-def _with_sentence(told: Verdict) -> Verdict:
+def _with_sentence(judged: Verdict) -> Verdict:
     """Return a verdict with its sentence."""
-    if told.word == "no subset":
+    if judged.word == "no subset":
         return replace(
-            told, sentence=f"Does a subset rank like all tasks? No subset: {terms.clause(told.reason)}."
+            judged, sentence=f"Does a subset rank like all tasks? No subset: {terms.clause(judged.reason)}."
         )
-    asked = f"Does the subset rank like all tasks? {words.sentence(told.word)}"
-    return replace(told, sentence=f"{asked} {why_text(told)}")
+    question = f"Does the subset rank like all tasks? {words.sentence(judged.word)}"
+    return replace(judged, sentence=f"{question} {why_text(judged)}")
 
 
-def _beside_random(told: Verdict) -> str:
+def _against_random(judged: Verdict) -> str:
     """Say how random tasks do, always."""
-    difference, se = told.random_difference, told.se
-    if told.strategy == "random":
+    difference, se = judged.random_difference, judged.se
+    if judged.strategy == "random":
         return "These tasks are drawn at random themselves."
     if difference is None:
         return "How as many random tasks would do was not measured."
-    points, share = f"{words.percent(abs(difference))} points", (told.pairs or 0.0) - difference
+    points, share = f"{words.percent(abs(difference))} points", (judged.pairs or 0.0) - difference
     if se is None:
         of_random = words.percent(share)
         return f"As many random tasks put {of_random}% in order; the error of the difference is not known."

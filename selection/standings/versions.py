@@ -1,22 +1,6 @@
 """Versions of one agent that differ by noise alone stand as one line: the best, less what best of K gains.
 
-Model
------
-Versions are agents of one account whose scaffolds and models read the same. On the tasks of a target two are
-joined where the board's own comparison of all pairs tells neither better; what is joined, directly or through
-others, is a group of K, and stands as one line::
-
-    score = max_k s_k − E[max(Z_1 … Z_K)]·σ,        at least 0
-    σ²    = max(Σ_j s_j²/k², s_cal² + s(1 − s)/k)
-
-with s_j² the variance of task j among the versions; the other term is the largest of the estimated scores s
-among them. Their error s_cal is against a full run of the same version; how full runs vary comes on top, at
-most s(1 − s)/k. Of equal versions Σ_j s_j²/k² estimates the variance of one run's score without bias, so that
-the line has the score of any of them, and K of them gain nothing. Neither does a weak version beside them: a
-lucky one leaves the group only by being clearly better than each of the others.
-
-A version that is clearly better than all others has a line of its own, and so has one that is clearly worse.
-The others keep their scores, without a rank. What an operator loaded has no account, and is never joined.
+The theory is in ``selection/README.md``, “Where every agent stands”.
 
 Symbols
 -------
@@ -52,10 +36,10 @@ from analytics.names import alike
 from analytics.record import About, Record
 from analytics.trials.gaming import expected_maximum
 from selection.standings import targets
-from selection.standings.completing import Estimated
+from selection.standings.completing import FullScoreEstimate
 from selection.standings.lines import AtTarget
-from selection.standings.placing import Placed
-from selection.standings.targets import Bench, Told
+from selection.standings.placing import AgentOnTasks
+from selection.standings.targets import ErrorModel, TargetResult
 
 
 @dataclass(frozen=True)
@@ -66,7 +50,6 @@ class Group:
     ----------
     best : int
         Position of the one that stands.
-    others : tuple of int
     correction : float
         What is taken from its score.
     """
@@ -77,39 +60,44 @@ class Group:
 
 
 def tell(
-    bench: Bench,
+    error_model: ErrorModel,
     target: Target,
     tasks: IndexArray,
-    placed: Sequence[Placed],
+    on_tasks: Sequence[AgentOnTasks],
     *,
     shift: tuple[Mask, float] | None = None,
-    estimated: Mapping[int, Estimated] = MappingProxyType({}),
-) -> Told:
+    estimated: Mapping[int, FullScoreEstimate] = MappingProxyType({}),
+) -> TargetResult:
     """Say what a target says, versions that it does not tell apart as one; as `targets.tell`."""
-    apart = targets.tell(bench, target, tasks, placed, shift=shift, estimated=estimated)
+    apart = targets.tell(error_model, target, tasks, on_tasks, shift=shift, estimated=estimated)
     groups = [
         group
-        for versions in versions_of(bench.record)
-        for group in _groups(versions, apart, placed, estimated, tasks.size)
+        for versions in versions_of(error_model.record)
+        for group in _groups(versions, apart, on_tasks, estimated, tasks.size)
     ]
     if not groups:
         return apart
     joined = targets.tell(
-        bench, target, tasks, _joined(groups, placed), shift=shift, estimated=_corrected(groups, estimated)
+        error_model,
+        target,
+        tasks,
+        _joined(groups, on_tasks),
+        shift=shift,
+        estimated=_corrected(groups, estimated),
     )
-    return replace(joined, at=_at(bench.record, groups, apart, joined))
+    return replace(joined, at=_at(error_model.record, groups, apart, joined))
 
 
 def versions_of(record: Record) -> list[list[int]]:
     """Return the positions of versions of one agent, where there are two at least."""
-    found: list[list[int]] = []
+    versions: list[list[int]] = []
     for i, about in enumerate(record.about):
-        same = next((one for one in found if _is_version(record.about[one[0]], about)), None)
+        same = next((one for one in versions if _is_version(record.about[one[0]], about)), None)
         if same is not None:
             same.append(i)
         elif about.account:
-            found.append([i])
-    return [one for one in found if len(one) > 1]
+            versions.append([i])
+    return [one for one in versions if len(one) > 1]
 
 
 def _is_version(one: About, other: About) -> bool:
@@ -123,9 +111,9 @@ def _is_version(one: About, other: About) -> bool:
 
 def _groups(
     versions: Sequence[int],
-    apart: Told,
-    placed: Sequence[Placed],
-    estimated: Mapping[int, Estimated],
+    apart: TargetResult,
+    on_tasks: Sequence[AgentOnTasks],
+    estimated: Mapping[int, FullScoreEstimate],
     n_tasks: int,
 ) -> Iterator[Group]:
     """Yield the versions that are not told apart, directly or through others; two at least."""
@@ -138,7 +126,7 @@ def _groups(
         members = ranked[group_of == group].tolist()
         if len(members) > 1:
             best, *others = sorted(members, key=lambda i: (-round(_score(apart.at[i]), DECIMALS), i))
-            gain = expected_maximum(len(members)) * _noise(members, placed, estimated, n_tasks)
+            gain = expected_maximum(len(members)) * _noise(members, on_tasks, estimated, n_tasks)
             yield Group(best, tuple(others), min(gain, _score(apart.at[best])))
 
 
@@ -147,10 +135,13 @@ def _score(at: AtTarget) -> float:
 
 
 def _noise(
-    members: Sequence[int], placed: Sequence[Placed], estimated: Mapping[int, Estimated], n_tasks: int
+    members: Sequence[int],
+    on_tasks: Sequence[AgentOnTasks],
+    estimated: Mapping[int, FullScoreEstimate],
+    n_tasks: int,
 ) -> float:
     """Return σ, the standard deviation of one version's score."""
-    outcomes = [row for i in members if (row := placed[i].outcomes) is not None]
+    outcomes = [row for i in members if (row := on_tasks[i].outcomes) is not None]
     measured = float(np.var(outcomes, axis=0, ddof=1).sum()) / len(outcomes[0]) ** 2 if outcomes[1:] else 0.0
     known = [estimated[i] for i in members if i in estimated]
     calibrated = [
@@ -162,22 +153,24 @@ def _noise(
 # -------------------------------------------------------------------------------------------------- the lines
 
 
-def _joined(groups: Sequence[Group], placed: Sequence[Placed]) -> list[Placed]:
+def _joined(groups: Sequence[Group], on_tasks: Sequence[AgentOnTasks]) -> list[AgentOnTasks]:
     """Scale the outcomes of the best of each group to its corrected score, and place none of the others."""
-    joined = list(placed)
+    joined = list(on_tasks)
     for group in groups:
-        one = placed[group.best]
+        one = on_tasks[group.best]
         if one.outcomes is not None and one.score:
             score = one.score - group.correction
             joined[group.best] = replace(
                 one, outcomes=read_only(one.outcomes * (score / one.score)), score=score
             )
         for i in group.others:
-            joined[i] = replace(placed[i], outcomes=None, score=None)
+            joined[i] = replace(on_tasks[i], outcomes=None, score=None)
     return joined
 
 
-def _corrected(groups: Sequence[Group], estimated: Mapping[int, Estimated]) -> dict[int, Estimated]:
+def _corrected(
+    groups: Sequence[Group], estimated: Mapping[int, FullScoreEstimate]
+) -> dict[int, FullScoreEstimate]:
     """Correct estimated scores and their intervals in the same way."""
     others = {i for group in groups for i in group.others}
     corrected = {i: one for i, one in estimated.items() if i not in others}
@@ -191,7 +184,9 @@ def _corrected(groups: Sequence[Group], estimated: Mapping[int, Estimated]) -> d
     return corrected
 
 
-def _at(record: Record, groups: Sequence[Group], apart: Told, joined: Told) -> tuple[AtTarget, ...]:
+def _at(
+    record: Record, groups: Sequence[Group], apart: TargetResult, joined: TargetResult
+) -> tuple[AtTarget, ...]:
     """Say of the best what was taken from its score, and of the others under whom they stand."""
     at = list(joined.at)
     for group in groups:

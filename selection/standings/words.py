@@ -9,20 +9,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analytics.text import counted as counted
-from selection.standings.change_words import changed_lists as changed_lists
-from selection.standings.change_words import changes_text as changes_text
-from selection.standings.change_words import entered_text as entered_text
-from selection.standings.change_words import moved_text as moved_text
-from selection.standings.change_words import place_text as place_text
+from selection.standings.changes import changed_lists as changed_lists
+from selection.standings.changes import changes_text as changes_text
+from selection.standings.changes import entered_text as entered_text
+from selection.standings.changes import moved_text as moved_text
+from selection.standings.changes import place_text as place_text
 from selection.standings.lines import (
     AtTarget,
     Line,
     Standings,
     TargetLine,
-    Trials,
+    TrialsAdvice,
     TrialsLine,
 )
-from selection.standings.terms import ASKED as ASKED
 from selection.standings.terms import (
     BASIS,
     METHODS,
@@ -40,6 +39,7 @@ from selection.standings.terms import LEGEND as LEGEND
 from selection.standings.terms import MARKS as MARKS
 from selection.standings.terms import PHASES as PHASES
 from selection.standings.terms import TARGETS as TARGETS
+from selection.standings.terms import TASKS_OF_NEW_AGENT as TASKS_OF_NEW_AGENT
 from selection.standings.terms import TRUST as TRUST
 from selection.standings.terms import TRUST_MEANS as TRUST_MEANS
 from selection.standings.terms import UNBELIEVED as UNBELIEVED
@@ -64,7 +64,7 @@ from selection.standings.terms import whole_costs as whole_costs
 
 N_CONDITIONS = 10  # named in a sentence: a delivery may have hundreds
 SHARE_INCOMPLETE = 4  # one in so many agents without outcomes names the other way to count them
-MOST_NAMED = 10  # of the agents that could be the best
+MAX_NAMED = 10  # of the agents that could be the best
 FOLDED = ("share", "the line of another version")  # verb and rest
 NOT_STATED = "not stated"  # as files say of a model or a scaffold
 
@@ -89,15 +89,15 @@ def headline_parts(board: Standings, target: str = "") -> tuple[str, str]:
 def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     if not ranked:
         return "No agent is ranked yet.", ""
-    tasks, told, n = tasks_of(board, target), board.targets[target], len(ranked)
+    tasks, target_line, n = tasks_of(board, target), board.targets[target], len(ranked)
     named = [line for line in ranked if heads(board, line)]
     if not named:
         return _none_heads(board, ranked)
-    first = [line for line in named if line.agent in told.may_be_first]
+    first = [line for line in named if line.agent in target_line.may_be_first]
     if n == 1:
         return "One agent so far:", f"{ranked[0].agent}, {_score(named[0].at[target])} on {tasks}."
     if not first or len(named) == 1:
-        why = f" {sentence(told.reason)}" if told.reason else ""
+        why = f" {sentence(target_line.reason)}" if target_line.reason else ""
         leaders, rest = _leaders(board, target, ranked)
         return f"{leaders},", f"{rest}.{_above(board, target, ranked)}{why}"
     if len(first) == len(named):
@@ -141,10 +141,10 @@ def _why_not_named(board: Standings, line: Line) -> str:
 def _none_heads(board: Standings, ranked: Sequence[Line]) -> tuple[str, str]:
     """Name nobody, where no ranked agent can be checked as far as headlines need."""
     why = Counter(_why_not_named(board, line) for line in ranked)
-    told = " ".join(
+    text = " ".join(
         f"{counted(n, 'ranked agent')} {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
     )
-    return f"No {_one_of(board)} is ranked yet.", told
+    return f"No {_one_of(board)} is ranked yet.", text
 
 
 def _one_of(board: Standings) -> str:
@@ -158,14 +158,17 @@ def withdrawn_text(names: Sequence[str]) -> str:
 
 def could_be_first(board: Standings) -> str:
     """Return 11 of 32 could be first: the headline where there is room for no more."""
-    told = board.targets[board.target]
+    target_line = board.targets[board.target]
     ranked = [line for line in board.agents if line.at[board.target].rank is not None]
     named = [line for line in ranked if heads(board, line)]
     if not named:
         return f"no {_one_of(board) if ranked else 'agent'} is ranked yet"
     if len(named) == 1:
         return "one agent so far" if len(ranked) == 1 else f"one {_one_of(board)} so far"
-    n_first, agents = sum(line.agent in told.may_be_first for line in named), _counted(board, named, ranked)
+    n_first, agents = (
+        sum(line.agent in target_line.may_be_first for line in named),
+        _counted(board, named, ranked),
+    )
     if not n_first:
         return f"{agents}, their order not known"
     agents = agents if len(named) < len(ranked) else f"{len(ranked):,}"
@@ -188,13 +191,13 @@ def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[st
 def _cheapest(board: Standings, first: Sequence[Line]) -> str:
     """Name the smallest of the costs that were measured; of all whole costs where fewer than two were."""
     known, whole = costs(board), whole_costs(board)
-    stated = [line for line in first if line.agent in known]
-    told = [line for line in stated if line.agent in whole]
-    measured = [line for line in told if not is_reckoned(line)]
-    alike = measured if len(measured) > 1 else told
+    with_cost = [line for line in first if line.agent in known]
+    in_full = [line for line in with_cost if line.agent in whole]
+    measured = [line for line in in_full if not is_reckoned(line)]
+    alike = measured if len(measured) > 1 else in_full
     if len(alike) < 2:
         return ""
-    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == stated else 'measured'} cost"
+    kind = "" if len(alike) == len(first) else f" with a {'known' if alike == with_cost else 'measured'} cost"
     cheapest = min(alike, key=lambda line: whole[line.agent])
     return f"; the cheapest of the {len(alike):,}{kind} costs {cost_text(cheapest)}"
 
@@ -207,16 +210,12 @@ def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str
     among = "" if len(named) == len(ranked) else f" of the {_counted(board, named, ranked)}"
     who = f"{name} and {len(first) - 1:,} more score highest{among}"
     if len(first) == 1:
-        who = f"{name} scores highest{among}" if len(named) > 1 else _alone(board, name)
+        who = f"{name} scores highest{among}" if len(named) > 1 else f"{name} is the only {_one_of(board)}"
     return who, f"{_score(named[0].at[target])} on {tasks_of(board, target)}{_for(board, target, first)}"
 
 
-def _alone(board: Standings, name: str) -> str:
-    return f"{name} is the only {_one_of(board)}"
-
-
-def _score(told: AtTarget) -> str:
-    return f"{'~' if told.estimated else ''}{percent(told.score or 0.0)}%"
+def _score(at: AtTarget) -> str:
+    return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}%"
 
 
 def _for(board: Standings, target: str, first: Sequence[Line]) -> str:
@@ -235,8 +234,6 @@ def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> st
 
     Parameters
     ----------
-    board : Standings
-    target : str
     of : bool
         Whether to say of how many.
     """
@@ -285,71 +282,78 @@ def _verb(why: tuple[str, str], n: int) -> str:
 
 def covers_text(board: Standings, target: str = "") -> str:
     """Say what the 95% intervals of a target are about."""
-    told: TargetLine = board.targets[target or board.target]
+    target_line: TargetLine = board.targets[target or board.target]
     shown = any(line.at[target or board.target].lower is not None for line in board.agents)
-    text = f"The 95% intervals cover {told.covers}." if shown else "No score here has an interval."
+    text = f"The 95% intervals cover {target_line.covers}." if shown else "No score here has an interval."
     if (target or board.target) == "full":
         text = " ".join(part for part in (text, coverage_text(board)) if part)
     if first := first_text(board, target):
         text += f" {first}"
-    if judged := judged_text(told):
+    if judged := judged_text(target_line):
         text += f" {judged}"
-    return f"{text} {sentence(told.reason)}" if told.reason else text
+    return f"{text} {sentence(target_line.reason)}" if target_line.reason else text
 
 
-def judged_text(told: TargetLine) -> str:
+def judged_text(target_line: TargetLine) -> str:
     """Say how ranks and ties were judged; empty where there are none, and for one agent."""
-    judged = "; ".join(part for part in (METHODS.get(told.method), told.note) if part and told.n_ranked > 1)
+    judged = "; ".join(
+        part
+        for part in (METHODS.get(target_line.method), target_line.note)
+        if part and target_line.n_ranked > 1
+    )
     return f"On ranks and ties: {judged}." if judged else ""
 
 
 def first_text(board: Standings, target: str = "") -> str:
     """Name the agents that could be the best; empty where that leaves nobody out."""
     target = target or board.target
-    told = board.targets[target]
+    target_line = board.targets[target]
     ranked = [line for line in in_order(board, target) if line.at[target].rank is not None]
     heading = [line for line in ranked if heads(board, line)]
-    names, n_heading = [line.agent for line in heading if line.agent in told.may_be_first], len(heading)
+    names, n_heading = (
+        [line.agent for line in heading if line.agent in target_line.may_be_first],
+        len(heading),
+    )
     if not names or len(names) == n_heading:
         return ""
     among, agent = "" if len(names) == 1 else "one of ", "agent"
-    if n_heading < told.n_ranked:
+    if n_heading < target_line.n_ranked:
         agent = _one_of(board)
-    answer = f"At 95% the best {agent} is {among}{first_names(names, MOST_NAMED)}"
-    if n_heading < told.n_ranked or sum(line.at[target].rank_lower == 1 for line in board.agents) <= len(
-        names
-    ):
+    answer = f"At 95% the best {agent} is {among}{first_names(names, MAX_NAMED)}"
+    if n_heading < target_line.n_ranked or sum(
+        line.at[target].rank_lower == 1 for line in board.agents
+    ) <= len(names):
         return f"{answer}."
     return f"{answer}; the ranks that agents may hold are wider, as they hold for all agents at once."
 
 
 def second_run_text(board: Standings, target: str = "") -> str:
     """Say what a second run of the leader is expected to score; empty where that is its score, or unknown."""
-    told = board.targets[target or board.target].second_run
-    if told is None or percent(told.expected) == percent(told.score):
+    second_run = board.targets[target or board.target].second_run
+    if second_run is None or percent(second_run.expected) == percent(second_run.score):
         return ""
-    about = "at least about" if told.lower_bound else "about"
+    about = "at least about" if second_run.lower_bound else "about"
     return (
-        f"{told.agent}: {percent(told.score)}%, {about} {percent(told.expected)}% expected of a second run. "
-        "The highest score is partly luck."
+        f"{second_run.agent}: {percent(second_run.score)}%, {about} {percent(second_run.expected)}% "
+        "expected of a second run. The highest score is partly luck."
     )
 
 
 def coverage_text(board: Standings) -> str:
     """Say how often intervals of estimated scores held, if that is less than 95% or unknown; else empty."""
-    told = board.coverage
-    if told is None:
+    coverage = board.coverage
+    if coverage is None:
         return ""
-    if told.share is None:
+    if coverage.share is None:
         return (
             "How often those of estimated scores held what full runs showed later is not measured: too few "
             "came later."
         )
-    if not told.falls_short:
+    if not coverage.falls_short:
         return ""
     return (
-        f"Those of estimated scores are to be read as {percent(told.share)}% intervals, not 95%: of "
-        f"{counted(told.n, 'full score')} that came later they held {told.n_covered:,}."
+        f"Those of estimated scores are to be read as {percent(coverage.share)}% intervals, not 95%: of "
+        f"{counted(coverage.n, 'full score')} that came later they held {coverage.n_covered:,}."
     )
 
 
@@ -375,7 +379,7 @@ def phase_text(board: Standings, assignment: str) -> str:
     """Say what the phase means, and what a new agent runs: `assignment` is staged, subset or full."""
     is_without = board.subset is None and board.phase in ("provisional", "ongoing")
     phase = "unsuited" if is_without else board.phase
-    return " ".join(filter(None, (PHASES[phase], ASKED[assignment].get(phase))))
+    return " ".join(filter(None, (PHASES[phase], TASKS_OF_NEW_AGENT[assignment].get(phase))))
 
 
 def verdict_text(board: Standings) -> str:
@@ -388,15 +392,15 @@ def trust_text(board: Standings) -> str:
 
     As many random tasks put p − d of pairs in order, d the paired difference that the verdict holds.
     """
-    told = board.verdict
-    if told is None or board.subset is None:
+    verdict = board.verdict
+    if verdict is None or board.subset is None:
         return ""
-    if told.pairs is None or told.protocol == "replay":
-        return told.sentence
+    if verdict.pairs is None or verdict.protocol == "replay":
+        return verdict.sentence
     random = ""
-    if told.random_difference is not None:
-        random = f", as many random tasks {percent(told.pairs - told.random_difference)}%"
-    return f"Estimates put {percent(told.pairs)}% of pairs in the order of all tasks{random}."
+    if verdict.random_difference is not None:
+        random = f", as many random tasks {percent(verdict.pairs - verdict.random_difference)}%"
+    return f"Estimates put {percent(verdict.pairs)}% of pairs in the order of all tasks{random}."
 
 
 def target_text(board: Standings) -> str:
@@ -404,34 +408,34 @@ def target_text(board: Standings) -> str:
     return f"Ranks are on the subset: {clause(board.why_target)}." if board.why_target else ""
 
 
-def trials_text(told: Trials | None) -> str:
+def trials_text(trials: TrialsAdvice | None) -> str:
     """Say how many trials a run of the subset should have, what that costs, and what it is worth."""
-    if told is None:
+    if trials is None:
         return ""
-    options = "; ".join(_option(told, one) for one in told.options)
-    known = f"An upper bound: {told.why_upper_bound}." if told.why_upper_bound else ""
-    is_one, n = told.recommended == 1, told.n_conditions
+    options = "; ".join(_option(trials, one) for one in trials.options)
+    known = f"An upper bound: {trials.why_upper_bound}." if trials.why_upper_bound else ""
+    is_one, n = trials.recommended == 1, trials.n_conditions
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
     advice = (
-        f"{counted(told.recommended, 'trial')} of each task of the subset{each} {'is' if is_one else 'are'}"
+        f"{counted(trials.recommended, 'trial')} of each task of the subset{each} {'is' if is_one else 'are'}"
     )
     errors = f"Standard error of a typical agent's mean there: {options}."
     return " ".join(part for part in (f"{advice} recommended.", errors, known) if part)
 
 
-def _option(told: Trials, one: TrialsLine) -> str:
+def _option(trials: TrialsAdvice, one: TrialsLine) -> str:
     cost = f" for {money(one.cost_usd)}" if one.cost_usd is not None else ""
-    at_most = "at most " if told.upper_bound else ""
-    each = " under each" if told.n_conditions > 1 else ""
+    at_most = "at most " if trials.upper_bound else ""
+    each = " under each" if trials.n_conditions > 1 else ""
     return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{each}{cost}"
 
 
-def bounds_text(told: AtTarget) -> str:
+def bounds_text(at: AtTarget) -> str:
     """Say what the missing outcomes leave open; empty where none is missing, and where all are."""
-    if told.bounds is None or not leaves_open(told):
+    if at.bounds is None or not leaves_open(at):
         return ""
-    low, high = told.bounds
-    missing = "outcome is" if told.n_missing == 1 else f"{told.n_missing:,} outcomes are"
+    low, high = at.bounds
+    missing = "outcome is" if at.n_missing == 1 else f"{at.n_missing:,} outcomes are"
     return f"{percent(low)} to {percent(high)}%, whatever the missing {missing}"
 
 
@@ -439,15 +443,15 @@ def measured_text(board: Standings) -> str:
     """Say which sources of error were measured and are in the intervals; empty where no study found any."""
     if not board.measured:
         return ""
-    told = "; ".join(board.measured)
-    return sentence(f"{told}: the intervals of measured scores take that into account")
+    sources = "; ".join(board.measured)
+    return sentence(f"{sources}: the intervals of measured scores take that into account")
 
 
 def not_measured_text(board: Standings) -> str:
     """Say what is in no interval, and what is there as an upper bound alone."""
     absent = "; ".join(in_no_interval(board))
-    told = f"Never measured, so in no interval: {absent}." if absent else ""
-    return " ".join(part for part in (told, bounded_text(board)) if part)
+    text = f"Never measured, so in no interval: {absent}." if absent else ""
+    return " ".join(part for part in (text, bounded_text(board)) if part)
 
 
 def in_no_interval(board: Standings) -> tuple[str, ...]:
@@ -465,19 +469,19 @@ def bounded_text(board: Standings) -> str:
     return f"Never measured, so in the intervals as an upper bound: {source}."
 
 
-def trial_noise_text(used: str, stated: str) -> str:
+def trial_noise_text(used: str, of_rules: str) -> str:
     """Say that intervals borrow the noise of trials, or that they need not; empty where none is stated."""
     if used:
         return (
             f"no agent ran a task twice, so intervals and ranks borrow the noise of trials: {used}; they are "
             "right if trials vary as much here"
         )
-    if stated:
-        return f"the noise of trials that the rules state ({stated}) is not used: agents here have repeats"
+    if of_rules:
+        return f"the noise of trials that the rules state ({of_rules}) is not used: agents here have repeats"
     return ""
 
 
-def held_text(board: Standings, target: str = "") -> str:
+def confidence_text(board: Standings, target: str = "") -> str:
     """Say how sure ranks are, and in short what no interval holds; empty without rank intervals."""
     if not any(line.at[target or board.target].rank_lower is not None for line in board.agents):
         return ""
@@ -502,7 +506,6 @@ def notices(
 
     Parameters
     ----------
-    board : Standings
     offer : str
         How more agents could be ranked, where fewer than half are; see `analytics.record.offer`.
     universe : str
@@ -524,15 +527,15 @@ def notices(
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
     n_lacking = why.count("lack")
     return tuple(
-        sentence(told)
-        for told in (
+        sentence(text)
+        for text in (
             universe,
             not_revalidated,
             podium,
             target_text(board),
             trial_noise_text(board.trial_noise, trial_noise),
             unheard_text(board, n_unheard),
-            _compared_text(board),
+            compared_text(board.conditions.compared, board.conditions.left_out),
             ZERO if zero else "",
             *uneven,
             unranked_text(board, of=True),
@@ -544,7 +547,7 @@ def notices(
             if not zero and SHARE_INCOMPLETE * n_lacking > n
             else "",
         )
-        if told
+        if text
     )
 
 
@@ -561,8 +564,8 @@ def unheard_text(board: Standings, n: int) -> str:
 
 def other_notices(board: Standings) -> tuple[str, ...]:
     """Return the notices but for what the headline says already: who is listed without a rank."""
-    said = unranked_text(board, of=True)
-    return tuple(told for told in board.notices if told != said)
+    ranked_notice = unranked_text(board, of=True)
+    return tuple(text for text in board.notices if text != ranked_notice)
 
 
 def elsewhere(ran: str, compared: Sequence[str]) -> str:
@@ -610,17 +613,13 @@ def lacking_agents(compared: Sequence[str], agents: Sequence[str]) -> str:
     )
 
 
-def uncounted_beside(left_out: Sequence[str], compared: Sequence[str]) -> str:
+def uncounted_text(left_out: Sequence[str], compared: Sequence[str]) -> str:
     """Say that some outcomes of an agent are of conditions that are not compared."""
     return f"outcomes under {_and(left_out)} are not counted: this board compares {_and(compared)}"
 
 
 def _and(names: Sequence[str]) -> str:
     return first_names(names, N_CONDITIONS) if len(names) > N_CONDITIONS else " and ".join(names)
-
-
-def _compared_text(board: Standings) -> str:
-    return compared_text(board.conditions.compared, board.conditions.left_out)
 
 
 def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) -> str:
@@ -636,7 +635,7 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
 
 def about(line: Line) -> tuple[tuple[str, str], ...]:
     """Return what else is stated of an agent, as label and text; links are not among it."""
-    told = (
+    rows = (
         ("Version", line.version),
         ("Organisation", line.organisation),
         (
@@ -648,7 +647,7 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
         ("Submissions", f"{line.n_submissions:,}" if line.n_submissions > 1 else ""),
         ("Invalid trials", f"{line.n_invalid:,}" if line.n_invalid else ""),
     )
-    return tuple((label, text) for label, text in told if text)
+    return tuple((label, text) for label, text in rows if text)
 
 
 # ----------------------------------------------------------------------------------------------------- money
@@ -656,20 +655,20 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
 
 def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) -> str:
     """Say what was not run so far, in tasks and money; empty where all was."""
-    spared = savings["so_far"] if savings else {"n_runs": 0}
-    if not spared["n_runs"]:
+    so_far = savings["so_far"] if savings else {"n_runs": 0}
+    if not so_far["n_runs"]:
         return ""
-    runs, tasks = counted(spared["n_runs"], "run"), counted(spared["n_tasks_saved"], "task")
-    if n_chosen := spared.get("n_chosen"):
+    runs, tasks = counted(so_far["n_runs"], "run"), counted(so_far["n_tasks_saved"], "task")
+    if n_chosen := so_far.get("n_chosen"):
         runs += f" ({n_chosen:,} on tasks chosen for {'its agent' if n_chosen == 1 else 'their agents'})"
-    money_too = _spared_text(spared) if with_money else ""
+    money_too = _money_saved_text(so_far) if with_money else ""
     return f"So far {runs} went without {tasks} of a full evaluation{money_too}."
 
 
-def _spared_text(spared: Mapping[str, Any]) -> str:
-    if spared["saved"] is None:
+def _money_saved_text(so_far: Mapping[str, Any]) -> str:
+    if so_far["saved"] is None:
         return ""
-    n_unknown = spared["n_not_measured"]
+    n_unknown = so_far["n_not_measured"]
     unknown = f", {n_unknown:,} of them without a usable cost left out" if n_unknown else ""
-    whose = "its" if spared["n_runs"] == 1 else "their"
-    return f", {money(spared['saved'])} at {whose} own mean cost of a task{unknown}"
+    whose = "its" if so_far["n_runs"] == 1 else "their"
+    return f", {money(so_far['saved'])} at {whose} own mean cost of a task{unknown}"

@@ -1,9 +1,7 @@
 """Nested validation: whether a subset chosen without an agent would have put that agent in its place.
 
 `validate` runs every strategy under every protocol of `selection.folds` on the complete agents of a table.
-Selection, k and calibration happen inside each fold, on its training agents only. The records of each fold
-are made in `selection.held_out`, figures and jackknife in `figures`, averages in `study`, interval coverage
-in `coverage`, rho_null in `null`, bands of other widths in `widths`, the whole in `nested`.
+Selection, k and calibration happen inside each fold, on its training agents only.
 
 Symbols
 -------
@@ -25,16 +23,15 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from selection.held_out import Residuals, loao_residuals, nested_residuals
-from selection.validation.nested import NameUnknown, Protocol, Validation, validate
+from selection.validation.nested import Protocol, Validation, validate
 from selection.validation.plain import as_json
-from selection.validation.study import Figures
+from selection.validation.study import ValidationFigures
 
 __all__ = [
-    "Figures",
-    "NameUnknown",
     "Protocol",
     "Residuals",
     "Validation",
+    "ValidationFigures",
     "as_json",
     "loao_residuals",
     "nested_residuals",

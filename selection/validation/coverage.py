@@ -35,8 +35,8 @@ import numpy as np
 from analytics.arrays import DECIMALS, FloatArray
 from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
-from selection.held_out import Records, Subsets, nested_residuals
-from selection.intervals.quantiles import FEWEST_FOR_QUANTILE
+from selection.held_out import HeldOutRecords, Subsets, nested_residuals
+from selection.intervals.quantiles import MIN_FOR_QUANTILE
 from selection.staged.model import estimates
 from selection.staged.teaching import of_full_runs
 
@@ -44,7 +44,7 @@ from selection.staged.teaching import of_full_runs
 def covered(
     agents: CompleteAgents,
     subsets: Subsets,
-    records: Records,
+    records: HeldOutRecords,
     strategy: str,
     rule: Rule,
     base_seed: int,
@@ -54,14 +54,10 @@ def covered(
 
     Parameters
     ----------
-    agents : CompleteAgents
-    subsets : Subsets
-    records : Records
+    records : HeldOutRecords
         Of `subsets`.
     strategy : str
         Repeated inside every fold.
-    rule : Rule
-    base_seed : int
     estimator : str
         The policy's; one of `selection.full_scores.ESTIMATORS`.
     """
@@ -70,10 +66,10 @@ def covered(
     answers = np.full(records.n, np.nan)
 
     def left_out(training: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> FloatArray:
-        found = nested_residuals(
+        residuals = nested_residuals(
             training, by, strategy=strategy, estimator=estimator, rule=rule, base_seed=base_seed
         )
-        return np.asarray(found.scores - found.predictions)
+        return np.asarray(residuals.scores - residuals.predictions)
 
     for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
         of_fold = np.flatnonzero(records.folds == f)
@@ -81,12 +77,12 @@ def covered(
         scaffolds = [agents.scaffolds[i] for i in rows]
         training = full_scores.fit(estimator, agents.take(fold.training, sharing=True), tasks)
         calibrator = _calibrator(training, scaffolds, left_out)
-        given = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
-        answers[of_fold] = [_holds(ends, y) for ends, y in zip(given, agents.scores[rows], strict=True)]
+        ends_of = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
+        answers[of_fold] = [_holds(ends, y) for ends, y in zip(ends_of, agents.scores[rows], strict=True)]
     return answers
 
 
-def _by_model(agents: CompleteAgents, subsets: Subsets, records: Records) -> FloatArray:
+def _by_model(agents: CompleteAgents, subsets: Subsets, records: HeldOutRecords) -> FloatArray:
     answers = np.empty(records.n)
     for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
         of_fold = np.flatnonzero(records.folds == f)
@@ -94,10 +90,10 @@ def _by_model(agents: CompleteAgents, subsets: Subsets, records: Records) -> Flo
         taught = of_full_runs(agents, fold.training)
         seen = np.full((rows.size, agents.outcomes.shape[1]), np.nan)
         seen[:, tasks] = agents.outcomes[np.ix_(rows, tasks)]
-        found = estimates(taught.model, seen, agents.means_after(taught.model, fold.training, rows))
+        result = estimates(taught.model, seen, agents.means_after(taught.model, fold.training, rows))
         scales = [taught.scale_for(agents.scaffolds[i], tasks)[0] for i in rows]
-        half = np.array([scale.quantile * scale.c for scale in scales]) * found.se
-        apart = np.abs(agents.scores[rows] - found.scores)
+        half = np.array([scale.quantile * scale.c for scale in scales]) * result.se
+        apart = np.abs(agents.scores[rows] - result.scores)
         answers[of_fold] = np.round(apart, DECIMALS) <= np.round(half, DECIMALS)
     return answers
 
@@ -110,7 +106,7 @@ def _calibrator(
     """Residuals of one fold's training agents, those that are not used left out."""
     training = fitted.agents
     in_time = left_out(training, "date")
-    enough = np.count_nonzero(~np.isnan(in_time)) >= FEWEST_FOR_QUANTILE
+    enough = np.count_nonzero(~np.isnan(in_time)) >= MIN_FOR_QUANTILE
     is_new = not set(scaffolds) <= set(training.scaffolds)
     return intervals.calibrate(
         fitted,
@@ -121,7 +117,7 @@ def _calibrator(
     )
 
 
-def _holds(ends: intervals.Interval | intervals.NoInterval, score: float) -> float:
+def _holds(ends: intervals.ScoreInterval | intervals.NoInterval, score: float) -> float:
     if isinstance(ends, intervals.NoInterval):
         return np.nan
     lower, y, upper = np.round([ends.lower, score, ends.upper], DECIMALS)

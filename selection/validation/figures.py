@@ -55,7 +55,7 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import kendall, midranks
 from selection.full_scores import ESTIMATORS
-from selection.held_out import Records
+from selection.held_out import HeldOutRecords
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
 ERROR_FIGURES = tuple(f"rmse_{name}" for name in ESTIMATORS)
@@ -93,12 +93,11 @@ def clear_pairs(
     return np.asarray(np.abs(y[:, None] - y[None, :]) > Z_CLEAR * np.sqrt(squared), dtype=np.bool_)
 
 
-def figures(records: Records, clear: Mask) -> FloatArray:
+def figures(records: HeldOutRecords, clear: Mask) -> FloatArray:
     """Compute the figures of one pool of records, in the order of `FIGURES`; NaN where undefined.
 
     Parameters
     ----------
-    records : Records
     clear : bool array, shape (n_agents, n_agents)
     """
     everyone = np.ones((clear.shape[0], 1))
@@ -107,19 +106,18 @@ def figures(records: Records, clear: Mask) -> FloatArray:
     )
 
 
-def figures_without(records: Records, clear: Mask, groups: IndexArray) -> FloatArray:
+def figures_without(records: HeldOutRecords, clear: Mask, groups: IndexArray) -> FloatArray:
     """Compute the figures with one group left out at a time, shape (n_groups, n_figures).
 
     Parameters
     ----------
-    records : Records
     clear : bool array, shape (n_agents, n_agents)
     groups : int array, shape (n_agents,)
         The group of every complete agent, 0 to n_groups − 1.
     """
-    kept = (groups[:, None] != np.arange(groups.max() + 1)).astype(np.float64)
-    rank = _rank_figures_without(records, 1.0 - kept[records.agents])
-    return np.column_stack([rank, _errors(records, kept), _pair_figures(records, clear, kept)])
+    weights = (groups[:, None] != np.arange(groups.max() + 1)).astype(np.float64)
+    rank = _rank_figures_without(records, 1.0 - weights[records.agents])
+    return np.column_stack([rank, _errors(records, weights), _pair_figures(records, clear, weights)])
 
 
 def standard_errors(without: FloatArray, has_record: Mask) -> FloatArray:
@@ -150,7 +148,7 @@ def jackknife(without: FloatArray) -> FloatArray:
 
 
 def shares(
-    agreement: npt.NDArray[np.int8], agents: IndexArray, compared: Mask, kept: FloatArray
+    agreement: npt.NDArray[np.int8], agents: IndexArray, compared: Mask, weights: FloatArray
 ) -> FloatArray:
     """Share_i of each record among the agents that each column of `kept` keeps.
 
@@ -160,7 +158,7 @@ def shares(
     agents : int array, shape (n_records,)
         The held-out agent of each record.
     compared : bool array, shape (..., n_records, n_agents)
-    kept : float array, shape (n_agents, n_columns)
+    weights : float array, shape (n_agents, n_columns)
         1 or 0.
 
     Returns
@@ -168,9 +166,9 @@ def shares(
     float array, shape (..., n_records, n_columns)
         NaN where the agent itself is not kept, or nobody is to be compared with it.
     """
-    n_compared = compared @ kept
-    n_agreeing = agreement * compared @ kept / 2
-    counts = (kept[agents] > 0) & (n_compared > 0)
+    n_compared = compared @ weights
+    n_agreeing = agreement * compared @ weights / 2
+    counts = (weights[agents] > 0) & (n_compared > 0)
     return np.asarray(np.where(counts, n_agreeing / np.maximum(n_compared, 1), np.nan), dtype=np.float64)
 
 
@@ -185,7 +183,7 @@ def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _rank_figures(records: Records) -> FloatArray:
+def _rank_figures(records: HeldOutRecords) -> FloatArray:
     y, r, p = records.scores, records.subset_means, records.predictions
     known = ~np.isnan(records.rest_means)
     rho = _spearman(np.array([y, r, p, records.rest_means if known.all() else r]))
@@ -208,7 +206,7 @@ def _r2(predictions: FloatArray, scores: FloatArray) -> float:
     return float(1.0 - np.sum((scores - predictions) ** 2) / np.sum((scores - scores.mean()) ** 2))
 
 
-def _rank_figures_without(records: Records, member: FloatArray) -> FloatArray:
+def _rank_figures_without(records: HeldOutRecords, member: FloatArray) -> FloatArray:
     """Rank figures without the records of each group, (n_groups, 5); `member` is 1 in it."""
     y, r = _order(records.scores), _order(records.subset_means)
     centred = [_centred_ranks_without(signs, member) for signs in (y, r, _order(records.predictions))]
@@ -259,12 +257,12 @@ def _sum_without(pairs: FloatArray, member: FloatArray) -> FloatArray:
     )
 
 
-def _r2_without(records: Records, order: FloatArray, member: FloatArray) -> FloatArray:
+def _r2_without(records: HeldOutRecords, order: FloatArray, member: FloatArray) -> FloatArray:
     """1 − Σ(y − ŷ)²/(Σ(y − c)² − (Σ(y − c))²/n) of the records kept, c the mean of all."""
-    y, kept = records.scores - np.mean(records.scores), 1.0 - member
-    about_mean = y**2 @ kept - (y @ kept) ** 2 / np.maximum(kept.sum(axis=0), 1.0)
+    y, weights = records.scores - np.mean(records.scores), 1.0 - member
+    about_mean = y**2 @ weights - (y @ weights) ** 2 / np.maximum(weights.sum(axis=0), 1.0)
     has_order = _sum_without(order * order, member) > 0
-    errors = (records.scores - records.predictions) ** 2 @ kept
+    errors = (records.scores - records.predictions) ** 2 @ weights
     return 1.0 - _ratio(errors, np.where(has_order, about_mean, 0.0))
 
 
@@ -275,19 +273,19 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return ratio
 
 
-def _errors(records: Records, kept: FloatArray) -> FloatArray:
+def _errors(records: HeldOutRecords, weights: FloatArray) -> FloatArray:
     """Root mean squared error of every estimator over what each column keeps, (n_columns, n_estimators)."""
-    is_kept = np.where(kept[records.agents] > 0, 1.0, np.nan)
+    counts = np.where(weights[records.agents] > 0, 1.0, np.nan)
     unknown = np.full(records.n, np.nan)
     estimates = np.array([records.estimates.get(name, unknown) for name in ESTIMATORS])
     squares = (records.scores - estimates) ** 2
-    return np.asarray(np.sqrt(mean_known(squares[:, :, None] * is_kept, axis=1)).T)
+    return np.asarray(np.sqrt(mean_known(squares[:, :, None] * counts, axis=1)).T)
 
 
-def _pair_figures(records: Records, clear: Mask, kept: FloatArray) -> FloatArray:
+def _pair_figures(records: HeldOutRecords, clear: Mask, weights: FloatArray) -> FloatArray:
     """Mean shares over the agents that each column of `kept` keeps, shape (n_columns, n_pair_figures)."""
     agreement = np.stack([records.agreement, records.agreement_full])
     compared = agreement >= 0
     tables = np.stack([compared, compared & clear[records.agents]], axis=1)
-    means = mean_known(shares(agreement[:, None], records.agents, tables, kept), axis=2).reshape(4, -1)
+    means = mean_known(shares(agreement[:, None], records.agents, tables, weights), axis=2).reshape(4, -1)
     return np.column_stack([*means, means[2] - means[0]])

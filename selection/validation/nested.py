@@ -45,7 +45,6 @@ from selection.folds import (
     FoldBands,
     Plan,
     Rule,
-    SeedsRefused,
     complete_agents,
     fold_bands,
     in_fold,
@@ -58,11 +57,11 @@ from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
 from selection.validation.null import with_nulls
 from selection.validation.operations import coverage_operations, operations, too_many
-from selection.validation.paired import Prequential, prequential
+from selection.validation.paired import PrequentialChoice, prequential
 from selection.validation.study import (
-    Figures,
-    Measured,
-    Study,
+    MeasuredFigures,
+    NestedStudy,
+    ValidationFigures,
     is_enough,
     measure,
     unavailable,
@@ -70,20 +69,14 @@ from selection.validation.study import (
 )
 from selection.validation.widths import LEFT_OUT, Bands
 from selection.validation.widths import bands as bands_around
-from selection.validation.workers import Spread, processes
 
 COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
 
 Unit = tuple[str, str]
-Whole = tuple[Measured, dict[str, Measured]]
-
-
-class NameUnknown(SelectionError):
-    """A protocol or strategy is asked for that does not exist."""
-
-
-class WorkersRefused(SelectionError):
-    """Work needs at least one worker."""
+Whole = tuple[MeasuredFigures, dict[str, MeasuredFigures]]
+# Takes a function and the arguments of each unit, and gives the answers in the order of the units, as they
+# come; both travel by pickle, and the numbers do not depend on it.
+Spread = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
 
 
 @dataclass(frozen=True)
@@ -92,17 +85,15 @@ class Protocol:
 
     Attributes
     ----------
-    available : bool
     reason : str
         "" when available.
     n_folds, n_skipped : int
         All folds, and those whose training agents have no band.
     k_mean : float or None
         Mean size of the subset over the folds that have one; tasks.
-    strategies : mapping of str to Figures
-    per_scaffold : mapping of str to mapping of str to Figures
+    per_scaffold : mapping of str to mapping of str to ValidationFigures
         By scaffold, then by strategy; under `within_scaffold`, and under `loso` from 5 agents on.
-    prequential : Prequential or None
+    prequential : PrequentialChoice or None
         Under `temporal`, where two strategies or more have figures.
     """
 
@@ -111,9 +102,9 @@ class Protocol:
     n_folds: int
     n_skipped: int
     k_mean: float | None
-    strategies: Mapping[str, Figures]
-    per_scaffold: Mapping[str, Mapping[str, Figures]]
-    prequential: Prequential | None = None
+    strategies: Mapping[str, ValidationFigures]
+    per_scaffold: Mapping[str, Mapping[str, ValidationFigures]]
+    prequential: PrequentialChoice | None = None
 
 
 @dataclass(frozen=True)
@@ -124,15 +115,12 @@ class Validation:
     ----------
     n_agents : int
         Complete agents, those that are validated on.
-    n_agents_in_file : int
-    n_tasks : int
     band : Band
         Of all complete agents.
     subset : tuple of str
         Names of the tasks in `band`.
     strategy, estimator : str
         The policy's: what differences are taken to, and what the figures of the full score rest on.
-    protocols : mapping of str to Protocol
     bands : Bands or None
         Of other widths, and what strategies share with the one in use; None where they were not asked for.
     """
@@ -159,8 +147,8 @@ class Validation:
             {"protocol": protocol, "strategy": strategy}
             | {name: value for name, value in vars(figures).items() if not isinstance(value, Mapping)}
             | {f"se_{name}": value for name, value in figures.se.items()}
-            for protocol, found in self.protocols.items()
-            for strategy, figures in found.strategies.items()
+            for protocol, result in self.protocols.items()
+            for strategy, figures in result.strategies.items()
         ]
         return pandas_there().DataFrame(rows)
 
@@ -200,10 +188,9 @@ def validate(
         Keys of `PROTOCOLS`.
     strategies : sequence of str, optional
         Keys of `STRATEGIES`, all of which run. When not given, all but those that take more than
-        `operations.MOST_OPERATIONS`; these are named as skipped. The policy's strategy always runs.
+        `operations.MAX_OPERATIONS`; these are named as skipped. The policy's strategy always runs.
     seeds : int
         Splits of `random_80_20`, and draws of `random` in each fold.
-    base_seed : int
     lo, hi, history_window, hysteresis, widening
         The policy's band; hysteresis carries the subset through the temporal folds.
     weights : float array, shape (n_agents,), optional
@@ -232,8 +219,9 @@ def validate(
 
     Raises
     ------
-    NameUnknown, SeedsRefused, WorkersRefused, BandRefused, WindowRefused, HysteresisRefused, ShapeMismatch,
-    WeightRefused, FullScoreRefused
+    SelectionError
+        name_unknown, seeds_range, workers_range, band_range, window_range, hysteresis_range, shape,
+        weight_range, name_unknown, no_fit, cells_missing
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)
@@ -250,7 +238,7 @@ def validate(
     available = {name: bands[name] for name in protocols if not reasons[name]}
     skipped = _skipped(names, available, seeds, policy_strategy) if strategies is None else {}
     run = [name for name in names if name not in skipped]
-    study = Study(
+    study = NestedStudy(
         agents=agents,
         clear=_clear(table, agents),
         groups=jackknife_groups(agents),
@@ -276,7 +264,7 @@ def validate(
         around = bands_around(study, band, run, why_not) if other_bands else None
     measured |= {(name, strategy): (skipped[strategy], {}) for name in available for strategy in skipped}
     measured = {
-        unit: with_differences(found, unit, measured, policy_strategy) for unit, found in measured.items()
+        unit: with_differences(pooled, unit, measured, policy_strategy) for unit, pooled in measured.items()
     }
     return Validation(
         n_agents=agents.n,
@@ -311,8 +299,8 @@ def jackknife_groups(agents: CompleteAgents) -> IndexArray:
 
 
 def _clear(table: OutcomeTable, agents: CompleteAgents) -> Mask:
-    kept = table.restrict(agents=table.complete())
-    return clear_pairs(agents.outcomes, agents.scores, kept.trial_variances, kept.n_trials)
+    restricted = table.restrict(agents=table.complete())
+    return clear_pairs(agents.outcomes, agents.scores, restricted.trial_variances, restricted.n_trials)
 
 
 # ------------------------------------------------------------------------------------------------- protocols
@@ -326,50 +314,50 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
     first = next(f for f, tasks in enumerate(bands.tasks) if not tasks.size)
     rows = bands.counted[first]
     outcomes, weights = agents.outcomes[rows], agents.weights[rows]
-    said = mid_range(outcomes, weights, lo=rule.lo, hi=rule.hi, widening=rule.widening).reason
+    why = mid_range(outcomes, weights, lo=rule.lo, hi=rule.hi, widening=rule.widening).reason
     n_without = len(bands.folds) - n_used
     return (
         f"{n_without} of {len(bands.folds)} folds {'has' if n_without == 1 else 'have'} no subset; at most a "
-        f"fifth may lack one; {in_fold(folds.protocol, bands.folds[first])}: {said}"
+        f"fifth may lack one; {in_fold(folds.protocol, bands.folds[first])}: {why}"
     )
 
 
 def _protocol(
     protocol: str,
-    study: Study,
+    study: NestedStudy,
     reason: str,
     strategies: Sequence[str],
     measured: Mapping[Unit, Whole],
 ) -> Protocol:
     bands = study.bands[protocol]
     sizes = [tasks.size for tasks in bands.tasks if tasks.size]
-    found = {name: measured[protocol, name] for name in strategies if not reason}
-    scaffolds = sorted({scaffold for _, by_scaffold in found.values() for scaffold in by_scaffold})
+    by_strategy = {name: measured[protocol, name] for name in strategies if not reason}
+    scaffolds = sorted({scaffold for _, by_scaffold in by_strategy.values() for scaffold in by_scaffold})
     return Protocol(
         available=not reason,
         reason=reason,
         n_folds=len(bands.folds),
         n_skipped=len(bands.folds) - len(sizes),
         k_mean=float(np.mean(sizes)) if sizes else None,
-        strategies={name: total.figures for name, (total, _) in found.items()},
+        strategies={name: total.figures for name, (total, _) in by_strategy.items()},
         per_scaffold={
-            scaffold: {name: by[scaffold].figures for name, (_, by) in found.items() if scaffold in by}
+            scaffold: {name: by[scaffold].figures for name, (_, by) in by_strategy.items() if scaffold in by}
             for scaffold in scaffolds
         },
-        prequential=_prequential(study, found),
+        prequential=_prequential(study, by_strategy),
     )
 
 
-def _prequential(study: Study, found: Mapping[str, Whole]) -> Prequential | None:
+def _prequential(study: NestedStudy, by_strategy: Mapping[str, Whole]) -> PrequentialChoice | None:
     """Replay the choice of a strategy where shares were kept for it."""
-    shares = {name: total.replicates.shares for name, (total, _) in found.items()}
+    shares = {name: total.replicates.shares for name, (total, _) in by_strategy.items()}
     known = {name: shares[name] for name in STRATEGIES if shares.get(name) is not None}
     return prequential(known, study.agents.dates, study.groups)  # type: ignore[arg-type]
 
 
 def _skipped(
     names: Sequence[str], bands: Mapping[str, FoldBands], n_draws: int, policy_strategy: str
-) -> dict[str, Measured]:
+) -> dict[str, MeasuredFigures]:
     """Strategies that take too many operations, each with what it shows instead of figures."""
     reasons = {name: too_many(operations(name, bands.values(), n_draws)) for name in names}
     return {
@@ -380,6 +368,28 @@ def _skipped(
 
 
 # ------------------------------------------------------------------------------------------------- workers
+
+
+def processes(n_jobs: int) -> Spread:
+    """Spread over processes of this machine, at most one for each processor, with one BLAS thread each.
+
+    Each is sent what its unit needs; nothing is mapped into files, which a kill would leave behind. Workers
+    are ended with the last answer: idle ones would keep whatever the caller does next from ending.
+    """
+
+    def spread(function: Callable[..., Any], units: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        from joblib import Parallel, cpu_count, delayed, parallel_config
+        from joblib.externals.loky import get_reusable_executor
+
+        try:
+            with parallel_config(backend="loky", inner_max_num_threads=1, max_nbytes=None):
+                yield from Parallel(n_jobs=min(n_jobs, cpu_count()), return_as="generator")(
+                    delayed(function)(*unit) for unit in units
+                )
+        finally:
+            get_reusable_executor().shutdown(kill_workers=True)
+
+    return spread
 
 
 def _units(bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Unit]:
@@ -394,7 +404,7 @@ def _units(bands: Mapping[str, FoldBands], strategies: Sequence[str]) -> list[Un
 
 
 def _measured(
-    study: Study,
+    study: NestedStudy,
     units: Sequence[Unit],
     spread: Spread | None,
     progress: Callable[[int, int], None] | None,
@@ -412,7 +422,7 @@ def _measured(
 
 
 def _answers(
-    study: Study, units: Sequence[Unit], spread: Spread | None, within: Callable[[int], None]
+    study: NestedStudy, units: Sequence[Unit], spread: Spread | None, within: Callable[[int], None]
 ) -> Iterator[Whole]:
     """Answers in the order of the units, as they come; without a spread the folds within a unit are told."""
     if spread is None:
@@ -422,7 +432,7 @@ def _answers(
     yield from spread(_alone, needed)
 
 
-def _alone(study: Study, protocol: str, strategy: str) -> Whole:
+def _alone(study: NestedStudy, protocol: str, strategy: str) -> Whole:
     """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
     with one_blas_thread():
         return measure(study, protocol, strategy)
@@ -434,14 +444,16 @@ def _alone(study: Study, protocol: str, strategy: str) -> Whole:
 def _check(
     protocols: Sequence[str], strategies: Sequence[str], policy_strategy: str, seeds: int, jobs: int
 ) -> None:
-    for noun, asked, known in (
+    for noun, names, known in (
         ("protocol", protocols, list(PROTOCOLS)),
         ("strategy", (*strategies, policy_strategy), list(STRATEGIES)),
     ):
-        unknown = [name for name in asked if name not in known]
+        unknown = [name for name in names if name not in known]
         if unknown:
-            raise NameUnknown(f"no {noun} is called {unknown[0]!r}; there are {', '.join(known)}")
+            raise SelectionError(
+                f"no {noun} is called {unknown[0]!r}; there are {', '.join(known)}", code="name_unknown"
+            )
     if seeds < 1:
-        raise SeedsRefused(f"{seeds} seeds; a random split or subset needs at least 1")
+        raise SelectionError(f"{seeds} seeds; a random split or subset needs at least 1", code="seeds_range")
     if jobs < 1:
-        raise WorkersRefused(f"{jobs} workers; at least 1 is needed")
+        raise SelectionError(f"{jobs} workers; at least 1 is needed", code="workers_range")

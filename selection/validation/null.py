@@ -34,22 +34,20 @@ from analytics.arrays import IndexArray
 from analytics.drift.fidelity import Nulls, nulls
 from selection.folds import Fold, Plan, fold_bands
 from selection.held_out import Subsets, choose
-from selection.validation.study import Null, Study
+from selection.validation.study import NestedStudy, Null
 
 
-def with_nulls(study: Study, strategies: Sequence[str], n_null_draws: int) -> Study:
+def with_nulls(study: NestedStudy, strategies: Sequence[str], n_null_draws: int) -> NestedStudy:
     """Return the study with rho_null and pairs_null of each strategy, or why it has none.
 
     Parameters
     ----------
-    study : Study
-    strategies : sequence of str
     n_null_draws : int
         Permuted matrices.
     """
     chosen = {name: _subsets(study, name) for name in strategies}
     tasks = {name: [s.tasks[0] for s in subsets if s.tasks] for name, subsets in chosen.items()}
-    found = _values(study, [subset for subsets in tasks.values() for subset in subsets], n_null_draws)
+    values = _values(study, [subset for subsets in tasks.values() for subset in subsets], n_null_draws)
     known, first = dict[str, Null](), 0
     for name, subsets in tasks.items():
         if not subsets:
@@ -57,7 +55,7 @@ def with_nulls(study: Study, strategies: Sequence[str], n_null_draws: int) -> St
             known[name] = Null(None, None, f"without agent effects: {refusal}")
             continue
         of_strategy = slice(first, first + len(subsets))
-        known[name] = _null(found.rho[of_strategy], found.pairs[of_strategy])
+        known[name] = _null(values.rho[of_strategy], values.pairs[of_strategy])
         first += len(subsets)
     return replace(study, nulls=known)
 
@@ -72,7 +70,7 @@ def _null(rho: Sequence[float | None], pairs: Sequence[float | None]) -> Null:
     return Null(means[0], means[1], constant if None in means else "")
 
 
-def _subsets(study: Study, strategy: str) -> list[Subsets]:
+def _subsets(study: NestedStudy, strategy: str) -> list[Subsets]:
     """Subsets of all complete agents, one for each draw."""
     everyone = Fold("all", np.empty(0, dtype=np.intp), np.arange(study.agents.n))
     bands = fold_bands(study.agents, Plan("all", (everyone,), ""), study.rule)
@@ -82,7 +80,7 @@ def _subsets(study: Study, strategy: str) -> list[Subsets]:
     ]
 
 
-def _values(study: Study, subsets: Sequence[IndexArray], n_null_draws: int) -> Nulls:
+def _values(study: NestedStudy, subsets: Sequence[IndexArray], n_null_draws: int) -> Nulls:
     if not subsets:
         return Nulls((), ())
     members = np.zeros((len(subsets), study.agents.outcomes.shape[1]), dtype=np.bool_)

@@ -1,29 +1,6 @@
 """Floating-point operations that a strategy takes under the protocols, told from sizes alone.
 
-Model
------
-In a fold with n training agents, h held out, m tasks and a subset of k, about::
-
-    Ridge                   n²k + n³/3 + n²h, or k³/3 + k²h where that is less
-    greedy                  100·n·k·(m − k/2)
-    information, forecast   5·(s²l + s³/3 + 100·n·m)          s, l the smaller and the larger of n and m
-    the others              nothing worth counting
-
-greedy computes ten numbers a step for every candidate and agent, a Newton step ten for every cell, and a
-number computed by itself takes as long as ten operations inside a product of matrices. `random` does it all
-once for each draw. Coverage chooses again in n inner folds of every fold, and by `completion` fits its model
-in 20 of them. Where the sum over the folds
-of all protocols exceeds `MOST_OPERATIONS` (some ten minutes on one core), a strategy that nobody asked for is
-skipped, and so is coverage; each says so.
-
-Symbols
--------
-==========  =================================  =====================  ==========
-symbol      code                               shape                  unit
-==========  =================================  =====================  ==========
-n, h, k     ``bands``                          one for each fold      agents, tasks
-m           ``bands.rates.shape[1]``           scalar                 tasks
-==========  =================================  =====================  ==========
+The theory is in ``selection/README.md``, “Nested validation”.
 
 Not done here
 -------------
@@ -43,7 +20,7 @@ from selection.folds import FoldBands
 from selection.staged.teaching import N_FOLDS
 from selection.strategies import FITTED
 
-MOST_OPERATIONS = 2e13
+MAX_OPERATIONS = 2e13
 ALONE = 10.0
 N_NEWTON_STEPS = 5
 
@@ -69,8 +46,6 @@ def coverage_operations(strategy: str, bands: Iterable[FoldBands], estimator: st
 
     Parameters
     ----------
-    strategy : str
-    bands : iterable of FoldBands
     estimator : str
         One of `selection.full_scores.ESTIMATORS`.
     """
@@ -78,10 +53,10 @@ def coverage_operations(strategy: str, bands: Iterable[FoldBands], estimator: st
 
 
 def too_many(count: float) -> str:
-    """Say that a count is more than `MOST_OPERATIONS`; "" where it is not."""
-    if count <= MOST_OPERATIONS:
+    """Say that a count is more than `MAX_OPERATIONS`; "" where it is not."""
+    if count <= MAX_OPERATIONS:
         return ""
-    return f"about {count:.0e} floating-point operations, more than {MOST_OPERATIONS:.0e}"
+    return f"about {count:.0e} floating-point operations, more than {MAX_OPERATIONS:.0e}"
 
 
 def _of_protocol(strategy: str, bands: FoldBands) -> float:

@@ -1,17 +1,6 @@
 """Strategies on the same held-out agents: their differences, and what choosing among them would have given.
 
-Model
------
-θ is pairs_correct_full. For two strategies a, b under one protocol, with the same group g left out of both::
-
-    θ_a − θ_b,    SE = √((G − 1)/G · Σ_g (δ_(g) − δ̄)²),    δ_(g) = θ_a(g) − θ_b(g)
-
-Under random splits δ is taken seed by seed, and its spread over seeds stands instead of an error.
-
-Prequential. Agents are met in order of date. Each agent of date t is scored by the strategy with the largest
-mean share over the agents of dates before t, once 10 were met, before by `mid_range`; ties by the order of
-`STRATEGIES`. So the choice never saw what it is scored on, and the mean of these shares is what choosing on
-these figures is worth. Its error takes the choices as made.
+The theory is in ``selection/README.md``, “Nested validation”.
 
 Symbols
 -------
@@ -41,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
-from selection.held_out import Records
+from selection.held_out import HeldOutRecords
 from selection.validation.figures import N_GROUPS_JACKKNIFE, jackknife, mean_known, shares
 
 DEFAULT = "mid_range"
@@ -96,7 +85,7 @@ class Replicates:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """θ_a − θ_b with its jackknife error, or its spread over seeds; None where unknown."""
 
     value: float | None = None
@@ -105,12 +94,11 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Prequential:
+class PrequentialChoice:
     """What choosing the strategy on the agents met before would have given.
 
     Attributes
     ----------
-    pairs_correct_full, pairs_clear_full, random_difference : float or None
     n : int
         Agents scored.
     chosen : mapping of str to int
@@ -129,29 +117,29 @@ class Prequential:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-def share_table(records: Records, clear: Mask, groups: IndexArray) -> ShareTable:
+def share_table(records: HeldOutRecords, clear: Mask, groups: IndexArray) -> ShareTable:
     """Tabulate the shares of the records by agent, with everyone and with each group left out.
 
     Parameters
     ----------
-    records : Records
+    records : HeldOutRecords
         At most one for each agent.
     clear : bool array, shape (n_agents, n_agents)
     groups : int array, shape (n_agents,)
         Codes from 0.
     """
     n = clear.shape[0]
-    kept = np.column_stack([np.ones(n), groups[:, None] != np.arange(groups.max() + 1)]).astype(np.float64)
+    weights = np.column_stack([np.ones(n), groups[:, None] != np.arange(groups.max() + 1)]).astype(np.float64)
     compared = records.agreement_full >= 0
     tables = []
     for table in (compared, compared & clear[records.agents]):
-        filled = np.full((n, kept.shape[1]), np.nan)
-        filled[records.agents] = shares(records.agreement_full, records.agents, table, kept)
+        filled = np.full((n, weights.shape[1]), np.nan)
+        filled[records.agents] = shares(records.agreement_full, records.agents, table, weights)
         tables.append(filled)
     return ShareTable(*tables)
 
 
-def difference(a: Replicates, b: Replicates) -> Difference:
+def difference(a: Replicates, b: Replicates) -> PairedDifference:
     """θ_a − θ_b on the same held-out agents.
 
     Parameters
@@ -161,19 +149,19 @@ def difference(a: Replicates, b: Replicates) -> Difference:
     """
     value = a.estimate - b.estimate
     if np.isnan(value):
-        return Difference()
+        return PairedDifference()
     if a.runs is not None and b.runs is not None:
         by_seed = a.runs - b.runs
         by_seed = by_seed[~np.isnan(by_seed)]
-        return Difference(value, spread=float(np.std(by_seed, ddof=1)) if by_seed.size > 1 else None)
+        return PairedDifference(value, spread=float(np.std(by_seed, ddof=1)) if by_seed.size > 1 else None)
     if a.without is None or b.without is None:
-        return Difference(value)
-    return Difference(value, se=_known(jackknife((a.without - b.without)[:, None])[0]))
+        return PairedDifference(value)
+    return PairedDifference(value, se=_known(jackknife((a.without - b.without)[:, None])[0]))
 
 
 def prequential(
     tables: Mapping[str, ShareTable], days: Sequence[Any], groups: IndexArray
-) -> Prequential | None:
+) -> PrequentialChoice | None:
     """Score every agent by the strategy that had been best before it.
 
     Parameters
@@ -199,17 +187,18 @@ def prequential(
         for kind in ("correct", "clear")
     )
     if not met.size:
-        return Prequential(notes={"all": "no held-out agent was met by every strategy"})
+        return PrequentialChoice(notes={"all": "no held-out agent was met by every strategy"})
     columns = {"pairs_correct_full": mean_known(correct), "pairs_clear_full": mean_known(clear)}
     if "random" in tables:
         of_random = mean_known(tables["random"].correct[met])
         columns["random_difference"] = columns["pairs_correct_full"] - of_random
     is_enough = np.unique(groups[met]).size >= N_GROUPS_JACKKNIFE
     errors = {
-        name: _known(jackknife(told[1:, None])[0]) if is_enough else None for name, told in columns.items()
+        name: _known(jackknife(column[1:, None])[0]) if is_enough else None
+        for name, column in columns.items()
     }
-    estimates = {name: _known(told[0]) for name, told in columns.items()}
-    return Prequential(
+    estimates = {name: _known(column[0]) for name, column in columns.items()}
+    return PrequentialChoice(
         **estimates,
         n=int(met.size),
         chosen={name: n for c, name in enumerate(names) if (n := int(np.count_nonzero(choice == c)))},

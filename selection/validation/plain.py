@@ -23,19 +23,14 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from selection.validation.nested import Protocol, Validation
-from selection.validation.study import Figures
+from selection.validation.study import ValidationFigures
 from selection.validation.widths import Bands
 
 ONLY_WHERE_SCATTERED = ("spread", "worst", "best")
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
-    """Return one object of plain values, in full precision.
-
-    Parameters
-    ----------
-    validation : Validation
-    """
+    """Return one object of plain values, in full precision."""
     band = validation.band
     return {
         "agents": validation.n_agents,
@@ -81,11 +76,11 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
     return plain
 
 
-def _by_strategy(strategies: Mapping[str, Figures]) -> dict[str, Any]:
+def _by_strategy(strategies: Mapping[str, ValidationFigures]) -> dict[str, Any]:
     return {name: _figures(figures) for name, figures in strategies.items()}
 
 
-def _figures(figures: Figures) -> dict[str, Any]:
+def _figures(figures: ValidationFigures) -> dict[str, Any]:
     plain = {entry.name: getattr(figures, entry.name) for entry in fields(figures)}
     return {
         name: dict(value) if isinstance(value, Mapping) else value

@@ -4,17 +4,14 @@ Nothing is measured here. Every figure that is None has its note under its own n
 are about several figures at once.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from analytics.arrays import FloatArray
-from selection.held_out import Records, Subsets
-from selection.validation.figures import ERROR_FIGURES, FIGURES
-
-if TYPE_CHECKING:
-    from selection.validation.study import Figures, Study
+from selection.held_out import HeldOutRecords, Subsets
+from selection.validation.figures import FIGURES
 
 N_AGENTS_R2, N_FOLDS_R2 = 10, 3
 RHO = FIGURES.index("rho")
@@ -50,7 +47,7 @@ def few_subsets(subsets: Subsets) -> str:
     return f"no subset in {subsets.n_refused} of {n_folds} folds: {subsets.refusal}"
 
 
-def of_pool(pool: Records, values: FloatArray) -> dict[str, str]:
+def of_pool(pool: HeldOutRecords, values: FloatArray) -> dict[str, str]:
     """Say why a figure of the pool is undefined."""
     if pool.n < 2:
         constant = f"{pool.n} held-out agents have no order"
@@ -82,39 +79,3 @@ def no_difference(what: str, is_same: bool, is_undefined: bool) -> str:
     if is_undefined:
         return NO_OTHER
     return f"{'random tasks' if what == 'random' else 'the strategy in use'} have no figure to compare with"
-
-
-def missing(study: "Study", strategy: str, result: "Figures", found: Mapping[str, str]) -> dict[str, str]:
-    """Give a reason for every figure that is None, and say what was left out."""
-    notes = {name: text for name, text in found.items() if name in ("se", "seeds")}
-    for name in FIGURES:
-        if getattr(result, name) is None:
-            notes[name] = found.get(name, "undefined in every seed")
-    for name in set(ERROR_FIGURES) & set(notes):
-        estimator = name.removeprefix("rmse_")
-        many = notes[name] if estimator in study.of(strategy) else "not measured on every draw"
-        notes[name] = study.not_estimated.get(estimator, many)
-    notes |= _of_nulls(study, strategy, result, found, notes)
-    if result.coverage is None:
-        notes["coverage"] = _no_coverage(study, strategy)
-    return notes
-
-
-def _of_nulls(
-    study: "Study", strategy: str, result: "Figures", found: Mapping[str, str], notes: Mapping[str, str]
-) -> dict[str, str]:
-    """Say why a value without agent effects, or what is measured from it, is missing."""
-    reason, added = study.null(strategy).reason, dict[str, str]()
-    for derived, null, of in (("skill", "rho_null", "rho"), ("kappa", "pairs_null", "pairs_correct")):
-        if getattr(result, null) is None:
-            added[null] = reason
-        if getattr(result, derived) is None:
-            already = f"{of} is 1 without agent effects already"
-            added[derived] = found.get(derived) or notes.get(of) or added.get(null) or already
-    return added
-
-
-def _no_coverage(study: "Study", strategy: str) -> str:
-    if strategy != study.coverage_of:
-        return "measured for the strategy in use alone"
-    return f"not measured: {study.no_coverage}" if study.no_coverage else "no fold has an interval"

@@ -47,8 +47,15 @@ from selection.full_scores import ESTIMATORS
 from selection.held_out import choose
 from selection.reselection import carry
 from selection.validation.nested import jackknife_groups
-from selection.validation.paired import Difference, difference
-from selection.validation.study import Figures, Measured, Null, Study, is_enough, measure
+from selection.validation.paired import PairedDifference, difference
+from selection.validation.study import (
+    MeasuredFigures,
+    NestedStudy,
+    Null,
+    ValidationFigures,
+    is_enough,
+    measure,
+)
 
 KEPT, PLAIN, HYSTERESIS = "kept", "plain", "hysteresis"
 PROTOCOLS = ("loao", "temporal")
@@ -58,33 +65,30 @@ Chosen = Sequence[IndexArray]  # by fold
 
 
 @dataclass(frozen=True)
-class Expected:
+class ReplacementFigures:
     """What one way shows under one protocol; where that is not available, `reason` says why.
 
     Attributes
     ----------
-    reason : str
     n_folds, n_skipped : int
         All folds, and those in which some way has no subset.
-    figures : Figures or None
-    difference : Difference
+    difference : PairedDifference
         Of pairs_correct_full to that of the kept subset, on the same agents.
     """
 
     reason: str
     n_folds: int
     n_skipped: int
-    figures: Figures | None = None
-    difference: Difference = field(default_factory=Difference)
+    figures: ValidationFigures | None = None
+    difference: PairedDifference = field(default_factory=PairedDifference)
 
 
 @dataclass(frozen=True, eq=False)
-class Replaced:
+class SubsetInUse:
     """A subset in use, and what decides another.
 
     Attributes
     ----------
-    agents : CompleteAgents
     clear : bool array, shape (n_agents, n_agents)
         Pairs that differ by more than their error.
     in_use : int array, shape (k,)
@@ -92,8 +96,6 @@ class Replaced:
         Agents that it was chosen from.
     rule : Rule
         Its hysteresis is that of the way of this name.
-    strategy, estimator : str
-    base_seed : int
     """
 
     agents: CompleteAgents
@@ -112,13 +114,12 @@ class Replaced:
 
 
 def expected(
-    found: Replaced, subsets: Mapping[str, IndexArray], each: Callable[[], None] | None = None
-) -> dict[str, dict[str, Expected]]:
+    replaced: SubsetInUse, subsets: Mapping[str, IndexArray], each: Callable[[], None] | None = None
+) -> dict[str, dict[str, ReplacementFigures]]:
     """Hold every way against the subset that is kept.
 
     Parameters
     ----------
-    found : Replaced
     subsets : mapping of str to int array
         The subset of all complete agents by each way that has one, `kept` among them.
     each : callable, optional
@@ -129,72 +130,82 @@ def expected(
     dict
         By way and protocol.
     """
-    study, tell = _study(found), each or (lambda: None)
-    known = _nulls(found, subsets)
-    without = _without(found)
-    told: dict[str, dict[str, Expected]] = {way: {} for way in subsets}
+    study, tell = _study(replaced), each or (lambda: None)
+    known = _nulls(replaced, subsets)
+    without = _without(replaced)
+    figures: dict[str, dict[str, ReplacementFigures]] = {way: {} for way in subsets}
     for protocol in PROTOCOLS:
-        folds = plan(protocol, found.agents, base_seed=found.base_seed)
-        bands = fold_bands(found.agents, folds, found.plain)
-        ways = {way: _chosen(found, way, bands, protocol, without) for way in subsets}
+        folds = plan(protocol, replaced.agents, base_seed=replaced.base_seed)
+        bands = fold_bands(replaced.agents, folds, replaced.plain)
+        ways = {way: _chosen(replaced, way, bands, protocol, without) for way in subsets}
         used = [f for f in range(len(folds.folds)) if all(ways[way][f].size for way in ways)]
         reason = folds.reason or _too_few(len(used), len(folds.folds))
-        measured = dict[str, Measured]()
+        measured = dict[str, MeasuredFigures]()
         for way in ways:
             if not reason:
                 measured[way] = _measured(study, protocol, _only(bands, ways[way], used), known[way])
-            told[way][protocol] = _expected(measured, way, reason, len(folds.folds), len(used))
+            figures[way][protocol] = _expected(measured, way, reason, len(folds.folds), len(used))
             tell()
-    return told
+    return figures
 
 
 # ---------------------------------------------------------------------------------------------------- ways
 
 
 def _chosen(
-    found: Replaced, way: str, bands: FoldBands, protocol: str, without: Mapping[int, IndexArray]
+    replaced: SubsetInUse, way: str, bands: FoldBands, protocol: str, without: Mapping[int, IndexArray]
 ) -> Chosen:
     """Tell the subset of every fold; empty where the way has none."""
-    by_rule = _by_rule(found, bands, protocol)
+    by_rule = _by_rule(replaced, bands, protocol)
     if way == PLAIN:
         return by_rule
     if protocol == "temporal":
-        return _carried_in_time(found, bands) if way == HYSTERESIS else _kept_in_time(found, bands, by_rule)
-    kept = [without.get(int(fold.held_out[0]), found.in_use) for fold in bands.folds]
-    return kept if way == KEPT else [_carried(found, kept[f], bands, f) for f in range(len(kept))]
+        return (
+            _carried_in_time(replaced, bands)
+            if way == HYSTERESIS
+            else _kept_in_time(replaced, bands, by_rule)
+        )
+    in_use = [without.get(int(fold.held_out[0]), replaced.in_use) for fold in bands.folds]
+    return in_use if way == KEPT else [_carried(replaced, in_use[f], bands, f) for f in range(len(in_use))]
 
 
-def _by_rule(found: Replaced, bands: FoldBands, protocol: str) -> Chosen:
-    subsets = choose(found.agents, bands, found.strategy, found.plain, found.base_seed, protocol, 0)
+def _by_rule(replaced: SubsetInUse, bands: FoldBands, protocol: str) -> Chosen:
+    subsets = choose(
+        replaced.agents, bands, replaced.strategy, replaced.plain, replaced.base_seed, protocol, 0
+    )
     known = {fold.name: tasks for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True)}
     return [known.get(fold.name, NO_TASKS) for fold in bands.folds]
 
 
-def _kept_in_time(found: Replaced, bands: FoldBands, by_rule: Chosen) -> Chosen:
+def _kept_in_time(replaced: SubsetInUse, bands: FoldBands, by_rule: Chosen) -> Chosen:
     """S where all that it was chosen from came before, else what was chosen then."""
-    incumbents = np.flatnonzero(found.incumbents)
+    incumbents = np.flatnonzero(replaced.incumbents)
     return [
-        found.in_use if np.isin(incumbents, fold.training).all() else tasks
+        replaced.in_use if np.isin(incumbents, fold.training).all() else tasks
         for fold, tasks in zip(bands.folds, by_rule, strict=True)
     ]
 
 
-def _carried_in_time(found: Replaced, bands: FoldBands) -> Chosen:
-    return fold_bands(found.agents, Plan("temporal", bands.folds, ""), found.rule).tasks
+def _carried_in_time(replaced: SubsetInUse, bands: FoldBands) -> Chosen:
+    return fold_bands(replaced.agents, Plan("temporal", bands.folds, ""), replaced.rule).tasks
 
 
-def _carried(found: Replaced, previous: IndexArray, bands: FoldBands, f: int) -> IndexArray:
-    edges: dict[str, Any] = {"lo": found.rule.lo, "hi": found.rule.hi, "widening": found.rule.widening}
-    hysteresis, n = found.rule.hysteresis, bands.counted[f].size
+def _carried(replaced: SubsetInUse, previous: IndexArray, bands: FoldBands, f: int) -> IndexArray:
+    edges: dict[str, Any] = {
+        "lo": replaced.rule.lo,
+        "hi": replaced.rule.hi,
+        "widening": replaced.rule.widening,
+    }
+    hysteresis, n = replaced.rule.hysteresis, bands.counted[f].size
     return carry(previous, bands.rates[f], n, hysteresis=hysteresis, **edges)
 
 
-def _without(found: Replaced) -> dict[int, IndexArray]:
+def _without(replaced: SubsetInUse) -> dict[int, IndexArray]:
     """S₋ᵢ by position of the incumbent i; empty where the others choose none."""
-    rows = np.flatnonzero(found.incumbents)
-    agents = found.agents.take(rows)
-    bands = fold_bands(agents, nested_plan(agents, "agent"), found.plain)
-    subsets = choose(agents, bands, found.strategy, found.plain, found.base_seed, "nested", "agent")
+    rows = np.flatnonzero(replaced.incumbents)
+    agents = replaced.agents.take(rows)
+    bands = fold_bands(agents, nested_plan(agents, "agent"), replaced.plain)
+    subsets = choose(agents, bands, replaced.strategy, replaced.plain, replaced.base_seed, "nested", "agent")
     known = {
         int(rows[fold.held_out[0]]): tasks for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True)
     }
@@ -204,17 +215,17 @@ def _without(found: Replaced) -> dict[int, IndexArray]:
 # ------------------------------------------------------------------------------------------------- figures
 
 
-def _study(found: Replaced) -> Study:
-    return Study(
-        agents=found.agents,
-        clear=found.clear,
-        groups=jackknife_groups(found.agents),
+def _study(replaced: SubsetInUse) -> NestedStudy:
+    return NestedStudy(
+        agents=replaced.agents,
+        clear=replaced.clear,
+        groups=jackknife_groups(replaced.agents),
         bands={},
         nulls={},
-        estimators=(found.estimator,),
-        not_estimated={name: "not asked for" for name in ESTIMATORS if name != found.estimator},
-        rule=found.plain,
-        base_seed=found.base_seed,
+        estimators=(replaced.estimator,),
+        not_estimated={name: "not asked for" for name in ESTIMATORS if name != replaced.estimator},
+        rule=replaced.plain,
+        base_seed=replaced.base_seed,
         n_draws=1,
         with_errors=True,
         coverage_of="",
@@ -222,25 +233,27 @@ def _study(found: Replaced) -> Study:
     )
 
 
-def _measured(study: Study, protocol: str, bands: FoldBands, null: Null) -> Measured:
+def _measured(study: NestedStudy, protocol: str, bands: FoldBands, null: Null) -> MeasuredFigures:
     """Figures of subsets that are chosen already: `measure` takes those of the band as they stand."""
     of_way = replace(study, bands={protocol: bands}, nulls={"mid_range": null})
     return measure(of_way, protocol, "mid_range")[0]
 
 
-def _expected(measured: Mapping[str, Measured], way: str, reason: str, n_folds: int, n_used: int) -> Expected:
+def _expected(
+    measured: Mapping[str, MeasuredFigures], way: str, reason: str, n_folds: int, n_used: int
+) -> ReplacementFigures:
     if reason:
-        return Expected(reason, n_folds, n_folds - n_used)
+        return ReplacementFigures(reason, n_folds, n_folds - n_used)
     mine = measured[way]
-    against = Difference() if way == KEPT else difference(mine.replicates, measured[KEPT].replicates)
-    return Expected("", n_folds, n_folds - n_used, mine.figures, against)
+    against = PairedDifference() if way == KEPT else difference(mine.replicates, measured[KEPT].replicates)
+    return ReplacementFigures("", n_folds, n_folds - n_used, mine.figures, against)
 
 
-def _nulls(found: Replaced, subsets: Mapping[str, IndexArray]) -> dict[str, Null]:
-    members = np.zeros((len(subsets), found.agents.outcomes.shape[1]), dtype=np.bool_)
+def _nulls(replaced: SubsetInUse, subsets: Mapping[str, IndexArray]) -> dict[str, Null]:
+    members = np.zeros((len(subsets), replaced.agents.outcomes.shape[1]), dtype=np.bool_)
     for row, tasks in zip(members, subsets.values(), strict=True):
         row[tasks] = True
-    both = nulls(found.agents.outcomes, members, found.base_seed)
+    both = nulls(replaced.agents.outcomes, members, replaced.base_seed)
     return {
         way: Null(rho, pairs, "" if None not in (rho, pairs) else "every permuted matrix has constant means")
         for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)

@@ -41,17 +41,18 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import skill
 from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
-from selection.held_out import Records, Subsets, choose, hold_out
+from selection.held_out import HeldOutRecords, Subsets, choose, hold_out
 from selection.validation import reasons
 from selection.validation.coverage import covered
 from selection.validation.figures import (
+    ERROR_FIGURES,
     FIGURES,
     N_GROUPS_JACKKNIFE,
     figures,
     figures_without,
     standard_errors,
 )
-from selection.validation.paired import Difference, Replicates, ShareTable, difference, share_table
+from selection.validation.paired import PairedDifference, Replicates, ShareTable, difference, share_table
 
 N_AGENTS_PER_SCAFFOLD = 5
 R2, PAIRS_FULL = FIGURES.index("r2"), FIGURES.index("pairs_correct_full")
@@ -59,7 +60,7 @@ DERIVED = {"skill": "rho", "kappa": "pairs_correct"}
 
 
 @dataclass(frozen=True)
-class Figures:
+class ValidationFigures:
     """What one strategy shows under one protocol; a figure that cannot be computed is None.
 
     Attributes
@@ -135,41 +136,35 @@ class Null(NamedTuple):
         return self.rho if name == "skill" else self.pairs
 
 
-class Measured(NamedTuple):
+class MeasuredFigures(NamedTuple):
     """Figures of a strategy, and what they are compared by with those of another."""
 
-    figures: Figures
+    figures: ValidationFigures
     replicates: Replicates
 
 
-def unavailable(reason: str, null: Null | None = None) -> Measured:
+def unavailable(reason: str, null: Null | None = None) -> MeasuredFigures:
     """Make what a strategy shows that has no figures, and why."""
     null = null or Null()
-    told = Figures(
+    empty = ValidationFigures(
         rho_null=null.rho, pairs_null=null.pairs, notes={"all": reason}, available=False, reason=reason
     )
-    return Measured(told, Replicates())
+    return MeasuredFigures(empty, Replicates())
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class NestedStudy:
     """All that `measure` needs, the same for every protocol and strategy.
 
     Attributes
     ----------
-    agents : CompleteAgents
     clear : bool array, shape (n_agents, n_agents)
     groups : int array, shape (n_agents,)
         What the jackknife leaves out together; codes from 0.
-    bands : mapping of protocol to FoldBands
-    nulls : mapping of strategy to Null
     estimators : tuple of str
         Those whose error is measured, that of the policy first.
     not_estimated : mapping of str to str
         Why the others are not.
-    rule : Rule
-    base_seed, n_draws : int
-    with_errors : bool
     coverage_of : str
         The policy's strategy; "" measures none.
     no_coverage : str
@@ -221,46 +216,44 @@ class _Pooled:
 
 
 def measure(
-    study: Study, protocol: str, strategy: str, within: Callable[[int], None] | None = None
-) -> tuple[Measured, dict[str, Measured]]:
+    study: NestedStudy, protocol: str, strategy: str, within: Callable[[int], None] | None = None
+) -> tuple[MeasuredFigures, dict[str, MeasuredFigures]]:
     """Figures of one strategy under one protocol, and by scaffold where the protocol tells them.
 
     Parameters
     ----------
-    study : Study
-    protocol, strategy : str
     within : callable, optional
         Called with the number of folds done so far.
     """
     draws, bands = list[dict[Pool, _Pooled]](), study.bands[protocol]
     n_draws = study.n_draws if strategy == "random" else 1
     for draw in range(n_draws):
-        each = _told(within, draw * len(bands.folds), n_draws)
+        each = _steps_of(within, draw * len(bands.folds), n_draws)
         subsets = choose(
             study.agents, bands, strategy, study.rule, study.base_seed, protocol, draw, each=each
         )
         if not is_enough(len(subsets.folds), len(subsets.folds) + subsets.n_refused):
             return unavailable(reasons.few_subsets(subsets), study.null(strategy)), {}
         draws.append(_pools(study, protocol, strategy, subsets))
-    averaged, told = _pool_names(protocol, subsets.folds)
+    averaged, apart = _pool_names(protocol, subsets.folds)
     notes = {"folds": reasons.few_subsets(subsets)} if subsets.n_refused else {}
     total = _concluded(study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws])
     whole = replace(total.figures, notes={**notes, **total.figures.notes})
     return total._replace(figures=whole), {
-        name: _concluded(study, strategy, protocol, [[draw[name]] for draw in draws]) for name in told
+        name: _concluded(study, strategy, protocol, [[draw[name]] for draw in draws]) for name in apart
     }
 
 
 def with_differences(
-    found: tuple[Measured, dict[str, Measured]],
+    measured: tuple[MeasuredFigures, dict[str, MeasuredFigures]],
     unit: tuple[str, str],
-    others: Mapping[tuple[str, str], tuple[Measured, dict[str, Measured]]],
+    others: Mapping[tuple[str, str], tuple[MeasuredFigures, dict[str, MeasuredFigures]]],
     policy_strategy: str,
-) -> tuple[Measured, dict[str, Measured]]:
+) -> tuple[MeasuredFigures, dict[str, MeasuredFigures]]:
     """Add how far a strategy lies above random tasks and above the strategy in use, under one protocol."""
     protocol, strategy = unit
-    (total, by_scaffold), told = found, {"random": "random", "policy": policy_strategy}
-    for what, other in told.items():
+    (total, by_scaffold), names = measured, {"random": "random", "policy": policy_strategy}
+    for what, other in names.items():
         of_other, by_other = others.get((protocol, other), (None, {}))
         total = _less(total, of_other, what, strategy == other)
         by_scaffold = {
@@ -270,21 +263,23 @@ def with_differences(
     return total, by_scaffold
 
 
-def _less(mine: Measured, other: Measured | None, what: str, is_same: bool) -> Measured:
+def _less(mine: MeasuredFigures, other: MeasuredFigures | None, what: str, is_same: bool) -> MeasuredFigures:
     figures, name = mine.figures, f"{what}_difference"
     if not figures.available:
         return mine
-    found = Difference() if is_same or other is None else difference(mine.replicates, other.replicates)
+    paired = PairedDifference() if is_same or other is None else difference(mine.replicates, other.replicates)
     notes = dict(figures.notes)
-    if found.value is None:
+    if paired.value is None:
         notes[name] = reasons.no_difference(what, is_same, figures.pairs_correct_full is None)
-    errors = dict(figures.se) | ({name: found.se} if figures.se else {})
-    spread = dict(figures.spread) | ({name: found.spread} if found.spread is not None else {})
-    told = {name: found.value, "se": errors, "spread": spread, "notes": notes}
-    return mine._replace(figures=replace(figures, **told))  # type: ignore[arg-type]
+    errors = dict(figures.se) | ({name: paired.se} if figures.se else {})
+    spread = dict(figures.spread) | ({name: paired.spread} if paired.spread is not None else {})
+    changed = {name: paired.value, "se": errors, "spread": spread, "notes": notes}
+    return mine._replace(figures=replace(figures, **changed))  # type: ignore[arg-type]
 
 
-def _told(within: Callable[[int], None] | None, before: int, n_draws: int) -> Callable[[int], None] | None:
+def _steps_of(
+    within: Callable[[int], None] | None, before: int, n_draws: int
+) -> Callable[[int], None] | None:
     """Count the folds of one draw towards those of all, which are as many as the folds of a protocol."""
     return within and (lambda n_folds: within((before + n_folds) // n_draws))
 
@@ -308,7 +303,7 @@ def _pool_names(protocol: str, folds: Sequence[Fold]) -> tuple[list[Pool], list[
     return [None], large if protocol == "loso" else []
 
 
-def _pools(study: Study, protocol: str, strategy: str, subsets: Subsets) -> dict[Pool, _Pooled]:
+def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -> dict[Pool, _Pooled]:
     """Hold out once, and compute the figures of every pool."""
     records = hold_out(study.agents, subsets, study.of(strategy))
     hits = np.full(records.n, np.nan)
@@ -316,18 +311,20 @@ def _pools(study: Study, protocol: str, strategy: str, subsets: Subsets) -> dict
         hits = covered(
             study.agents, subsets, records, strategy, study.rule, study.base_seed, study.estimators[0]
         )
-    averaged, told = _pool_names(protocol, subsets.folds)
+    averaged, apart = _pool_names(protocol, subsets.folds)
     labels = [fold.pool if protocol == "within_scaffold" else fold.name for fold in subsets.folds]
     pools = dict[Pool, _Pooled]()
-    for name in [*averaged, *told]:
+    for name in [*averaged, *apart]:
         in_pool = np.array([name is None or label == name for label in labels], dtype=np.bool_)
-        kept = in_pool[records.folds]
+        rows = in_pool[records.folds]
         n_left_out = int(records.n_left_out[in_pool].sum())
-        pools[name] = _pooled(study, records.take(kept), hits[kept], n_left_out, protocol)
+        pools[name] = _pooled(study, records.take(rows), hits[rows], n_left_out, protocol)
     return pools
 
 
-def _pooled(study: Study, pool: Records, hits: FloatArray, n_left_out: int, protocol: str) -> _Pooled:
+def _pooled(
+    study: NestedStudy, pool: HeldOutRecords, hits: FloatArray, n_left_out: int, protocol: str
+) -> _Pooled:
     values, is_seed = figures(pool, study.clear), protocol == "random_80_20"
     if is_seed and np.isnan(values[: FIGURES.index("r2") + 1]).any():
         values = np.full(values.shape, np.nan)
@@ -347,7 +344,9 @@ def _pooled(study: Study, pool: Records, hits: FloatArray, n_left_out: int, prot
 # --------------------------------------------------------------------------------------------- conclusions
 
 
-def _concluded(study: Study, strategy: str, protocol: str, draws: list[list[_Pooled]]) -> Measured:
+def _concluded(
+    study: NestedStudy, strategy: str, protocol: str, draws: list[list[_Pooled]]
+) -> MeasuredFigures:
     """Average over pools and draws; `draws` holds the pools of every draw."""
     is_seeds, has_drift = protocol == "random_80_20", protocol == "temporal"
     values = np.array([[pool.values for pool in pools] for pools in draws])
@@ -362,7 +361,7 @@ def _concluded(study: Study, strategy: str, protocol: str, draws: list[list[_Poo
     without = _without(draws, values)
     errors, error_note = _errors(draws, values, without, null, is_seeds)
     scatter = _scatter(runs if is_seeds or len(draws) > 1 else runs[:0], null)
-    result = Figures(
+    result = ValidationFigures(
         **estimates,
         rho_null=study.null(strategy).rho,
         pairs_null=study.null(strategy).pairs,
@@ -375,10 +374,10 @@ def _concluded(study: Study, strategy: str, protocol: str, draws: list[list[_Poo
         worst=scatter[1],
         best=scatter[2],
     )
-    found = {**reasons.of_seeds(runs, is_seeds), **error_note, **draws[0][0].reasons, **few}
+    known = {**reasons.of_seeds(runs, is_seeds), **error_note, **draws[0][0].reasons, **few}
     drift = dict.fromkeys(DERIVED, reasons.DRIFT) if has_drift else {}
-    notes = reasons.missing(study, strategy, result, found | drift)
-    return Measured(
+    notes = _missing(study, strategy, result, known | drift)
+    return MeasuredFigures(
         replace(result, notes=notes),
         Replicates(
             estimate=float(means[PAIRS_FULL]),
@@ -461,8 +460,50 @@ def _errors(
     errors = _scaled(_named(standard_errors(without, has_record)), null)
     if not _enough(draws[0]):
         n_groups = int(np.count_nonzero(has_record))
-        found = f"{counted(n_groups, 'group')} of agents"
-        return errors, {"se": f"{found}; a jackknife needs {N_GROUPS_JACKKNIFE}"}
-    told = np.flatnonzero((~np.isnan(values)).any(axis=(0, 1)))
-    unknown = [FIGURES[f] for f in told if errors[FIGURES[f]] is None]
+        groups = f"{counted(n_groups, 'group')} of agents"
+        return errors, {"se": f"{groups}; a jackknife needs {N_GROUPS_JACKKNIFE}"}
+    known = np.flatnonzero((~np.isnan(values)).any(axis=(0, 1)))
+    unknown = [FIGURES[f] for f in known if errors[FIGURES[f]] is None]
     return errors, {"se": f"{', '.join(unknown)}: undefined without some group"} if unknown else {}
+
+
+def _missing(
+    study: NestedStudy, strategy: str, result: ValidationFigures, known: Mapping[str, str]
+) -> dict[str, str]:
+    """Give a reason for every figure that is None, and say what was left out."""
+    notes = {name: text for name, text in known.items() if name in ("se", "seeds")}
+    for name in FIGURES:
+        if getattr(result, name) is None:
+            notes[name] = known.get(name, "undefined in every seed")
+    for name in set(ERROR_FIGURES) & set(notes):
+        estimator = name.removeprefix("rmse_")
+        many = notes[name] if estimator in study.of(strategy) else "not measured on every draw"
+        notes[name] = study.not_estimated.get(estimator, many)
+    notes |= _of_nulls(study, strategy, result, known, notes)
+    if result.coverage is None:
+        notes["coverage"] = _no_coverage(study, strategy)
+    return notes
+
+
+def _of_nulls(
+    study: NestedStudy,
+    strategy: str,
+    result: ValidationFigures,
+    known: Mapping[str, str],
+    notes: Mapping[str, str],
+) -> dict[str, str]:
+    """Say why a value without agent effects, or what is measured from it, is missing."""
+    reason, added = study.null(strategy).reason, dict[str, str]()
+    for derived, null, of in (("skill", "rho_null", "rho"), ("kappa", "pairs_null", "pairs_correct")):
+        if getattr(result, null) is None:
+            added[null] = reason
+        if getattr(result, derived) is None:
+            already = f"{of} is 1 without agent effects already"
+            added[derived] = known.get(derived) or notes.get(of) or added.get(null) or already
+    return added
+
+
+def _no_coverage(study: NestedStudy, strategy: str) -> str:
+    if strategy != study.coverage_of:
+        return "measured for the strategy in use alone"
+    return f"not measured: {study.no_coverage}" if study.no_coverage else "no fold has an interval"

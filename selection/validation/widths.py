@@ -1,28 +1,6 @@
 """Bands of other widths, validated as the one in use is; and what else strategies would take of its tasks.
 
-Model
------
-With the pass rates of the training agents of a fold, a band from lo to hi holds the tasks with lo ≤ p ≤ hi.
-It is not widened, so that each figure is of the width it names. Every agent in turn is left out::
-
-    k             tasks of the band over all complete agents
-    rho, pairs_correct_full    as in `selection.validation.figures`, of the band, by the policy's estimator
-
-The overlap of a strategy is the share of its k tasks that lie in the band in use, both chosen from all
-complete agents. Of tasks drawn at random k/m lie in it on average; that is told, not drawn.
-
-Symbols
--------
-========  ====================  =======================  ==============
-symbol    code                  shape                    unit
-========  ====================  =======================  ==============
-lo, hi    ``lo``, ``hi``        scalars                  pass rate
-k         ``size``              scalar                   tasks
-m         ``n_tasks``           scalar                   tasks
-========  ====================  =======================  ==============
-
-Cost. Folds, training agents and the fits of difficulties are those that leaving one agent out has already
-made; a width adds the choice and the calibration of one strategy.
+The theory is in ``selection/README.md``, “Nested validation”.
 
 Not done here
 -------------
@@ -42,7 +20,7 @@ from selection.bands import Band, mid_range
 from selection.folds import CompleteAgents, Fold, FoldBands, Plan, Rule, fold_bands
 from selection.held_out import choose
 from selection.validation.operations import operations, too_many
-from selection.validation.study import Study, is_enough, measure
+from selection.validation.study import NestedStudy, is_enough, measure
 
 BANDS = (
     (0.45, 0.55),
@@ -55,7 +33,7 @@ BANDS = (
     (0.10, 0.90),
 )
 LEFT_OUT = "loao"
-TOLD = ("rho", "pairs_correct_full")
+WITH_ERRORS = ("rho", "pairs_correct_full")
 
 
 @dataclass(frozen=True)
@@ -64,13 +42,10 @@ class Width:
 
     Attributes
     ----------
-    lo, hi : float
-    in_use : bool
     size : int
         Tasks of the band over all complete agents; 0 without one.
     n : int
         Agents that were held out and scored.
-    rho, pairs_correct_full : float or None
     se : mapping of str to float or None
         Jackknife standard errors of both.
     reason : str
@@ -94,10 +69,8 @@ class Overlap:
 
     Attributes
     ----------
-    strategy : str
     n_shared : int or None
         None of `random`, whose share is k/m on average, and where the strategy gives no subset.
-    share : float or None
     reason : str
         Why there is none; "" where there is one.
     """
@@ -117,12 +90,11 @@ class Bands:
     reason: str
 
 
-def bands(study: Study, band: Band, strategies: Sequence[str], why_not: str) -> Bands:
+def bands(study: NestedStudy, band: Band, strategies: Sequence[str], why_not: str) -> Bands:
     """Validate bands of other widths, and compare what strategies choose with the band in use.
 
     Parameters
     ----------
-    study : Study
     band : Band
         In use, of all complete agents.
     strategies : sequence of str
@@ -140,17 +112,19 @@ def bands(study: Study, band: Band, strategies: Sequence[str], why_not: str) -> 
     return Bands(tuple(_width(study, lo, hi, (lo, hi) == in_use) for lo, hi in edges), overlaps, "")
 
 
-def _width(study: Study, lo: float, hi: float, in_use: bool) -> Width:
+def _width(study: NestedStudy, lo: float, hi: float, in_use: bool) -> Width:
     agents, rule = study.agents, Rule(lo, hi, study.rule.history_window, widening=False)
     whole = _of_everyone(agents, rule)
     size = whole.tasks[0].size
-    found = fold_bands(agents, Plan(LEFT_OUT, study.bands[LEFT_OUT].folds, ""), rule)
-    n_used = sum(tasks.size > 0 for tasks in found.tasks)
-    if not size or not is_enough(n_used, len(found.folds)):
-        return Width(lo, hi, in_use, size, 0, None, None, {}, _why_thin(agents, whole, rule, n_used, found))
+    of_folds = fold_bands(agents, Plan(LEFT_OUT, study.bands[LEFT_OUT].folds, ""), rule)
+    n_used = sum(tasks.size > 0 for tasks in of_folds.tasks)
+    if not size or not is_enough(n_used, len(of_folds.folds)):
+        return Width(
+            lo, hi, in_use, size, 0, None, None, {}, _why_thin(agents, whole, rule, n_used, of_folds)
+        )
     alone = replace(
         study,
-        bands={LEFT_OUT: found},
+        bands={LEFT_OUT: of_folds},
         nulls={},
         estimators=study.estimators[:1],
         not_estimated={},
@@ -158,7 +132,7 @@ def _width(study: Study, lo: float, hi: float, in_use: bool) -> Width:
         coverage_of="",
     )
     figures = measure(alone, LEFT_OUT, "mid_range")[0].figures
-    errors = {name: figures.se.get(name) for name in TOLD}
+    errors = {name: figures.se.get(name) for name in WITH_ERRORS}
     return Width(
         lo, hi, in_use, size, figures.n, figures.rho, figures.pairs_correct_full, errors, figures.reason
     )
@@ -169,18 +143,18 @@ def _of_everyone(agents: CompleteAgents, rule: Rule) -> FoldBands:
     return fold_bands(agents, Plan("everyone", (everyone,), ""), rule)
 
 
-def _why_thin(agents: CompleteAgents, whole: FoldBands, rule: Rule, n_used: int, found: FoldBands) -> str:
+def _why_thin(agents: CompleteAgents, whole: FoldBands, rule: Rule, n_used: int, of_folds: FoldBands) -> str:
     if whole.tasks[0].size:
-        n_folds = len(found.folds)
+        n_folds = len(of_folds.folds)
         return f"{n_folds - n_used} of {n_folds} folds have no subset; at most a fifth may lack one"
     rows = whole.counted[0]
-    told = mid_range(
+    band = mid_range(
         agents.outcomes[rows], agents.weights[rows], lo=rule.lo, hi=rule.hi, widening=False
     ).reason
-    return told.partition(";")[0]
+    return band.partition(";")[0]
 
 
-def _overlap(study: Study, band: Band, strategy: str) -> Overlap:
+def _overlap(study: NestedStudy, band: Band, strategy: str) -> Overlap:
     if strategy == "random":
         return Overlap(strategy, None, band.size / band.n_tasks, "")
     everyone = _of_everyone(study.agents, study.rule)

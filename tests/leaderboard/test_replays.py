@@ -22,7 +22,7 @@ from leaderboard.studies.records import Reader
 from leaderboard.studies.services import store_study
 from selection.cli import main
 from selection.staged.replay import Figure
-from selection.staged.told import line_of
+from selection.staged.text import line_of
 from tests.leaderboard.desk import person
 from tests.selection.test_staged import GOOD
 from tests.toys import AS_OF, board_of, csv_text, graded, load_text, moved, recomputed

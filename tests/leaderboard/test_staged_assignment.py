@@ -256,7 +256,9 @@ class TestBatches:
         asked = [tasks.index(by_id[pk]) for pk in assignment.tasks]
         assert set(fit.first_batch) < set(asked[:FIRST])
         last = receipts[-1]["assignment"]["staged"]
-        found = step(fit, asked=asked, outcomes=outcomes, delivered=every, active=every, seed=0, agent="")
+        found = step(
+            fit, assigned_tasks=asked, outcomes=outcomes, delivered=every, active=every, seed=0, agent=""
+        )
         assert (last["stage"], last["done"], last["waiting"]) == ("stopped", True, [])
         assert last["n_run"] == len(asked) < last["n_tasks"] == N_TASKS
         known = found.estimate

@@ -91,7 +91,7 @@ def test_batches_and_looks(n_tasks, size, looks):
 
 
 def test_the_batch_is_the_least_certain_tasks_and_equal_ones_in_task_order():
-    start = adaptive.Prepared(np.array([3.0, -0.5, 0.5, 0.1] + [4.0] * 36), mean=0.0, variance=1.0)
+    start = adaptive.NewcomerPrior(np.array([3.0, -0.5, 0.5, 0.1] + [4.0] * 36), mean=0.0, variance=1.0)
     way = adaptive.walk(start, np.zeros(40), np.zeros(40, bool))
     assert way.waiting.tolist() == [1, 3]  # p(1 − p) of ±0.5 is one number
     assert way.looks == ()
@@ -102,7 +102,7 @@ def test_the_batch_is_the_least_certain_tasks_and_equal_ones_in_task_order():
 
 def test_ability_score_and_error_by_hand():
     # One passed and one failed task at ±b around the mean leave the ability at the mean.
-    start = adaptive.Prepared(np.array([1.0, -1.0, 0.0, math.log(3)]), mean=0.0, variance=2.0)
+    start = adaptive.NewcomerPrior(np.array([1.0, -1.0, 0.0, math.log(3)]), mean=0.0, variance=2.0)
     outcomes = np.array([1.0, 0.0, np.nan, np.nan])
     known = np.array([True, True, False, False])
     assert adaptive.ability(start, outcomes, known) == pytest.approx(0.0, abs=1e-11)
@@ -115,7 +115,7 @@ def test_ability_score_and_error_by_hand():
 
 
 def test_ability_has_the_prior_of_the_past():
-    start = adaptive.Prepared(np.zeros(1), mean=0.7, variance=0.25)
+    start = adaptive.NewcomerPrior(np.zeros(1), mean=0.7, variance=0.25)
     assert adaptive.ability(start, np.array([np.nan]), np.array([False])) == 0.7
     level = adaptive.ability(start, np.ones(1), np.array([True]))
     assert 1 - 1 / (1 + math.exp(-level)) == pytest.approx((level - 0.7) / 0.25)
@@ -166,9 +166,11 @@ def test_the_way_depends_on_what_was_asked_alone():
 def test_the_order_of_tasks_and_agents_changes_nothing(seed):
     outcomes, rng = board(21, 40, seed % 7), np.random.default_rng(seed)
     rows, columns = rng.permutation(20), rng.permutation(40)
-    start = adaptive.Prepared(np.linspace(-2.0, 2.1, 40) ** 3, 0.1, 0.9)
+    start = adaptive.NewcomerPrior(np.linspace(-2.0, 2.1, 40) ** 3, 0.1, 0.9)
     way = adaptive.walk(start, outcomes[20])
-    moved = adaptive.walk(adaptive.Prepared(start.difficulties[columns], 0.1, 0.9), outcomes[20][columns])
+    moved = adaptive.walk(
+        adaptive.NewcomerPrior(start.difficulties[columns], 0.1, 0.9), outcomes[20][columns]
+    )
     for here, there in zip(way.batches, moved.batches, strict=True):
         assert set(here.tolist()) == set(columns[there].tolist())
     assert [look.score for look in moved.looks] == pytest.approx([look.score for look in way.looks])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from selection.given import Given, SubsetVersion
 from selection.intervals.scaffolds import components
+from selection.prior import PriorDecisions, SubsetVersion
 from selection.staged.model import fit
 from selection.staged.teaching import FullRun, taught
 from selection.staged.walks import Staging
@@ -124,7 +124,7 @@ def test_who_ran_an_earlier_version_is_estimated_from_it_on_all_tasks(outcomes):
     ran = band(outcomes[:16])
     second = np.sort(np.concatenate([ran[6:], np.setdiff1d(np.arange(60), ran)[:6]]))
     record = record_of(outcomes, submitted=[16])
-    given = Given(subsets=(version(ran, 1), version(second, 2)))
+    given = PriorDecisions(subsets=(version(ran, 1), version(second, 2)))
     line = by_name(answer(record, None, given))["a16"]
     told = line.at["full"]
     model = joint_model(outcomes[:16], in_time=False)
@@ -143,8 +143,8 @@ def test_a_reselection_loses_nobody(outcomes):
     subsets, seen = [version(ran, 1)], []
     for number, tasks in enumerate([np.arange(30), np.arange(30, 60), np.arange(0, 60, 2)], start=2):
         subsets.append(version(tasks, number))
-        seen.append(by_name(answer(record, None, Given(subsets=tuple(subsets)))))
-    before = by_name(answer(record, None, Given(subsets=tuple(subsets[:1]))))
+        seen.append(by_name(answer(record, None, PriorDecisions(subsets=tuple(subsets)))))
+    before = by_name(answer(record, None, PriorDecisions(subsets=tuple(subsets[:1]))))
     assert len(before) == 17
     for after in seen:
         for name, line in before.items():

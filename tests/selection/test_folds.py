@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from analytics.outcome_table import OutcomeTable
 from selection import rasch
 from selection.bands import mid_range, pass_rates
-from selection.errors import ShapeMismatch
+from selection.errors import SelectionError
 from selection.folds import (
     PROTOCOLS,
     CompleteAgents,
@@ -23,6 +23,7 @@ from selection.folds import (
     nested_plan,
     plan,
 )
+from tests.refusals import refused
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -240,7 +241,7 @@ def test_complete_agents_keep_their_weights_and_names():
     assert agents.names == ("a", "c", "d")
     assert agents.weights.tolist() == [1.0, 3.0, 4.0]
     assert agents.take(np.array([1, 2])).weights.tolist() == [3.0, 4.0]
-    with pytest.raises(ShapeMismatch, match=r"weights \(2,\) for 4 agents"):
+    with refused(SelectionError, "shape", match=r"weights \(2,\) for 4 agents"):
         complete_agents(table, np.ones(2))
 
 
@@ -295,7 +296,7 @@ def test_folds_of_folds_that_train_on_the_same_agents_share_one_fit(missing):
 
 
 def test_the_fit_not_asked_for_the_longest_is_forgotten_first(monkeypatch):
-    monkeypatch.setattr("selection.folds.MOST_KEPT", 2 * (20 + 12))
+    monkeypatch.setattr("selection.folds.MAX_FIT_NUMBERS", 2 * (20 + 12))
     agents = one_trial_each()
     first, second, third = (np.delete(np.arange(20), i) for i in range(3))
     kept, forgotten = agents.fit_of(first), agents.fit_of(second)

@@ -12,7 +12,7 @@ import pytest
 from analytics.frames import FrameRefused
 from analytics.record import Record
 from selection.standings import answer
-from selection.validation import Figures, validate
+from selection.validation import ValidationFigures, validate
 
 FILE = Path(__file__).resolve().parents[2] / "leaderboard/terminal/demonstration/swebench_verified.csv.gz"
 
@@ -59,7 +59,13 @@ def test_a_frame_of_a_validation_has_the_figures_of_each_strategy(record):
     assert frame.groupby("protocol")["strategy"].agg(set).map({"mid_range", "random"}.__eq__).all()
     for _, row in frame.iterrows():
         figures = found.protocols[row["protocol"]].strategies[row["strategy"]]
-        for name in {one.name for one in fields(Figures)} - {"se", "spread", "worst", "best", "notes"}:
+        for name in {one.name for one in fields(ValidationFigures)} - {
+            "se",
+            "spread",
+            "worst",
+            "best",
+            "notes",
+        }:
             assert same(row[name], getattr(figures, name)), name
         for name, error in figures.se.items():
             assert same(row[f"se_{name}"], error), name

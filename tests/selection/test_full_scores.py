@@ -17,18 +17,14 @@ from analytics.command_line import flat_file
 from analytics.record import Record
 from analytics.wilson import wilson
 from selection import full_scores
+from selection.errors import SelectionError
 from selection.folds import Fold
-from selection.full_scores import (
-    ESTIMATORS,
-    FullScoreRefused,
-    completion,
-    fold_predictions,
-    left_out,
-)
+from selection.full_scores import ESTIMATORS, completion, fold_predictions, left_out
 from selection.full_scores.left_out import unnamed
 from selection.held_out import nested_residuals
 from selection.intervals import prequential
 from selection.standings.choice import training
+from tests.refusals import refused
 from tests.selection import reference
 
 NAN = math.nan
@@ -180,7 +176,7 @@ def test_folds_near_one_base_change_no_number(share):
 
 
 def test_shared_fits_are_few_and_never_rest_on_an_agent_held_out(monkeypatch):
-    monkeypatch.setattr(completion, "MOST_CELLS", 100)
+    monkeypatch.setattr(completion, "MAX_CELLS", 100)
     agents = unnamed(drawn(4, 40, 10), np.linspace(0, 1, 40))
     trained = [fold.training for fold in one_by_one(40)]
     completion.predictions(agents, [fold.held_out for fold in one_by_one(40)], trained, [np.arange(5)] * 40)
@@ -252,12 +248,10 @@ def test_wilson_against_scipy(n_covered, n):
 def test_names_are_checked():
     outcomes = drawn(9, 8, 20)
     scores, tasks = outcomes.mean(axis=1), np.arange(10)
-    with pytest.raises(FullScoreRefused, match="no estimator is called 'lasso'") as told:
+    with refused(SelectionError, "name_unknown", match="no estimator is called 'lasso'"):
         fold_predictions("lasso", outcomes, scores, one_by_one(8), [tasks] * 8)
-    assert told.value.code == "name_unknown"
-    with pytest.raises(FullScoreRefused, match="completion is fitted to all tasks") as told:
+    with refused(SelectionError, "no_fit", match="completion is fitted to all tasks"):
         full_scores.fit("completion", unnamed(outcomes, scores), tasks)
-    assert told.value.code == "no_fit"
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -265,9 +259,8 @@ def test_more_than_a_tenth_missing_is_refused(name):
     outcomes = drawn(9, 8, 20)
     scores, tasks = outcomes.mean(axis=1), np.arange(10)
     outcomes[5, :2] = NAN
-    with pytest.raises(FullScoreRefused, match="lacks 2 of 10 tasks of the subset; at most 1 may") as told:
+    with refused(SelectionError, "cells_missing", match="lacks 2 of 10 tasks of the subset; at most 1 may"):
         fold_predictions(name, outcomes, scores, one_by_one(8), [tasks] * 8)
-    assert told.value.code == "cells_missing"
 
 
 @pytest.mark.parametrize("name", ON_A_SUBSET)
@@ -276,7 +269,7 @@ def test_a_fit_refuses_more_than_a_tenth_missing(name):
     scores, tasks = outcomes.mean(axis=1), np.arange(10)
     outcomes[5, :2] = NAN
     fitted = full_scores.fit(name, unnamed(outcomes[:5], scores[:5]), tasks)
-    with pytest.raises(FullScoreRefused, match="agent 0 lacks 2 of 10"):
+    with refused(SelectionError, "cells_missing", match="agent 0 lacks 2 of 10"):
         fitted.predict(outcomes[5:6, tasks])
 
 

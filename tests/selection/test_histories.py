@@ -7,12 +7,14 @@ import pytest
 
 from selection.bands import tasks_in_band
 from selection.cli import main
+from selection.errors import SelectionError
 from selection.staged.histories import in_full, on_subset, walked
 from selection.staged.model import estimate, fit
-from selection.staged.replay import ReplayRefused, replay
-from selection.staged.study import Rule, others
-from selection.staged.told import beside, fallen
+from selection.staged.replay import replay
+from selection.staged.study import AssignmentRule, others
+from selection.staged.text import fallen, replay_row
 from selection.staged.walks import Staging, is_drawn
+from tests.refusals import refused
 from tests.selection.test_staged import complete, simulated
 
 
@@ -101,20 +103,20 @@ def test_a_subset_chosen_anew_is_the_band_of_those_that_have_come():
 
 def test_as_many_agents_as_run_everything_first_are_too_few():
     agents = complete(simulated(15, 30))
-    with pytest.raises(ReplayRefused, match="needs 16 agents that ran all tasks; there are 15"):
+    with refused(SelectionError, "no_replay", match="needs 16 agents that ran all tasks; there are 15"):
         replay(agents, assignment="subset")
-    with pytest.raises(ReplayRefused, match="needs 16"):
+    with refused(SelectionError, "no_replay", match="needs 16"):
         replay(agents, Staging(staged_from=15))
 
 
 def test_what_could_take_the_place_of_a_rule():
-    staged = others(Rule(Staging(podium=3)))
+    staged = others(AssignmentRule(Staging(podium=3)))
     assert [one.words for one in staged] == [
         "podium 3, the subset chosen anew after each agent",
         "podium 5",
         "full runs",
     ]
-    assert [one.words for one in others(Rule(Staging(), "subset"))] == [
+    assert [one.words for one in others(AssignmentRule(Staging(), "subset"))] == [
         "the subset alone, the subset chosen anew after each agent",
         "podium 3",
         "full runs",
@@ -158,4 +160,6 @@ def test_the_command_takes_a_subset_and_the_way_of_assignment(real_data, tmp_pat
     names.write_text("\n")
     assert main(["replay", file, "--subset", str(names)]) == 2
     assert "names no task" in capsys.readouterr().err
-    assert beside({"figures": None, "verdict": None, "reason": "few"}) == {"verdict": "too few to tell: few"}
+    assert replay_row({"figures": None, "verdict": None, "reason": "few"}) == {
+        "verdict": "too few to tell: few"
+    }

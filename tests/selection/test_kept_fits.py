@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from selection.full_scores import fit
-from selection.full_scores.kept import LEAST_BYTES, KeptFits
+from selection.full_scores.fit_cache import MIN_BYTES, FitCache
 from selection.full_scores.left_out import unnamed
 
 TASKS = np.array([1, 3, 4])
@@ -20,7 +20,7 @@ def complete(outcomes):
 
 
 def test_the_same_agents_are_not_fitted_again(outcomes):
-    kept, new = KeptFits(), outcomes[:2, TASKS]
+    kept, new = FitCache(), outcomes[:2, TASKS]
     made = kept.fit("ridge", complete(outcomes), TASKS)
     assert kept.fit("ridge", complete(outcomes), TASKS) is made
     fresh = fit("ridge", complete(outcomes), TASKS)
@@ -29,7 +29,7 @@ def test_the_same_agents_are_not_fitted_again(outcomes):
 
 @pytest.mark.parametrize("changed", ["outcomes", "scores", "tasks", "estimator", "agents"])
 def test_what_changed_is_fitted_anew(outcomes, changed):
-    kept, agents = KeptFits(), complete(outcomes)
+    kept, agents = FitCache(), complete(outcomes)
     made = kept.fit("ridge", agents, TASKS)
     other, scores, tasks, estimator = outcomes.copy(), agents.scores.copy(), TASKS, "ridge"
     if changed == "outcomes":
@@ -58,14 +58,14 @@ def counted(kept, *told):
 
 
 def test_what_takes_too_much_is_not_kept(outcomes):
-    kept = KeptFits(most_bytes=outcomes.nbytes + LEAST_BYTES - 1)
+    kept = FitCache(most_bytes=outcomes.nbytes + MIN_BYTES - 1)
     assert counted(kept, ("a", outcomes), ("a", outcomes)) == ["a", "a"]
-    kept = KeptFits(most_bytes=outcomes.nbytes + LEAST_BYTES)
+    kept = FitCache(most_bytes=outcomes.nbytes + MIN_BYTES)
     assert counted(kept, ("a", outcomes), ("a", outcomes)) == ["a"]
 
 
 def test_what_was_asked_for_the_longest_ago_goes_first(outcomes):
-    kept = KeptFits(most_bytes=2 * (outcomes.nbytes + LEAST_BYTES))
+    kept = FitCache(most_bytes=2 * (outcomes.nbytes + MIN_BYTES))
     a, b, c = ((name, outcomes) for name in "abc")
     assert counted(kept, a, b, a, c, a, b) == ["a", "b", "c", "b"]
 
@@ -73,7 +73,7 @@ def test_what_was_asked_for_the_longest_ago_goes_first(outcomes):
 def test_one_is_made_once_of_what_decides_it(outcomes):
     other = outcomes.copy()
     other[0, 0] = 1 - other[0, 0]
-    kept, n = KeptFits(), iter(range(9))
+    kept, n = FitCache(), iter(range(9))
     cases = [("shift", outcomes), ("shift", other), ("other", outcomes)]
     found = [kept.made(told, array, TASKS, make=lambda: next(n)) for told, array in cases]
     assert found == [0, 1, 2]
@@ -81,7 +81,7 @@ def test_one_is_made_once_of_what_decides_it(outcomes):
 
 
 def test_what_cannot_be_made_is_not_kept(outcomes):
-    kept = KeptFits()
+    kept = FitCache()
 
     def refuse():
         raise ValueError("no")

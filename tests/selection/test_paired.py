@@ -9,7 +9,7 @@ import pytest
 from analytics.drift.fidelity import nulls, rho_null
 from analytics.resampling import generator
 from selection.validation import as_json, validate
-from selection.validation.paired import Prequential, Replicates, ShareTable, difference, prequential
+from selection.validation.paired import PrequentialChoice, Replicates, ShareTable, difference, prequential
 from tests.selection.test_validation import rasch_outcomes, table_of
 
 NAN = math.nan
@@ -169,7 +169,7 @@ def test_one_strategy_leaves_no_choice():
     nobody = prequential(
         {"mid_range": shares([NAN]), "spread": shares([0.5])}, [date(2026, 1, 1)], np.arange(1)
     )
-    assert nobody == Prequential(notes={"all": "no held-out agent was met by every strategy"})
+    assert nobody == PrequentialChoice(notes={"all": "no held-out agent was met by every strategy"})
 
 
 def test_with_one_choice_all_along_it_is_that_strategys_own_figure():

@@ -32,7 +32,7 @@ def test_one_falsified_prediction_is_found_and_named(monkeypatch):
 
 
 def test_of_many_folds_some_are_refitted_evenly_spread(monkeypatch):
-    monkeypatch.setattr(refitted, "MOST_FOLDS", 3)
+    monkeypatch.setattr(refitted, "MAX_FOLDS", 3)
     trained = []
     right = refitted.cross_validate
 

@@ -6,16 +6,18 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
+from selection.errors import SelectionError
 from selection.folds import Rule
-from selection.given import Given, SubsetVersion
+from selection.prior import PriorDecisions, SubsetVersion
 from selection.reselection import carry
 from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.choice import choice, training
-from selection.standings.reselecting import NothingToReplace, proposals_of
+from selection.standings.reselecting import proposals_of
 from selection.standings.validating import validation_of
 from selection.validation.figures import clear_pairs
-from selection.validation.replacing import HYSTERESIS, KEPT, PLAIN, Replaced, expected
+from selection.validation.replacing import HYSTERESIS, KEPT, PLAIN, SubsetInUse, expected
+from tests.refusals import refused
 from tests.selection.records import by_name, record_of
 from tests.selection.reference import full_score
 from tests.toys import FIRST, LATER, S_FIRST, S_HYSTERESIS, S_PLAIN, passing
@@ -61,7 +63,7 @@ def version(tasks, incumbents, number=1):
     )
 
 
-GIVEN = Given(subsets=(version(range(9), [f"a{i:02d}" for i in range(N)]),))
+GIVEN = PriorDecisions(subsets=(version(range(9), [f"a{i:02d}" for i in range(N)]),))
 
 
 def replaced(x=None, **options):
@@ -77,7 +79,7 @@ def replaced(x=None, **options):
         "estimator": "completion",
         "base_seed": 0,
     }
-    return Replaced(**described | options)
+    return SubsetInUse(**described | options)
 
 
 SUBSETS = {KEPT: positions(S_FIRST), PLAIN: positions(S_PLAIN), HYSTERESIS: positions(S_HYSTERESIS)}
@@ -209,7 +211,7 @@ def test_the_board_after_estimates_who_ran_the_version_in_use_from_what_it_ran()
 def test_another_strategy_proposes_what_it_chooses():
     rules = Rules(strategy="spread")
     told = proposals_of(record(), rules, GIVEN, {})
-    afresh = choice(record(), rules, Given())
+    afresh = choice(record(), rules, PriorDecisions())
     assert told["variants"]["plain"]["tasks"] == [f"t{j:03d}" for j in afresh.tasks]
     assert told["variants"]["plain"]["reason"] == afresh.reason
     assert "tasks" not in told["variants"]["hysteresis"]
@@ -235,8 +237,8 @@ def test_a_thin_band_is_no_proposal_and_says_why():
 
 
 def test_there_is_nothing_to_replace_before_a_version():
-    with pytest.raises(NothingToReplace):
-        proposals_of(record(), Rules(), Given(), {})
+    with refused(SelectionError, "nothing_to_replace"):
+        proposals_of(record(), Rules(), PriorDecisions(), {})
 
 
 @pytest.mark.parametrize("strategy", ["mid_range", "spread", "random"])

@@ -13,17 +13,19 @@ from scipy.stats import t
 
 from selection import rasch
 from selection.cli import main
+from selection.errors import SelectionError
 from selection.folds import CompleteAgents
 from selection.staged import model as staged_model
 from selection.staged import replay as staged_replay
 from selection.staged import walks
 from selection.staged.histories import walked
-from selection.staged.model import Estimate, before_each, completed, estimate, fit
-from selection.staged.replay import Figure, Replay, ReplayRefused, best, clear, replay, right
-from selection.staged.study import Rule, Walked, replayed
+from selection.staged.model import ModelEstimate, before_each, completed, estimate, fit
+from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right
+from selection.staged.study import AssignmentRule, WalkResult, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.verdict import verdict
-from selection.staged.walks import Fit, Stage, StagedRefused, Staging, decide, next_batch, step
+from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
+from tests.refusals import refused
 from tests.selection.records import record_of
 from tests.selection.reference import joint_model
 
@@ -232,7 +234,7 @@ def decided(score, se, *, podium=3, precise=0.01, n_left=5):
     found = teaching(n=5, m=10, staging=Staging(podium=podium, precise=precise))
     found.__dict__["bars"] = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
     found.__dict__["scale"] = walks.Scale(1.0, 20)
-    return decide(found.fit, Estimate(score, se, 0.0, np.zeros(10)), n_left)
+    return decide(found.fit, ModelEstimate(score, se, 0.0, np.zeros(10)), n_left)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_drawn_estimates_come_before_those_as_they_came_and_these_before_leaving
     [("podium", 0), ("staged_from", 4), ("draw_share", 1.5), ("reach", 0), ("window", 0)],
 )
 def test_settings_out_of_range_are_refused(setting, value):
-    with pytest.raises(StagedRefused, match=f"{setting} = {value} is out of range"):
+    with refused(SelectionError, "staging_range", match=f"{setting} = {value} is out of range"):
         Staging(**{setting: value})
 
 
@@ -314,7 +316,7 @@ def test_settings_out_of_range_are_refused(setting, value):
 def stepped(of, asked, outcomes, *, agent="a", **more):
     every = np.ones(outcomes.size, dtype=bool)
     given = {"delivered": every, "active": every, "seed": 0} | more
-    return step(of, asked=asked, outcomes=outcomes, agent=agent, **given)
+    return step(of, assigned_tasks=asked, outcomes=outcomes, agent=agent, **given)
 
 
 def walk(of, outcomes, **more):
@@ -538,14 +540,14 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
     drawn = [k for k, walk in enumerate(walks_) if walk.published and walk.published.is_drawn]
     chosen = [k for k in range(5, 40) if walks_[k].published is None]
     assert len(chosen) >= 10
-    asked = {agents.names[k]: Walked(first=(0.5, 0.1)) for k in chosen}
-    asked |= {agents.names[k]: Walked(first=(0.5, 0.1), drawn=(0.5, 0.1), share=share) for k in drawn}
+    asked = {agents.names[k]: WalkResult(first=(0.5, 0.1)) for k in chosen}
+    asked |= {agents.names[k]: WalkResult(first=(0.5, 0.1), drawn=(0.5, 0.1), share=share) for k in drawn}
 
     def told(rows, of):
         record = record_of(
             outcomes[rows], names=[agents.names[k] for k in rows], dates=[agents.dates[k] for k in rows]
         )
-        return replayed(record, Rule(Staging()), of)
+        return replayed(record, AssignmentRule(Staging()), of)
 
     others = sorted([*range(5), *drawn])
     everyone = sorted([*others, *chosen])
@@ -560,7 +562,7 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
 
 
 def test_too_few_agents_are_refused():
-    with pytest.raises(ReplayRefused, match="needs 10 agents that ran all tasks; there are 9"):
+    with refused(SelectionError, "no_replay", match="needs 10 agents that ran all tasks; there are 9"):
         replay(complete(simulated(9, 20)))
 
 
@@ -595,7 +597,7 @@ def test_a_real_history_from_the_command_line(real_data, capsys):
 # --------------------------------------------------------------------------------------------------- verdict
 
 
-GOOD = Replay(
+GOOD = StagedReplay(
     n_agents=40,
     n_tasks=100,
     n_seeds=1,

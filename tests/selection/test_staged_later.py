@@ -10,9 +10,9 @@ from scipy.special import expit
 from analytics.drift import tuning
 from perf.studies.staged_boards import board, record_of
 from perf.studies.staged_cheats import newcomer, taught_by_all
-from selection.given import Given, SubsetVersion
+from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules
-from selection.staged.later import beyond_first_batch
+from selection.staged.walks import beyond_first_batch
 from selection.watch import findings
 from tests.selection.test_watch import monitor
 
@@ -82,7 +82,7 @@ def test_a_board_of_agents_that_know_the_first_batch_alerts(teaching, knows, sta
         n_tasks=100,
     )
     walks = {name: {"tasks": list(tasks), "fit": fit.as_plain()} for name in names[N_TEACHING:]}
-    found = monitor(findings(record, Rules(), Given(subsets=(version,), walks=walks)), tuning.NAME)
+    found = monitor(findings(record, Rules(), PriorDecisions(subsets=(version,), walks=walks)), tuning.NAME)
     assert (found.state, found.evidence["n_audited"]) == (state, 12)
-    alone = monitor(findings(record, Rules(), Given(subsets=(version,))), tuning.NAME)
+    alone = monitor(findings(record, Rules(), PriorDecisions(subsets=(version,))), tuning.NAME)
     assert (alone.state, alone.reason) == ("insufficient", "no audit task was run")

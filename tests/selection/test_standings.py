@@ -14,8 +14,8 @@ from analytics.differences.finite_errors import Measured, TrialNoise
 from analytics.differences.finite_ranks import rank_sets
 from analytics.differences.rows import Facet, Row
 from analytics.repeats import Repeats
-from selection.full_scores.kept import KeptFits
-from selection.given import FittedOn, Given, Variances
+from selection.full_scores.fit_cache import FitCache
+from selection.prior import FittedOn, PriorDecisions, Variances
 from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.agents import tied_ranges
@@ -208,16 +208,16 @@ def test_what_was_fitted_is_used_while_it_is_of_these_tasks_and_agents():
     names = tuple(record.table.tasks[j] for j in tasks)
     none = (None,) * 12
     wide = FittedOn("ridge", names, record.table.agents[:12], none, (0.1,) * 12, none, none)
-    told = at(answer(record, RIDGE, Given(fitted=wide)), "a14")
+    told = at(answer(record, RIDGE, PriorDecisions(fitted=wide)), "a14")
     assert told.se == pytest.approx(0.1)
     ridge = Ridge(alpha=1.0).fit(outcomes[:12, tasks], outcomes[:12].mean(axis=1))
     assert told.score == pytest.approx(ridge.predict(outcomes[14:15, tasks])[0], abs=1e-10)
     other = replace(wide, tasks=names[1:])
-    assert at(answer(record, RIDGE, Given(fitted=other)), "a14").se != pytest.approx(0.1)
+    assert at(answer(record, RIDGE, PriorDecisions(fitted=other)), "a14").se != pytest.approx(0.1)
     gone = replace(wide, agents=(*record.table.agents[:11], "gone"))
-    assert at(answer(record, RIDGE, Given(fitted=gone)), "a14").se != pytest.approx(0.1)
+    assert at(answer(record, RIDGE, PriorDecisions(fitted=gone)), "a14").se != pytest.approx(0.1)
     by_line = Rules(target="full", estimator="line")
-    assert at(answer(record, by_line, Given(fitted=wide)), "a14").se != pytest.approx(0.1)
+    assert at(answer(record, by_line, PriorDecisions(fitted=wide)), "a14").se != pytest.approx(0.1)
 
 
 def test_a_perfect_agent_keeps_a_rank_interval_beside_estimated_ones():
@@ -251,11 +251,11 @@ def test_the_incumbent_shift_widens_new_against_old_alone():
         incumbents[i, tasks].mean() - incumbents[i, band(np.delete(incumbents, i, 0))].mean()
         for i in range(14)
     ]
-    from selection.standings.answering import basis, shift_of
+    from selection.standings.answering import basis_of, shift_of
 
-    found = basis(record, Rules(), Given())
+    found = basis_of(record, Rules(), PriorDecisions())
     assert shift_of(found, Rules()) == pytest.approx(np.var(shifts, ddof=1), rel=1e-9)
-    alone = basis(record_of(incumbents), Rules(), Given())
+    alone = basis_of(record_of(incumbents), Rules(), PriorDecisions())
     assert shift_of(alone, Rules()) == 0.0
     # In the decision and not in the draws: the critical value is that of the same outcomes without a shift.
     agents = [
@@ -275,21 +275,21 @@ def test_the_incumbent_shift_widens_new_against_old_alone():
 @pytest.mark.parametrize("changed", ["", "a newcomer", "an incumbent", "the seed"])
 def test_the_incumbent_shift_is_asked_for_once(monkeypatch, changed):
     from selection.standings import choice
-    from selection.standings.answering import basis, shift_of
+    from selection.standings.answering import basis_of, shift_of
 
     asked = []
     plan = choice.nested_plan
     monkeypatch.setattr(choice, "nested_plan", lambda *what: asked.append(1) or plan(*what))
     outcomes, _ = with_newcomers(n_new=3)
-    kept, rules, given = KeptFits(), Rules(), Given()
-    shift_of(basis(record_of(outcomes), rules, given), rules, kept)
+    kept, rules, given = FitCache(), Rules(), PriorDecisions()
+    shift_of(basis_of(record_of(outcomes), rules, given), rules, kept)
     if changed == "a newcomer":
         outcomes = np.concatenate([outcomes, outcomes[-1:]])
     elif changed == "an incumbent":
         outcomes[0, 0] = 1 - outcomes[0, 0]
     elif changed == "the seed":
         rules = Rules(seed=5)
-    found = basis(record_of(outcomes), rules, given)
+    found = basis_of(record_of(outcomes), rules, given)
     told = shift_of(found, rules, kept)
     assert len(asked) == 1 + (changed in ("an incumbent", "the seed"))
     assert told == shift_of(found, rules) > 0
@@ -301,7 +301,7 @@ def test_the_incumbent_shift_is_asked_for_once(monkeypatch, changed):
 def test_a_variance_study_widens_and_names_what_was_measured():
     outcomes = board(6, 40)
     facets = (Facet("run", 0.001, 0.0), Facet("prompt"), Facet("judge", 0.002, 0.001))
-    given = Given(variances=Variances(facets, ("one more thing",)))
+    given = PriorDecisions(variances=Variances(facets, ("one more thing",)))
     plain, wider = answer(record_of(outcomes)), answer(record_of(outcomes), None, given)
     added = at(wider, "a02").se ** 2 - at(plain, "a02").se ** 2
     assert added == pytest.approx(0.001 + 0.002 + 0.001)

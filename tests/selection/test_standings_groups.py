@@ -7,10 +7,12 @@ import pytest
 
 from analytics.differences import groups as grouped
 from analytics.differences.groups import Groups
-from selection.rules import GROUPS, Rules, RulesRefused
+from selection.errors import SelectionError
+from selection.rules import GROUPS, Rules
 from selection.standings import answer
 from selection.standings.grouping import grouping
 from selection.standings.pairs import pairs
+from tests.refusals import refused
 from tests.selection.records import board, by_name, record_of
 
 FIFTHS = tuple(f"g{j // 5:02d}" for j in range(60))  # 12 groups of five tasks
@@ -96,6 +98,6 @@ def test_without_groups_a_board_of_the_domain_says_so():
 
 
 def test_a_rule_that_is_none_is_refused():
-    with pytest.raises(RulesRefused, match="one of auto, none"):
+    with refused(SelectionError, "rules_range", match="one of auto, none"):
         Rules(groups="group")
     assert [Rules(groups=one).groups for one in GROUPS] == list(GROUPS)

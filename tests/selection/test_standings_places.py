@@ -8,7 +8,7 @@ import pytest
 
 from analytics.record import Counting
 from selection.folds import generator
-from selection.given import OVER, Given, Staged, SubsetVersion
+from selection.prior import OVER, PriorDecisions, Staged, SubsetVersion
 from selection.rules import Rules
 from selection.standings import answer, table, words
 from selection.standings.choice import chosen_tasks, training
@@ -91,11 +91,11 @@ def test_without_a_usable_band_agents_run_everything():
 
 def test_an_operator_asks_for_full_runs_or_a_drift_request_is_open():
     record = record_of(board(16, 60))
-    full = answer(record, None, Given(full_runs_only="the suite is being repaired"))
+    full = answer(record, None, PriorDecisions(full_runs_only="the suite is being repaired"))
     assert (full.phase, full.subset) == ("ongoing", None)
     assert full.why == "An operator asked for full runs: the suite is being repaired."
     again = answer(
-        record, None, Given(revalidating="rank fidelity fell: 8 agents are asked to run all tasks")
+        record, None, PriorDecisions(revalidating="rank fidelity fell: 8 agents are asked to run all tasks")
     )
     assert again.phase == "revalidating"
     assert again.why.startswith("Rank fidelity fell")
@@ -154,12 +154,12 @@ def test_a_version_that_was_fixed_stands_less_what_was_retired():
     outcomes = board(16, 60)
     record = record_of(outcomes)
     fixed = version([1, 2, 5, 8, 13, 99], record.table.agents[:15])
-    found = answer(record, None, Given(subsets=(fixed,)))
+    found = answer(record, None, PriorDecisions(subsets=(fixed,)))
     assert found.subset.tasks == ("t001", "t002", "t005", "t008", "t013")
     assert found.subset.number == 1
     assert found.subset.reason == "version 1; 1 of its tasks were retired since"
     assert (found.phase, found.targets["subset"].n_tasks) == ("ongoing", 5)
-    gone = answer(record, None, Given(subsets=(version([98, 99], record.table.agents),)))
+    gone = answer(record, None, PriorDecisions(subsets=(version([98, 99], record.table.agents),)))
     assert gone.subset.number is None
 
 
@@ -273,11 +273,11 @@ def test_a_reselection_loses_nobody_who_ran_an_earlier_version(history):
     outcomes, tasks = history
     second = np.sort(np.concatenate([tasks[6:], np.setdiff1d(np.arange(60), tasks)[:6]]))
     names = [f"a{i:02d}" for i in range(16)]
-    given = Given(subsets=(version(tasks, names, 1), version(second, names, 2)))
+    given = PriorDecisions(subsets=(version(tasks, names, 1), version(second, names, 2)))
     row = np.full(60, NAN)
     row[tasks] = np.arange(tasks.size) % 2
     record = submission(outcomes, row, asked=tasks)
-    before = by_name(answer(record, None, Given(subsets=given.subsets[:1])))["new"].at["full"]
+    before = by_name(answer(record, None, PriorDecisions(subsets=given.subsets[:1])))["new"].at["full"]
     new = by_name(answer(record, None, given))["new"]
     told = new.at["full"]
     assert (new.how, new.marks) == ("estimated", ("estimated",))
@@ -286,9 +286,9 @@ def test_a_reselection_loses_nobody_who_ran_an_earlier_version(history):
     )
     assert told.rank == before.rank
     assert new.at["subset"].rank is None
-    only_second = answer(record, None, Given(subsets=given.subsets[1:]))
+    only_second = answer(record, None, PriorDecisions(subsets=given.subsets[1:]))
     assert by_name(only_second)["new"].how == "incomplete"
-    given = Given(subsets=(*given.subsets, version(range(60), names, 3)))
+    given = PriorDecisions(subsets=(*given.subsets, version(range(60), names, 3)))
     assert by_name(answer(record, None, given))["new"].at["full"].score == pytest.approx(told.score)
 
 
@@ -558,8 +558,8 @@ def test_who_was_stopped_with_two_tasks_left_is_estimated():
     outcomes[16, 76:] = [0.0, 0.0, NAN, NAN]
     record = record_of(outcomes)
     stopped = Staged((1, 1), 16, OVER, k=78, score=0.952, lower=0.95, upper=0.97, se=0.004, degrees=20)
-    found = answer(record, Rules(), Given(staged={"a16": stopped}))
+    found = answer(record, Rules(), PriorDecisions(staged={"a16": stopped}))
     line = by_name(found)["a16"].at["full"]
     assert (line.estimated, line.score) == (True, 0.952)
-    assert by_name(answer(record, Rules(), Given()))["a16"].at["full"].estimated is False
+    assert by_name(answer(record, Rules(), PriorDecisions()))["a16"].at["full"].estimated is False
     assert found.n_complete == 16

@@ -10,12 +10,12 @@ from analytics.differences.finite_errors import error_of
 from analytics.differences.neyman_draws import ahead
 from analytics.flat_file import read
 from analytics.record import Record
-from selection.given import Given
+from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.standings import answer
-from selection.standings.answering import basis
+from selection.standings.answering import basis_of
 from selection.standings.pairs import pairs
-from selection.standings.targets import Bench
+from selection.standings.targets import ErrorModel
 from tests.selection.records import NAN, by_name, record_of
 from tests.toys import AS_OF, rows_text
 
@@ -41,7 +41,7 @@ def record_of_trials(outcomes, **options):
 def with_runs_of_the_subset(n_new, single=()):
     """A record in which the last agents ran the subset alone; the positions in `single` with one trial."""
     outcomes = trials(18 + n_new)
-    tasks = basis(record_of_trials(outcomes[:18]), Rules(), Given()).subset
+    tasks = basis_of(record_of_trials(outcomes[:18]), Rules(), PriorDecisions()).subset
     means, variances = outcomes.mean(axis=2), outcomes.var(axis=2, ddof=1)
     others = np.setdiff1d(np.arange(60), tasks)
     means[18:, others] = variances[18:, others] = NAN
@@ -77,9 +77,9 @@ def without_last(record):
 
 def errors_of(record, target):
     """Every ranked agent as it enters the ranks, with its error, by name."""
-    found = basis(record, Rules(), Given())
+    found = basis_of(record, Rules(), PriorDecisions())
     tasks, placed = (found.subset, found.on_subset) if target == "subset" else (found.tasks, found.on_all)
-    bench = Bench(record, Given().variances.facets, 0)
+    bench = ErrorModel(record, PriorDecisions().variances.facets, 0)
     agents = [bench.agent(i, bench.row(i, tasks, one), one, None) for i, one in enumerate(placed)]
     return {one.name: error_of(one, bench.noise(tasks)) for one in agents if one is not None}
 

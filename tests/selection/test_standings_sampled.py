@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from selection.given import Given, SubsetVersion
+from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules
 from selection.standings import answer
 from selection.standings.choice import training
@@ -47,7 +47,7 @@ def made(n_sampled=N_SAMPLED):
     agents = training(record).take(np.arange(N_FOUNDERS + 5))
     fitted = fitted_on(agents, version.tasks, RULES)
     names = record.table.agents[N_FOUNDERS : N_FOUNDERS + n_sampled]
-    given = Given(subsets=(version,), fitted=fitted, sampled=dict.fromkeys(names, 0.1))
+    given = PriorDecisions(subsets=(version,), fitted=fitted, sampled=dict.fromkeys(names, 0.1))
     return record, tasks, given
 
 

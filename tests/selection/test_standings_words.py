@@ -11,7 +11,7 @@ import pytest
 
 from analytics.differences.rows import Facet
 from analytics.record import Counting
-from selection.given import Given, Variances
+from selection.prior import PriorDecisions, Variances
 from selection.rules import Rules
 from selection.standings import answer, printed, table, terms, words
 from selection.standings.gaps import gaps
@@ -352,7 +352,9 @@ def test_one_task_is_one_task(target, told):
 
 def test_what_was_measured_is_said_beside_what_was_not():
     facets = (Facet("judge", main=0.01, with_agent=0.02),)
-    given = Given(variances=Variances(facets, ("how much agents depend on the wording of the prompt",)))
+    given = PriorDecisions(
+        variances=Variances(facets, ("how much agents depend on the wording of the prompt",))
+    )
     found = answer(record_of(board()), None, given)
     told = "The judge was measured: the intervals of measured scores take that into account."
     assert words.measured_text(found) == told
@@ -599,10 +601,10 @@ def test_trials_that_were_never_repeated_are_in_the_intervals_as_an_upper_bound(
         "Never measured, so in the intervals as an upper bound: how much the trials of one task vary: no "
         "agent has two valid trials of a task in one setting."
     )
-    assert words.held_text(once).endswith("Not in them: other days, other prompts, other judges.")
+    assert words.confidence_text(once).endswith("Not in them: other days, other prompts, other judges.")
     alone = replace(once, not_measured=once.not_measured[:1])
     assert words.not_measured_text(alone) == bounded
-    assert words.held_text(alone) == "Ranks hold with 95% confidence, all at once."
+    assert words.confidence_text(alone) == "Ranks hold with 95% confidence, all at once."
     repeated = answer(record_of(outcomes, n_trials=3, trial_variances=np.full(outcomes.shape, 0.1)))
     assert words.bounded_text(repeated) == ""
     assert words.not_measured_text(repeated) == f"{absent}."
@@ -653,8 +655,8 @@ def test_coverage_is_told_of_boards_with_estimates_and_survives_plain_form():
 def test_of_many_conditions_ten_are_named():
     names = [f"judge j{i:02d}" for i in range(500)]
     for text in (
-        words.uncounted_beside(names, ["judge a"]),
-        words.uncounted_beside(["judge a"], names),
+        words.uncounted_text(names, ["judge a"]),
+        words.uncounted_text(["judge a"], names),
         words.uncounted("judge a", names),
         words.compared_text(["judge a"], [(name, 1) for name in names]),
         words.compared_text(names, []),
@@ -662,7 +664,7 @@ def test_of_many_conditions_ten_are_named():
         assert "j09" in text
         assert "j10" not in text
         assert "and 490 more" in text
-    assert "under x and y are not counted" in words.uncounted_beside(["x", "y"], ["judge a"])
+    assert "under x and y are not counted" in words.uncounted_text(["x", "y"], ["judge a"])
 
 
 def test_values_that_agree_to_a_billionth_are_set_alike():

@@ -8,10 +8,12 @@ import pytest
 from scipy.special import stdtrit
 
 from selection.cli import main
-from selection.rules import Rules, RulesRefused, borrowed_omega
+from selection.errors import SelectionError
+from selection.rules import Rules, borrowed_omega
 from selection.standings import answer, printed, terms, words
 from selection.standings.lines import Standings
 from selection.standings.pairs import pairs
+from tests.refusals import refused
 from tests.selection.records import board, record_of
 from tests.toys import csv_text
 
@@ -79,7 +81,7 @@ def test_none_is_borrowed_by_default():
 )
 def test_other_texts_are_refused(text):
     assert borrowed_omega(text) is None
-    with pytest.raises(RulesRefused, match="above 0 and at most 1, from, and a source"):
+    with refused(SelectionError, "rules_range", match="above 0 and at most 1, from, and a source"):
         Rules(trial_noise=text)
 
 

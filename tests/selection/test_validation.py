@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics.outcome_table import OutcomeTable
-from selection import validated
-from selection.errors import ShapeMismatch
-from selection.folds import PROTOCOLS, SeedsRefused, complete_agents, fold_bands, generator, plan
-from selection.validation import NameUnknown, as_json, validate
-from selection.validation.workers import processes
+from selection import validation_text
+from selection.errors import SelectionError
+from selection.folds import PROTOCOLS, complete_agents, fold_bands, generator, plan
+from selection.validation import as_json, validate
+from selection.validation.nested import processes
+from tests.refusals import refused
 from tests.selection import reference
 from tests.tables import outcome_table
 
@@ -476,7 +477,7 @@ def test_under_ten_groups_there_is_no_standard_error(n_groups, told):
 @REPEATABLE
 @given(st.integers(0, 2**32 - 1), st.integers(2, 24), st.integers(1, 7))
 def test_rank_figures_without_a_group_are_those_of_the_records_that_stay(seed, n, n_groups):
-    from selection.held_out import Records
+    from selection.held_out import HeldOutRecords
     from selection.validation.figures import N_OF_RECORDS, RANK_FIGURES, figures, figures_without
 
     rng = np.random.default_rng(seed)
@@ -484,7 +485,7 @@ def test_rank_figures_without_a_group_are_those_of_the_records_that_stay(seed, n
     rest[rng.random(n) < 0.2] = NAN
     table = rng.integers(-1, 3, (n, n)).astype(np.int8)
     estimates = {"completion": p, "ridge": rest, "line": r}
-    records = Records(
+    records = HeldOutRecords(
         np.arange(n), np.arange(n), y, r, p, rest, estimates, table, table.copy(), np.zeros(1, dtype=int)
     )
     groups, clear = np.append(rng.integers(0, n_groups, n - 1), n_groups - 1), np.ones((n, n), dtype=bool)
@@ -543,7 +544,7 @@ def test_what_takes_too_many_operations_is_named_as_skipped_and_runs_when_asked_
     table = table_of(rasch_outcomes(3, 16, 40), dates=days(16))
     options = {"protocols": ["loao", "temporal"], "seeds": 3, **QUICK}
     whole = as_json(validate(table, **options))
-    monkeypatch.setattr(operations, "MOST_OPERATIONS", 1e6)
+    monkeypatch.setattr(operations, "MAX_OPERATIONS", 1e6)
     found = as_json(validate(table, **options))
     for name, protocol in found["protocols"].items():
         assert list(protocol["strategies"]) == list(whole["protocols"][name]["strategies"])
@@ -568,7 +569,7 @@ def test_what_takes_too_many_operations_is_named_as_skipped_and_runs_when_asked_
 def test_coverage_by_too_many_inner_folds_says_so(monkeypatch):
     from selection.validation import operations
 
-    monkeypatch.setattr(operations, "MOST_OPERATIONS", 1e6)
+    monkeypatch.setattr(operations, "MAX_OPERATIONS", 1e6)
     table = table_of(rasch_outcomes(3, 16, 40))
     options = {"protocols": ["loao"], "strategies": ["greedy"], "n_null_draws": 0, "standard_errors": False}
     mine = validate(table, policy_strategy="greedy", **options).protocols["loao"].strategies["greedy"]
@@ -695,6 +696,8 @@ import os, signal, sys
 from analytics.command_line import Parser, add_command, run
 from perf.selection import BARE, simulated
 from selection.validation import validate
+from selection.errors import SelectionError
+from tests.refusals import refused
 
 def end(done, total):
     if done:
@@ -793,7 +796,7 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
         )
         for i in held:
             ends = intervals.interval(calibrator, x[i, tasks], scaffolds[i])
-            if isinstance(ends, intervals.Interval):
+            if isinstance(ends, intervals.ScoreInterval):
                 hits.append(ends.lower - 1e-9 <= y[i] <= ends.upper + 1e-9)
     assert found["mid_range"].n_intervals == len(hits) > 0
     assert found["mid_range"].coverage == pytest.approx(np.mean(hits))
@@ -909,17 +912,17 @@ def test_a_history_window_chooses_by_the_latest_and_calibrates_on_all():
     [
         (
             {"protocols": ["LOAO"]},
-            NameUnknown,
+            "name_unknown",
             "no protocol is called 'LOAO'; there are loao, within_scaffold",
         ),
-        ({"strategies": ["best"]}, NameUnknown, "no strategy is called 'best'"),
-        ({"policy_strategy": "best"}, NameUnknown, "no strategy is called 'best'"),
-        ({"seeds": 0}, SeedsRefused, "0 seeds"),
-        ({"weights": np.ones(3)}, ShapeMismatch, r"weights \(3,\) for 12 agents"),
+        ({"strategies": ["best"]}, "name_unknown", "no strategy is called 'best'"),
+        ({"policy_strategy": "best"}, "name_unknown", "no strategy is called 'best'"),
+        ({"seeds": 0}, "seeds_range", "0 seeds"),
+        ({"weights": np.ones(3)}, "shape", r"weights \(3,\) for 12 agents"),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(options, refusal, message):
-    with pytest.raises(refusal, match=message):
+    with refused(SelectionError, refusal, match=message):
         validate(toy(), **options)
 
 
@@ -953,7 +956,7 @@ def test_notes_name_figures_as_the_tables_do():
         "policy_difference": "this is the strategy in use",
         "se": "random_difference, policy_difference: undefined without some group",
     }
-    told = validated.notes({"mid_range": {"notes": notes}, "random": {"notes": {}}})
+    told = validation_text.notes({"mid_range": {"notes": notes}, "random": {"notes": {}}})
     assert told == {
         "Above the strategy in use of Mid-range band": "this is the strategy in use",
         "± of Mid-range band": "Above random, Above the strategy in use: undefined without some group",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analytics.differences.rows import Facet
-from selection.given import Given, Variances
+from selection.prior import PriorDecisions, Variances
 from selection.rules import Rules
 from selection.standings import answer, terms, words
 from selection.standings.lines import Standings, Verdict
@@ -226,7 +226,7 @@ def test_the_board_ranks_by_the_full_score():
 def test_it_ranks_by_the_subset_where_that_orders_more_pairs_by_two_errors(difference, target):
     loao = {"mid_range": figures(0.93, full_difference=difference)}
     record = record_of(with_newcomers(n_agents=20)[0])
-    found = answer(record, Rules(), Given(validation=validation(loao=loao)))
+    found = answer(record, Rules(), PriorDecisions(validation=validation(loao=loao)))
     assert found.target == target
     if target == "subset":
         assert found.why_target == (
@@ -237,7 +237,7 @@ def test_it_ranks_by_the_subset_where_that_orders_more_pairs_by_two_errors(diffe
         assert [line.agent for line in found.agents] == [
             line.agent for line in terms.in_order(found, "subset")
         ]
-        asked = answer(record, Rules(target="full"), Given(validation=validation(loao=loao)))
+        asked = answer(record, Rules(target="full"), PriorDecisions(validation=validation(loao=loao)))
         assert (asked.target, asked.why_target) == ("full", "")
 
 
@@ -405,7 +405,7 @@ def test_under_full_runs_there_is_nothing_to_recommend():
 def test_verdict_target_and_trials_read_back():
     temporal = {"mid_range": figures(0.93), "spread": figures(0.96, policy=0.03)}
     outcomes = with_newcomers(n_agents=20)[0]
-    found = answer(record_of(outcomes), Rules(), Given(validation=validation(temporal=temporal)))
+    found = answer(record_of(outcomes), Rules(), PriorDecisions(validation=validation(temporal=temporal)))
     assert isinstance(found.verdict, Verdict)
     assert found.verdict.better.strategy == "spread"
     read = Standings.of_plain(json.loads(json.dumps(found.as_plain(), allow_nan=False)))
@@ -486,7 +486,7 @@ def test_what_was_measured_of_facets_is_in_the_error_of_a_run():
 
 
 def test_a_board_recommends_trials_by_the_facets_it_was_given():
-    measured = Given(variances=Variances((Facet("run"), Facet("prompt", 0.01, 0.0), Facet("judge"))))
+    measured = PriorDecisions(variances=Variances((Facet("run"), Facet("prompt", 0.01, 0.0), Facet("judge"))))
     record = record_of(board(16, 60))
-    with_prompts, without = answer(record, given=measured).trials, answer(record).trials
+    with_prompts, without = answer(record, prior=measured).trials, answer(record).trials
     assert with_prompts.options[0].se == pytest.approx(math.sqrt(without.options[0].se ** 2 + 0.01))

@@ -16,11 +16,12 @@ from analytics.outcome_table import OutcomeTable
 from analytics.record import About, Counting, Record
 from analytics.repeats import Repeats
 from selection.bands import mid_range
-from selection.given import Given, Promise
-from selection.replay import ReplayRefused
+from selection.errors import SelectionError
+from selection.prior import PriorDecisions, Promise
 from selection.replay import replay as replay_record
 from selection.rules import Rules
 from selection.watch import NO_SUBSET, findings
+from tests.refusals import refused
 from tests.selection import reference
 
 START = date(2026, 1, 1)
@@ -307,20 +308,25 @@ def test_misses_are_those_of_the_e_value():
 
 def test_refusals():
     table = table_of(board(20))
-    with pytest.raises(ReplayRefused, match="2 of 20 agents have no date, 'a003' among them"):
+    with refused(SelectionError, "no_replay", match="2 of 20 agents have no date, 'a003' among them"):
         replay(replace(table, dates=(*table.dates[:3], None, None, *table.dates[5:])))
-    with pytest.raises(ReplayRefused, match="14 complete agents; a subset that can be watched needs 15"):
+    with refused(
+        SelectionError, "no_replay", match="14 complete agents; a subset that can be watched needs 15"
+    ):
         replay(table_of(board(14)))
-    with pytest.raises(ReplayRefused, match=r"15 complete agents, and none after 2026-01-15"):
+    with refused(SelectionError, "no_replay", match=r"15 complete agents, and none after 2026-01-15"):
         replay(table_of(board(15)))
     one_day = replace(table_of(board(24)), dates=(date(2025, 5, 5),) * 24)
-    with pytest.raises(
-        ReplayRefused,
+    with refused(
+        SelectionError,
+        "no_replay",
         match="24 complete agents, and none after 2025-05-05: the subset is chosen from the first 15 and all "
         "of their last day, and those that come later are watched",
     ):
         replay(one_day)
-    with pytest.raises(ReplayRefused, match=r"no subset of the first 15 complete agents: none of 100 tasks"):
+    with refused(
+        SelectionError, "no_replay", match=r"no subset of the first 15 complete agents: none of 100 tasks"
+    ):
         replay(table_of(np.ones((20, 100))))
 
 
@@ -404,7 +410,7 @@ def test_an_estimated_full_score_is_asked_where_none_is_measured():
     outcomes[:39, np.flatnonzero(in_subset)[0]] = 0.0
     outcomes[39] = np.where(in_subset, 1.0, np.nan)
     record = record_of(table_of(outcomes))
-    given = Given(subsets=(version,))
+    given = PriorDecisions(subsets=(version,))
 
     def asked(*promise):
         told = replace(given, promises={"a039": Promise(*promise)} if promise else {})
@@ -434,7 +440,7 @@ def test_findings_are_the_last_prefix_of_the_replay():
     """Watching the version and the promises of a replay says what the replay says in the end."""
     record = record_of(table_of(board(40, jump_at=20, jump=0.3)))
     replayed = replay_record(record, Rules())
-    found = findings(record, Rules(), Given(subsets=(replayed.version,), promises=replayed.promises))
+    found = findings(record, Rules(), PriorDecisions(subsets=(replayed.version,), promises=replayed.promises))
     assert found.monitors == tuple(one.final for one in replayed.monitors)
     assert (found.subset, found.n_later) == (1, 25)
     assert found.false_alerts_a_year == replayed.false_alerts_a_year
@@ -445,13 +451,13 @@ def test_a_later_delivery_is_later_whatever_its_date():
     record = record_of(table)
     version = replay_record(record, Rules()).version
     early = replace(record, arrival=np.where(np.arange(30) < 3, 1, 0))  # dated before S, delivered after it
-    found = findings(early, Rules(), Given(subsets=(replace(version, arrival=0),)))
+    found = findings(early, Rules(), PriorDecisions(subsets=(replace(version, arrival=0),)))
     assert found.n_later == 3 + 15
 
 
 def test_without_a_version_nothing_is_watched():
     record = record_of(table_of(board(20)))
-    found = findings(record, Rules(), Given())
+    found = findings(record, Rules(), PriorDecisions())
     assert (found.monitors, found.reason) == ((), NO_SUBSET)
     assert found.as_plain()["fixed_on"] is None
 

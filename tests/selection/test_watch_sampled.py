@@ -11,8 +11,8 @@ from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
 from selection import audits, rasch
-from selection.given import Given
 from selection.history import history_of
+from selection.prior import PriorDecisions
 from selection.replay import replay
 from selection.rules import Rules
 from selection.watch import findings
@@ -75,7 +75,7 @@ def test_rank_fidelity_takes_full_runs_that_were_drawn(later):
     asked = np.arange(N_FOUNDERS, N_FOUNDERS + 12)
     record = run_later(record, np.arange(N_FOUNDERS, N), at=100)
     names = [record.table.agents[i] for i in asked]
-    given = Given(subsets=(version,))
+    given = PriorDecisions(subsets=(version,))
     silent = monitor(findings(record, RULES, given), "rank fidelity")
     assert silent.reason.startswith("0 full runs since")
     drawn = replace(given, sampled=dict.fromkeys(names, 0.4))
@@ -92,7 +92,7 @@ def test_who_was_drawn_and_has_not_run_everything_is_not_looked_at(later):
     means[N_FOUNDERS:, np.setdiff1d(np.arange(N_TASKS), columns(record, version))[0]] = np.nan
     complete = np.arange(N) < N_FOUNDERS
     record = replace(with_means(record, means), complete=complete)
-    given = Given(subsets=(version,), sampled=dict.fromkeys(record.table.agents[N_FOUNDERS:], 1.0))
+    given = PriorDecisions(subsets=(version,), sampled=dict.fromkeys(record.table.agents[N_FOUNDERS:], 1.0))
     assert monitor(findings(record, RULES, given), "rank fidelity").reason.startswith("0 full runs since")
 
 
@@ -100,7 +100,7 @@ def test_a_look_takes_full_runs_in_the_order_in_which_they_came(later):
     """The first look is at the 12 that were complete first, whenever their agents were submitted."""
     record, version = later
     record = run_later(record, np.arange(N_FOUNDERS, N_FOUNDERS + 5), at=100)
-    given = Given(subsets=(version,), sampled=dict.fromkeys(record.table.agents[N_FOUNDERS:], 1.0))
+    given = PriorDecisions(subsets=(version,), sampled=dict.fromkeys(record.table.agents[N_FOUNDERS:], 1.0))
     rows = np.arange(N_FOUNDERS, N_FOUNDERS + 17)
     part = replace(record, complete=record.complete & (np.arange(N) < rows[-1] + 1))
     told = monitor(findings(part, RULES, given), "rank fidelity")
@@ -110,7 +110,7 @@ def test_a_look_takes_full_runs_in_the_order_in_which_they_came(later):
 def test_promises_are_kept_in_the_order_of_completion(later):
     record, version = later
     first = record.table.agents[N_FOUNDERS]
-    history = history_of(run_later(record, [N_FOUNDERS], at=100), RULES, Given(subsets=(version,)))
+    history = history_of(run_later(record, [N_FOUNDERS], at=100), RULES, PriorDecisions(subsets=(version,)))
     rows = np.arange(N_FOUNDERS, N)
     assert history.names_of(history.by_completion(rows))[-1] == first
 
@@ -134,7 +134,7 @@ def audited(later, *, tuned=0.0, n_audit=4, seed=5):
 
 def test_what_the_subset_predicts_of_audit_tasks_by_hand(later):
     record, version = audited(later)
-    history = history_of(record, RULES, Given(subsets=(version,)))
+    history = history_of(record, RULES, PriorDecisions(subsets=(version,)))
     rows = np.flatnonzero(history.since)
     told, tasks = history.audit_of(rows), columns(record, version)
     founders = record.table.means[:N_FOUNDERS]
@@ -149,7 +149,7 @@ def test_what_the_subset_predicts_of_audit_tasks_by_hand(later):
 
 def test_a_founder_is_predicted_without_itself(later):
     record, version = audited(later)
-    history = history_of(record, RULES, Given(subsets=(version,)))
+    history = history_of(record, RULES, PriorDecisions(subsets=(version,)))
     reference = history.audit_reference
     means = record.table.means[:N_FOUNDERS]
     for fold, tasks, row, told in zip(
@@ -193,7 +193,7 @@ def test_whose_tasks_are_audit_tasks(later, change, counts):
         old = replace(version, tasks=tuple(record.table.tasks[j] for j in extra))
         versions = (old, version)
     record = replace(with_means(record, means), **arrays)
-    history = history_of(record, RULES, Given(subsets=versions))
+    history = history_of(record, RULES, PriorDecisions(subsets=versions))
     mine = history.audited[history.names.index(record.table.agents[i])]
     assert np.flatnonzero(mine).tolist() == (extra.tolist() if counts else [])
 
@@ -205,7 +205,7 @@ def test_an_agent_that_runs_the_rest_later_keeps_its_audit_tasks(later):
     means = record.table.means.copy()
     means[i] = np.nan_to_num(means[i])
     record = run_later(with_means(record, means), [i], at=100)
-    history = history_of(record, RULES, Given(subsets=(version,)))
+    history = history_of(record, RULES, PriorDecisions(subsets=(version,)))
     assert np.array_equal(history.audited[history.names.index(record.table.agents[i])], extra)
 
 
@@ -213,7 +213,9 @@ def test_agents_tuned_to_the_subset_are_noticed(later):
     told = {}
     for tuned in (0.0, 0.6):
         record, version = audited(later, tuned=tuned)
-        told[tuned] = monitor(findings(record, RULES, Given(subsets=(version,))), "tuning to the subset")
+        told[tuned] = monitor(
+            findings(record, RULES, PriorDecisions(subsets=(version,))), "tuning to the subset"
+        )
     assert told[0.0].state == "ok"
     assert told[0.6].state == "alert"
     assert told[0.6].evidence["n_audited"] == N_LATER
@@ -239,7 +241,7 @@ def test_noise_of_a_founder_is_counted_where_the_others_passed_half(later):
     trials = np.full(variances.shape, 2, np.int32)
     repeated = {"trial_variances": variances, "n_trials": trials.astype(float), "n_valid": trials}
     record = replace(record, table=replace(record.table, **repeated), n_places=trials)
-    history = history_of(record, RULES, Given(subsets=(version,)))
+    history = history_of(record, RULES, PriorDecisions(subsets=(version,)))
     assert history.names == record.table.agents
     for i in range(N):
         rates = founders[np.arange(N_FOUNDERS) != i].mean(axis=0)
@@ -253,7 +255,7 @@ def test_published_order_takes_what_was_said_of_stopped_agents_and_their_full_ru
     record, version = later
     names = record.table.agents[N_FOUNDERS : N_FOUNDERS + 12]
     scores = record.table.means.mean(axis=1)[N_FOUNDERS : N_FOUNDERS + 12]
-    given = Given(subsets=(version,))
+    given = PriorDecisions(subsets=(version,))
     assert "published order" not in {one.name for one in findings(record, RULES, given).monitors}
     said = dict(zip(names, zip((1 - scores).tolist(), [0.02] * 12, strict=True), strict=True))
     record = run_later(record, N_FOUNDERS + np.array([0, 5]), at=100)  # the last two to be complete

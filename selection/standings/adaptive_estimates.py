@@ -22,21 +22,17 @@ from dataclasses import replace
 import numpy as np
 
 from analytics.record import Record
-from selection.given import Staged
-from selection.standings.completing import Estimated
+from selection.prior import Staged
+from selection.standings.completing import FullScoreEstimate
 from selection.standings.terms import CHOSEN_TASKS
 
-N_VERSIONS = 1_000_000  # more than a benchmark has: those of subsets come before in `Estimated.calibration`
+N_VERSIONS = (
+    1_000_000  # more than a benchmark has: those of subsets come before in `FullScoreEstimate.calibration`
+)
 
 
 def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
-    """Say of these agents why they are placed on no task set; not of those that ran all tasks.
-
-    Parameters
-    ----------
-    record : Record
-    staged : mapping of str to Staged
-    """
+    """Say of these agents why they are placed on no task set; not of those that ran all tasks."""
     if not staged:
         return record
     lacks = (record.n_places == 0).any(axis=1)
@@ -50,23 +46,22 @@ def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
     return replace(record, about=about, complete=record.complete & ~stopped)
 
 
-def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, Estimated]:
+def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullScoreEstimate]:
     """Return the full scores of those that have come to the end, by position.
 
     Parameters
     ----------
     record : Record
         As `marked` gives it.
-    staged : mapping of str to Staged
     """
     studies = sorted({one.study for one in staged.values()})
-    found = {}
+    estimated = {}
     for i, about in enumerate(record.about):
         one = staged.get(about.name)
         if one is None or one.se is None or not about.chosen_for or _is_barred(record, i):
             continue
-        found[i] = _estimated(one, N_VERSIONS + studies.index(one.study))
-    return found
+        estimated[i] = _estimated(one, N_VERSIONS + studies.index(one.study))
+    return estimated
 
 
 def is_chosen_for(record: Record) -> np.ndarray:
@@ -79,10 +74,10 @@ def _is_barred(record: Record, i: int) -> bool:
     return bool(record.about[i].withheld or (record.condition and record.condition[i]))
 
 
-def _estimated(one: Staged, calibration: int) -> Estimated:
+def _estimated(one: Staged, calibration: int) -> FullScoreEstimate:
     assert one.se is not None
     assert one.degrees is not None
-    return Estimated(
+    return FullScoreEstimate(
         score=one.score,
         lower=one.lower,
         upper=one.upper,

@@ -23,12 +23,12 @@ from selection.folds import CompleteAgents
 from selection.full_scores.fitted import FullScores, fit
 from selection.ridge import RidgeFit
 
-MOST_BYTES, LEAST_BYTES = 256 << 20, 1 << 20
+MAX_BYTES, MIN_BYTES = 256 << 20, 1 << 20
 
 Made = TypeVar("Made")
 
 
-class KeptFits:
+class FitCache:
     """The latest fits, up to a number of bytes of what they were made of.
 
     Parameters
@@ -37,17 +37,17 @@ class KeptFits:
         What was used longest ago is dropped beyond that; what is larger by itself is not kept.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._made = LRUCache[bytes, tuple[Any, int]](most_bytes, itemgetter(1))
 
-    def made(self, told: object, *arrays: npt.NDArray[np.generic], make: Callable[[], Made]) -> Made:
+    def made(self, description: object, *arrays: npt.NDArray[np.generic], make: Callable[[], Made]) -> Made:
         """Return what `make` does, made once for each such `told` and such arrays, which decide it."""
-        key = _sha256(told, *arrays)
-        n_bytes = sum(array.nbytes for array in arrays) + LEAST_BYTES
-        found: Made = self._made[key][0] if key in self._made else make()
+        key = _sha256(description, *arrays)
+        n_bytes = sum(array.nbytes for array in arrays) + MIN_BYTES
+        value: Made = self._made[key][0] if key in self._made else make()
         with suppress(ValueError):  # it is larger than all may be
-            self._made[key] = (found, n_bytes)
-        return found
+            self._made[key] = (value, n_bytes)
+        return value
 
     def fit(
         self, estimator: str, agents: CompleteAgents, tasks: IndexArray, known: RidgeFit | None = None
@@ -56,15 +56,16 @@ class KeptFits:
 
         Raises
         ------
-        FullScoreRefused
+        SelectionError
+            name_unknown, no_fit, cells_missing
         """
-        told = (estimator, agents.names, agents.outcomes.shape, known and known.as_plain())
+        description = (estimator, agents.names, agents.outcomes.shape, known and known.as_plain())
         arrays = (agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))
-        return self.made(told, *arrays, make=lambda: fit(estimator, agents, tasks, known))
+        return self.made(description, *arrays, make=lambda: fit(estimator, agents, tasks, known))
 
 
-def _sha256(told: object, *arrays: npt.NDArray[np.generic]) -> bytes:
-    made = hashlib.sha256(repr(told).encode())
+def _sha256(description: object, *arrays: npt.NDArray[np.generic]) -> bytes:
+    digest = hashlib.sha256(repr(description).encode())
     for array in arrays:
-        made.update(np.ascontiguousarray(array).data)
-    return made.digest()
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()

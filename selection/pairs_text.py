@@ -10,7 +10,7 @@ import numpy as np
 
 from analytics.differences.estimates import Estimate
 from selection.standings import terms, words
-from selection.standings.pairs import Compared, Pair
+from selection.standings.pairs import Pair, PairwiseComparison
 
 N_SHOWN = 10  # of the agents compared, the best; 45 pairs
 PAIR_LEGEND = {
@@ -21,17 +21,17 @@ PAIR_LEGEND = {
 }
 
 
-def values(found: Compared) -> dict[str, Any]:
+def values(comparison: PairwiseComparison) -> dict[str, Any]:
     """Return agents and all pairs as plain values."""
     names = ("score", "se", "lower", "upper", "estimated", "method", "reason")
     return {
-        "target": found.target,
-        "n_tasks": found.n_tasks,
-        "omega": found.omega,
-        "trial_noise": found.trial_noise,
-        "agents": {name: {key: getattr(at, key) for key in names} for name, at in found.agents.items()},
-        "pairs": [_pair_values(pair) for pair in found.pairs],
-        "left_out": dict(found.left_out),
+        "target": comparison.target,
+        "n_tasks": comparison.n_tasks,
+        "omega": comparison.omega,
+        "trial_noise": comparison.trial_noise,
+        "agents": {name: {key: getattr(at, key) for key in names} for name, at in comparison.agents.items()},
+        "pairs": [_pair_values(pair) for pair in comparison.pairs],
+        "left_out": dict(comparison.left_out),
     }
 
 
@@ -65,25 +65,24 @@ def _estimate_values(estimate: Estimate | None) -> dict[str, Any]:
     }
 
 
-def shown(found: Compared, *, whole: bool) -> dict[str, Any]:
+def shown(comparison: PairwiseComparison, *, whole: bool) -> dict[str, Any]:
     """Arrange pairs for a terminal; see `analytics.text`.
 
     Parameters
     ----------
-    found : Compared
     whole : bool
         Whether to show all agents and not the best ones alone; how many pairs that leaves out is said.
     """
-    best = dict(list(found.agents.items())[: None if whole else N_SHOWN])
-    pairs_shown = [pair for pair in found.pairs if pair.a in best and pair.b in best]
-    n_more = len(found.pairs) - len(pairs_shown)
+    best = dict(list(comparison.agents.items())[: None if whole else N_SHOWN])
+    pairs_shown = [pair for pair in comparison.pairs if pair.a in best and pair.b in best]
+    n_more = len(comparison.pairs) - len(pairs_shown)
     estimates = [pair.estimate for pair in pairs_shown if pair.estimate is not None]
     omitted = sorted({name for estimate in estimates for name in estimate.omitted})
     return {
-        "scores on": terms.task_set(found.target, found.n_tasks),
-        **({"trial noise": f"borrowed: {found.trial_noise}"} if found.trial_noise else {}),
+        "scores on": terms.task_set(comparison.target, comparison.n_tasks),
+        **({"trial noise": f"borrowed: {comparison.trial_noise}"} if comparison.trial_noise else {}),
         "never measured": "; ".join(_unmeasured(name) for name in omitted) or "nothing that is asked for",
-        **({"not shown": _not_shown(found, n_more)} if n_more else {}),
+        **({"not shown": _not_shown(comparison, n_more)} if n_more else {}),
         "agents": [
             {
                 "agent": name,
@@ -96,15 +95,15 @@ def shown(found: Compared, *, whole: bool) -> dict[str, Any]:
             for name, at in best.items()
         ],
         "pairs": [_pair_row(pair) for pair in pairs_shown],
-        "not compared": dict(found.left_out),
-        "\nHow to read it": _legend(found, estimates),
+        "not compared": dict(comparison.left_out),
+        "\nHow to read it": _legend(comparison, estimates),
     }
 
 
-def _not_shown(found: Compared, n_more: int) -> str:
+def _not_shown(comparison: PairwiseComparison, n_more: int) -> str:
     return (
-        f"{words.counted(n_more, 'pair')} with agents below the best {N_SHOWN}, of {len(found.agents):,}; "
-        "--all prints them, --agents A B … those of some agents, --json has them"
+        f"{words.counted(n_more, 'pair')} with agents below the best {N_SHOWN}, of "
+        f"{len(comparison.agents):,}; --all prints them, --agents A B … those of some agents, --json has them"
     )
 
 
@@ -113,33 +112,33 @@ def _unmeasured(name: str) -> str:
     return terms.UNMEASURED.get(name.removeprefix("agent:"), name)
 
 
-def _legend(found: Compared, estimates: Sequence[Estimate]) -> dict[str, str]:
+def _legend(comparison: PairwiseComparison, estimates: Sequence[Estimate]) -> dict[str, str]:
     methods = {one.method for one in estimates if one.interval is not None}
-    methods |= {at.method for at in found.agents.values() if at.se is not None}
+    methods |= {at.method for at in comparison.agents.values() if at.se is not None}
     known = sorted(methods & terms.METHODS.keys())
-    told = {terms.method_name(name): words.sentence(terms.METHODS[name]) for name in known}
+    legend = {terms.method_name(name): words.sentence(terms.METHODS[name]) for name in known}
     if any(one.interval is not None for one in estimates):
-        told |= PAIR_LEGEND
-    n_tested = sum(pair.p_adjusted is not None for pair in found.pairs)
+        legend |= PAIR_LEGEND
+    n_tested = sum(pair.p_adjusted is not None for pair in comparison.pairs)
     if n_tested:
-        told["p, adjusted"] = (
+        legend["p, adjusted"] = (
             f"Adjusted over {words.counted(n_tested, 'pair')} by Benjamini and Hochberg: it answers single "
             "questions and decides no rank."
         )
-    return told
+    return legend
 
 
 def _pair_row(pair: Pair) -> dict[str, Any]:
-    told = _estimate_values(pair.estimate)
+    estimate = _estimate_values(pair.estimate)
     note = "no order is claimed: outcomes are missing unevenly" if pair.unclaimed else pair.reason
     return {
         "a": pair.a,
         "b": pair.b,
-        "a − b": told["difference"],
-        "SE": told["se"],
-        "from": told["lower"],
-        "to": told["upper"],
+        "a − b": estimate["difference"],
+        "SE": estimate["se"],
+        "from": estimate["lower"],
+        "to": estimate["upper"],
         "p, adjusted": pair.p_adjusted,
-        "error by": terms.method_name(told["method"]) if told["se"] is not None else None,
+        "error by": terms.method_name(estimate["method"]) if estimate["se"] is not None else None,
         "note": note,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.rows import NEVER_MEASURED, Facet
-from selection.full_scores.kept import KeptFits
+from selection.full_scores.fit_cache import FitCache
 from selection.ridge import RidgeFit
 
 
@@ -17,18 +17,14 @@ class SubsetVersion:
 
     Attributes
     ----------
-    number : int
     tasks : tuple of str
         By name, ascending; those retired since included.
     chosen_from : tuple of str
         Complete agents that it was chosen from, by name: the incumbents.
     arrival : int
         The delivery that fixed it.
-    fixed_on : date
     lo, hi : float
         Edges of the band used.
-    widened, provisional : bool
-    strategy, reason : str
     n_complete, n_tasks : int
         Complete agents it was chosen from; active tasks it was chosen from.
     """
@@ -154,7 +150,7 @@ class Variances:
 
 
 @dataclass(frozen=True)
-class Given:
+class PriorDecisions:
     """Decisions and measurements that stand.
 
     Attributes
@@ -165,7 +161,6 @@ class Given:
         None: the calibration is fitted on the complete agents of the record.
     validation : mapping or None
         `selection.validation.as_json` of the validation that stands.
-    variances : Variances
     promises : mapping of str to Promise
         By agent, the latest estimated full score that a board showed.
     full_runs_only : str
@@ -188,7 +183,7 @@ class Given:
         P, where staged assignment is in force and those on the podium are recalled.
     draws : KeptDraws
         Of earlier answers; they change no number and spare most of the work after one new agent.
-    fits : KeptFits
+    fits : FitCache
         Likewise.
     """
 
@@ -206,4 +201,4 @@ class Given:
     walks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     podium: int | None = None
     draws: KeptDraws = field(default_factory=KeptDraws, compare=False, repr=False)
-    fits: KeptFits = field(default_factory=KeptFits, compare=False, repr=False)
+    fits: FitCache = field(default_factory=FitCache, compare=False, repr=False)

@@ -13,7 +13,7 @@ from selection.standings.words import counted
 Plain = Mapping[str, Any]
 
 
-class Named(NamedTuple):
+class ProtocolLabel(NamedTuple):
     """A protocol's name for a reader, and what is new in it."""
 
     label: str
@@ -21,23 +21,23 @@ class Named(NamedTuple):
 
 
 PROTOCOLS = {
-    "loao": Named("Leave one agent out", "each complete agent in turn is taken for new"),
-    "within_scaffold": Named(
+    "loao": ProtocolLabel("Leave one agent out", "each complete agent in turn is taken for new"),
+    "within_scaffold": ProtocolLabel(
         "Within a scaffold", "the same among the agents of one scaffold, and their mean"
     ),
-    "random_80_20": Named("Random 80/20", "a fifth of the agents, drawn at random, is taken for new"),
-    "loso": Named("Leave one scaffold out", "all agents of one scaffold are new"),
-    "lomo": Named("Leave one model out", "all agents of one model are new"),
-    "temporal": Named("In time", "each agent meets a selection made on agents that came before it"),
+    "random_80_20": ProtocolLabel("Random 80/20", "a fifth of the agents, drawn at random, is taken for new"),
+    "loso": ProtocolLabel("Leave one scaffold out", "all agents of one scaffold are new"),
+    "lomo": ProtocolLabel("Leave one model out", "all agents of one model are new"),
+    "temporal": ProtocolLabel("In time", "each agent meets a selection made on agents that came before it"),
 }
 # The same as tests, in the order of a plot: what is new in each, and when that happens.
 TESTS = {
-    "loao": Named("Each agent in turn is new", "as in daily use"),
-    "lomo": Named("Each model in turn is new", "a lab ships a model"),
-    "random_80_20": Named("A random fifth is new", "a hundred draws"),
-    "within_scaffold": Named("Within one scaffold", "only its own agents choose"),
-    "temporal": Named("In time: only older agents choose", "the honest test"),
-    "loso": Named("Each scaffold in turn is new", "the hardest test"),
+    "loao": ProtocolLabel("Each agent in turn is new", "as in daily use"),
+    "lomo": ProtocolLabel("Each model in turn is new", "a lab ships a model"),
+    "random_80_20": ProtocolLabel("A random fifth is new", "a hundred draws"),
+    "within_scaffold": ProtocolLabel("Within one scaffold", "only its own agents choose"),
+    "temporal": ProtocolLabel("In time: only older agents choose", "the honest test"),
+    "loso": ProtocolLabel("Each scaffold in turn is new", "the hardest test"),
 }
 STRATEGIES = {
     "mid_range": "Mid-range band",
@@ -116,8 +116,8 @@ def in_order(strategies: Plain, in_use: str) -> list[str]:
 def error(figures: Plain, name: str) -> float | None:
     """Return the standard error of a figure, or its spread over random draws."""
     errors = figures.get("se") or figures.get("spread") or {}
-    found: float | None = errors.get(name)
-    return found
+    value: float | None = errors.get(name)
+    return value
 
 
 def agents_text(result: Plain) -> str:
@@ -127,12 +127,12 @@ def agents_text(result: Plain) -> str:
 
 def refitted_text(result: Plain) -> str:
     """Say how far closed forms and scikit-learn differ; empty where they were not compared."""
-    found = result.get("refitted")
-    if not found:
+    refitted = result.get("refitted")
+    if not refitted:
         return ""
     return (
-        f"checked against scikit-learn: largest difference {found['difference']:.1g} "
-        f"in {counted(found['folds'], 'fold')}"
+        f"checked against scikit-learn: largest difference {refitted['difference']:.1g} "
+        f"in {counted(refitted['folds'], 'fold')}"
     )
 
 
@@ -178,7 +178,7 @@ IN_NOTES = re.compile(rf"\b({'|'.join(name for name in NOTED if '_' in name)})\b
 
 def _worded(note: str) -> str:
     """Name figures in a note as the tables do; a note that names several keeps their names in order."""
-    return IN_NOTES.sub(lambda found: NOTED[found[1]], note)
+    return IN_NOTES.sub(lambda match: NOTED[match[1]], note)
 
 
 def _all_of(names: Sequence[str], strategies: Plain) -> str:
@@ -193,13 +193,12 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
 
     Parameters
     ----------
-    result : mapping
     in_use : str
         The strategy that a board uses, which comes first, with a star.
     """
     about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
-    if told := refitted_text(result):
-        about["estimates by Ridge"] = told
+    if text := refitted_text(result):
+        about["estimates by Ridge"] = text
     known = {name: result["protocols"][name] for name in PROTOCOLS if name in result["protocols"]}
     for name, protocol in known.items():
         if not protocol["available"]:
@@ -220,8 +219,8 @@ def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:
     block[f"{title}: further figures"] = list(_rows(strategies, in_use, FURTHER))
     for scaffold, figures in sorted(protocol.get("per_scaffold", {}).items()):
         block[f"{title}: {scaffold}"] = list(_rows(figures, in_use, LEADING))
-    if told := prequential_text(protocol):
-        block[f"{title}: choosing in time"] = told
+    if text := prequential_text(protocol):
+        block[f"{title}: choosing in time"] = text
     return block | {f"{title}: notes": notes(strategies)}
 
 
@@ -241,8 +240,8 @@ def _row(strategy: str, figures: Plain, in_use: str, names: Sequence[str]) -> di
 
 def bands(result: Plain) -> Plain:
     """Return what was measured around the band in use; of a validation made before that, why it was not."""
-    found: Plain | None = result.get("bands")
-    return found or {
+    stored: Plain | None = result.get("bands")
+    return stored or {
         "widths": [],
         "overlaps": [],
         "reason": "this validation was made before it was measured",
@@ -258,7 +257,7 @@ def band_text(width: Plain) -> str:
     )
 
 
-def spared_text(width: Plain, n_tasks: int) -> str:
+def saved_text(width: Plain, n_tasks: int) -> str:
     """Say how many tasks a band holds, and what share of all it leaves out."""
     return f"{counted(width['size'], 'task')}, {1 - width['size'] / n_tasks:.0%} fewer"
 
@@ -301,19 +300,20 @@ def _around(result: Plain) -> dict[str, Any]:
         }
         for one in around["overlaps"]
     ]
-    told: dict[str, Any] = {title: widths or f"not measured: {around['reason']}"}
-    return told | ({"Tasks of other strategies": overlaps} if overlaps else {})
+    rows: dict[str, Any] = {title: widths or f"not measured: {around['reason']}"}
+    return rows | ({"Tasks of other strategies": overlaps} if overlaps else {})
 
 
 def prequential_text(protocol: Plain) -> str:
     """Say what choosing the strategy on the agents met before would have given; empty where not told."""
-    told = protocol.get("prequential")
-    if not told or told["pairs_correct_full"] is None:
+    figures = protocol.get("prequential")
+    if not figures or figures["pairs_correct_full"] is None:
         return ""
-    error = told["se"].get("pairs_correct_full")
-    by = ", ".join(f"{label(name)} {n:,}" for name, n in told["chosen"].items())
+    error = figures["se"].get("pairs_correct_full")
+    by = ", ".join(f"{label(name)} {n:,}" for name, n in figures["chosen"].items())
     return (
-        f"with the strategy that had been best on the agents before, {100 * told['pairs_correct_full']:.1f}% "
-        f"of pairs are in order by full score{'' if error is None else f' (± {100 * error:.1f})'}; "
+        "with the strategy that had been best on the agents before, "
+        f"{100 * figures['pairs_correct_full']:.1f}% of pairs are in order by full score"
+        f"{'' if error is None else f' (± {100 * error:.1f})'}; "
         f"agents met by {by}"
     )

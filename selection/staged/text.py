@@ -11,7 +11,7 @@ RUNNING, STOPPED, DRAWN, COMPLETE = "running", "stopped", "drawn", "complete"
 
 
 @dataclass(frozen=True)
-class Told:
+class WalkState:
     """Where an agent stands, and what it runs next.
 
     Attributes
@@ -25,7 +25,6 @@ class Told:
         Tasks that are there of those asked for; all active tasks.
     podium, best : float
         The scores that it is compared with: that of the podium's last place, and the best.
-    reason : str
     score, lower, upper, se : float or None
         Its estimated full score, the 95% interval, and the standard error; None while tasks are waiting, and
         where all were run.
@@ -52,14 +51,14 @@ class Told:
     @property
     def sentence(self) -> str:
         """Score, interval, and what is left, without a full stop."""
-        found = ""
+        estimate = ""
         if self.score is not None and self.lower is not None and self.upper is not None:
-            found = (
+            estimate = (
                 f"estimated at {percent(self.score)}% on all tasks ({percent(self.lower)} to "
                 f"{percent(self.upper)} with 95%) from {counted(self.n_run, 'task')}; "
             )
-        told = found + self._left
-        return told[0].upper() + told[1:]
+        text = estimate + self._left
+        return text[0].upper() + text[1:]
 
     @property
     def _left(self) -> str:
@@ -79,8 +78,8 @@ class Told:
 
     def as_plain(self) -> dict[str, Any]:
         """Return the same for a receipt."""
-        told = {name: value for name, value in asdict(self).items() if name not in ("batch", "waiting")}
-        return told | {"waiting": list(self.waiting), "done": self.is_over, "told": self.sentence}
+        values = {name: value for name, value in asdict(self).items() if name not in ("batch", "waiting")}
+        return values | {"waiting": list(self.waiting), "done": self.is_over, "told": self.sentence}
 
 
 def is_below_mostly(verdict: Mapping[str, Any] | None) -> bool:
@@ -100,44 +99,44 @@ def fallen(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str
     """
     replay = now.get("replay")
     verdict = replay and replay["verdict"]
-    told: dict[str, Any] = {"state": "ok", "statistic": None, "threshold": None, "evidence": {}}
+    finding: dict[str, Any] = {"state": "ok", "statistic": None, "threshold": None, "evidence": {}}
     if not replay or not verdict:
         reason = replay["reason"] if replay else "no replay was made: tasks are not assigned by a rule"
-        return told | {"state": "insufficient", "reason": reason, "advice": "nothing to do"}
-    said = f"{verdict['word']} ({line_of(replay)})"
+        return finding | {"state": "insufficient", "reason": reason, "advice": "nothing to do"}
+    now_text = f"{verdict['word']} ({line_of(replay)})"
     if not is_below_mostly(verdict) or before is None:
         since = "" if before else "; it was never mostly"
-        return told | {"reason": f"the verdict is {said}{since}", "advice": "nothing to do"}
+        return finding | {"reason": f"the verdict is {now_text}{since}", "advice": "nothing to do"}
     old, others = before["replay"], now.get("others", ())
     choices = "; or ".join(f"{one['rule']} ({line_of(one)})" for one in others)
-    return told | {
+    return finding | {
         "state": "alert",
-        "reason": f"the verdict was {old['verdict']['word']} ({line_of(old)}) and is {said}",
+        "reason": f"the verdict was {old['verdict']['word']} ({line_of(old)}) and is {now_text}",
         "evidence": {"before": old, "now": replay, "others": list(others)},
         "advice": f"choose the subset anew, let more run on, or ask for full runs. Replayed: {choices}",
     }
 
 
-def beside(replay: Mapping[str, Any]) -> dict[str, Any]:
+def replay_row(replay: Mapping[str, Any]) -> dict[str, Any]:
     """Return a replay as a line of a table of rules."""
-    found, judged = replay["figures"], replay["verdict"]
-    if found is None:
+    figures, verdict = replay["figures"], replay["verdict"]
+    if figures is None:
         return {"verdict": f"too few to tell: {replay['reason']}"}
     return {
-        "saved": f"{found['saved']:.1%}",
-        "pairs in order": _percent(found["pairs"]),
-        "best five": f"{5 * found['best_five']:.1f}",
-        "regret, points": f"{100 * found['regret']:.1f}",
-        "95% intervals": "none" if found["coverage"] is None else _percent(found["coverage"]),
-        "verdict": judged["word"],
+        "saved": f"{figures['saved']:.1%}",
+        "pairs in order": _percent(figures["pairs"]),
+        "best five": f"{5 * figures['best_five']:.1f}",
+        "regret, points": f"{100 * figures['regret']:.1f}",
+        "95% intervals": "none" if figures["coverage"] is None else _percent(figures["coverage"]),
+        "verdict": verdict["word"],
     }
 
 
 def line_of(replay: Mapping[str, Any]) -> str:
     """Return the same as a clause."""
-    told = beside(replay)
-    verdict = told.pop("verdict")
-    return "; ".join([*(f"{name} {value}" for name, value in told.items()), f"verdict: {verdict}"])
+    row = replay_row(replay)
+    verdict = row.pop("verdict")
+    return "; ".join([*(f"{name} {value}" for name, value in row.items()), f"verdict: {verdict}"])
 
 
 def replay_figures(validation: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,8 +144,8 @@ def replay_figures(validation: Mapping[str, Any]) -> dict[str, Any]:
     replay = validation.get("replay")
     if not replay or replay["figures"] is None:
         return {}
-    told = shown(replay["figures"], replay["verdict"])
-    return {name: value for name, value in told.items() if name != "verdict"}
+    rows = shown(replay["figures"], replay["verdict"])
+    return {name: value for name, value in rows.items() if name != "verdict"}
 
 
 def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +153,7 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
     bias, rmse, n_seeds = replay["bias"], replay["rmse"], replay["n_seeds"]
     order = "in order of date" if replay["is_dated"] else "in random order, as dates are missing"
     times = "" if n_seeds == 1 else f"; means over {n_seeds} replays with other draws (least to largest)"
-    told = {
+    rows = {
         "verdict": verdict["text"],
         "agents": f"{replay['n_agents']} with full runs on {replay['n_tasks']} tasks, {order}{times}",
         "runs saved": f"{replay['saved']:.1%}{_range(replay, 'saved')}; among the second half "
@@ -173,7 +172,7 @@ def shown(replay: Mapping[str, Any], verdict: Mapping[str, Any]) -> dict[str, An
         "bias": "no estimate" if bias is None else f"{100 * bias['value']:+.1f} points",
         "typical error": "no estimate" if rmse is None else f"{100 * rmse:.1f} points (RMSE)",
     }
-    return told | ({"short of yes": list(verdict["reasons"])} if verdict["reasons"] else {})
+    return rows | ({"short of yes": list(verdict["reasons"])} if verdict["reasons"] else {})
 
 
 def _percent(figure: Mapping[str, Any] | None) -> str:
