@@ -33,7 +33,7 @@ class AuditEntry:
     request_id: str
 
 
-def recorded(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[AuditEntry]:
+def recorded_changes(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[AuditEntry]:
     """The latest changes, newest first."""
     rows = [
         row

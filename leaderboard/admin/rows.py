@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
-from leaderboard.admin.actions.base import Action, ActionView, action_url, named
+from leaderboard.admin.actions.base import Action, ActionView, action_url, model_key
 from leaderboard.catalog.queries import operated_benchmarks
 
 Benchmarks = QuerySet[Any]
@@ -78,7 +78,7 @@ class ReadOnlyAdmin(ModelAdmin):
         return rows.filter(**{f"{self.benchmark}__in": operated})
 
     def get_urls(self) -> list[URLPattern]:
-        prefix = named(self.model)
+        prefix = model_key(self.model)
         of_row = [
             path(
                 f"<path:object_id>/{action.name}/",

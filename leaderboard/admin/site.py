@@ -16,7 +16,7 @@ from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
 from leaderboard.accounts.models import User
-from leaderboard.admin.audit import N_SHOWN, recorded
+from leaderboard.admin.audit import N_SHOWN, recorded_changes
 from leaderboard.admin.dashboard import dashboard, summary
 from leaderboard.admin.navigation import navigation
 from leaderboard.catalog.queries import operated_benchmarks
@@ -84,7 +84,7 @@ class Desk(UnfoldAdminSite):
         context = {
             **self.each_context(request),
             "title": "Audit",
-            "changes": recorded(operated_benchmarks(user), is_staff=user.is_staff),
+            "changes": recorded_changes(operated_benchmarks(user), is_staff=user.is_staff),
             "most": N_SHOWN,
         }
         return TemplateResponse(request, "backoffice/audit.html", context)

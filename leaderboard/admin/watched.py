@@ -78,7 +78,7 @@ class ReselectionRows(ReadOnlyAdmin):
     )
 
     def row_context(self, row: Any) -> dict[str, Any]:
-        return watching.compared(row)
+        return watching.comparison_context(row)
 
 
 class JobRows(ReadOnlyAdmin):

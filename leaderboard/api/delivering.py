@@ -57,7 +57,7 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
         counts = not isinstance(refusal, Exhausted)
     if counts:
         failed_attempts.count(token=token, as_of=as_of)
-    left = left or quotas.left(benchmark=benchmark, token=token, agent=None, as_of=as_of)
+    left = left or quotas.remaining(benchmark=benchmark, token=token, agent=None, as_of=as_of)
     for name, value in rate_limit_headers(left, as_of=as_of).items():
         response[name] = value
     return response

@@ -138,7 +138,7 @@ def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assi
     asks_for_all = wanted.request or agent.benchmark.full_runs_only_at
     is_new = not submissions_of(agent).exists()  # who took everything back has seen what it scores
     if not asks_for_all and (start := staging.begun(agent, policy, is_new=is_new)):
-        return _staged(agent, policy, start, by, as_of)
+        return _assign_staged(agent, policy, start, by, as_of)
     has = _has(stored, policy.n_trials)
     audit = _audit(agent, policy, wanted, is_new=not stored.num_rows)
     tasks = [pk for pk in asking.names_asked(policy, [*wanted.tasks, *audit]) if pk not in has]
@@ -162,7 +162,7 @@ def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assi
     )
 
 
-def _staged(
+def _assign_staged(
     agent: Agent, policy: Policy, start: staging.Begun, by: User | None, as_of: datetime
 ) -> Assignment:
     """Begin with the first batch; go on where an earlier assignment expired.
@@ -262,7 +262,7 @@ def _recommended(benchmark: Benchmark) -> int | None:
 # ---------------------------------------------------------------------------------------------- delivering
 
 
-def answered(
+def find_assignment(
     *, agent: Agent, named: UUID | None, replaces: Sequence[Submission], as_of: datetime
 ) -> Assignment | None:
     """The assignment that a delivery is for: the one it names, that of what it replaces, or the open one.
@@ -307,7 +307,7 @@ def check_asked(assignment: Assignment | None, rows: pa.Table) -> None:
         )
 
 
-def asked_by(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
+def tasks_asked_for(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:
     """Ids of the tasks whose absence leaves the agent without a rank; None: all active tasks.
 
     An agent that runs the rest of a full run gains nothing by a part of it, and loses nothing. One that has
@@ -388,7 +388,7 @@ def link_delivery(
     """
     assignment.submissions.add(submission)
     if assignment.mode == Mode.STAGED:
-        _end_if(assignment, staging.decided(assignment).is_over, as_of)
+        _end_if(assignment, staging.store_decision(assignment).is_over, as_of)
         return
     n = Counter[int]()
     for task, n_outcomes in zip(outcomes["task"].to_pylist(), outcomes["n"].to_pylist(), strict=True):

@@ -54,14 +54,14 @@ def back_up(file: Path) -> Backup:
         file.chmod(0o600)  # it holds addresses, and hashes of secrets
     _run(dump, *_written(), *left_out, f"--file={file}", f"--dbname={_address()}")
     _seal(file)
-    return described(file)
+    return read_description(file)
 
 
 def restore(file: Path) -> Backup:
     """Read a file into an empty database, whole or not at all."""
     program = _program("pg_restore")
     _check_seal(file)
-    backup = described(file)
+    backup = read_description(file)
     if backup.server > _server_version():
         raise Conflict(
             f"The file is of PostgreSQL {backup.server}, this server of {_server_version()}: a backup goes "
@@ -88,7 +88,7 @@ def restore(file: Path) -> Backup:
     return backup
 
 
-def described(file: Path) -> Backup:
+def read_description(file: Path) -> Backup:
     """Read a file's head and its list of migrations."""
     program = _program("pg_restore")
     head = _read(program, "--list", "--", str(file))

@@ -21,7 +21,7 @@ from leaderboard.catalog.models import MissingPlaces, Policy, Review
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.operations import asking
 from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
-from leaderboard.operations.delivered import DeliveredRows, divided
+from leaderboard.operations.delivered import DeliveredRows, split_replaced
 from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
@@ -63,10 +63,10 @@ class CheckResult:
 
 def check(submission: Submission) -> list[CheckResult]:
     """Check a stored submission."""
-    return found_in(_stored(submission), texts_of(submission.pk))
+    return check_rows(_delivered_rows(submission), texts_of(submission.pk))
 
 
-def found_in(delivered: DeliveredRows, texts: Texts) -> list[CheckResult]:
+def check_rows(delivered: DeliveredRows, texts: Texts) -> list[CheckResult]:
     """Check a delivery; `texts` are its metadata by column."""
     return [
         *_coverage(delivered),
@@ -114,10 +114,10 @@ def conclude(*, uuid: UUID, as_of: datetime, check_claim: Callable[[], None] = l
     results = check(submission)
     with transaction.atomic():
         check_claim()
-        return _concluded(uuid, results, as_of)
+        return _conclude(uuid, results, as_of)
 
 
-def _concluded(uuid: UUID, results: list[CheckResult], as_of: datetime) -> str:
+def _conclude(uuid: UUID, results: list[CheckResult], as_of: datetime) -> str:
     try:
         (submission,) = locked_submissions([uuid])
     except CountsNoMore as taken_back:
@@ -154,7 +154,7 @@ def wait(submissions: Sequence[Submission], *, reason: str, as_of: datetime, jud
 
 def why_held_now(submission: Submission) -> str:
     """Say what is implausible of the agent, with all that was delivered while this waited."""
-    return why_held(_stored(submission, overtaken=True))
+    return why_held(_delivered_rows(submission, overtaken=True))
 
 
 def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> None:
@@ -167,7 +167,7 @@ def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> No
     by_operator = token is None or operates(token, agent.benchmark)
     decided = max(filter(None, (submission.received_at, submission.embargo_until)))
     shown = not by_operator and has_been_shown(agent, before=decided)
-    delivered = _stored(submission, overtaken=True)
+    delivered = _delivered_rows(submission, overtaken=True)
     let_count(
         submission=submission,
         by=None,
@@ -179,14 +179,14 @@ def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> No
     )
 
 
-def _stored(submission: Submission, *, overtaken: bool = False) -> DeliveredRows:
+def _delivered_rows(submission: Submission, *, overtaken: bool = False) -> DeliveredRows:
     """A stored submission beside what was delivered before it; `overtaken`: or since, while it waited."""
     agent = submission.agent
     live = live_outcomes([agent.pk])
     rows = live.filter(pc.equal(live["submission"], submission.pk))
     compare = pc.not_equal if overtaken else pc.less
     earlier = live.filter(compare(live["submission"], submission.pk))
-    before, replaced = divided(earlier, [submission.replaces_id] if submission.replaces_id else [])
+    before, replaced = split_replaced(earlier, [submission.replaces_id] if submission.replaces_id else [])
     return DeliveredRows(
         submission=submission,
         policy=policy_in_force(agent.benchmark),

@@ -64,7 +64,7 @@ def never_fails(flat: FlatFile) -> bool:
     return bool((lowest == 1.0).any())
 
 
-def fed_by(benchmark: Benchmark) -> User | None:
+def loader_of(benchmark: Benchmark) -> User | None:
     """The one account that submits, where it has more full runs than teach; None where there is no such."""
     submitted = benchmark.agents.filter(submissions__loaded=False, submissions__status=Status.ACCEPTED)
     owners = set(submitted.values_list("owner", flat=True))
@@ -76,7 +76,7 @@ def fed_by(benchmark: Benchmark) -> User | None:
     return User.objects.get(pk=owner) if many else None
 
 
-def offered(benchmark: Benchmark) -> str:
+def offer_text(benchmark: Benchmark) -> str:
     """Where most agents cannot be ranked, say on which tasks they could be; else empty."""
     try:
         now = _all_tasks(benchmark)

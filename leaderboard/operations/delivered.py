@@ -172,7 +172,7 @@ class DeliveredRows:
         return standing(self.rows, self.before, self.conditions)
 
 
-def divided(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.Table]:
+def split_replaced(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.Table]:
     """What stands for an agent, without and with the submissions of these ids alone."""
     goes = pc.is_in(stored["submission"], pa.array(replaces, pa.int32()))
     return stored.filter(pc.invert(goes)), stored.filter(goes)

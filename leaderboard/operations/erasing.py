@@ -148,7 +148,7 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
         _replace_everywhere(locked.benchmark, names, tombstone)
         _erase_rows(locked, tombstone)
-        erasure = _recorded(locked.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
+        erasure = _record_erasure(locked.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
         bump_shown_version(benchmark=locked.benchmark)
         bump_data_version(benchmark=locked.benchmark)
     of_replays = Agent.objects.filter(benchmark__replay__of=locked.benchmark.slug, name__in=names)
@@ -201,10 +201,10 @@ def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) 
         locked.is_active = locked.is_staff = locked.is_superuser = False
         locked.set_unusable_password()
         locked.save()
-        return _recorded(None, "account", tombstone, by=by, reason=reason, as_of=as_of)
+        return _record_erasure(None, "account", tombstone, by=by, reason=reason, as_of=as_of)
 
 
-def _recorded(
+def _record_erasure(
     benchmark: Benchmark | None, what: str, tombstone: str, *, by: User | None, reason: str, as_of: datetime
 ) -> Erasure:
     return Erasure.objects.create(

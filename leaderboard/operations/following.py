@@ -106,7 +106,7 @@ def _place(board: Board, entry: Entry) -> str:
     return f"rank {place['rank']}{between}."
 
 
-def followed(submission: Submission, *, token: ApiToken | None, as_of: datetime) -> Followed:
+def follow(submission: Submission, *, token: ApiToken | None, as_of: datetime) -> Followed:
     """Read what became of it."""
     assignment = submission.assignments.select_related("subset").order_by("-id").first()
     board, entry = _entry_of(submission)
@@ -160,5 +160,5 @@ def _left(token: ApiToken | None, submission: Submission, as_of: datetime) -> di
     if token is None:
         return None
     agent = submission.agent
-    left = quotas.left(benchmark=agent.benchmark, token=token, agent=agent, as_of=as_of)
+    left = quotas.remaining(benchmark=agent.benchmark, token=token, agent=agent, as_of=as_of)
     return dict(left.as_plain()) if left else None

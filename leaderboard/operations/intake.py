@@ -19,14 +19,21 @@ from leaderboard.notify import wake
 from leaderboard.operations import asking, assignments, checking, claims, quotas
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.corrections import has_been_shown, not_your_submission
-from leaderboard.operations.delivered import DeliveredRows, divided
+from leaderboard.operations.delivered import DeliveredRows, split_replaced
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
 from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
 from leaderboard.studies import conditions
 from leaderboard.studies.answers import words
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, proposed, record
+from leaderboard.submissions.delivering import (
+    MatchedRows,
+    SubmissionPart,
+    Terms,
+    draft,
+    propose_changes,
+    record,
+)
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.body import Body, read_body
 from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
@@ -152,7 +159,7 @@ class _Delivery:
         by_operator = operates(self.token, benchmark)
         if not by_operator:
             _check_date(self.parsed.flat, policy, as_of)
-        described = _described(self.parsed, self.metadata)
+        described = _describe_agent(self.parsed, self.metadata)
         agent = assignments.agent_of(
             benchmark=benchmark,
             described=described,
@@ -170,18 +177,18 @@ class _Delivery:
             task_ids=self.tasks,
             are_new=is_first,
         )
-        replaces = _replaced(self.parsed.envelope.replaces, agent, by_operator=by_operator)
+        replaces = _replaced_submissions(self.parsed.envelope.replaces, agent, by_operator=by_operator)
         part = self._part(matched, replaces, policy)
         _check_not_delivered(agent, matched, part)
         shown = not (by_operator or is_first) and has_been_shown(agent)
-        assignment = assignments.answered(
+        assignment = assignments.find_assignment(
             agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
         )
         if not by_operator:
             assignments.check_asked(assignment, part.rows)
-        before, replaced = divided(matched.stored, [old.pk for old in part.replaces])
+        before, replaced = split_replaced(matched.stored, [old.pk for old in part.replaces])
         terms = self._terms(agent, part, policy, assignment, taken_back=bool(part.replaces) and shown)
-        submission = drafted(part, matched=matched, terms=terms)
+        submission = draft(part, matched=matched, terms=terms)
         delivered = DeliveredRows(
             submission=submission,
             policy=policy,
@@ -196,7 +203,7 @@ class _Delivery:
         if why:
             terms = self._held_for_review(terms, policy, why)
             submission.status = terms.status
-        changes = (proposed if dry_run else record)(submission, part, terms=terms)
+        changes = (propose_changes if dry_run else record)(submission, part, terms=terms)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
         if not by_operator and submission.status == Status.ACCEPTED and delivered.is_better_again:
@@ -239,7 +246,7 @@ class _Delivery:
             by=self.token.user,
             token=self.token,
             reason=reason,
-            asked=assignments.asked_by(assignment, agent, self.as_of),
+            asked=assignments.tasks_asked_for(assignment, agent, self.as_of),
             n_trials=assignments.n_counted(assignment),
             study=assignment.study_id if assignment else None,
             embargo_until=embargo,
@@ -258,7 +265,7 @@ class _Delivery:
 
     def _quotas(self, policy: Policy, agent: Agent, *, dry_run: bool) -> quotas.Quotas | None:
         if dry_run:
-            return quotas.left(benchmark=self.benchmark, token=self.token, agent=agent, as_of=self.as_of)
+            return quotas.remaining(benchmark=self.benchmark, token=self.token, agent=agent, as_of=self.as_of)
         return quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=self.as_of)
 
     def _content(
@@ -272,7 +279,7 @@ class _Delivery:
     ) -> dict[str, Any]:
         submission, as_of = delivered.submission, self.as_of
         in_background = submission.status == Status.CHECKING
-        results = [] if in_background else checking.found_in(delivered, self._texts())
+        results = [] if in_background else checking.check_rows(delivered, self._texts())
         if keep and not in_background:
             checking.keep(submission, results, as_of=as_of)
         return {
@@ -344,7 +351,7 @@ def _submitted_at(flat: FlatFile) -> datetime:
     return at.replace(tzinfo=UTC)
 
 
-def _described(parsed: Body, metadata: FileMetadata) -> AgentDescription:
+def _describe_agent(parsed: Body, metadata: FileMetadata) -> AgentDescription:
     """The agent as the envelope says, or the file; where both do, they have to agree."""
     flat, envelope = parsed.flat, parsed.envelope
     of_envelope = {"version": envelope.version, "organisation": envelope.organisation}
@@ -360,7 +367,7 @@ def _described(parsed: Body, metadata: FileMetadata) -> AgentDescription:
     return AgentDescription(flat.agents[0], flat.scaffolds[0], flat.models[0], **described)
 
 
-def _replaced(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Submission]:
+def _replaced_submissions(uuid: UUID | None, agent: Agent, *, by_operator: bool) -> list[Submission]:
     if uuid is None:
         return []
     if old := submissions_of(agent).filter(uuid=uuid, status__in=LIVE).first():

@@ -111,7 +111,7 @@ def _validate(run: JobRun, as_of: datetime, progress: Progress) -> str:
         progress=progress,
         check_claim=lambda: check_claim(run),
     )
-    return _studied(study.data_version, is_new)
+    return _study_message(study.data_version, is_new)
 
 
 def _variance(run: JobRun, as_of: datetime, progress: Progress) -> str:
@@ -120,10 +120,10 @@ def _variance(run: JobRun, as_of: datetime, progress: Progress) -> str:
     study, is_new = measure_variance(
         benchmark=_benchmark(run), as_of=as_of, check_claim=lambda: check_claim(run)
     )
-    return _studied(study.data_version, is_new)
+    return _study_message(study.data_version, is_new)
 
 
-def _studied(data_version: int, is_new: bool) -> str:
+def _study_message(data_version: int, is_new: bool) -> str:
     return f"data version {data_version}" + ("" if is_new else " was studied before")
 
 

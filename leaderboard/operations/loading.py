@@ -28,7 +28,7 @@ from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations import claims
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, record
+from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
 from leaderboard.submissions.models import StatusChange, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile, excerpt
 from leaderboard.submissions.rows import KEY, OUTCOME
@@ -203,7 +203,7 @@ def _record(
     changes: list[StatusChange] = []
     for done, part in enumerate(parts):
         progress(done, len(parts))
-        submission = drafted(part, matched=matched, terms=terms)
+        submission = draft(part, matched=matched, terms=terms)
         changes += record(submission, part, terms=terms)
         if part.replaces:
             carry_details(old=part.replaces, new=submission)

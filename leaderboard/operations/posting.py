@@ -148,7 +148,7 @@ def check(url: str) -> None:
     """Refuse a URL that no webhook may have, or whose host has no public address now; nothing is sent."""
     target = target_of(url)
     try:
-        _looked_up(target, Deadline(SECONDS))
+        _look_up(target, Deadline(SECONDS))
     except TimeoutError:
         raise AddressRefused(f"{target.host} was not looked up within {SECONDS:g} s. Try again.") from None
     except NotDelivered as error:
@@ -189,8 +189,8 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
     target, deadline = target_of(url), Deadline(seconds)
     try:
         with (
-            _connected(_looked_up(target, deadline), deadline) as plain,
-            _encrypted(target, plain, deadline) as connection,
+            _connect(_look_up(target, deadline), deadline) as plain,
+            _encrypt(target, plain, deadline) as connection,
         ):
             return _post(target, body, headers, BoundedStream(connection, deadline))
     except TimeoutError as error:
@@ -205,7 +205,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
         raise NotDelivered(f"no connection: {error.strerror or type(error).__name__}") from error
 
 
-def _looked_up(target: PostTarget, deadline: Deadline) -> list[SocketAddress]:
+def _look_up(target: PostTarget, deadline: Deadline) -> list[SocketAddress]:
     """Return the addresses of the host, each of them checked.
 
     The system's resolver knows no time-out, so that it works on a thread of its own, which is left to itself
@@ -231,7 +231,7 @@ def _looked_up(target: PostTarget, deadline: Deadline) -> list[SocketAddress]:
     return answer[0]
 
 
-def _connected(addresses: list[SocketAddress], deadline: Deadline) -> socket.socket:
+def _connect(addresses: list[SocketAddress], deadline: Deadline) -> socket.socket:
     """Connect to the first of these addresses that takes it; each has its share of the time left."""
     refused: OSError = OSError("the host has no address")
     for i, (family, address) in enumerate(addresses):
@@ -247,7 +247,7 @@ def _connected(addresses: list[SocketAddress], deadline: Deadline) -> socket.soc
     raise refused
 
 
-def _encrypted(target: PostTarget, connection: socket.socket, deadline: Deadline) -> socket.socket:
+def _encrypt(target: PostTarget, connection: socket.socket, deadline: Deadline) -> socket.socket:
     if not target.is_encrypted:
         return connection
     connection.settimeout(deadline.left())

@@ -10,7 +10,7 @@ from leaderboard.studies.answers import AtTarget, Standings, words
 from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
-from leaderboard.studies.services import CoreError, answered
+from leaderboard.studies.services import CoreError, compute_standings
 
 N_NAMED = 5
 
@@ -35,25 +35,25 @@ class Foreseen:
 
 def preview(benchmark: Benchmark, changed: Policy) -> list[str]:
     """Say, a sentence each, what would change with this policy; nothing without outcomes."""
-    return foreseen(benchmark, changed).sentences
+    return foresee(benchmark, changed).sentences
 
 
 def preview_of_task(task: Task, *, as_of: datetime) -> list[str]:
     """Say what would change were this task retired, or restored where it is retired."""
-    return foreseen_of_task(task, as_of=as_of).sentences
+    return foresee_task(task, as_of=as_of).sentences
 
 
-def foreseen(benchmark: Benchmark, changed: Policy) -> Foreseen:
+def foresee(benchmark: Benchmark, changed: Policy) -> Foreseen:
     """The same with the agents that would move."""
     reader = Reader(benchmark)
 
     def change() -> None:
         reader.policy = changed
 
-    return _foreseen(reader, change, "With this policy")
+    return _foresee(reader, change, "With this policy")
 
 
-def foreseen_of_task(task: Task, *, as_of: datetime) -> Foreseen:
+def foresee_task(task: Task, *, as_of: datetime) -> Foreseen:
     """The same with the agents that would move."""
     reader = Reader(task.benchmark)
 
@@ -62,10 +62,10 @@ def foreseen_of_task(task: Task, *, as_of: datetime) -> Foreseen:
             if one.pk == task.pk:
                 one.retired_at = None if one.retired_at else as_of
 
-    return _foreseen(reader, change, "With this task restored" if task.retired_at else "Without this task")
+    return _foresee(reader, change, "With this task restored" if task.retired_at else "Without this task")
 
 
-def _foreseen(reader: Reader, change: Callable[[], None], reason: str) -> Foreseen:
+def _foresee(reader: Reader, change: Callable[[], None], reason: str) -> Foreseen:
     before = _standings(reader)
     if before is None:
         return Foreseen([])
@@ -98,7 +98,9 @@ def _standings(reader: Reader) -> Standings | None:
     if now is None:
         return None
     calibration = subset.calibrations.order_by("-data_version").first() if subset else None
-    return answered(now, board_inputs(now, subset, calibration, known_reruns(reader.benchmark, subset)))
+    return compute_standings(
+        now, board_inputs(now, subset, calibration, known_reruns(reader.benchmark, subset))
+    )
 
 
 def _subset(before: Standings, after: Standings) -> Iterator[str]:

@@ -54,7 +54,9 @@ class Quotas:
         return {"account": self.account} | ({"agent": self.agent} if self.agent else {})
 
 
-def left(*, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime) -> Quotas | None:
+def remaining(
+    *, benchmark: Benchmark, token: ApiToken, agent: Agent | None, as_of: datetime
+) -> Quotas | None:
     """What a token's account and an agent have left on a benchmark; None for operators, who have no bound."""
     return None if operates(token, benchmark) else _left(policy_in_force(benchmark), token, agent, as_of)
 

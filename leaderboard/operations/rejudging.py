@@ -36,12 +36,12 @@ PLAUSIBLE = "its agent is plausible by now"
 def judge_held(*, benchmark: Benchmark, as_of: datetime) -> bool:
     """Let count what is held and is plausible by now; say whether there was any."""
     agents = list(held_for_review(benchmark).order_by("agent").values_list("agent", flat=True).distinct())
-    n_released = sum(_judged_held(benchmark, agent, as_of) for agent in agents)
+    n_released = sum(_judge_held_agent(benchmark, agent, as_of) for agent in agents)
     return n_released > 0
 
 
 @transaction.atomic
-def _judged_held(benchmark: Benchmark, agent: int, as_of: datetime) -> int:
+def _judge_held_agent(benchmark: Benchmark, agent: int, as_of: datetime) -> int:
     uuids = list(held_for_review(benchmark).filter(agent=agent).values_list("uuid", flat=True))
     try:
         submissions = locked_submissions(uuids)
@@ -66,13 +66,13 @@ def judge_new(*, benchmark: Benchmark, as_of: datetime) -> bool:
     changed_at = min(filter(None, since), default=upto)
     new = changes.filter(status=Status.ACCEPTED, submission__loaded=False, data_version__gt=changed_at)
     for agent in sorted(set(new.values_list("submission__agent", flat=True))):
-        _judged_new(agent, as_of)
+        _judge_new_agent(agent, as_of)
     VerifiedReference.objects.filter(benchmark=benchmark).update(judged_upto=upto)
     return Benchmark.objects.get(pk=benchmark.pk).data_version != upto
 
 
 @transaction.atomic
-def _judged_new(agent: int, as_of: datetime) -> None:
+def _judge_new_agent(agent: int, as_of: datetime) -> None:
     counting = Submission.objects.filter(agent=agent, status=Status.ACCEPTED).values_list("uuid", flat=True)
     try:
         submissions = locked_submissions(list(counting))
@@ -109,7 +109,7 @@ def _release(agent: Agent, as_of: datetime) -> int:
     together = counting | Submission.objects.filter(pk__in=[one.pk for one in submissions])
     if not submissions or _why(agent, by_arrival(together)):
         return 0
-    return sum(_released(one, as_of) for one in submissions)
+    return sum(_release_one(one, as_of) for one in submissions)
 
 
 def _why(agent: Agent, submissions: dict[int, Submission]) -> str:
@@ -129,7 +129,7 @@ def _why(agent: Agent, submissions: dict[int, Submission]) -> str:
     return why_implausible(own_row(live_outcomes([pk]), of), of)
 
 
-def _released(submission: Submission, as_of: datetime) -> bool:
+def _release_one(submission: Submission, as_of: datetime) -> bool:
     benchmark = submission.agent.benchmark
     status, why = status_now(
         n_outcomes=submission.n_outcomes,

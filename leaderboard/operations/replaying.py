@@ -36,7 +36,7 @@ from leaderboard.studies.replays import (
     trusted_as,
 )
 from leaderboard.studies.services import CoreError, one_blas_thread
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, record
+from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
 from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
 from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
@@ -223,7 +223,7 @@ def _deliver(
             study=by.study_id if by else None,
         )
         part = SubmissionPart(rows=rows, submitted_at=moment, imprecise=False, links=trusted.links)
-        submission = drafted(part, matched=matched, terms=terms)
+        submission = draft(part, matched=matched, terms=terms)
         changes += record(submission, part, terms=terms)
         submissions.append(submission)
         if by:

@@ -46,7 +46,7 @@ def replays(benchmark: Benchmark, after: Policy, progress: jobs.Progress | None 
     ]
 
 
-def asked_replays(
+def get_or_ask_replays(
     *, benchmark: Benchmark, after: Policy, by: User | None, reason: str, as_of: datetime
 ) -> list[str]:
     """Tell what a job has found of the present data, or have it run and say so."""
@@ -60,7 +60,7 @@ def asked_replays(
 
 
 def replay_asked(run: JobRun, benchmark: Benchmark, progress: jobs.Progress) -> str:
-    """Do what `asked_replays` has asked for."""
+    """Do what `get_or_ask_replays` has asked for."""
     _, _, settings = run.about.partition(": ")
     pairs = (pair.partition("=") for pair in settings.split())
     after = changed_policy(benchmark=benchmark, values={field: value for field, _, value in pairs})

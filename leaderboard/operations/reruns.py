@@ -40,12 +40,12 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reruns import (
     AgentToRun,
+    agents_to_recall,
     drawn_for_validation,
     drawn_on_alert,
     n_newcomers,
     owing,
     ran_all,
-    recalled_by,
 )
 from leaderboard.studies.services import CheckClaim, no_claim
 
@@ -144,7 +144,7 @@ def open_recalls(
     Returns whether somebody was asked that the board does not know of: it is to be made anew. Nobody is
     asked for what older data say, nor again where an operator cancelled that.
     """
-    owed = [] if known.podium is None else recalled_by(now, standings, known.podium)
+    owed = [] if known.podium is None else agents_to_recall(now, standings, known.podium)
     owed = [one for one in owed if one.agent.pk not in known.reruns.recalled]
     if not owed:
         return False

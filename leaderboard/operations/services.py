@@ -27,7 +27,7 @@ from leaderboard.studies.plausibility import get_or_compute_reference
 from leaderboard.studies.record_cache import RecentScores
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
-from leaderboard.studies.services import CheckClaim, CoreError, answered, no_claim, one_blas_thread
+from leaderboard.studies.services import CheckClaim, CoreError, compute_standings, no_claim, one_blas_thread
 from leaderboard.studies.staged_studies import get_or_compute_staged
 from leaderboard.studies.subsets import get_or_compute_subset
 from leaderboard.studies.validations import ClosedFormsDiffer, get_or_compute_validation
@@ -83,7 +83,7 @@ def recompute(
             continue
         if board := board_with_key(known):
             return board, False
-        standings, every = answered(now, known), pace(benchmark) if paced else timedelta(0)
+        standings, every = compute_standings(now, known), pace(benchmark) if paced else timedelta(0)
         if open_recalls(now=now, known=known, standings=standings, as_of=as_of, check_claim=check_claim):
             continue
         with suppress(CalledOtherwise), transaction.atomic():

@@ -84,7 +84,7 @@ def first_batch(start: Begun, agent: Agent, policy: Policy) -> list[int]:
 
 def go_on(assignment: Assignment) -> WalkState:
     """Keep what is decided, and add the next batch where all before it is there; the agent is locked."""
-    decision = decided(assignment)
+    decision = store_decision(assignment)
     if decision.batch:
         ids = dict(assignment.agent.benchmark.tasks.values_list("name", "id"))
         assignment.tasks = [*assignment.tasks, *(ids[name] for name in decision.batch)]
@@ -92,7 +92,7 @@ def go_on(assignment: Assignment) -> WalkState:
     return decision
 
 
-def decided(assignment: Assignment) -> WalkState:
+def store_decision(assignment: Assignment) -> WalkState:
     """Keep what is decided once a batch is there: estimate, error, what it is compared with, and why."""
     staged_step = step_of(assignment)
     if staged_step.score is not None:

@@ -12,7 +12,7 @@ from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
 from leaderboard.operations.corrections import locked_submissions
 from leaderboard.operations.rejudging import judge_again
-from leaderboard.studies.second_runs import Agreement, compared_with, drawn_tasks
+from leaderboard.studies.second_runs import Agreement, compare_runs, drawn_tasks
 from leaderboard.submissions.models import AccountTrust, Submission, Verification
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import is_verified, trusted_accounts
@@ -58,7 +58,7 @@ def verify_by_rerun(
 ) -> tuple[Submission, Agreement]:
     """Confirm a submission if an operator's own run of the drawn tasks agrees with it; else leave it."""
     (submission,) = locked_submissions([uuid])
-    agreement = compared_with(submission, flat)
+    agreement = compare_runs(submission, flat)
     if agreement.agrees:
         verify(uuid=uuid, note="; ".join(filter(None, (note, figures(agreement)))), as_of=as_of, by=by)
     return submission, agreement

@@ -122,15 +122,15 @@ def due_deliveries(as_of: datetime) -> QuerySet[Delivery]:
 def deliver_due(*, as_of: datetime) -> str:
     """Send what is due, one after the other, for the length of a turn; say what came of it."""
     begun, counts = monotonic(), Counter[str]()
-    while monotonic() - begun < TURN and (delivery := _claimed(as_of)):
-        counts[_record_attempt(delivery, _tried(delivery, as_of), as_of)] += 1
+    while monotonic() - begun < TURN and (delivery := _claim(as_of)):
+        counts[_record_attempt(delivery, _try_delivery(delivery, as_of), as_of)] += 1
     if not counts:
         return "nothing was due"
     return ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
 
 
 @transaction.atomic
-def _claimed(as_of: datetime) -> Delivery | None:
+def _claim(as_of: datetime) -> Delivery | None:
     """Take the next delivery that no other scheduler holds, and put its next try off."""
     due = due_deliveries(as_of).select_for_update(of=("self",), skip_locked=True)
     delivery = due.select_related("webhook", "event__benchmark").first()
@@ -149,7 +149,7 @@ class Tried:
     seconds: float
 
 
-def _tried(delivery: Delivery, as_of: datetime) -> Tried:
+def _try_delivery(delivery: Delivery, as_of: datetime) -> Tried:
     begun, status, error = monotonic(), None, ""
     try:
         if delivery.webhook is None:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from leaderboard.accounts.models import User
 from leaderboard.errors import Refusal
 from leaderboard.operations.corrections import NoSuchSubmission, has_been_shown, may_withdraw, withdraw_by
-from leaderboard.operations.following import followed, followed_by
+from leaderboard.operations.following import follow, followed_by
 from leaderboard.pages.account import personal
 from leaderboard.submissions.models import Submission
 
@@ -59,7 +59,7 @@ def _submission_of(user: User, uuid: UUID) -> Submission:
 def _render_submission(
     request: HttpRequest, user: User, own: Submission, *, status: int = 200, **more: Any
 ) -> HttpResponse:
-    page = followed(own, token=None, as_of=timezone.now())
+    page = follow(own, token=None, as_of=timezone.now())
     context = {"page": page, "submission": own, "form": None}
     if may_withdraw(own, user):
         context |= {"form": TakeBack(), "was_shown": has_been_shown(own.agent)}

@@ -321,7 +321,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> WhatIf:
 
 
 def _project(study: VarianceStudy, form: WhatIf) -> WhatIf:
-    from leaderboard.studies.projections import projected  # few ask, and it imports what fits
+    from leaderboard.studies.projections import project_error  # few ask, and it imports what fits
 
     reading = {"estimand": form.estimand, "sensitivity": "exclude"}
     design = {
@@ -330,8 +330,8 @@ def _project(study: VarianceStudy, form: WhatIf) -> WhatIf:
     try:
         return replace(
             form,
-            projection=projected(study=study, design=design, **reading),
-            before=projected(study=study, design={}, **reading),
+            projection=project_error(study=study, design=design, **reading),
+            before=project_error(study=study, design={}, **reading),
         )
     except Refusal as refusal:
         return replace(form, refusal=str(refusal))

@@ -25,7 +25,7 @@ from analytics.record.rows import NEVER
 from analytics.record.voices import MOST_VOICES as MOST_VOICES
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.record_cache import TEMPERATURE, by_agent, joined, positions, split, voter_of
+from leaderboard.studies.record_cache import TEMPERATURE, by_agent, join_counts, positions, split, voter_of
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, trusted_accounts
@@ -77,7 +77,7 @@ def uncounted(
         "counting": counting,
     }
     mine = held(**source, by_temperature=temperatures)
-    every = joined([*others, *split(mine)], voters, len(names), temperatures)
+    every = join_counts([*others, *split(mine)], voters, len(names), temperatures)
     sentences = _uncounted_of(mine, every, compare(every, counting), zero=counting.missing == "zero")
     is_open = counting.settings == "comparable" and not temperatures and not vouched_choose(every)
     if is_open and held(**source).by_temperature:

@@ -18,7 +18,7 @@ from leaderboard.studies.models import AgentScores
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.record_cache import by_agent, keys_of, voter_of
 from leaderboard.studies.rules import counting_of
-from leaderboard.studies.scores import unpacked
+from leaderboard.studies.scores import unpack
 from leaderboard.submissions.queries import deliveries, trusted_accounts
 from selection.single_tasks import PASSED as PASSED
 from selection.single_tasks import REACH as REACH
@@ -88,7 +88,7 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeMatrix:
     cached = AgentScores.objects.filter(agent__benchmark=benchmark, agent__in=delivered)
     cached = cached.select_related("agent__scaffold", "agent__model").order_by("agent__name")
     right = [one for one in cached if one.key == keys[one.agent_id]]
-    rows = [(one.agent, row) for one in right if (row := unpacked(one)).n_deliveries]
+    rows = [(one.agent, row) for one in right if (row := unpack(one)).n_deliveries]
     trusted = trusted_accounts(benchmark)
     voters = [voter_of(agent, delivered[agent.pk], trusted) for agent, _ in rows]
     return OutcomeMatrix(

@@ -39,7 +39,7 @@ class PairComparison:
     task_ids: dict[str, int]
 
 
-def compared(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> dict[str, Any]:
+def comparison(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> dict[str, Any]:
     """All pairs of these agents on the subset and calibration in use, and the data version read."""
     pairs = compare_agents(benchmark=benchmark, agents=agents, target=target)
     return {"data_version": pairs.data_version, **values(pairs.compared)}

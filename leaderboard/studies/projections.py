@@ -9,7 +9,7 @@ from leaderboard.errors import Conflict
 from leaderboard.studies.models import VarianceStudy
 
 
-def projected(
+def project_error(
     *, study: VarianceStudy, design: Mapping[str, int], estimand: str, sensitivity: str
 ) -> dict[str, Any]:
     """Project the error of one agent's mean; what the design leaves open is as in the study."""

@@ -19,7 +19,7 @@ from analytics.record.conditions import conditions_of
 from leaderboard.catalog.models import Policy
 from leaderboard.studies import conditions
 from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.record_cache import joined, positions, split
+from leaderboard.studies.record_cache import join_counts, positions, split
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import (
@@ -125,7 +125,7 @@ def own_part(here: pa.Table, of: AgentContext) -> dict[str, Any]:
         All that stands for it on the active tasks.
     """
     source = _source(here, of, as_delivered(here["value"]))
-    compared = _compared(source, of)
+    compared = _compare_conditions(source, of)
     return (_and_withdrawn(source, here, of) if of.withdrawn else source) | {"compared": compared}
 
 
@@ -162,7 +162,7 @@ def conditions_counted(outcomes: pa.Table, of: AgentContext) -> dict[int, Condit
         _, first = np.unique(here["setting"].to_numpy(), return_index=True)
         here = here.take(pa.array(first))
     source = _source(here, of, np.zeros(here.num_rows))
-    compared = _compared(source, of)
+    compared = _compare_conditions(source, of)
     counted = conditions_of(source["settings"], compared.by_temperature, source["counting"])
     return {
         pk: one if one in compared.conditions else None for pk, one in zip(of.settings, counted, strict=True)
@@ -180,11 +180,11 @@ def _source(here: pa.Table, of: AgentContext, outcome: np.ndarray) -> dict[str, 
     }
 
 
-def _compared(source: Mapping[str, Any], of: AgentContext) -> Compared:
+def _compare_conditions(source: Mapping[str, Any], of: AgentContext) -> Compared:
     others, voters = of.others
     by_temperature = conditions.by_temperature(others)
     mine = held(**source, n_agents=1, by_temperature=by_temperature)
-    joint = joined([*others, *split(mine)], voters, len(of.tasks), by_temperature)
+    joint = join_counts([*others, *split(mine)], voters, len(of.tasks), by_temperature)
     compared = compare(joint, source["counting"])
     return replace(compared, condition=compared.condition[-1:])
 

@@ -32,7 +32,7 @@ from analytics.record import (
 from analytics.record.rows import none_first
 from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores
-from leaderboard.studies.scores import packed, unpacked
+from leaderboard.studies.scores import pack, unpack
 from leaderboard.submissions import queries as submissions
 
 CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
@@ -108,7 +108,7 @@ class AgentRowCache:
             by_temperature |= self._count({keys[pk]: voters[pk] for pk in read}, source, counting)
         ran = [self.counts_by_key[key] for key in keys.values()]
         whose = [voters[pk] for pk in keys]
-        compared = compare(joined(ran, whose, len(tasks), by_temperature), counting)
+        compared = compare(join_counts(ran, whose, len(tasks), by_temperature), counting)
         names = {
             pk: (key, _sha256([compared.conditions, compared.by_temperature, bool(condition)]))
             for (pk, key), condition in zip(keys.items(), compared.condition, strict=True)
@@ -125,7 +125,7 @@ class AgentRowCache:
 
     def line(self, name: tuple[str, str]) -> AgentRow:
         if name not in self.rows:
-            self.rows[name] = unpacked(self.stored[name], self.known)
+            self.rows[name] = unpack(self.stored[name], self.known)
         return self.rows[name]
 
     def _read_at_once(self, agents: list[int], delivered: DeliveriesByAgent) -> list[list[int]]:
@@ -170,7 +170,7 @@ class CachedRows:
 
     def scores(self, pk: int, name: tuple[str, str], data_version: int, n_tasks: int) -> AgentScores:
         key, under = name
-        arrays, content = packed(self.cache.line(name))
+        arrays, content = pack(self.cache.line(name))
         return AgentScores(
             agent_id=pk,
             key=key,
@@ -286,7 +286,7 @@ def split(counts: Held) -> list[dict[str, Any]]:
     ]
 
 
-def joined(
+def join_counts(
     parts: Sequence[dict[str, Any]], voters: Sequence[Voter], n_active: int, by_temperature: bool
 ) -> Held:
     """One table of all agents from the lines that each has for itself."""

@@ -9,7 +9,7 @@ from leaderboard.catalog.models import Benchmark, Policy, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_of, rules_sha256
-from leaderboard.studies.staged_studies import Decisions, rule_of, walked_of
+from leaderboard.studies.staged_studies import Decisions, rule_of, walks_of
 from leaderboard.submissions.parsing.flat import FlatFile
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def replays_of_subsets(
     from selection.staged.study import of_subsets
 
     return of_subsets(
-        now.record, rule_of(now.policy), tasks, walked_of(decisions), now.policy.base_seed, progress
+        now.record, rule_of(now.policy), tasks, walks_of(decisions), now.policy.base_seed, progress
     )
 
 
@@ -40,7 +40,7 @@ def replays_of_policies(
     from selection.staged.study import side_by_side
 
     rules = (rule_of(now.policy), rule_of(changed))
-    return side_by_side(now.record, rules, walked_of(decisions), now.policy.base_seed, progress)
+    return side_by_side(now.record, rules, walks_of(decisions), now.policy.base_seed, progress)
 
 
 def replay_of_file(
@@ -62,7 +62,7 @@ def replay_of_stored(
     return replayed(
         now.record,
         rule_of(now.policy),
-        walked_of(decisions),
+        walks_of(decisions),
         base_seed=now.policy.base_seed,
         n_seeds=n_seeds,
         progress=progress,
@@ -78,7 +78,7 @@ def courses_of(
     return courses(
         now.record,
         rule_of(now.policy),
-        walked_of(decisions),
+        walks_of(decisions),
         base_seed=now.policy.base_seed,
         progress=progress,
     )

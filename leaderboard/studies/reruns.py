@@ -34,7 +34,7 @@ def ran_all(now: Snapshot) -> set[int]:
     return {agent.pk for agent, is_there in zip(now.agents, now.record.ran_all, strict=True) if is_there}
 
 
-def recalled_by(now: Snapshot, board: Standings, podium: int) -> list[AgentToRun]:
+def agents_to_recall(now: Snapshot, board: Standings, podium: int) -> list[AgentToRun]:
     """Whom a board has on the podium by an estimate, and who has to run the rest."""
     place = {agent.name: i for i, agent in enumerate(now.agents)}
     return [

@@ -52,7 +52,7 @@ def _replays(
     return replays_of_subsets(now, decisions, tasks)
 
 
-def renumbered(content: dict[str, Any], *, by: int) -> dict[str, Any]:
+def renumber(content: dict[str, Any], *, by: int) -> dict[str, Any]:
     """The same where the ids of all agents have grown by this."""
     for row in _of_agents(content):
         row["agent"] += by

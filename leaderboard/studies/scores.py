@@ -32,7 +32,7 @@ OTHERS = {name: kind for name, kind in KINDS.items() if name != "means"}
 PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats", "people"))
 
 
-def packed(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
+def pack(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
     """The means, the other arrays one after the other, compressed, and what is no array."""
     means, *others = (np.asarray(getattr(row, name)).astype(kind).tobytes() for name, kind in KINDS.items())
     plain = {name: getattr(row, name) for name in PLAIN} | {"repeats": row.repeats.as_plain()}
@@ -41,7 +41,7 @@ def packed(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
     return means + zlib.compress(b"".join(others), FASTEST), plain
 
 
-def unpacked(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> AgentRow:
+def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> AgentRow:
     """The row; `known` holds what was decompressed before, as most agents of one trial each have the same."""
     known = {} if known is None else known
     content, means = dict(stored.content["row"]), means_of(stored)

@@ -22,7 +22,7 @@ CheckClaim = Callable[[], None]
 __all__ = [
     "CheckClaim",
     "CoreError",
-    "answered",
+    "compute_standings",
     "find_study",
     "is_studied",
     "no_claim",
@@ -33,7 +33,7 @@ __all__ = [
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def answered(now: Snapshot, known: BoardInputs) -> Standings:
+def compute_standings(now: Snapshot, known: BoardInputs) -> Standings:
     """Who stands where: the same call as for a file."""
     return answer(now.record, now.rules, known.prior_decisions())
 

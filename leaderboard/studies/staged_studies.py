@@ -36,13 +36,13 @@ def get_or_compute_staged(
     result = staged_fit(
         snapshot.record,
         staging_of(snapshot.policy),
-        walked_of(decisions),
+        walks_of(decisions),
         None if names is None else list(names),
     )
     return store_study(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, check_claim=check_claim)
 
 
-def walked_of(decisions: Decisions) -> dict[str, "WalkResult"]:
+def walks_of(decisions: Decisions) -> dict[str, "WalkResult"]:
     """How agents went that were asked batch by batch, by name."""
     from selection.staged.study import walked
 

@@ -9,7 +9,7 @@ from leaderboard.errors import Refusal
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
-from leaderboard.studies.staged_studies import Decisions, rule_of, walked_of
+from leaderboard.studies.staged_studies import Decisions, rule_of, walks_of
 from leaderboard.studies.workers import spread_over
 
 Progress = Callable[[int, int], None]
@@ -38,13 +38,13 @@ def get_or_compute_validation(
         return study, False
     from selection.standings.validating import validation_of
 
-    checked = _checked(snapshot)
+    checked = _check_closed_forms(snapshot)
     is_full = snapshot.policy.assignment == Assigning.FULL
     result = validation_of(
         snapshot.record,
         snapshot.rules,
         rule=None if is_full else rule_of(snapshot.policy),
-        walks=walked_of(decisions),
+        walks=walks_of(decisions),
         spread=spread_over(n_jobs),
         progress=progress,
     )
@@ -53,7 +53,7 @@ def get_or_compute_validation(
     ), True
 
 
-def _checked(snapshot: Snapshot) -> dict[str, Any]:
+def _check_closed_forms(snapshot: Snapshot) -> dict[str, Any]:
     """Hold the closed forms against scikit-learn."""
     from selection.refitted import MAX_DIFFERENCE, refitted
 

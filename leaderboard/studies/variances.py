@@ -73,12 +73,14 @@ def _outcomes(snapshot: Snapshot) -> Outcomes:
         pk: dict(zip(Setting.FACETS, facets, strict=True))
         for facets, pk in settings_of(snapshot.benchmark).items()
     }
-    columns = {"agent": _labelled(rows["agent"], agents), "task": _labelled(rows["task"], tasks)}
+    columns = {"agent": _labels_of(rows["agent"], agents), "task": _labels_of(rows["task"], tasks)}
     for facet, attribute in STATED.items():
-        columns[facet] = _labelled(rows["setting"], {pk: str(one[attribute]) for pk, one in settings.items()})
+        columns[facet] = _labels_of(
+            rows["setting"], {pk: str(one[attribute]) for pk, one in settings.items()}
+        )
     return Outcomes(columns, rows["value"].to_numpy())
 
 
-def _labelled(ids: pa.ChunkedArray, labels: dict[int, str]) -> np.ndarray:
+def _labels_of(ids: pa.ChunkedArray, labels: dict[int, str]) -> np.ndarray:
     present, codes = np.unique(ids.to_numpy(), return_inverse=True)
     return np.array([labels[pk] for pk in present.tolist()], dtype=np.str_)[codes]

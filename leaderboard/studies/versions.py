@@ -133,7 +133,7 @@ def take_over(*, benchmark: Benchmark, content: Any) -> Policy | None:
     _read(lambda: _tasks(benchmark, content))
     subset = _read(lambda: _versions(benchmark, content))
     if subset and content["calibration"]:
-        _read(lambda: _calibrated(subset, content["calibration"]))
+        _read(lambda: _store_calibration(subset, content["calibration"]))
     return policy
 
 
@@ -186,7 +186,7 @@ def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:
     return subset
 
 
-def _calibrated(subset: TaskSubset, content: Mapping[str, Any]) -> None:
+def _store_calibration(subset: TaskSubset, content: Mapping[str, Any]) -> None:
     agents = dict(subset.benchmark.agents.values_list("name", "id"))
     tasks = dict(subset.benchmark.tasks.values_list("name", "id"))
     dates = [day and date.fromisoformat(day) for day in content["dates"]]

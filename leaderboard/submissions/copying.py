@@ -129,7 +129,7 @@ def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
     mask = np.ones((batch.num_rows, rows.itemsize), dtype=np.bool_)
     rows["n"], ends = len(forms), np.cumsum([rows.dtype[name].itemsize for name in rows.dtype.names or ()])
     for f, column in enumerate(batch.columns):
-        rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, _filled(column)
+        rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, _fill(column)
         if column.null_count:
             is_null = column.is_null().to_numpy(zero_copy_only=False)
             rows[f"n{f}"][is_null] = -1
@@ -138,7 +138,7 @@ def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
     return (octets if mask.all() else octets[mask]).tobytes()
 
 
-def _filled(column: pa.Array) -> np.ndarray:
+def _fill(column: pa.Array) -> np.ndarray:
     return column.fill_null(0 if column.type != pa.bool_() else False).to_numpy(zero_copy_only=False)
 
 

@@ -2,7 +2,7 @@
 
 What the interface and files deliver differs in how it is parsed and in what is allowed to stand beside it.
 From there on it is the same: `MatchedRows.of` gives the rows their ids and compares them with what is stored,
-`drafted` and `record` store a part of them as a submission, and `services.append_changes` ends the
+`draft` and `record` store a part of them as a submission, and `services.append_changes` ends the
 transaction.
 """
 
@@ -129,7 +129,7 @@ class SubmissionPart:
 
 
 def record(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
-    """Store a part as its `drafted` submission; what it replaces is superseded once it counts.
+    """Store a part as its `draft` submission; what it replaces is superseded once it counts.
 
     Returns the changes to append at the end of the transaction, its own last.
     """
@@ -149,7 +149,7 @@ def record(submission: Submission, part: SubmissionPart, *, terms: Terms) -> lis
     return [*changes, stored]
 
 
-def proposed(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
+def propose_changes(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
     """Return what `record` would, and store nothing."""
     changes = [
         StatusChange(status=Status.SUPERSEDED, after_board=terms.taken_back_after_board)
@@ -159,7 +159,7 @@ def proposed(submission: Submission, part: SubmissionPart, *, terms: Terms) -> l
     return changes if submission.status == Status.ACCEPTED else []
 
 
-def drafted(part: SubmissionPart, *, matched: MatchedRows, terms: Terms) -> Submission:
+def draft(part: SubmissionPart, *, matched: MatchedRows, terms: Terms) -> Submission:
     """The submission that a part becomes, not stored yet."""
     rows = part.rows
     return Submission(

@@ -14,10 +14,10 @@ from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
 from leaderboard.operations import reruns
-from leaderboard.operations.assignments import asked_by, assign, link_delivery
+from leaderboard.operations.assignments import assign, link_delivery, tasks_asked_for
 from leaderboard.operations.models import RerunAgent, RerunStatus
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, drafted, record
+from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.services import append_changes
 
@@ -62,10 +62,10 @@ class Fed:
         if not rows.num_rows:
             return False
         part = SubmissionPart(rows=rows, submitted_at=day, imprecise=False)
-        asked = asked_by(assignment, agent, day) if assignment else None
+        asked = tasks_asked_for(assignment, agent, day) if assignment else None
         study = assignment.study_id if assignment else None
         terms = Terms(as_of=day, loaded=True, reason="fed", asked=asked, study=study)
-        submission = drafted(part, matched=self.placed, terms=terms)
+        submission = draft(part, matched=self.placed, terms=terms)
         changes = record(submission, part, terms=terms)
         if assignment:
             n = rows.group_by("task").aggregate([([], "count_all")]).rename_columns(["task", "n"])

@@ -46,7 +46,7 @@ class TestRename:
         assert first.entries.get(name="a03").agent == agent("Aster")
 
     def test_while_a_board_is_computed_the_board_is_computed_anew(self, toy, monkeypatch):
-        answered, n_before = services.answered, toy.boards.count()
+        answered, n_before = services.compute_standings, toy.boards.count()
 
         def slowly(*arguments):
             told = answered(*arguments)
@@ -54,7 +54,7 @@ class TestRename:
                 renamed("a03", "Aster")
             return told
 
-        monkeypatch.setattr(services, "answered", slowly)
+        monkeypatch.setattr(services, "compute_standings", slowly)
         board = recomputed()
         assert "Aster" in lines_of(board)
         assert "a03" not in lines_of(board)

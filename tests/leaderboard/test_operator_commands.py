@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.errors import Conflict
-from leaderboard.operations.coverage import common_tasks, offered
+from leaderboard.operations.coverage import common_tasks, offer_text
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
@@ -292,7 +292,7 @@ class TestCommonTasks:
 
     def test_counted_by_hand(self, thin):
         assert common_tasks(thin) == [f"t{j:02d}" for j in range(12)]
-        assert offered(thin).startswith("1 of 4 agents are complete on all 20 tasks; all 4 share 12: ")
+        assert offer_text(thin).startswith("1 of 4 agents are complete on all 20 tasks; all 4 share 12: ")
 
     def test_load_says_so_and_the_policy_freezes_them(self, run, thin, tmp_path):
         path = tmp_path / "more.csv"
@@ -465,4 +465,4 @@ def test_a_preview_of_nothing_is_empty(run, db):
 
 
 def test_nothing_is_offered_where_agents_are_complete(toy):
-    assert offered(toy) == ""
+    assert offer_text(toy) == ""

@@ -81,7 +81,7 @@ class TestQuotas:
         assert deliver(ada, dry_run=True).content["quota"]["account"] == {"limit": 0, "left": 0}
         operator = token("op@example.org", scope="operate")
         assert deliver(operator).content["quota"] is None
-        assert quotas.left(benchmark=toy, token=operator, agent=None, as_of=NOON) is None
+        assert quotas.remaining(benchmark=toy, token=operator, agent=None, as_of=NOON) is None
 
     def test_what_is_refused_or_loaded_does_not_count(self, ada, toy):
         policy(toy, quota_per_account=1, quota_per_agent=1)
@@ -93,7 +93,7 @@ class TestQuotas:
         deliver(ada, run="1")
         deliver(ada, run="2")
         policy(toy, quota_per_account=1)
-        found = quotas.left(benchmark=toy, token=ada, agent=None, as_of=NOON)
+        found = quotas.remaining(benchmark=toy, token=ada, agent=None, as_of=NOON)
         assert (found.account.left, found.agent) == (0, None)
 
 

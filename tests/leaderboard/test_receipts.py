@@ -22,7 +22,7 @@ from leaderboard.operations.corrections import (
     unload_latest,
     withdraw,
 )
-from leaderboard.operations.following import followed
+from leaderboard.operations.following import follow
 from leaderboard.operations.intake import submit
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import issue_token, recompute
@@ -30,7 +30,7 @@ from leaderboard.studies.conditions import TWO_TEMPERATURES
 from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
-from leaderboard.studies.scores import unpacked
+from leaderboard.studies.scores import unpack
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
@@ -128,7 +128,7 @@ def test_what_was_withdrawn_is_read_with_its_agent_alone_and_counts_nowhere(ada,
     assert read == [(sorted({*every} - {*withdrawn}), withdrawn)]
     assert ("gone" in now.record.table.agents, "again" in now.record.table.agents) == (False, True)
     assert now.record.n_deliveries[now.record.table.agents.index("again")] == 1
-    rows = {one.agent.name: unpacked(one) for one in now.stale}
+    rows = {one.agent.name: unpack(one) for one in now.stale}
     for name, last in (("gone", gone), ("again", first)):
         assert rows[name].finished == every[stored(last).pk].arrival
     assert rows["again"].arrival == rows["again"].completed == every[stored(second).pk].arrival
@@ -357,7 +357,7 @@ class TestConditions:
         assert said.startswith("tasks have from 1 to 2 trials: on each only one trial counts, as many as ")
         assert "('t10', 't11', 't12'" in said
         assert set(places_of(toy).values()) == {1}
-        assert followed(stored(receipt), token=None, as_of=AS_OF).lacking == [said]
+        assert follow(stored(receipt), token=None, as_of=AS_OF).lacking == [said]
 
     def test_a_later_run_at_another_temperature_is_bounded_with_the_first(self, ada, toy):
         first_board(toy)

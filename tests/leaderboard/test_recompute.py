@@ -21,7 +21,7 @@ from leaderboard.studies import record_cache, records
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.record_cache import RecentScores
 from leaderboard.studies.records import Reader
-from leaderboard.studies.scores import KINDS, unpacked
+from leaderboard.studies.scores import KINDS, unpack
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from tests.refusals import refused
@@ -314,17 +314,17 @@ def test_rows_that_take_too_much_are_not_kept(toy):
 def test_what_agents_have_alike_is_decompressed_once(toy):
     recomputed()
     kept, known = list(AgentScores.objects.order_by("pk")), {}
-    rows = [unpacked(one, known) for one in kept]
+    rows = [unpack(one, known) for one in kept]
     assert len(known) == 1
     for one, row in zip(kept, rows, strict=True):
-        alone = unpacked(one)
+        alone = unpack(one)
         for name in KINDS:
             np.testing.assert_array_equal(getattr(row, name), getattr(alone, name), strict=True)
         assert (row.n_failed, row.repeats) == (alone.n_failed, alone.repeats)
     load_text(csv_text({"new": "1" * 10 + "." * 10}))
     recomputed()
     for one in AgentScores.objects.order_by("pk"):
-        np.testing.assert_array_equal(unpacked(one, known).n_valid, unpacked(one).n_valid)
+        np.testing.assert_array_equal(unpack(one, known).n_valid, unpack(one).n_valid)
     assert len(known) == 2
 
 
@@ -405,16 +405,16 @@ def test_plain_values_have_no_nan(toy):
 
 def test_a_slow_worker_does_not_publish_older_data_on_top(toy, monkeypatch):
     """One reads, another reads later data and publishes, then the first comes to publish."""
-    original = services.answered
+    original = services.compute_standings
     newer = []
 
     def slow(*arguments):
-        monkeypatch.setattr(services, "answered", original)
+        monkeypatch.setattr(services, "compute_standings", original)
         load_text(csv_text({"late": "1" * 20}))
         newer.append(recomputed())
         return original(*arguments)
 
-    monkeypatch.setattr(services, "answered", slow)
+    monkeypatch.setattr(services, "compute_standings", slow)
     assert recompute(benchmark=toy, as_of=AS_OF) == (newer[0], False)
     assert latest_board(toy) == newer[0]
     assert "late" in lines_of(latest_board(toy))

@@ -558,14 +558,14 @@ def test_two_approvals_at_once_activate_one():
 
 def test_an_approval_while_a_board_is_computed(drifted, monkeypatch):
     """The worker that began before publishes what it read, or nothing; the board after is on the new one."""
-    found, original = waiting(drifted), services.answered
+    found, original = waiting(drifted), services.compute_standings
 
     def slow(*arguments):
-        monkeypatch.setattr(services, "answered", original)
+        monkeypatch.setattr(services, "compute_standings", original)
         approved(found)
         return original(*arguments)
 
-    monkeypatch.setattr(services, "answered", slow)
+    monkeypatch.setattr(services, "compute_standings", slow)
     board, _ = recompute(benchmark=drifted, as_of=AS_OF)
     assert (board.subset.number, in_subset(board)) == (1, S_FIRST)
     after = recomputed()
@@ -573,15 +573,15 @@ def test_an_approval_while_a_board_is_computed(drifted, monkeypatch):
 
 
 def test_a_worker_that_is_overtaken_publishes_nothing_on_top(drifted, monkeypatch):
-    found, original, newer = waiting(drifted), services.answered, []
+    found, original, newer = waiting(drifted), services.compute_standings, []
 
     def slow(*arguments):
-        monkeypatch.setattr(services, "answered", original)
+        monkeypatch.setattr(services, "compute_standings", original)
         approved(found)
         newer.append(recomputed())
         return original(*arguments)
 
-    monkeypatch.setattr(services, "answered", slow)
+    monkeypatch.setattr(services, "compute_standings", slow)
     assert recompute(benchmark=drifted, as_of=AS_OF) == (newer[0], False)
     assert latest_board(drifted).subset.number == 2
 

@@ -5,7 +5,7 @@ import pytest
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.asking import asked_tasks
-from leaderboard.operations.previews import foreseen_of_task, preview_of_task
+from leaderboard.operations.previews import foresee_task, preview_of_task
 from leaderboard.operations.retirement import (
     restore,
     retire,
@@ -92,7 +92,7 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
 
 def test_a_preview_tells_who_would_move_and_to_where(small):
     before = lines_of(recomputed())
-    found = foreseen_of_task(last(small), as_of=AS_OF)
+    found = foresee_task(last(small), as_of=AS_OF)
     assert found.sentences == preview_of_task(last(small), as_of=AS_OF)
     retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
     after = lines_of(recomputed())

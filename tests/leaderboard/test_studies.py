@@ -18,7 +18,7 @@ from leaderboard.operations.models import Delivery, Event, EventKind
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import validations
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
-from leaderboard.studies.projections import projected
+from leaderboard.studies.projections import project_error
 from leaderboard.studies.validations import ClosedFormsDiffer
 from selection import fold_predictions
 from tests.leaderboard.desk import person
@@ -255,7 +255,7 @@ def test_a_variance_study_counts_groups_of_tasks_that_are_drawn_together(db, cap
     study, _ = measure_variance(benchmark=benchmark, as_of=AS_OF)
     assert (study.result["groups"]["role"], study.result["groups"]["n_groups"]) == ("cluster", 10)
     asked = {"study": study, "estimand": "domain", "sensitivity": "exclude"}
-    now, more = projected(design={}, **asked), projected(design={"N": 40}, **asked)
+    now, more = project_error(design={}, **asked), project_error(design={"N": 40}, **asked)
     assert (now["design"]["C"], more["design"]["C"]) == (10, 10)
     assert more["shares"]["group"] * more["variance"] == pytest.approx(
         now["shares"]["group"] * now["variance"]
@@ -266,7 +266,7 @@ def test_a_variance_study_counts_groups_of_tasks_that_are_drawn_together(db, cap
     alone, _ = measure_variance(benchmark=benchmark, as_of=AS_OF)
     assert alone.result["groups"] is None
     with refused(Conflict, "cannot_project", match="none are drawn together"):
-        projected(study=alone, design={"C": 20}, estimand="domain", sensitivity="exclude")
+        project_error(study=alone, design={"C": 20}, estimand="domain", sensitivity="exclude")
 
 
 def test_a_variance_study_feeds_the_errors_of_the_next_board(db):

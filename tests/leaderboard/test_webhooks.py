@@ -432,7 +432,7 @@ class TestTwoAtOnce:
     def test_what_a_killed_scheduler_held_is_sent_once_its_lease_is_over(self, open_benchmark, server):
         added(open_benchmark, server.url)
         happened(open_benchmark, what=1)
-        assert webhooks._claimed(AS_OF)  # and then it was killed
+        assert webhooks._claim(AS_OF)  # and then it was killed
         assert deliver_due(as_of=later(seconds=59)) == "nothing was due"
         assert deliver_due(as_of=later(seconds=60)) == "1 delivered"
 

@@ -142,7 +142,7 @@ class ActionView(View):
     @property
     def back(self) -> str:
         if self.row is None:
-            return reverse(f"admin:{named(self.model_admin.model)}_changelist")
+            return reverse(f"admin:{model_key(self.model_admin.model)}_changelist")
         return change_url(self.row)
 
     def _form(self, request: HttpRequest | None = None) -> ReasonForm:
@@ -190,13 +190,13 @@ def fault_text(fault: Any) -> str:
     return f"{where}{value}: {fault.rule}" if where or value else str(fault.rule)
 
 
-def named(model: type[models.Model]) -> str:
+def model_key(model: type[models.Model]) -> str:
     return f"{model._meta.app_label}_{model._meta.model_name}"
 
 
 def change_url(row: models.Model) -> str:
-    return reverse(f"admin:{named(type(row))}_change", args=[row.pk])
+    return reverse(f"admin:{model_key(type(row))}_change", args=[row.pk])
 
 
 def action_url(row: models.Model, name: str) -> str:
-    return reverse(f"admin:{named(type(row))}_{name.replace('-', '_')}", args=[row.pk])
+    return reverse(f"admin:{model_key(type(row))}_{name.replace('-', '_')}", args=[row.pk])

@@ -143,17 +143,17 @@ def _policy_asked(request: ActionRequest) -> Policy:
 
 
 def _preview_policy(request: ActionRequest) -> Preview:
-    from leaderboard.operations.previews import foreseen
-    from leaderboard.operations.replays import asked_replays, is_replayed
+    from leaderboard.operations.previews import foresee
+    from leaderboard.operations.replays import get_or_ask_replays, is_replayed
 
     after = _policy_asked(request)
     sentences = [
         f"{field.replace('_', ' ')}: {shown(field, old) or '(empty)'} → {shown(field, new) or '(empty)'}"
         for field, (old, new) in changes(policy_in_force(request.row), after).items()
     ]
-    preview = foreseen(request.row, after)
+    preview = foresee(request.row, after)
     if is_replayed(policy_in_force(request.row), after):
-        sentences += asked_replays(
+        sentences += get_or_ask_replays(
             benchmark=request.row, after=after, by=request.by, reason=request.reason, as_of=request.as_of
         )
     return Preview([*sentences, *preview.sentences], chart=moves_chart(preview))
@@ -166,10 +166,10 @@ def _set_policy(request: ActionRequest) -> ActionResult:
 
 
 def _preview_full_runs(request: ActionRequest) -> Preview:
-    from leaderboard.operations.replays import asked_replays
+    from leaderboard.operations.replays import get_or_ask_replays
 
     after = changed_policy(benchmark=request.row, values={"assignment": Assigning.FULL})
-    sentences = asked_replays(
+    sentences = get_or_ask_replays(
         benchmark=request.row, after=after, by=request.by, reason=request.reason, as_of=request.as_of
     )
     return Preview(sentences)

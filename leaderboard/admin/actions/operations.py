@@ -106,7 +106,7 @@ def _how(request: ActionRequest) -> dict[str, Any]:
 def _look(request: ActionRequest) -> Preview:
     upload = _sent(request)
     report = look(upload=upload, as_of=request.as_of, **_how(request))
-    sentences = [f"Of {upload.name}:", *loaded(report, "would be")]
+    sentences = [f"Of {upload.name}:", *load_sentences(report, "would be")]
     return Preview(sentences, {"upload": str(upload.uuid)})
 
 
@@ -118,10 +118,10 @@ def _store(request: ActionRequest) -> ActionResult:
         as_of=request.as_of,
         **_how(request),
     )
-    return ActionResult(f"{' '.join(loaded(report, 'were'))} The board follows by itself.")
+    return ActionResult(f"{' '.join(load_sentences(report, 'were'))} The board follows by itself.")
 
 
-def loaded(report: LoadReport, verb: str) -> list[str]:
+def load_sentences(report: LoadReport, verb: str) -> list[str]:
     """What a load did, or would do, in sentences."""
     sentences = [
         f"{words.counted(report.n_new, 'outcome')} {verb} stored as "

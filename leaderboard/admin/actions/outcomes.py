@@ -35,9 +35,9 @@ class ReportForm(ReasonForm):
 
 
 def _preview_task(request: ActionRequest) -> Preview:
-    from leaderboard.operations.previews import foreseen_of_task
+    from leaderboard.operations.previews import foresee_task
 
-    foreseen = foreseen_of_task(request.row, as_of=request.as_of)
+    foreseen = foresee_task(request.row, as_of=request.as_of)
     return Preview(foreseen.sentences, chart=moves_chart(foreseen))
 
 

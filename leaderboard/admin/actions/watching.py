@@ -34,7 +34,7 @@ class DecisionForm(ReasonForm):
     )
 
 
-def compared(reselection: Reselection) -> dict[str, Any]:
+def comparison_context(reselection: Reselection) -> dict[str, Any]:
     """The proposal as a reader sees it."""
     from leaderboard.operations.comparisons import comparison_of
     from leaderboard.studies.answers import validated
@@ -128,7 +128,7 @@ APPROVE = Action(
     form=VariantForm,
     is_open=_is_proposed,
     row_template="backoffice/comparison.html",
-    context=compared,
+    context=comparison_context,
 )
 REJECT = Action(
     "reject",
@@ -137,7 +137,7 @@ REJECT = Action(
     _reject,
     is_open=_is_proposed,
     row_template="backoffice/comparison.html",
-    context=compared,
+    context=comparison_context,
 )
 CLOSE_ALERT = Action(
     "close",

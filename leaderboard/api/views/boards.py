@@ -155,9 +155,9 @@ class Compare(BaseEndpoint):
     subject = "boards"
 
     def get(self, request: Request, slug: str) -> Response:
-        from leaderboard.studies.pairs import compared  # few compare, and it imports what ranks
+        from leaderboard.studies.pairs import comparison  # few compare, and it imports what ranks
 
         names = self.query["agents"]
         latest = self.benchmark.boards.order_by("-number").values_list("number", flat=True).first()
-        comparison = compared(benchmark=self.benchmark, agents=names, target=self.query["target"])
+        comparison = comparison(benchmark=self.benchmark, agents=names, target=self.query["target"])
         return Response({"board": latest, **comparison})

@@ -20,7 +20,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Forbidden
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import NoSuchSubmission, withdraw
-from leaderboard.operations.following import Followed, followed, followed_by, submissions_of
+from leaderboard.operations.following import Followed, follow, followed_by, submissions_of
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.importers import FORMATS
@@ -92,7 +92,7 @@ class SubmissionOne(SubmissionEndpoint):
     answers: ClassVar = {"GET": {200: serializers.SubmissionOneSerializer}}
 
     def get(self, request: Request, uuid: UUID) -> Response:
-        follow_up = followed(self.submission(uuid), token=self.token, as_of=timezone.now())
+        follow_up = follow(self.submission(uuid), token=self.token, as_of=timezone.now())
         context = {"view": self, "request": request}
         return Response(serializers.SubmissionOneSerializer(_with_extras(follow_up), context=context).data)
 

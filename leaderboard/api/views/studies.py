@@ -211,7 +211,7 @@ class DStudy(BaseEndpoint):
     subject = "studies"
 
     def get(self, request: Request, slug: str) -> Response:
-        from leaderboard.studies.projections import projected  # few project, and it imports what fits
+        from leaderboard.studies.projections import project_error  # few project, and it imports what fits
 
         study = latest_study(VarianceStudy, self.benchmark)
         if study is None:
@@ -221,4 +221,4 @@ class DStudy(BaseEndpoint):
             "estimand": self.query["estimand"] or "domain",
             "sensitivity": self.query["sensitivity"] or "exclude",
         }
-        return Response(projected(study=study, design=design, **reading))
+        return Response(project_error(study=study, design=design, **reading))

@@ -41,7 +41,7 @@ def perform_apart(run: JobRun, interrupted: Callable[[], bool]) -> None:
     command = program("run-job", str(run.pk), "--scheduler", str(os.getpid()))
     child = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:
-        why = _watched(child, run, interrupted)
+        why = _wait_for(child, run, interrupted)
     finally:
         end_group(child)
     if why:
@@ -51,7 +51,7 @@ def perform_apart(run: JobRun, interrupted: Callable[[], bool]) -> None:
         runs.end(run, status=JobStatus.FAILED, error=error, as_of=timezone.now())
 
 
-def _watched(child: "subprocess.Popen[bytes]", run: JobRun, interrupted: Callable[[], bool]) -> str:
+def _wait_for(child: "subprocess.Popen[bytes]", run: JobRun, interrupted: Callable[[], bool]) -> str:
     """Wait for the child; return why it has to be ended, if it has."""
     while child.poll() is None:
         if interrupted():

@@ -49,7 +49,7 @@ def perform(run: JobRun, progress: Callable[[int, int], None]) -> None:
     about = {"job": run.kind, "run": run.pk, "benchmark": run.benchmark and run.benchmark.slug}
     try:
         with structlog.contextvars.bound_contextvars(**about):
-            _end(run, *_performed(run, progress))
+            _end(run, *_run_job(run, progress))
     finally:
         close_old_connections()
         trim_heap()
@@ -62,7 +62,7 @@ def trim_heap() -> None:
         trim(0)
 
 
-def _performed(run: JobRun, progress: Callable[[int, int], None]) -> tuple[JobStatus, str]:
+def _run_job(run: JobRun, progress: Callable[[int, int], None]) -> tuple[JobStatus, str]:
     try:
         return JobStatus.DONE, JOBS[run.kind].run(run, timezone.now(), progress)
     except (Interrupted, runs.ClaimLost) as left:

@@ -33,7 +33,7 @@ from leaderboard.operations.transfer.tables import (
 )
 from leaderboard.studies.models import Calibration
 from leaderboard.studies.queries import tasks_sha256
-from leaderboard.studies.reselections import renumbered
+from leaderboard.studies.reselections import renumber
 from leaderboard.submissions.copying import text_in
 from leaderboard.submissions.models import Submission
 
@@ -196,7 +196,7 @@ class _Arrival:
 
     def _renumber_proposals(self) -> None:
         for one in Reselection.objects.filter(benchmark__slug=self._slug):
-            one.content = renumbered(one.content, by=self._by[Agent])
+            one.content = renumber(one.content, by=self._by[Agent])
             one.save(update_fields=["content"])
 
 

@@ -31,8 +31,8 @@ class OutcomeFormat(NamedTuple):
 
 FORMATS: Mapping[str, OutcomeFormat] = MappingProxyType(
     {
-        "csv": OutcomeFormat(csv_file.MEDIA_TYPE, csv_file.written),
-        "ndjson": OutcomeFormat(ndjson.MEDIA_TYPE, ndjson.written),
-        "parquet": OutcomeFormat(parquet.MEDIA_TYPE, parquet.written),
+        "csv": OutcomeFormat(csv_file.MEDIA_TYPE, csv_file.write),
+        "ndjson": OutcomeFormat(ndjson.MEDIA_TYPE, ndjson.write),
+        "parquet": OutcomeFormat(parquet.MEDIA_TYPE, parquet.write),
     }
 )

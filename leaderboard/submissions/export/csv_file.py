@@ -13,8 +13,8 @@ from leaderboard.submissions.parsing.flat import guarded
 MEDIA_TYPE = "text/csv; charset=utf-8"
 
 
-def written(outcomes: OutcomeRows) -> Iterator[bytes]:
-    names = _quoted(pa.array(outcomes.schema.names, pa.string()))
+def write(outcomes: OutcomeRows) -> Iterator[bytes]:
+    names = _quote(pa.array(outcomes.schema.names, pa.string()))
     yield ",".join(names.to_pylist()).encode() + b"\n"
     for batch in outcomes.batches():
         yield joined(_lines([_field(column) for column in batch.columns]))
@@ -28,11 +28,11 @@ def _lines(columns: list[pa.Array]) -> Iterator[pa.Array | str]:
 
 def _field(column: pa.Array) -> pa.Array:
     if column.type == CODED:
-        return replaced(column, _quoted(column.dictionary))
-    return _quoted(column) if column.type == TEXT else column.cast(pa.string())
+        return replaced(column, _quote(column.dictionary))
+    return _quote(column) if column.type == TEXT else column.cast(pa.string())
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def _quote(texts: pa.Array) -> pa.Array:
     """Put texts in quotes that hold a comma or a quote; none holds a line end."""
     texts = guarded(texts)
     special = pc.match_substring_regex(texts, '[,"]')

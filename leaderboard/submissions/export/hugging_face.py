@@ -29,7 +29,7 @@ def write(folder: Path, outcomes: OutcomeRows) -> None:
     path = folder / FILE
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
-        file.writelines(parquet.written(outcomes))
+        file.writelines(parquet.write(outcomes))
     about = outcomes.snapshot.about
     text = card(about, outcomes.columns, outcomes.n_rows)
     (folder / "README.md").write_text(text, encoding="utf-8")
@@ -47,7 +47,7 @@ def _head(about: ExportInfo, n_rows: int) -> str:
     size = next((name for limit, name in SIZES if n_rows < limit), LARGER)
     lines = [
         "---",
-        f"pretty_name: {_quoted(about.title)}",
+        f"pretty_name: {_quote(about.title)}",
         *_licence(about.licence),
         "tags:",
         *(f"- {tag}" for tag in ("agents", "benchmark", "evaluation", "leaderboard")),
@@ -69,7 +69,7 @@ def _licence(licence: str) -> Iterator[str]:
         yield f"license: {identifier}"
     elif licence:
         yield "license: other"
-        yield f"license_name: {_quoted(licence)}"
+        yield f"license_name: {_quote(licence)}"
     else:
         yield "license: unknown"
 
@@ -99,5 +99,5 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

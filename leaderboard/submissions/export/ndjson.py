@@ -14,7 +14,7 @@ from leaderboard.submissions.export.texts import joined, replaced
 MEDIA_TYPE = "application/x-ndjson"
 
 
-def written(outcomes: OutcomeRows) -> Iterator[bytes]:
+def write(outcomes: OutcomeRows) -> Iterator[bytes]:
     return (joined(_lines(batch)) for batch in outcomes.batches())
 
 
@@ -38,10 +38,10 @@ def _value(column: pa.Array) -> pa.Array:
     if column.type == CODED:
         texts = column.dictionary.to_pylist()
         return replaced(column, (json.dumps(text, ensure_ascii=False) for text in texts))
-    return _quoted(column) if column.type == TEXT else column.cast(pa.string())
+    return _quote(column) if column.type == TEXT else column.cast(pa.string())
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def _quote(texts: pa.Array) -> pa.Array:
     """Texts as JSON; none holds a control character."""
     escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     return pc.binary_join_element_wise('"', escaped, '"', "")

@@ -100,7 +100,7 @@ class OutcomeRows:
         rows = self.snapshot.copy(query, [*keys, *parameters])
         schema, n = self.schema, 0
         while block := b"".join(islice(rows, BATCH_ROWS)):
-            batch = self._batch(_parsed(block, sent), schema)
+            batch = self._batch(_parse(block, sent), schema)
             n += batch.num_rows
             self.progress(n, self.n_rows)
             yield batch
@@ -208,7 +208,7 @@ def _texts(names: Sequence[str]) -> dict[str, pa.DataType]:
     return dict.fromkeys(names, pa.string())
 
 
-def _parsed(block: bytes, sent: Mapping[str, pa.DataType]) -> pa.Table:
+def _parse(block: bytes, sent: Mapping[str, pa.DataType]) -> pa.Table:
     import pyarrow.csv as arrow_csv
 
     return arrow_csv.read_csv(

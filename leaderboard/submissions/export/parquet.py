@@ -9,7 +9,7 @@ from leaderboard.submissions.export.outcomes import OutcomeRows
 MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
-def written(outcomes: OutcomeRows) -> Iterator[bytes]:
+def write(outcomes: OutcomeRows) -> Iterator[bytes]:
     """Give the bytes of each group of rows as soon as it is there, and the footer in the end."""
     from pyarrow import parquet
 

@@ -52,6 +52,7 @@ __all__ = [
     "add_table_options",
     "excerpt",
     "faults_of",
+    "faulty_file",
     "guarded",
     "head",
     "is_name",
@@ -60,7 +61,6 @@ __all__ = [
     "printable",
     "read_file",
     "read_outcomes",
-    "refused",
     "table_options",
     "unique",
 ]
@@ -85,7 +85,7 @@ def read_outcomes(
             return read_table(path, table, as_of=as_of, only=only, limits=limits, called=called)
         return read(path, as_of=as_of, progress=progress, only=only, limits=limits, name=called), ""
     except FlatFileError as error:
-        raise refused(error.name or path.name, error.faults, error.n_faults) from error
+        raise faulty_file(error.name or path.name, error.faults, error.n_faults) from error
     except FrameRefused as error:
         raise Refusal(str(error)) from error
 
@@ -104,7 +104,7 @@ def faults_of(
         return error
 
 
-def refused(called: str, faults: Sequence[Fault], n_faults: int | None = None) -> Faulty:
+def faulty_file(called: str, faults: Sequence[Fault], n_faults: int | None = None) -> Faulty:
     """The refusal of a whole file, by the name that it is called."""
     n = len(faults) if n_faults is None else n_faults
     number = "a fault" if n == 1 else f"{n:,} faults"

@@ -162,7 +162,7 @@ def read(
         source.limits, source.progress = limits, progress
     importer = FORMATS[sources[0].format]
     if importer.runs is None:
-        return flat.imported(sources[0], options=options, as_of=as_of, only=only, table=table)
+        return flat.import_flat(sources[0], options=options, as_of=as_of, only=only, table=table)
     return _imported(importer, sources, options, benchmark=benchmark, tasks=tasks, as_of=as_of)
 
 

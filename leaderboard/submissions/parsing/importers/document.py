@@ -132,7 +132,7 @@ class Node:
         return KINDS.get(type(self.value), "a value of another kind")
 
 
-def parsed(data: bytes, *, n_bytes: int) -> Any:
+def parse(data: bytes, *, n_bytes: int) -> Any:
     """Parse a document after looking at its depth and the number of its values.
 
     Raises
@@ -160,7 +160,7 @@ def lines(data: bytes, file: str, log: IssueLog, *, n_bytes: int) -> Iterator[No
             log.add(file, "", f"a line has at most {MAX_LINE_BYTES:,} bytes", row=row)
             continue
         try:
-            node = Node(parsed(line, n_bytes=n_bytes), file, "", log, row)
+            node = Node(parse(line, n_bytes=n_bytes), file, "", log, row)
         except Unreadable as error:
             log.add(file, "", str(error), row=row)
         else:

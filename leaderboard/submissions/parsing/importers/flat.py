@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from leaderboard.errors import Faulty
-from leaderboard.submissions.parsing.flat import COLUMNS, Fault, TableOptions, read_outcomes, refused
+from leaderboard.submissions.parsing.flat import COLUMNS, Fault, TableOptions, faulty_file, read_outcomes
 from leaderboard.submissions.parsing.importers.importer import Imported, Importer, ImportOptions
 from leaderboard.submissions.parsing.importers.source import Source
 
@@ -19,7 +19,7 @@ OF_WORKBOOK = (b"[Content_Types].xml", b"opendocument.spreadsheet")  # stands in
 SEPARATORS = (",", ";", "\t", "|")
 
 
-def imported(
+def import_flat(
     source: Source, *, options: ImportOptions, as_of: datetime, only: str | None, table: TableOptions
 ) -> Imported:
     """Read a flat file; each fault names it where several are read."""
@@ -28,7 +28,7 @@ def imported(
     if set_fields:
         rule = "is said by a column of a flat file; leave {} out"
         faults = [Fault(None, field, None, rule.format(options.place(field))) for field in set_fields]
-        raise refused(name, faults)
+        raise faulty_file(name, faults)
     try:
         read, note = read_outcomes(
             source.root,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from leaderboard.submissions.parsing.flat import FlatFile, head
-from leaderboard.submissions.parsing.importers.document import IssueLog, Node, Unreadable, keys, parsed
+from leaderboard.submissions.parsing.importers.document import IssueLog, Node, Unreadable, keys, parse
 from leaderboard.submissions.parsing.importers.source import Source
 
 
@@ -96,7 +96,7 @@ class ReadContext:
 
     def document_in(self, data: bytes, file: str, where: str = "") -> Node | None:
         try:
-            return Node(parsed(data, n_bytes=self.source.limits.n_bytes), file, where, self.log)
+            return Node(parse(data, n_bytes=self.source.limits.n_bytes), file, where, self.log)
         except Unreadable as error:
             self.log.add(file, where, str(error))
             return None

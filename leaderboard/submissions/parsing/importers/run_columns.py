@@ -18,9 +18,9 @@ from leaderboard.submissions.parsing.flat import (
     Limits,
     excerpt,
     faults_of,
+    faulty_file,
     name_rule,
     printable,
-    refused,
 )
 from leaderboard.submissions.parsing.importers.document import IssueLog
 from leaderboard.submissions.parsing.importers.importer import (
@@ -62,7 +62,7 @@ def check_options(options: ImportOptions, called: str) -> None:
         if (value := getattr(options, field)) is not None and (rule := name_rule(value))
     ]
     if faults:
-        raise refused(called, faults)
+        raise faulty_file(called, faults)
 
 
 def _of_run(carried: Carried, options: ImportOptions) -> dict[str, str | None]:
@@ -125,7 +125,7 @@ def _check_one_run(columns: list[dict[str, str | None]], options: ImportOptions,
     agents = [one["agent"] for one in columns]
     if options.run is not None and len(set(agents)) < len(agents):
         rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {options.place('run')} out"
-        raise refused(called, (Fault(None, "run", excerpt(options.run), rule),))
+        raise faulty_file(called, (Fault(None, "run", excerpt(options.run), rule),))
 
 
 def checked(
@@ -149,14 +149,14 @@ def checked(
             trials.append(trial)
     if not records:
         log.add("", "", "there is no outcome in it")
-        raise refused(called, log.faults, log.n)
+        raise faulty_file(called, log.faults, log.n)
     faults = faults_of(records, benchmark=benchmark, as_of=as_of, limits=limits)
     if not isinstance(faults, FlatFile):
         for fault in faults.faults:
             _tell(fault, trials, log, fields)
         log.n += faults.n_faults - len(faults.faults)
     if log.n or not isinstance(faults, FlatFile):
-        raise refused(called, log.faults, log.n)
+        raise faulty_file(called, log.faults, log.n)
     return faults
 
 

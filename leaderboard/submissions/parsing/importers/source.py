@@ -21,7 +21,7 @@ from leaderboard.submissions.parsing.flat import (
     FlatFileError,
     GzipMembers,
     Limits,
-    refused,
+    faulty_file,
 )
 from leaderboard.submissions.parsing.importers.document import on_one_line
 
@@ -72,7 +72,7 @@ class Source:
         name = on_one_line(called or (str(path) if in_full else path.name or str(path)))
         if not path.is_dir():
             return cls(path, name, False, [path], siblings=called is None, in_full=in_full)
-        paths, n_links = _walked(path, name, progress)
+        paths, n_links = _walk(path, name, progress)
         return cls(path, name, True, paths, n_links, in_full=in_full)
 
     def named(self, *patterns: str) -> list[Path]:
@@ -116,7 +116,7 @@ class Source:
     def _gunzipped(self, path: Path, data: bytes) -> bytes:
         parts = []
         try:
-            for part in _inflated(data):
+            for part in _inflate(data):
                 parts.append(part)
                 self.check(path, sum(map(len, parts)), len(data))
         except FlatFileError as error:
@@ -137,21 +137,23 @@ class Source:
     def refused(self, path: Path, rule: str) -> Faulty:
         """The refusal for a fault that leaves nothing else to check."""
         where = f" (in {self.shown(path)})" if self.is_folder or self.in_full else ""
-        return refused(self.called, (Fault(None, None, None, on_one_line(rule + where)),))
+        return faulty_file(self.called, (Fault(None, None, None, on_one_line(rule + where)),))
 
 
-def _inflated(data: bytes) -> Iterator[bytes]:
+def _inflate(data: bytes) -> Iterator[bytes]:
     with gzip.GzipFile(fileobj=GzipMembers(io.BytesIO(data))) as file:
         while part := file.read(1 << 20):
             yield part
 
 
-def _walked(root: Path, called: str, progress: Progress | None) -> tuple[list[Path], int]:
+def _walk(root: Path, called: str, progress: Progress | None) -> tuple[list[Path], int]:
     """Regular files under a folder, in order of their paths, and the number of symbolic links."""
     paths, n_links = list[Path](), 0
     for n, entry in enumerate(_entries(root, called), start=1):
         if n > MAX_ENTRIES:
-            raise refused(called, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),))
+            raise faulty_file(
+                called, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),)
+            )
         if entry.is_file(follow_symlinks=False):
             paths.append(Path(entry.path))
         n_links += entry.is_symlink()
@@ -162,7 +164,7 @@ def _walked(root: Path, called: str, progress: Progress | None) -> tuple[list[Pa
 
 def _entries(folder: Path | str, called: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
     if depth >= MAX_NESTED:
-        raise refused(called, (Fault(None, None, None, f"folders lie more than {MAX_NESTED} deep"),))
+        raise faulty_file(called, (Fault(None, None, None, f"folders lie more than {MAX_NESTED} deep"),))
     with os.scandir(folder) as entries:
         entries_sorted = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
     for entry in entries_sorted:

@@ -16,7 +16,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Assigning, Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations.coverage import fed_by, is_partial, offered, warnings
+from leaderboard.operations.coverage import is_partial, loader_of, offer_text, warnings
 from leaderboard.operations.file_metadata import file_metadata_of
 from leaderboard.operations.loading import LoadReport, load
 from leaderboard.operations.restoring import restore
@@ -265,13 +265,13 @@ def _offer(files: Collection[FlatFile], slug: str) -> str:
     is_whole = not any(is_partial(flat, benchmark) for flat in files)
     if policy_in_force(benchmark).universe is not None or is_whole:
         return ""
-    offer = offered(benchmark)
+    offer = offer_text(benchmark)
     return offer and f"{offer}: {PROGRAM} policy {slug} --set universe=common\n"
 
 
 def _fed_text(slug: str) -> str:
     """Where one account submits everything, say that two of its agents teach, and how that is changed."""
-    account = fed_by(benchmark_of(slug))
+    account = loader_of(benchmark_of(slug))
     if account is None:
         return ""
     return (
