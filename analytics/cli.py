@@ -7,24 +7,26 @@ variance  variance components of a crossed design, by REML            any CSV
 dstudy    the standard error that a proposed design would have        a CSV of components
 icc       how alike the repeated trials of each agent are             the flat file
 harness   how well a harness measures its models                      the flat file, or any CSV
-gaming    what a team gains by submitting often, showing its best     the flat file
+table     how a table of people is read, and as what flat file        a table
 ========  ==========================================================  ============================
 
-``pairwise`` (strengths from who beats whom), ``surrogate`` (what people would have said, from a judge and
-some labels), ``turns`` (when conversations cross a threshold) and ``panels`` (what disagreement predicts)
-stand in `analytics.commands`.
+Studies of methods are commands of `analytics.research`.
 
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from analytics import harness, tee, trials
+from analytics import cli_variance, harness, tee, trials
 from analytics.command_line import (
-    MOST_DRAWS,
-    MOST_SEED,
+    MAX_DRAWS,
+    MAX_SEED,
+    REFUSED,
     Answer,
     Parser,
     add_command,
@@ -40,41 +42,35 @@ from analytics.command_line import (
     truths,
     whole,
 )
-from analytics.commands import pairwise, panels, surrogate, table, turns, variance
-from analytics.text import counted
-from analytics.trials.submissions import fit_repeats, n_submissions, submission_levels
+from analytics.errors import CoreError
+from analytics.tables import read_table, table_options
 
 HARNESS_COLUMNS = ("model", "task", "run", "outcome")
 HARNESS_MARKS = ("valid", "covered")
 ON_A_BOARD = "its ICC is over all tasks that an agent ran, here over those that all repeated: they differ"
 ON_A_BOARD_OF_SEVERAL = "it has an ICC column where it compares one condition; here each has a line"
-N_SUBMISSIONS = (2, 5, 10, 27)
-N_SUBMISSIONS_DESIGNS = 10
-GIVEN_TO_ALL = ("judge",)
+MOVED = ("pairwise", "surrogate", "turns", "panels", "gaming")  # to analytics.research
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
+    name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+    if name in MOVED:
+        sys.stderr.write(f"python -m analytics {name}: now python -m analytics.research {name}\n")
+        return REFUSED
     return run(_parser(), arguments)
 
 
 def _parser() -> Parser:
     parser = Parser(prog="python -m analytics", description="How much of an evaluation is signal.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    variance.add(commands)
+    cli_variance.add(commands)
     _add_dstudy(commands)
     add_command(
         commands, "icc", _icc, summary="Intraclass correlation and accuracy of every agent of a flat file."
-    ).add_argument(
-        "--seed", type=whole(MOST_SEED), default=0, help="seed of the random subsets of trials (0)"
-    )
+    ).add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets of trials (0)")
     _add_harness(commands)
-    _add_gaming(commands)
-    pairwise.add(commands)
-    surrogate.add(commands)
-    turns.add(commands)
-    panels.add(commands)
-    table.add(commands)
+    _add_table(commands)
     return parser
 
 
@@ -179,27 +175,27 @@ def _icc(arguments: argparse.Namespace) -> Answer:
 def _convergences(
     repeated: Sequence[trials.RepeatedTrials], copied: Mapping[str, Any], seed: int
 ) -> list[dict[str, Any]]:
-    """Trials needed by each agent under each condition; a reason where they cannot be told."""
-    found = []
+    """Trials needed by each agent under each condition; a reason where they cannot be estimated."""
+    rows = []
     with progress_bar("subsets of trials") as show:
         for i, one in enumerate(repeated):
             if one.agent not in copied:
-                found.append({"agent": one.agent, "condition": one.condition, **_convergence(one, seed)})
+                rows.append({"agent": one.agent, "condition": one.condition, **_convergence(one, seed)})
             show(i + 1, len(repeated))
-    return found
+    return rows
 
 
 def _convergence(one: trials.RepeatedTrials, seed: int) -> dict[str, Any]:
     try:
-        found = trials.convergence(one.task, one.outcome, seed)
+        curve = trials.convergence(one.task, one.outcome, seed)
     except trials.IccRefused as refusal:
         return {"trials_needed": None, "verdict": None, "steps": [], "reason": str(refusal)}
-    steps = [plain(step) for step in found.steps]
-    return {"trials_needed": found.trials_needed, "verdict": found.verdict, "steps": steps, "reason": ""}
+    steps = [plain(step) for step in curve.steps]
+    return {"trials_needed": curve.trials_needed, "verdict": curve.verdict, "steps": steps, "reason": ""}
 
 
 def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    verdicts = {(found["agent"], found["condition"]): found["verdict"] for found in needed}
+    verdicts = {(row["agent"], row["condition"]): row["verdict"] for row in needed}
     overall = [line for line in lines if line.category is None]
     several = len({line.condition for line in overall}) > 1
     return {
@@ -231,18 +227,18 @@ def _icc_row(line: trials.Consistency, verdicts: Mapping[tuple[str, str], str | 
 
 
 def _icc_figures(line: trials.Consistency) -> dict[str, Any]:
-    found, accuracy = line.icc, line.accuracy
-    interval = found.interval if found else None
+    icc, accuracy = line.icc, line.accuracy
+    interval = icc.interval if icc else None
     return {
         "accuracy": line.mean,
         "from": accuracy.lower if accuracy else None,
         "to": accuracy.upper if accuracy else None,
-        "ICC": found.icc if found else None,
+        "ICC": icc.icc if icc else None,
         "ICC from": interval.lower if interval else None,
         "ICC to": interval.upper if interval else None,
-        "σ²within": found.sigma_w2 if found else None,
+        "σ²within": icc.sigma_w2 if icc else None,
         "tasks": line.n_tasks,
-        "trials a task": found.n_0 if found else None,
+        "trials a task": icc.n_0 if icc else None,
     }
 
 
@@ -272,9 +268,9 @@ def _add_harness(commands: Any) -> None:
         help=f"to be stated with the figures: {', '.join(harness.MANDATORY_METADATA)}",
     )
     parser.add_argument(
-        "--draws", type=whole(MOST_DRAWS), default=2000, help="bootstrap samples of the tasks (2000)"
+        "--draws", type=whole(MAX_DRAWS), default=2000, help="bootstrap samples of the tasks (2000)"
     )
-    parser.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of the bootstrap (0)")
+    parser.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the bootstrap (0)")
 
 
 def _harness(arguments: argparse.Namespace) -> Answer:
@@ -282,9 +278,9 @@ def _harness(arguments: argparse.Namespace) -> Answer:
         tensor = harness.tensor_of_file(outcomes_of(arguments))
     else:
         tensor = _tensor(arguments)
-    stated = dict(_stated(text) for text in arguments.metadata)
-    found = harness.report(tensor, arguments.seed, n_draws=arguments.draws, metadata=stated)
-    return Answer(plain(found), found.text())
+    metadata = dict(_parse_metadata(text) for text in arguments.metadata)
+    report = harness.report(tensor, arguments.seed, n_draws=arguments.draws, metadata=metadata)
+    return Answer(plain(report), report.text())
 
 
 def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
@@ -292,7 +288,7 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
     named = pairs(arguments.columns, (*HARNESS_COLUMNS, *HARNESS_MARKS))
     missing = [name for name in HARNESS_COLUMNS if name not in named]
     if missing:
-        raise harness.HarnessRefused(f"--columns does not say which column is {missing[0]}")
+        raise CoreError(f"--columns does not say which column is {missing[0]}", code="harness")
     columns, valid = csv_valid(arguments.file, list(named.values()), csv_header(arguments.file))
     model, task, run = (columns[named[name]] for name in HARNESS_COLUMNS[:3])
     marks = {name: truths(named[name], columns[named[name]]) for name in HARNESS_MARKS if name in named}
@@ -305,93 +301,24 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
     return harness.ScoreTensor(tensor.models, tensor.tasks, tensor.runs, tensor.scores, covered)
 
 
-def _stated(text: str) -> tuple[str, str]:
+def _parse_metadata(text: str) -> tuple[str, str]:
     name, equals, value = (piece.strip() for piece in text.partition("="))
     if not (equals and name and value):
-        raise harness.HarnessRefused(f"--metadata {text!r} is not of the form NAME=TEXT")
+        raise CoreError(f"--metadata {text!r} is not of the form NAME=TEXT", code="harness")
     return name, value
 
 
-# --------------------------------------------------------------------------------------------------- gaming
+# ---------------------------------------------------------------------------------------------------- table
 
 
-def _add_gaming(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "gaming",
-        _gaming,
-        summary="What a team gains by submitting many times and showing the best.",
-        about="The noise between submissions is measured on the file's own repeated settings and trials. "
-        "Judges belong to the operator; prompts, temperatures and runs to the submitter. A submission is "
-        "all rows of an agent with one date.",
-    )
-    parser.add_argument(
-        "--team", default="scaffold", metavar="COLUMN", help="what tells teams apart (scaffold)"
-    )
+def _add_table(commands: Any) -> None:
+    summary = "How a table of your own is read; writes it as a flat file."
+    parser = add_command(commands, "table", _table, summary=summary)
+    parser.add_argument("--to", type=Path, metavar="FILE.parquet", help="write it here as a flat file")
 
 
-def _gaming(arguments: argparse.Namespace) -> Answer:
-    flat = outcomes_of(arguments)
-    copied = copied_trials(flat)
-    fit, facets = fit_repeats(flat, copied)
-    components = fit.components | {trials.RESIDUAL: fit.residual}
-    levels = submission_levels(flat, facets)
-    varies = [facet for facet in (*facets, "trial") if facet not in GIVEN_TO_ALL]
-    noise = trials.selectable(components, levels, varies)
-    designs = [levels, *(levels | {facet: 2 * n} for facet, n in levels.items() if facet != "agent")]
-    shrunk = trials.gains_by_design(components, designs, varies, N_SUBMISSIONS_DESIGNS)
-    values = {
-        "components": components,
-        "boundary": list(fit.boundary),
-        "method": fit.method,
-        "design": levels,
-        "sd": noise.sd,
-        "contributions": dict(noise.contributions),
-        "shared": list(noise.shared),
-        "best_of": [_best_of(noise, k) for k in N_SUBMISSIONS],
-        "teams": _teams(noise, n_submissions(flat, arguments.team)),
-        "designs": [_design_values(gain) for gain in shrunk],
-        "left_out": dict.fromkeys(copied, "trials are not independent"),
-    }
-    return Answer(values, _gaming_shown(values, arguments.team))
-
-
-def _best_of(noise: trials.Selectable, k: int) -> dict[str, Any]:
-    gain = trials.expected_maximum(k) * noise.sd
-    return {"submissions": k, "gain": gain, "points": 100.0 * gain}
-
-
-def _teams(noise: trials.Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
-    found = trials.gains(noise, n_submissions)
-    return [
-        {"team": gain.team, "submissions": gain.n_submissions, "gain": gain.gain, "points": gain.points}
-        for gain in sorted(found, key=lambda gain: (-gain.n_submissions, gain.team))
-    ]
-
-
-def _design_values(gain: trials.DesignGain) -> dict[str, Any]:
-    return {
-        "design": dict(gain.levels),
-        "sd": gain.sd,
-        "gain": gain.gain,
-        "points": gain.points,
-        "relative": gain.relative,
-    }
-
-
-def _gaming_shown(values: Mapping[str, Any], team: str) -> dict[str, Any]:
-    shown = {"submissions": "submissions", "points": "points gained"}
-    return {
-        "noise between submissions": f"{100 * values['sd']:.2f} points (standard deviation)",
-        "one submission": ", ".join(counted(n, facet) for facet, n in values["design"].items()),
-        "the best of": [{head: row[key] for key, head in shown.items()} for row in values["best_of"]],
-        f"teams, by {team}": [
-            {team: row["team"], **{head: row[key] for key, head in shown.items()}} for row in values["teams"]
-        ],
-        f"the best of {N_SUBMISSIONS_DESIGNS} under other designs": [
-            {**row["design"], "points gained": row["points"], "of the first": row["relative"]}
-            for row in values["designs"]
-        ],
-        "": variance.variance_rows(values["components"]),
-        "left out": values["left_out"],
-    }
+def _table(arguments: argparse.Namespace) -> Answer:
+    options, only = table_options(vars(arguments)), arguments.only
+    flat, note = read_table(arguments.file, options, as_of=datetime.now(UTC), only=only, out=arguments.to)
+    counts = {"agents": len(flat.agents), "tasks": len(flat.tasks), "outcomes": flat.n_rows}
+    return Answer({"read_as": note, "benchmark": flat.benchmark, **counts})

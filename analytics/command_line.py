@@ -22,13 +22,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.ending import orderly_end
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, read
 from analytics.flat_file.columns import separator_hint
 from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.outcome_table import OutcomeTable
+from analytics.programs import one_blas_thread, orderly_end
 from analytics.progress import progress_bar as progress_bar
 from analytics.record import Record
 from analytics.tables import (
@@ -40,36 +40,19 @@ from analytics.tables import (
     table_options,
 )
 from analytics.text import as_text, named
-from analytics.threads import one_blas_thread
 from analytics.trials.consistency import improving_trials
 from analytics.trials.flags import Dependence, Improvement, dependent_trials
 
 FAILED, REFUSED = 1, 2
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 FLAT = "a flat file of outcomes (CSV, CSV.gz, NDJSON or Parquet; see docs/flat-file.md)"
-LARGEST = 1e100  # of which a square is still a number
-MOST_SEED, MOST_DRAWS, MOST_SPLITS, MOST_PROCESSES, MOST_COUNTED = 2**63 - 1, 100_000, 10_000, 1_024, 10**6
+MAX_VALUE = 1e100  # of which a square is still a number
+MAX_SEED, MAX_DRAWS, MAX_SPLITS, MAX_PROCESSES, MAX_COUNTED = 2**63 - 1, 100_000, 10_000, 1_024, 10**6
 BLOCK_BYTES = 1 << 20
-MOST_BYTES, MOST_ROWS, MOST_COLUMNS = 512 << 20, 5_000_000, 1_000  # of a CSV, decompressed
+MAX_BYTES, MAX_ROWS, MAX_COLUMNS = 512 << 20, 5_000_000, 1_000  # of a CSV, decompressed
 TABLE = "a CSV with a header, plain or compressed by gzip"
 VALID = "valid"  # column of a table whose rows with 0 are failures of the harness: missing, never zero
 LEFT_OUT = "rows left out, not valid"
-
-
-class NoCsv(CoreError):
-    """A file cannot be read as CSV with a header."""
-
-
-class ColumnUnknown(CoreError):
-    """A column was named that the file does not have."""
-
-
-class NumberRefused(CoreError):
-    """A field that is to be computed with holds no finite number."""
-
-
-class PairMalformed(CoreError):
-    """A list of NAME=VALUE is written otherwise."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +109,6 @@ def add_command(
 
     Parameters
     ----------
-    commands : what `add_subparsers` returned
-    name, summary : str
     command : callable
         Called with the parsed arguments.
     file : str, optional
@@ -154,7 +135,7 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call the command, print; return the exit code: 0, 2 for a refusal, or 1 for an answer unwritten.
 
     A reader that has seen enough, such as `head`, is no error: what it left unread is the last thing done. A
-    command told to end (`timeout`, a shutdown) ends its workers and removes their files.
+    command that gets SIGTERM (`timeout`, a shutdown) ends its workers and removes their files.
     """
     if sys.stdout is None:
         sys.stderr.write(f"{parser.prog}: standard output is closed\n")
@@ -175,8 +156,8 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
 def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
     """Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster."""
     parsed = parser.parse_args(arguments)
-    for option, stated in vars(parsed).items():
-        for text in stated if isinstance(stated, list) else [stated]:
+    for option, value in vars(parsed).items():
+        for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and _is_foreign(text):
                 return _refused(parser, parsed, f"--{option.replace('_', '-')}: {text!r} is not UTF-8 text")
     try:
@@ -247,21 +228,21 @@ def plain(value: Any) -> Any:
 
 
 def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME=VALUE,NAME=VALUE``, each name one of `known` and none twice.
-
-    Raises
-    ------
-    PairMalformed
-    """
-    found: dict[str, str] = {}
+    """Read ``NAME=VALUE,NAME=VALUE``, each name one of `known` and none twice."""
+    values: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if equals and name not in known:
-            raise PairMalformed(f"{part.strip()!r}: {name!r} is none of {', '.join(known)}")
-        if not (equals and value) or name in found:
-            raise PairMalformed(f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=VALUE")
-        found[name] = value
-    return found
+            raise CoreError(
+                f"{part.strip()!r}: {name!r} is none of {', '.join(known)}", code="pair_malformed"
+            )
+        if not (equals and value) or name in values:
+            raise CoreError(
+                f"{part.strip()!r}: {', '.join(known)} are given once each, as NAME=VALUE",
+                code="pair_malformed",
+            )
+        values[name] = value
+    return values
 
 
 def flat_file(path: Path, only: str | None = None, options: TableOptions = AS_FOUND) -> FlatFile:
@@ -298,13 +279,13 @@ def copied_trials(flat: FlatFile) -> dict[str, Dependence | Improvement]:
     """
     n_trials = int(flat.trial.max()) + 1
     run = flat.setting.astype(np.int64) * n_trials + flat.trial
-    found: dict[str, Dependence | Improvement] = {**improving_trials(flat)}
+    dependences: dict[str, Dependence | Improvement] = {**improving_trials(flat)}
     for i, agent in enumerate(flat.agents):
         rows = flat.valid & (flat.agent == i)
         pair = dependent_trials(flat.task[rows], run[rows], flat.outcome[rows])
         if pair is not None:
-            found[agent] = pair
-    return found
+            dependences[agent] = pair
+    return dependences
 
 
 def csv_header(path: Path) -> list[str]:
@@ -312,7 +293,7 @@ def csv_header(path: Path) -> list[str]:
 
     Raises
     ------
-    NoCsv, OSError
+    CoreError, OSError
     """
     from pyarrow import ArrowInvalid, csv
 
@@ -322,14 +303,16 @@ def csv_header(path: Path) -> list[str]:
         with csv.open_csv(path, parse_options=_newlines(csv)) as reader:
             names = list(reader.schema.names)
     except (ArrowInvalid, UnicodeDecodeError) as error:
-        raise NoCsv(f"{path.name} cannot be read as CSV with a header ({error})") from None
+        raise CoreError(f"{path.name} cannot be read as CSV with a header ({error})", code="no_csv") from None
     if names[0].startswith('{"'):
-        raise NoCsv(f"{path.name} is JSON; read is CSV with a header")
+        raise CoreError(f"{path.name} is JSON; read is CSV with a header", code="no_csv")
     if hint := separator_hint(names) if len(names) == 1 else "":
-        raise NoCsv(f"{path.name} has one column{hint}")
+        raise CoreError(f"{path.name} has one column{hint}", code="no_csv")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise NoCsv(f"{path.name}: the header has {', '.join(map(repr, repeated))} more than once")
+        raise CoreError(
+            f"{path.name}: the header has {', '.join(map(repr, repeated))} more than once", code="no_csv"
+        )
     return names
 
 
@@ -340,13 +323,12 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     ----------
     path : path
         Plain or compressed by gzip, with a header.
-    names : sequence of str
 
     Raises
     ------
-    ColumnUnknown
+    CoreError
         With the columns there are.
-    NoCsv, OSError
+    CoreError, OSError
     """
     import pyarrow
     from pyarrow import csv
@@ -361,7 +343,7 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     try:
         table = csv.read_csv(path, parse_options=_newlines(csv), convert_options=options)
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
-        raise NoCsv(f"{path.name} cannot be read as CSV ({error})") from None
+        raise CoreError(f"{path.name} cannot be read as CSV ({error})", code="no_csv") from None
     return {name: table[name].to_pylist() for name in wanted}
 
 
@@ -370,8 +352,6 @@ def csv_valid(path: Path, names: Sequence[str], there: Sequence[str]) -> tuple[d
 
     Parameters
     ----------
-    path : path
-    names : sequence of str
     there : sequence of str
         The columns of the file.
 
@@ -382,7 +362,7 @@ def csv_valid(path: Path, names: Sequence[str], there: Sequence[str]) -> tuple[d
 
     Raises
     ------
-    ColumnUnknown, NoCsv, NumberRefused, OSError
+    CoreError, OSError
     """
     if VALID not in there or VALID in names:
         columns = csv_columns(path, names)
@@ -392,27 +372,22 @@ def csv_valid(path: Path, names: Sequence[str], there: Sequence[str]) -> tuple[d
 
 
 def validity(texts: Sequence[str]) -> Mask:
-    """Read a column `valid` as the flat file does: 1, 0, true or false, empty for true, shape (n_rows,).
-
-    Raises
-    ------
-    NumberRefused
-    """
+    """Read a column `valid` as the flat file does: 1, 0, true or false, empty for true, shape (n_rows,)."""
     known = TRUTH | {"": True}
     for row, text in enumerate(texts):
         if text not in known:
-            raise NumberRefused(f"row {row + 1}: {VALID} is {named(text)}; {VALID_RULE}")
-    found = np.array([known[text] for text in texts], dtype=np.bool_)
-    if found.size and not found.any():
-        raise NumberRefused(f"{VALID} is 0 in every row: no outcome is left")
-    return found
+            raise CoreError(f"row {row + 1}: {VALID} is {named(text)}; {VALID_RULE}", code="number")
+    mask = np.array([known[text] for text in texts], dtype=np.bool_)
+    if mask.size and not mask.any():
+        raise CoreError(f"{VALID} is 0 in every row: no outcome is left", code="number")
+    return mask
 
 
 def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
     """Refuse a column that is not there."""
     for name in wanted:
         if name not in there:
-            raise ColumnUnknown(f"no column {name!r}; there are {', '.join(there)}")
+            raise CoreError(f"no column {name!r}; there are {', '.join(there)}", code="column_unknown")
 
 
 def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> FloatArray:
@@ -420,7 +395,7 @@ def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> Float
 
     Raises
     ------
-    NumberRefused
+    CoreError
         With the first row at fault; rows count from 1, the header not among them.
     """
     values = np.empty(len(texts))
@@ -434,24 +409,21 @@ def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> Float
     wrong = ~np.isfinite(values) & (True if valid is None else valid)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise NumberRefused(f"row {row + 1}: {name} is {named(texts[row])}, not a finite number")
-    if (large := np.abs(values) > LARGEST).any():
+        raise CoreError(f"row {row + 1}: {name} is {named(texts[row])}, not a finite number", code="number")
+    if (large := np.abs(values) > MAX_VALUE).any():
         row = int(np.argmax(large))
-        raise NumberRefused(f"row {row + 1}: {name} is {named(texts[row])}, beyond ±{LARGEST:g}")
+        raise CoreError(f"row {row + 1}: {name} is {named(texts[row])}, beyond ±{MAX_VALUE:g}", code="number")
     return values
 
 
 def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:
-    """Read a column of 1 and 0, true and false, shape (n_rows,); false where a row is not `valid`.
-
-    Raises
-    ------
-    NumberRefused
-    """
+    """Read a column of 1 and 0, true and false, shape (n_rows,); false where a row is not `valid`."""
     known = {"1": True, "true": True, "0": False, "false": False}
     for row, text in enumerate(texts):
         if text.lower() not in known and (valid is None or valid[row]):
-            raise NumberRefused(f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false")
+            raise CoreError(
+                f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false", code="number"
+            )
     return np.array([known.get(text.lower(), False) for text in texts], dtype=np.bool_)
 
 
@@ -464,11 +436,13 @@ def _refuse_foreign(path: Path) -> None:
     except (EOFError, gzip.BadGzipFile, zlib.error):
         return  # pyarrow tells it
     if first.startswith(PARQUET):
-        raise NoCsv(f"{path.name}: the file is Parquet; read is CSV with a header")
+        raise CoreError(f"{path.name}: the file is Parquet; read is CSV with a header", code="no_csv")
     if not packed and first.startswith(GZIP):
-        raise NoCsv(f"{path.name}: the file is compressed by gzip; let its name end with .gz")
+        raise CoreError(
+            f"{path.name}: the file is compressed by gzip; let its name end with .gz", code="no_csv"
+        )
     if first.lstrip()[:1] != b"[" and (rule := foreign(first)):
-        raise NoCsv(f"{path.name}: {rule}")
+        raise CoreError(f"{path.name}: {rule}", code="no_csv")
 
 
 def _refuse_large(path: Path) -> None:
@@ -483,11 +457,11 @@ def _refuse_large(path: Path) -> None:
         while block := file.read(BLOCK_BYTES):
             head = block.partition(b"\n")[0] if n_bytes == 0 else b""
             n_bytes, n_rows = n_bytes + len(block), n_rows + block.count(b"\n")
-            if head.count(b",") >= MOST_COLUMNS:
-                raise NoCsv(f"{path.name} has more than {MOST_COLUMNS:,} columns")
-            if n_bytes > MOST_BYTES or n_rows > MOST_ROWS:
-                most = f"{MOST_BYTES >> 20} MiB or {MOST_ROWS:,} rows"
-                raise NoCsv(f"{path.name} has more than {most}, decompressed")
+            if head.count(b",") >= MAX_COLUMNS:
+                raise CoreError(f"{path.name} has more than {MAX_COLUMNS:,} columns", code="no_csv")
+            if n_bytes > MAX_BYTES or n_rows > MAX_ROWS:
+                most = f"{MAX_BYTES >> 20} MiB or {MAX_ROWS:,} rows"
+                raise CoreError(f"{path.name} has more than {most}, decompressed", code="no_csv")
 
 
 def _newlines(csv: Any) -> Any:

@@ -1,24 +1,8 @@
 """The outcome table: mean outcome of every agent on every task, and what is read off it.
 
-Model
------
-An agent i runs task j under one or more settings s (prompt variant, judge, temperature, run), each with
-one or more trials t. A trial's outcome lies in [0, 1]. An agent's failure is a valid 0; a harness failure
-(``valid = false``) is missing and never zero. A cell is the mean over settings of the mean over the valid
-trials of that setting::
-
-    X[i, j] = mean over s of ( mean over t of outcome[i, j, s, t], valid trials only )
-
-so that a setting counts once however many trials it has. A setting without a valid trial does not count; a
-cell without one is missing (NaN), and only there is NaN found. Where trials were repeated within a setting,
-their variance, pooled within the S settings of a cell with R_s valid trials each, and the number of trials
-that makes it the variance of the cell are::
-
-    s²_ij = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1)
-    R_ij  = S² / Σ_s (1/R_s),             so that Var(X[i, j]) = s²_ij / R_ij
-
-Where C conditions are compared, X is the mean over conditions of such means, valid only where all have one,
-and R_ij = C² / Σ_c (1/R_c).
+A cell is the mean over settings (prompt variant, judge, temperature, run) of the mean over the valid trials
+of that setting; an agent's failure is a valid 0, a harness failure (``valid = false``) is missing, and a cell
+without a valid trial is NaN, and only there is NaN found. Formulas: analytics/README.md, *The outcome table*.
 
 Symbols
 -------
@@ -33,12 +17,6 @@ n_i                       ``n_valid_tasks()``     (n_agents,)                   
 m                         ``n_tasks``             scalar, active tasks                           tasks
 y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
 ========================  ======================  =============================================  ==========
-
-Order
------
-Agents and tasks stand in ascending order of name by Unicode code point before any arithmetic. Inside a cell
-the addends are sorted by value first, trials and then settings, so that equal sets of rows give numbers equal
-to the last bit, whatever the order of the file and the numbering of its settings.
 
 Not done here
 -------------
@@ -61,18 +39,6 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.errors import CoreError
-
-
-class TableMalformed(CoreError):
-    """Names, shapes or cells of an outcome table contradict each other."""
-
-
-class RowMalformed(CoreError):
-    """An outcome row does not fit its table: a code or an outcome out of range."""
-
-
-class NoValidOutcome(CoreError):
-    """A score was asked of an agent that has no valid outcome."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +65,7 @@ class OutcomeTable:
 
     Raises
     ------
-    TableMalformed
+    CoreError
         With the field and the first place that contradicts the above.
 
     Notes
@@ -185,7 +151,7 @@ class OutcomeTable:
 
         Raises
         ------
-        NoValidOutcome
+        CoreError
             When an agent has no valid cell: with its name. Such agents are left out by
             ``table.restrict(agents=table.n_valid_tasks() > 0)``.
 
@@ -195,7 +161,7 @@ class OutcomeTable:
         """
         n_valid_tasks = self.n_valid_tasks()
         if not n_valid_tasks.all():
-            raise NoValidOutcome(_without_outcome(self.agents, n_valid_tasks))
+            raise CoreError(_without_outcome(self.agents, n_valid_tasks), code="no_valid_outcome")
         return np.asarray(np.nansum(self.means, axis=1) / n_valid_tasks, dtype=np.float64)
 
     def complete(self) -> Mask:
@@ -212,7 +178,7 @@ class OutcomeTable:
 
         Raises
         ------
-        TableMalformed
+        CoreError
             When a mask has another shape or type, or no task is left.
         """
         rows = _positions("agents", agents, self.n_agents)
@@ -257,9 +223,9 @@ def naive_standard_error(score: float, n_tasks: int) -> float:
 
     Raises
     ------
-    NoValidOutcome
+    CoreError
         When `n_tasks` is below 1.
-    TableMalformed
+    CoreError
         When `score` is not in [0, 1].
 
     Notes
@@ -269,9 +235,11 @@ def naive_standard_error(score: float, n_tasks: int) -> float:
     beside an error that does not.
     """
     if n_tasks < 1:
-        raise NoValidOutcome(f"no naive standard error over {n_tasks} tasks with a valid outcome")
+        raise CoreError(
+            f"no naive standard error over {n_tasks} tasks with a valid outcome", code="no_valid_outcome"
+        )
     if not 0.0 <= score <= 1.0:
-        raise TableMalformed(f"a score lies from 0 to 1, not at {score}")
+        raise CoreError(f"a score lies from 0 to 1, not at {score}", code="table_malformed")
     return math.sqrt(score * (1.0 - score) / n_tasks)
 
 
@@ -297,7 +265,6 @@ def cell_moments(
     outcome : float array, shape (n_rows,)
         0 to 1 where valid; not looked at elsewhere.
     valid : bool array, shape (n_rows,)
-    n_tasks : int
     condition : int array, shape (n_rows,), optional
         Condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of the means over
         their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
@@ -321,7 +288,7 @@ def cell_moments(
 
     Raises
     ------
-    RowMalformed
+    CoreError
         With the first row and column at fault.
 
     Notes
@@ -432,37 +399,46 @@ def _first_of_run(*sorted_codes: CodeArray) -> Mask:
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:
     for earlier, later in pairwise(names):
         if earlier >= later:
-            raise TableMalformed(
-                f"{field}: {later!r} stands after {earlier!r}; names ascend by code point, none twice"
+            raise CoreError(
+                f"{field}: {later!r} stands after {earlier!r}; names ascend by code point, none twice",
+                code="table_malformed",
             )
 
 
 def _check_lengths(table: OutcomeTable) -> None:
     if not table.tasks:
-        raise TableMalformed("a table needs at least one task")
+        raise CoreError("a table needs at least one task", code="table_malformed")
     for field in ("dates", "scaffolds", "models"):
         if len(getattr(table, field)) != table.n_agents:
-            raise TableMalformed(f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents")
+            raise CoreError(
+                f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents",
+                code="table_malformed",
+            )
     shape = (table.n_agents, table.n_tasks)
     for field in ("means", "n_valid", "trial_variances", "n_trials"):
         array, dtype = getattr(table, field), np.int32 if field == "n_valid" else np.float64
         if array is not None and (array.dtype != dtype or array.shape != shape):
-            raise TableMalformed(f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
+            raise CoreError(
+                f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}", code="table_malformed"
+            )
 
 
 def _check_cells(table: OutcomeTable) -> None:
     """Refuse dates with a time of day, negative counts, means outside [0, 1] and NaN in the wrong place."""
     for name, day in zip(table.agents, table.dates, strict=True):
         if day is not None and (isinstance(day, datetime) or not isinstance(day, date)):
-            raise TableMalformed(f"dates: {name!r} has {day!r}, not a date without time of day")
+            raise CoreError(
+                f"dates: {name!r} has {day!r}, not a date without time of day", code="table_malformed"
+            )
     counted = table.n_valid > 0
     inside = (table.means >= 0.0) & (table.means <= 1.0)
     wrong = (table.n_valid < 0) | np.where(counted, ~inside, ~np.isnan(table.means))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise TableMalformed(
+        raise CoreError(
             f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: mean {table.means[i, j]} "
-            f"from {table.n_valid[i, j]} valid trials"
+            f"from {table.n_valid[i, j]} valid trials",
+            code="table_malformed",
         )
 
 
@@ -472,13 +448,14 @@ def _check_trials(table: OutcomeTable) -> None:
     if variances is None and n_trials is None:
         return
     if variances is None or n_trials is None:
-        raise TableMalformed("trial_variances and n_trials are given together")
+        raise CoreError("trial_variances and n_trials are given together", code="table_malformed")
     wrong = _wrong_trials(variances, n_trials, table.n_valid)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise TableMalformed(
+        raise CoreError(
             f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: variance {variances[i, j]} "
-            f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones"
+            f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones",
+            code="table_malformed",
         )
 
 
@@ -494,7 +471,9 @@ def _positions(field: str, mask: Mask | None, n: int) -> CodeArray:
     if mask is None:
         return np.arange(n, dtype=np.int64)
     if mask.dtype != np.bool_ or mask.shape != (n,):
-        raise TableMalformed(f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)")
+        raise CoreError(
+            f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)", code="table_malformed"
+        )
     return np.asarray(np.flatnonzero(mask), dtype=np.int64)
 
 
@@ -507,7 +486,10 @@ def _without_outcome(agents: tuple[str, ...], n_valid_tasks: CodeArray) -> str:
 def _whole_numbers(column: str, values: npt.ArrayLike) -> CodeArray:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise RowMalformed(f"{column}: a list of whole numbers is needed, not {array.dtype} {array.shape}")
+        raise CoreError(
+            f"{column}: a list of whole numbers is needed, not {array.dtype} {array.shape}",
+            code="row_malformed",
+        )
     return array.astype(np.int64, copy=False)
 
 
@@ -516,7 +498,9 @@ def _truths(values: npt.ArrayLike) -> Mask:
     array = np.asarray(values)
     truths = array.astype(np.bool_) if array.dtype.kind in "biu" or not array.size else None
     if truths is None or (truths != array).any():
-        raise RowMalformed(f"valid: true and false, or 1 and 0, are needed, not {array.dtype}")
+        raise CoreError(
+            f"valid: true and false, or 1 and 0, are needed, not {array.dtype}", code="row_malformed"
+        )
     return truths
 
 
@@ -526,7 +510,9 @@ def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
     outside = (codes < 0) | (codes >= n_codes)
     if outside.any():
         row = int(np.argmax(outside))
-        raise RowMalformed(f"row {row}, {column}: code {codes[row]} is not from 0 to {n_codes - 1}")
+        raise CoreError(
+            f"row {row}, {column}: code {codes[row]} is not from 0 to {n_codes - 1}", code="row_malformed"
+        )
     return codes
 
 
@@ -540,9 +526,9 @@ def _checked_rows(
         shapes = (
             f"task {tasks.shape}, setting {settings.shape}, outcome {outcomes.shape}, valid {counted.shape}"
         )
-        raise RowMalformed(f"columns differ in length: {shapes}")
+        raise CoreError(f"columns differ in length: {shapes}", code="row_malformed")
     wrong = counted & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise RowMalformed(f"row {row}, outcome: {outcomes[row]} is not from 0 to 1")
+        raise CoreError(f"row {row}, outcome: {outcomes[row]} is not from 0 to 1", code="row_malformed")
     return tasks[counted], settings[counted], outcomes[counted]

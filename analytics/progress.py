@@ -21,7 +21,6 @@ def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
 
     Parameters
     ----------
-    title : str
     counted : str
         What is counted, in the plural.
     """
@@ -49,13 +48,13 @@ def _lines(title: str, counted: str) -> Iterator[Progress]:
         stand[0] = f"{title}: {done:,}{of_all} {counted}".rstrip()
 
     def write() -> None:
-        said, n_silent = "", 0
+        line, n_silent = "", 0
         while not ended.wait(EVERY):
-            n_silent = n_silent + 1 if stand[0] == said else STILL
+            n_silent = n_silent + 1 if stand[0] == line else STILL
             if n_silent >= STILL:
-                again = f"; {STILL_AT_WORK}" if stand[0] == said and STILL_AT_WORK not in said else ""
-                said, n_silent = stand[0], 0
-                sys.stderr.write(f"{said}{again}\n")
+                again = f"; {STILL_AT_WORK}" if stand[0] == line and STILL_AT_WORK not in line else ""
+                line, n_silent = stand[0], 0
+                sys.stderr.write(f"{line}{again}\n")
                 sys.stderr.flush()
 
     writer = Thread(target=write, daemon=True)

@@ -34,7 +34,6 @@ class Repeats:
         there are; None where it does not, or where nobody can say.
     needed : str
         The same in words, or why nobody can say; empty where there is no estimate.
-    note : str
     reason : str
         Why there is no estimate; else empty.
     copies : str

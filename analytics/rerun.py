@@ -29,7 +29,7 @@ from analytics.errors import CoreError
 LEVEL = 0.01
 
 
-class Agreement(NamedTuple):
+class RunAgreement(NamedTuple):
     """Two runs of the same tasks. `n_first`, `n_second`: tasks on which that run alone did better."""
 
     n_tasks: int
@@ -46,7 +46,7 @@ class Agreement(NamedTuple):
         return self.p >= LEVEL
 
 
-def agreement(first: FloatArray, second: FloatArray) -> Agreement:
+def agreement(first: FloatArray, second: FloatArray) -> RunAgreement:
     """Test whether two runs of the same tasks differ by more than chance.
 
     Parameters
@@ -62,7 +62,7 @@ def agreement(first: FloatArray, second: FloatArray) -> Agreement:
     n_first, n_second = int((first > second).sum()), int((second > first).sum())
     is_pass_fail = bool(np.isin(both, (0.0, 1.0)).all())
     test, p = ("McNemar", _mcnemar(n_first, n_second)) if is_pass_fail else ("paired t", _t(second - first))
-    return Agreement(len(first), float(first.mean()), float(second.mean()), n_first, n_second, test, p)
+    return RunAgreement(len(first), float(first.mean()), float(second.mean()), n_first, n_second, test, p)
 
 
 def task_means(tasks: npt.NDArray[np.str_], outcomes: FloatArray) -> dict[str, float]:

@@ -12,10 +12,6 @@ import numpy.typing as npt
 from analytics.errors import CoreError
 
 
-class SeedRefused(CoreError):
-    """A seed, or the number of draws, is a whole number: the seed from 0 on, the draws from 1 on."""
-
-
 def generator(seed: int, what: str, *place: int) -> np.random.Generator:
     """Return the generator of (`seed`, `what`, `place`).
 
@@ -30,11 +26,11 @@ def generator(seed: int, what: str, *place: int) -> np.random.Generator:
 
     Raises
     ------
-    SeedRefused
+    CoreError
         When the seed is below 0.
     """
     if seed < 0:
-        raise SeedRefused(f"a base seed of {seed}; it is 0 or above")
+        raise CoreError(f"a base seed of {seed}; it is 0 or above", code="seed")
     return np.random.default_rng((seed, _number(what), *place))
 
 
@@ -54,11 +50,11 @@ def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int =
 
     Raises
     ------
-    SeedRefused
+    CoreError
         When the seed is below 0 or `n_draws` below 1.
     """
     if n_draws < 1:
-        raise SeedRefused(f"{n_draws} bootstrap draws; at least 1 is needed")
+        raise CoreError(f"{n_draws} bootstrap draws; at least 1 is needed", code="seed")
     counts = np.empty((n_draws, n), dtype=np.int64)
     for b, rng in enumerate(_generators(seed, what, first, n_draws)):
         counts[b] = np.bincount(rng.integers(n, size=n), minlength=n)
@@ -76,13 +72,9 @@ def resampled_within(
         As in `resampled_counts`.
     strata : int array, shape (n,)
         Stratum of each unit; of a stratum as many are drawn as it has, with replacement.
-
-    Raises
-    ------
-    SeedRefused
     """
     if n_draws < 1:
-        raise SeedRefused(f"{n_draws} bootstrap draws; at least 1 is needed")
+        raise CoreError(f"{n_draws} bootstrap draws; at least 1 is needed", code="seed")
     order = np.argsort(strata, kind="stable")
     _, place, of, size = np.unique(strata[order], return_index=True, return_inverse=True, return_counts=True)
     low = place[of]

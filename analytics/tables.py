@@ -87,7 +87,6 @@ class TableOptions:
     ----------
     columns : mapping of str to str
         Known column → its head in the table.
-    sheet : str or None
     wide : bool or None
         Whether agents or tasks stand in the heads; None: recognised.
     blank : {"fail", "missing"} or None
@@ -103,7 +102,7 @@ class TableOptions:
     benchmark: str | None = None
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether anything but the benchmark is stated."""
         return self != TableOptions(benchmark=self.benchmark)
 
@@ -135,13 +134,13 @@ def _column(text: str) -> tuple[str, str]:
 
 def table_options(options: Mapping[str, Any], benchmark: str | None = None) -> TableOptions:
     """Collect the options of `add_table_options`."""
-    given = {name: options.get(name) for name in ("sheet", "wide", "blank")}
-    return TableOptions(dict(options.get("column") or ()), **given, benchmark=benchmark)
+    chosen = {name: options.get(name) for name in ("sheet", "wide", "blank")}
+    return TableOptions(dict(options.get("column") or ()), **chosen, benchmark=benchmark)
 
 
 def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     """Tell whether a file is to be read as a table of people; flat files are not, however large."""
-    if options.given:
+    if options.is_given:
         return True
     first = head(path) if path.is_file() else b""
     if first.startswith((ZIP, OLE, PARQUET)):
@@ -209,12 +208,12 @@ def read_table(
     called = printable(called or path.name)
     sheet, table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
     with _naming(sheet.called):
-        kept, rows, n_blank = _read_values(table, sheet.epoch, options.blank)
+        texts, rows, n_blank = _read_values(table, sheet.epoch, options.blank)
         absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
-        absent = {column: text for column, text in absent.items() if column not in kept}
+        absent = {column: text for column, text in absent.items() if column not in texts}
         limits.check_rows(len(rows))
-        columns = pa.table({name: pa.array(kept[name].tolist(), pa.string()) for name in kept})
+        columns = pa.table({name: pa.array(texts[name].tolist(), pa.string()) for name in texts})
         try:
             flat = from_arrow(columns, constants=absent, as_of=as_of, rows=rows, only=only)
         except FlatFileError as error:
@@ -330,8 +329,8 @@ def _parse_delimited(text: str) -> Any:
     lines.seek(0)
     try:
         shape = {"header": None, "names": range(n_fields[mark][-1]), "index_col": False}
-        kept = {"dtype": str, "na_filter": False, "skip_blank_lines": False}
-        cells = pandas.read_csv(lines, sep=mark, **shape, **kept)
+        literal = {"dtype": str, "na_filter": False, "skip_blank_lines": False}
+        cells = pandas.read_csv(lines, sep=mark, **shape, **literal)
     except pandas.errors.ParserError as error:
         raise refuse(f"the table is uneven ({_normalize_space(str(error))})") from None
     return cells.map(_normalize_space)
@@ -433,8 +432,8 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
     """Put a wide table into rows: one for each cell, row by row."""
     key = min(("agent", "task"), key=lambda name: known.get(name, len(heads)))
     across, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
-    beside = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
-    fixed = {name: i for name, i in known.items() if name in beside}
+    known_columns = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
+    fixed = {name: i for name, i in known.items() if name in known_columns}
     under = {i: text for i, text in heads.items() if i not in fixed.values()}
     names = [text for i, text in under.items() if i not in known.values()] + list(body[known[key]])
     wrong = [text for i, text in under.items() if i in known.values()]

@@ -11,8 +11,8 @@ from typing import Any
 
 INDENT = "  "
 DIGITS = 3
-LEAST_DECIMALS, MOST_DECIMALS = 3, 7
-LARGEST = 1e9
+MIN_DECIMALS, MAX_DECIMALS = 3, 7
+MAX_VALUE = 1e9
 NOTHING = "–"
 LONGEST_NAME = 80
 
@@ -138,11 +138,11 @@ def _cell(value: Any) -> str:
 def _decimals(values: Sequence[float]) -> int:
     """Decimals that leave three digits to the largest number."""
     largest = max(map(abs, values), default=0.0)
-    wanted = DIGITS - 1 - math.floor(math.log10(largest)) if largest else LEAST_DECIMALS
-    return min(max(wanted, LEAST_DECIMALS), MOST_DECIMALS)
+    wanted = DIGITS - 1 - math.floor(math.log10(largest)) if largest else MIN_DECIMALS
+    return min(max(wanted, MIN_DECIMALS), MAX_DECIMALS)
 
 
 def _number(value: float, decimals: int) -> str:
-    if abs(value) >= LARGEST or 0 < abs(value) < 0.5 * 10**-decimals:
+    if abs(value) >= MAX_VALUE or 0 < abs(value) < 0.5 * 10**-decimals:
         return f"{value:.2g}"
     return f"{value:.{decimals}f}"

@@ -40,22 +40,22 @@ def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
     """
     try:
         parts = _parts(path, limits)
-        found = {name: _Part(data) for name, data in parts.items()}
+        read = {name: _Part(data) for name, data in parts.items()}
     except (BadZipFile, EOFError, RuntimeError, UnicodeDecodeError, zlib.error, expat.ExpatError) as error:
         raise refuse(f"the workbook is damaged, or is none ({error})") from None
-    n_cells = sum(part.n_rows * part.n_columns for part in found.values())
+    n_cells = sum(part.n_rows * part.n_columns for part in read.values())
     if n_cells > MAX_CELLS:
         rule = f"the sheets reach over {n_cells:,} cells, and at most {MAX_CELLS:,} are read"
         raise refuse(f"{rule}; delete what stands far from the table, or save the sheet as CSV")
-    lengths = [length for part in found.values() for length in part.lengths]
-    named = sum((part.named for part in found.values()), Counter[int]())
+    lengths = [length for part in read.values() for length in part.lengths]
+    named = sum((part.named for part in read.values()), Counter[int]())
     limits.check_bytes(sum(lengths[i] * n for i, n in named.items() if i < len(lengths)))
     copy = io.BytesIO()
     with ZipFile(copy, "w", ZIP_STORED) as archive:
         for name, data in parts.items():
             archive.writestr(name, data)
     copy.seek(0)
-    return copy, found[WORKBOOK].is_1904
+    return copy, read[WORKBOOK].is_1904
 
 
 def _parts(path: Path, limits: Limits) -> dict[str, bytes]:
@@ -64,12 +64,12 @@ def _parts(path: Path, limits: Limits) -> dict[str, bytes]:
             raise refuse(f"the workbook has more than {MAX_MEMBERS:,} members")
         if WORKBOOK not in archive.namelist():
             raise refuse("the archive is no .xlsx workbook; save the table as .xlsx or CSV")
-        kept = [info for info in archive.filelist if info.filename.endswith((".xml", ".rels"))]
-        n_bytes = sum(info.file_size for info in kept)
+        entries = [info for info in archive.filelist if info.filename.endswith((".xml", ".rels"))]
+        n_bytes = sum(info.file_size for info in entries)
         limits.check_bytes(n_bytes)
         limits.check_ratio(n_bytes, path.stat().st_size)
         parts = {}
-        for info in kept:
+        for info in entries:
             with archive.open(info) as member:
                 data = member.read(info.file_size)  # no more is decompressed than is stated
             parts[info.filename] = ERROR.sub(rb'\1"str"', EMPTY.sub(b"", data)) if SHEET in data else data

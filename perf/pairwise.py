@@ -1,4 +1,4 @@
-"""Bradley and Terry's model by `analytics.pairwise` against scikit-learn, choix and evalica.
+"""Bradley and Terry's model by `analytics.research.pairwise` against scikit-learn, choix and evalica.
 
 Simulated battles of the size of the paper's (TEE App. R): 55 models, 4,676 battles, 3 judges × 5 prompts × 2
 orders. Figures are ratios of processor time within one run, all programs on one BLAS thread and taking turns,
@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from analytics.arrays import FloatArray
-from analytics.pairwise import Comparisons, bootstrap_cells, fit, fit_wins
+from analytics.research.pairwise import Comparisons, bootstrap_cells, fit, fit_wins
 
 N_RUNS, IN_A_TURN = 25, 5
 N_MODELS, N_BATTLES = 55, 4_676

@@ -28,9 +28,9 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.command_line import (
-    MOST_PROCESSES,
-    MOST_SEED,
-    MOST_SPLITS,
+    MAX_PROCESSES,
+    MAX_SEED,
+    MAX_SPLITS,
     Answer,
     Parser,
     add_command,
@@ -87,7 +87,7 @@ def _parser() -> Parser:
         about="The subset is chosen from the first 15 complete agents and kept; every later agent is "
         "judged by those of earlier dates.",
     )
-    drift.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of the permutations (0)")
+    drift.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the permutations (0)")
     add_adaptive(commands)
     add_replay(commands)
     return parser
@@ -202,12 +202,12 @@ def _add_validate(commands: Any) -> None:
         parser.add_argument(option, nargs="+", action="extend", metavar=metavar, help=of)
     parser.add_argument(
         "--seeds",
-        type=whole(MOST_SPLITS),
+        type=whole(MAX_SPLITS),
         default=N_SEEDS,
         help=f"how many random splits and random subsets ({N_SEEDS})",
     )
     parser.add_argument(
-        "--jobs", type=whole(MOST_PROCESSES), default=1, help="workers; the numbers do not depend on it (1)"
+        "--jobs", type=whole(MAX_PROCESSES), default=1, help="workers; the numbers do not depend on it (1)"
     )
     add_rules(parser, without=("target", "groups", "strategy", "subsets"))
 

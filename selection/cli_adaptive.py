@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from analytics.command_line import (
-    MOST_COUNTED,
-    MOST_SEED,
-    MOST_SPLITS,
+    MAX_COUNTED,
+    MAX_SEED,
+    MAX_SPLITS,
     Answer,
     Parser,
     add_command,
@@ -46,10 +46,8 @@ def add_adaptive(commands: Any) -> None:
         metavar="H",
         help=f"half-widths at which to stop ({HALF_WIDTH})",
     )
-    table.add_argument(
-        "--seeds", type=whole(MOST_SPLITS), default=N_SEEDS, help=f"random subsets ({N_SEEDS})"
-    )
-    table.add_argument("--seed", type=whole(MOST_SEED), default=0, help="seed of the random subsets (0)")
+    table.add_argument("--seeds", type=whole(MAX_SPLITS), default=N_SEEDS, help=f"random subsets ({N_SEEDS})")
+    table.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets (0)")
     _add_next(commands)
 
 
@@ -67,10 +65,10 @@ def _add_next(commands: Any) -> None:
         "--half-width", type=float, default=HALF_WIDTH, metavar="H", help=f"enough is known ({HALF_WIDTH})"
     )
     parser.add_argument(
-        "--ranks", type=whole(MOST_COUNTED), metavar="W", help="enough is known with W ranks left (never)"
+        "--ranks", type=whole(MAX_COUNTED), metavar="W", help="enough is known with W ranks left (never)"
     )
     parser.add_argument(
-        "--budget", type=whole(MOST_COUNTED), metavar="K", help="tasks at most (the last look)"
+        "--budget", type=whole(MAX_COUNTED), metavar="K", help="tasks at most (the last look)"
     )
 
 

@@ -19,7 +19,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-from analytics.command_line import MOST_COUNTED, MOST_SEED, Parser, pairs, whole
+from analytics.command_line import MAX_COUNTED, MAX_SEED, Parser, pairs, whole
 from analytics.flat_file import Setting
 from analytics.record import Condition, Counting
 from selection.errors import SelectionError
@@ -96,7 +96,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             "help": f"pass rates of the subset ({standard.lo:g} {standard.hi:g})",
         },
         "window": {
-            "type": whole(MOST_COUNTED),
+            "type": whole(MAX_COUNTED),
             "metavar": "N",
             "help": "pass rates of the latest N complete agents (all)",
         },
@@ -106,7 +106,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
             '"0.118 from Terminal-Bench" (an upper bound)',
         },
         "seed": {
-            "type": whole(MOST_SEED),
+            "type": whole(MAX_SEED),
             "default": standard.seed,
             "help": f"seed of all random draws ({standard.seed})",
         },
@@ -129,7 +129,7 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
     ------
     SelectionError
         flag, rules_range
-    PairMalformed, OSError
+    CoreError, OSError
     """
     flags = vars(arguments)
     lo, hi = flags.get("band", (Rules.lo, Rules.hi))

@@ -8,8 +8,8 @@ import numpy as np
 
 from analytics.arrays import IndexArray
 from analytics.command_line import (
-    MOST_COUNTED,
-    MOST_SEED,
+    MAX_COUNTED,
+    MAX_SEED,
     Answer,
     Parser,
     add_command,
@@ -53,21 +53,21 @@ def add_replay(commands: Any) -> None:
     )
     parser.add_argument(
         "--subset-from",
-        type=whole(MOST_COUNTED),
+        type=whole(MAX_COUNTED),
         default=standard.subset_from,
         metavar="N",
         help=f"agents from which the subset is chosen ({standard.subset_from})",
     )
     parser.add_argument(
         "--podium",
-        type=whole(MOST_COUNTED),
+        type=whole(MAX_COUNTED),
         default=standard.podium,
         metavar="P",
         help=f"first places, which an agent that stops cannot reach ({standard.podium})",
     )
     parser.add_argument(
         "--staged-from",
-        type=whole(MOST_COUNTED),
+        type=whole(MAX_COUNTED),
         default=standard.staged_from,
         metavar="N",
         help=f"agents that run all tasks first ({standard.staged_from})",
@@ -79,10 +79,10 @@ def add_replay(commands: Any) -> None:
         help="share of stopped agents drawn to run the rest, so that estimates can be judged (.25 until 30 "
         "full runs can be replayed, then .10)",
     )
-    parser.add_argument("--seed", type=whole(MOST_SEED), default=0, help="the first seed (0)")
+    parser.add_argument("--seed", type=whole(MAX_SEED), default=0, help="the first seed (0)")
     parser.add_argument(
         "--seeds",
-        type=whole(MOST_COUNTED),
+        type=whole(MAX_COUNTED),
         metavar="N",
         help="replays with other draws, over which figures are means (10; 20 where dates are missing)",
     )

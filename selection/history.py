@@ -42,7 +42,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import trial_variance_ratio
-from analytics.drift import Audit, FullScore, Monitor, Noise, OnAndOff, noise_of
+from analytics.drift import Audit, FullRunScore, Monitor, Noise, OnAndOff, noise_of
 from analytics.drift.fidelity import rho_null
 from analytics.drift.monitor import N_LATEST
 from analytics.record import Record
@@ -125,16 +125,16 @@ class History:
         part = np.ix_(self.seen(self.complete, n), tasks)
         return trial_variance_ratio(self.outcomes[part], self.trial_variances[part], self.trials[part])
 
-    def full_score(self, name: str, n: int) -> FullScore | None:
+    def full_score(self, name: str, n: int) -> FullRunScore | None:
         """Score over all tasks of one of the first n agents, measured or else estimated; None: neither."""
         i, every = self.names.index(name), np.arange(len(self.task_names))
         if self.complete[i]:
             trials, omega = float(self.trials_on(every)[i]), self.omega(n, every)
-            return FullScore.measured(float(self.scores[i]), every.size, trials, omega)
+            return FullRunScore.measured(float(self.scores[i]), every.size, trials, omega)
         promise = self.promises.get(name)
         if promise is None or promise.interval is None:
             return None
-        return FullScore(promise.score, promise.interval[0], every.size, is_estimated=True)
+        return FullRunScore(promise.score, promise.interval[0], every.size, is_estimated=True)
 
     def seen(self, mask: Mask, n: int) -> IndexArray:
         """Positions of the marked agents among the first n."""

@@ -13,10 +13,11 @@ import pytest
 
 from analytics.cli import main as analytics
 from analytics.command_line import Parser, add_command, flat_file, run, table_of
+from analytics.research.cli import main as research
+from analytics.research.tuning.cli import main as tuning
 from leaderboard import command
 from selection.bands import pass_rates
 from selection.cli import main as selection
-from tuning.cli import main as tuning
 
 REQUIRED = {
     "variance": ["--outcome", "o", "--random", "a"],
@@ -29,7 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,valid"
 COMMANDS = {
     selection: ("band", "validate", "compare", "ranks", "drift"),
-    analytics: ("variance", "dstudy", "icc", "harness", "gaming", "pairwise", "surrogate", "turns", "panels"),
+    analytics: ("variance", "dstudy", "icc", "harness", "table"),
+    research: ("pairwise", "surrogate", "turns", "panels", "gaming"),
 }
 
 
@@ -154,7 +156,13 @@ def with_output(file, redirected, *arguments):
 )
 @pytest.mark.parametrize(
     "arguments",
-    [("selection", "standings"), ("selection", "band", "--json"), ("analytics", "icc"), ("tuning", "--help")],
+    [
+        ("selection", "standings"),
+        ("selection", "band", "--json"),
+        ("analytics", "icc"),
+        ("analytics.research", "gaming"),
+        ("analytics.research.tuning", "--help"),
+    ],
 )
 def test_an_answer_that_cannot_be_written_is_told_in_a_line(file, arguments, redirected, why):
     ended = with_output(file, redirected, *arguments)
@@ -166,7 +174,7 @@ def test_an_answer_that_cannot_be_written_is_told_in_a_line(file, arguments, red
 
 def options(*, is_odd):
     """Every option of every command for which this holds, but for those that exclude another."""
-    for main in (selection, analytics, tuning):
+    for main in (selection, analytics, research, tuning):
         parser = sys.modules[main.__module__]._parser()
         for name, of in parser._subparsers._group_actions[0].choices.items():
             rivals = [one for group in of._mutually_exclusive_groups for one in group._group_actions]

@@ -21,6 +21,8 @@ from django.core.management.base import BaseCommand
 from django.urls import URLPattern, get_resolver
 
 from analytics.cli import main as analytics
+from analytics.research.cli import main as research
+from analytics.research.tuning.cli import main as tuning
 from leaderboard.catalog.models import Policy
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.jobs import JOBS
@@ -28,7 +30,6 @@ from leaderboard.operations.models import EventKind
 from selection.cli import main as selection
 from tests.cluster import ROOT, copied_home
 from tests.leaderboard.service import STAY, inherited, migrated_home
-from tuning.cli import main as tuning
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPERATOR = (ROOT / "docs" / "operator.md").read_text()
@@ -74,7 +75,7 @@ class Reader:
             "OPENBLAS_NUM_THREADS": "1",
         } | {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
         self.names, self.printed = {}, ""
-        for entry in ("manage.py", "pyproject.toml", "analytics", "leaderboard", "selection", "tuning"):
+        for entry in ("manage.py", "pyproject.toml", "analytics", "leaderboard", "selection"):
             (folder / entry).symlink_to(ROOT / entry)
         (folder / ".venv").symlink_to(sys.prefix)
         (folder / "bin").mkdir()
@@ -238,7 +239,12 @@ def test_every_command_is_told_with_its_options(name):
     assert not [option for option in own - common if option not in rows]
 
 
-COMMANDS = [("selection", selection), ("analytics", analytics), ("tuning", tuning)]
+COMMANDS = [
+    ("selection", selection),
+    ("analytics", analytics),
+    ("analytics.research", research),
+    ("analytics.research.tuning", tuning),
+]
 
 
 @pytest.mark.parametrize(("package", "main"), COMMANDS)
@@ -250,7 +256,7 @@ def test_every_command_line_is_told_with_its_flags(package, main, capsys):
 
     names = re.findall(r"^    ([a-z]+)\b", help_of(), re.MULTILINE)
     assert len(names) >= 5
-    told = (ROOT / "docs" / "tuning.md").read_text() if package == "tuning" else COMMAND_LINES
+    told = (ROOT / "docs" / "tuning.md").read_text() if package.endswith("tuning") else COMMAND_LINES
     table = next(part for part in told.split("\n## ") if f"| `python -m {package} …`" in part)
     for name in names:
         assert re.search(rf"^\| `{name} ", table, re.MULTILINE), name

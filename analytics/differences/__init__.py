@@ -11,7 +11,6 @@ module               holds
 ``pairs``            two agents and how they differ, for a named target
 ``finite_ranks``     rank sets on given tasks
 ``domain_ranks``     rank intervals where tasks are a sample
-``joint_ranks``      rank sets of estimates that one fit gave, with its covariance
 ``groups``           errors and draws where tasks come in groups
 ``error_draws``      draws of agents' errors, and the largest of all differences
 ``task_draws``       the resampled tasks

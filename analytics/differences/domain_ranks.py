@@ -14,7 +14,7 @@ Where tasks come in groups (`analytics.differences.groups`), whole groups are re
 group; se and the floor of c are those of groups.
 
 Agents a and b are tied where neither beats the other. This is not transitive: no groups of ranks are formed.
-Who may be first is told by `first` on the same draws.
+Who may be first comes from `first`, on the same draws.
 
 The floor is what one pair alone would need, so that no maximum over pairs can need less; it is reached only
 with two or three agents on few tasks, where resampling a handful of ties gives a c as small as 0.
@@ -59,13 +59,9 @@ from scipy.special import stdtrit
 from analytics.arrays import DECIMALS, CodeArray, FloatArray, Mask, read_only
 from analytics.differences import groups as grouped
 from analytics.differences.first import least_by_tasks, may_be_first_by_tasks
-from analytics.differences.neyman_draws import N_TASKS_LEAST, Ahead, ahead, draws_for
+from analytics.differences.neyman_draws import MIN_TASKS, Ahead, ahead, draws_for
 from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
-
-
-class RanksRefused(CoreError):
-    """Names, outcomes or variances from which no ranks can be told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +110,6 @@ class RankIntervals:
         √ of the variance of the difference in the decision.
     critical : float or None
         c; None for a single agent.
-    n_tasks, n_draws : int
     may_be_first : bool array, shape (n_agents,)
         Holds the truly best agent with 95%.
     """
@@ -160,7 +155,6 @@ def resample(
         Mean outcomes on the same k >= 5 tasks, 0 to 1, none missing.
     agents : sequence of str, length n_agents
         Names, ascending by code point, none twice.
-    seed : int
     v : float array, shape (n_agents,), optional
         v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
     n_draws : int, optional
@@ -173,9 +167,9 @@ def resample(
 
     Raises
     ------
-    RanksRefused
+    CoreError
         With the place at fault.
-    GroupsRefused
+    CoreError
     """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     variances = np.zeros(len(outcomes)) if v is None else np.asarray(v, dtype=np.float64)
@@ -184,10 +178,10 @@ def resample(
     _check(names, outcomes, variances, n_draws)
     if groups is None:
         every = np.ones(len(names), dtype=np.bool_)
-        found = ahead(outcomes, names, variances, every, seed=seed, n_draws=n_draws)
+        statistics = ahead(outcomes, names, variances, every, seed=seed, n_draws=n_draws)
     else:
-        found = grouped.ahead(outcomes, names, variances, groups, seed=seed, n_draws=n_draws)
-    return Resamples(names, read_only(outcomes), read_only(variances), read_only(found), groups)
+        statistics = grouped.ahead(outcomes, names, variances, groups, seed=seed, n_draws=n_draws)
+    return Resamples(names, read_only(outcomes), read_only(variances), read_only(statistics), groups)
 
 
 def rank_intervals(
@@ -197,7 +191,6 @@ def rank_intervals(
 
     Parameters
     ----------
-    resamples : Resamples
     unclaimed : bool array, shape (n_agents, n_agents), optional
         Pairs that are tied whatever their outcomes; symmetric.
     pair_variances : callable
@@ -240,24 +233,29 @@ def rank_intervals(
 
 def _check(agents: Sequence[str], outcomes: FloatArray, v: FloatArray, n_draws: int) -> None:
     if outcomes.ndim != 2 or len(outcomes) != len(agents) or not agents:
-        raise RanksRefused(f"outcomes of shape {outcomes.shape} for {len(agents)} agents")
-    if outcomes.shape[1] < N_TASKS_LEAST:
-        raise RanksRefused(f"ranks need at least {N_TASKS_LEAST} tasks to resample, not {outcomes.shape[1]}")
+        raise CoreError(f"outcomes of shape {outcomes.shape} for {len(agents)} agents", code="ranks")
+    if outcomes.shape[1] < MIN_TASKS:
+        raise CoreError(
+            f"ranks need at least {MIN_TASKS} tasks to resample, not {outcomes.shape[1]}", code="ranks"
+        )
     if n_draws < 19:
-        raise RanksRefused(f"{n_draws} draws have no upper 5% point; at least 19 are needed")
+        raise CoreError(f"{n_draws} draws have no upper 5% point; at least 19 are needed", code="ranks")
     for earlier, later in pairwise(agents):
         if earlier >= later:
-            raise RanksRefused(f"{later!r} stands after {earlier!r}; names ascend, none twice")
+            raise CoreError(f"{later!r} stands after {earlier!r}; names ascend, none twice", code="ranks")
     _check_cells(agents, outcomes)
     if v.shape != (len(agents),) or not (np.isfinite(v) & (v >= 0)).all():
-        raise RanksRefused(f"v: a finite variance of at least 0 for each of {len(agents)} agents is needed")
+        raise CoreError(
+            f"v: a finite variance of at least 0 for each of {len(agents)} agents is needed", code="ranks"
+        )
 
 
 def _check_cells(agents: Sequence[str], outcomes: FloatArray) -> None:
     wrong = ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise RanksRefused(
+        raise CoreError(
             f"agent {agents[i]!r}, task {j}: {outcomes[i, j]} is not from 0 to 1; ranks are for agents on "
-            "the same tasks, so a missing cell is completed first or its task left out"
+            "the same tasks, so a missing cell is completed first or its task left out",
+            code="ranks",
         )

@@ -53,14 +53,10 @@ from analytics.resampling import generator
 
 T_DF = 5
 SLACK = 1e-9
-LEAST_SCALE = 1e-12
+MIN_SCALE = 1e-12
 FEW_AGENTS = 32
-MOST_PAIRS = 1 << 20  # at once: 8 MB
+MAX_PAIRS = 1 << 20  # at once: 8 MB
 OwnDraws = Callable[..., FloatArray]
-
-
-class DrawsRefused(CoreError):
-    """Agents of one calibration state different degrees of freedom of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +93,7 @@ class Largest(NamedTuple):
 
 
 def own_draws(name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
-    """Draw e_a, and of Û_a what no calibration shares, V_a·χ²_ν/ν, shape (2, n_draws).
-
-    Parameters
-    ----------
-    name : str
-    error : AgentError
-    seed, n_draws : int
-    """
+    """Draw e_a, and of Û_a what no calibration shares, V_a·χ²_ν/ν, shape (2, n_draws)."""
     place = name.encode("utf-8", "surrogatepass")
     e = math.sqrt(error.variance) * generator(seed, "rank error", *place).standard_normal(n_draws)
     if error.calibrated:
@@ -130,13 +119,8 @@ def draw_errors(
     names : sequence of str, length n_agents
     errors : sequence of AgentError, length n_agents
     judged : bool array, shape (n_agents, n_agents)
-    seed, n_draws : int
     own : callable
         `own_draws`, or one that remembers them.
-
-    Raises
-    ------
-    DrawsRefused
     """
     e, seen = np.zeros((len(names), n_draws)), np.ones((len(names), n_draws))
     common = _calibrations(errors, seed, n_draws)
@@ -153,7 +137,6 @@ def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
 
     Parameters
     ----------
-    draws : ErrorDraws
     others : float array, shape (n_draws,)
         The largest T² of each draw over pairs judged otherwise; 0 without any.
     place : int
@@ -162,8 +145,8 @@ def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
     least, most = _bounds(draws)
     floor = float(np.partition(np.maximum(least, others), place - 1)[place - 1])
     rows = np.flatnonzero(np.maximum(most, others) >= floor)
-    found = np.maximum(_maxima(draws, rows, floor), others[rows])
-    return float(np.sort(found)[place - 1 - others.size])
+    maxima = np.maximum(_maxima(draws, rows, floor), others[rows])
+    return float(np.sort(maxima)[place - 1 - others.size])
 
 
 def largest(squares: Iterable[FloatArray]) -> Largest:
@@ -189,14 +172,15 @@ def largest(squares: Iterable[FloatArray]) -> Largest:
 
 def _calibrations(errors: Sequence[AgentError], seed: int, n_draws: int) -> dict[int, FloatArray]:
     """χ²_c/ν_c of each calibration."""
-    stated: dict[int, float] = {}
+    df_of: dict[int, float] = {}
     for error in errors:
         df = error.calibration_df
-        if error.calibrated and stated.setdefault(error.calibration, df) != df:
-            raise DrawsRefused(
-                f"calibration {error.calibration}: {df} and {stated[error.calibration]} degrees of freedom"
+        if error.calibrated and df_of.setdefault(error.calibration, df) != df:
+            raise CoreError(
+                f"calibration {error.calibration}: {df} and {df_of[error.calibration]} degrees of freedom",
+                code="draws",
             )
-    return {c: _scale(generator(seed, "calibration", c), df, n_draws) for c, df in sorted(stated.items())}
+    return {c: _scale(generator(seed, "calibration", c), df, n_draws) for c, df in sorted(df_of.items())}
 
 
 def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
@@ -204,7 +188,7 @@ def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
 
     ν is rounded to 1e-9: below 2 the generator draws in another way than at 2.
     """
-    return np.maximum(rng.chisquare(round(df, DECIMALS), n_draws) / df, LEAST_SCALE)
+    return np.maximum(rng.chisquare(round(df, DECIMALS), n_draws) / df, MIN_SCALE)
 
 
 def _bounds(draws: ErrorDraws) -> tuple[FloatArray, FloatArray]:
@@ -228,7 +212,7 @@ def _maxima(draws: ErrorDraws, rows: IndexArray, floor: float) -> FloatArray:
     n = len(draws.errors)
     if n > FEW_AGENTS:
         return np.array([_maximum(draws, row, floor) for row in rows.tolist()])
-    parts = np.array_split(rows, max(1, -(-rows.size * n * n // MOST_PAIRS)))
+    parts = np.array_split(rows, max(1, -(-rows.size * n * n // MAX_PAIRS)))
     return np.concatenate([_maxima_of_all(draws, part) for part in parts])
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 from scipy.special import stdtr, stdtrit
 
-from analytics.differences.rows import Term, satterthwaite
+from analytics.differences.rows import ErrorTerm, satterthwaite
 
 Target = Literal["subset", "full", "domain"]
 
@@ -62,7 +62,7 @@ class Estimate:
         Two-sided, of a difference of 0; None for a single mean or without an interval.
     n_tasks : int
         N.
-    terms : tuple of Term
+    terms : tuple of ErrorTerm
         The parts of SE².
     cancels : tuple of str
         Main effects that both agents share.
@@ -78,13 +78,13 @@ class Estimate:
     interval: Interval | None
     p_value: float | None
     n_tasks: int
-    terms: tuple[Term, ...]
+    terms: tuple[ErrorTerm, ...]
     cancels: tuple[str, ...]
     omitted: tuple[str, ...]
     reason: str
 
 
-def interval_of(value: float, terms: Sequence[Term]) -> Interval | None:
+def interval_of(value: float, terms: Sequence[ErrorTerm]) -> Interval | None:
     """Return value ± t_ν·√Σt, ν = (Σt)²/Σ(t²/ν_t); None where the sum is 0."""
     variance = sum(term.variance for term in terms)
     if variance <= 0:

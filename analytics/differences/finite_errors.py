@@ -57,18 +57,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, agent_variance, satterthwaite
+from analytics.differences.rows import NEVER_MEASURED, ErrorTerm, Facet, Row, agent_variance, satterthwaite
 from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.errors import CoreError
 
 Method = Literal["repeated trials", "variance function", "neyman", "calibration"]
 N_PSEUDO = 4
-DF_LEAST, DF_MOST = 1.0, 1e6
+MIN_DF, MAX_DF = 1.0, 1e6
 NOT_CALIBRATED = -1
-
-
-class AgentErrorRefused(CoreError):
-    """An agent's cells do not fit its outcomes, or leave no positive and finite variance."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,6 @@ class Measured:
 
     Attributes
     ----------
-    name : str
     outcomes : float array, shape (k,)
         0 to 1, what was missing completed.
     row : Row
@@ -117,7 +112,6 @@ class Calibrated:
 
     Attributes
     ----------
-    name : str
     score : float
         ŷ.
     se2, df : float
@@ -153,7 +147,7 @@ class AgentError(NamedTuple):
         −1 for a measured agent.
     beyond : float
         v_a, score².
-    own : tuple of Term
+    own : tuple of ErrorTerm
         The parts of V_a but for v_a.
     method : str
         ``neyman`` where its differences with measured agents are judged by their spread over tasks.
@@ -165,7 +159,7 @@ class AgentError(NamedTuple):
     calibration_df: float
     calibration: int
     beyond: float
-    own: tuple[Term, ...]
+    own: tuple[ErrorTerm, ...]
     method: Method
 
     @property
@@ -197,10 +191,6 @@ def trial_noise(
         As in `analytics.outcome_table`, NaN where missing; the last two None without repeated trials.
     one_trial : bool array, shape (n_complete,), optional
         Agents whose R counts as 1.
-
-    Raises
-    ------
-    analytics.differences.trial_variances.ShapesDiffer
     """
     omega = trial_variance_ratio(means, trial_variances, n_trials, one_trial=one_trial)
     if trial_variances is None or n_trials is None:
@@ -219,22 +209,15 @@ def error_of(
 
     Parameters
     ----------
-    agent : Measured or Calibrated
-    noise : TrialNoise
     facets : sequence of Facet
         Those never measured are left out.
-
-    Raises
-    ------
-    AgentErrorRefused
-    analytics.differences.rows.ComponentRefused
     """
-    found = _calibrated(agent, noise) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
-    if not (math.isfinite(found.total) and found.total > 0):
-        raise AgentErrorRefused(
-            f"agent {agent.name!r}: a variance of {found.total} is not finite and above 0"
+    error = _calibrated(agent, noise) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
+    if not (math.isfinite(error.total) and error.total > 0):
+        raise CoreError(
+            f"agent {agent.name!r}: a variance of {error.total} is not finite and above 0", code="agent_error"
         )
-    return found
+    return error
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -242,40 +225,47 @@ def error_of(
 
 def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
     if not (agent.se2 > 0 and agent.df >= 1 and agent.calibration >= 0 and agent.v_link >= 0):
-        raise AgentErrorRefused(
+        raise CoreError(
             f"agent {agent.name!r}: calibration {agent.calibration} with an error of {agent.se2}, "
-            f"{agent.df} degrees of freedom and {agent.v_link} of linking"
+            f"{agent.df} degrees of freedom and {agent.v_link} of linking",
+            code="agent_error",
         )
-    link = [Term("linking", agent.v_link, agent.df_link)] if agent.v_link else []
-    own: list[Term] = []
+    link = [ErrorTerm("linking", agent.v_link, agent.df_link)] if agent.v_link else []
+    own: list[ErrorTerm] = []
     if agent.row is not None:
         n_run = int(np.count_nonzero(~np.isnan(agent.row.means)))
         own, _ = _own(agent.name, agent.score, agent.row, noise, n_run)
-    found = _summed(own, link, "calibration")
-    return found._replace(calibrated=agent.se2, calibration_df=agent.df, calibration=agent.calibration)
+    total = _summed(own, link, "calibration")
+    return total._replace(calibrated=agent.se2, calibration_df=agent.df, calibration=agent.calibration)
 
 
 def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> AgentError:
     k = agent.outcomes.size
     if k < 1 or not ((agent.outcomes >= 0) & (agent.outcomes <= 1)).all():
-        raise AgentErrorRefused(f"agent {agent.name!r}: outcomes on {k} tasks that are not all from 0 to 1")
+        raise CoreError(
+            f"agent {agent.name!r}: outcomes on {k} tasks that are not all from 0 to 1", code="agent_error"
+        )
     if agent.row.means.shape != (k,):
-        raise AgentErrorRefused(f"agent {agent.name!r}: cells that are not those of its {k} outcomes")
+        raise CoreError(
+            f"agent {agent.name!r}: cells that are not those of its {k} outcomes", code="agent_error"
+        )
     own, method = _own(agent.name, agent.score, agent.row, noise, k)
     if method == "neyman":
         rate = _rate(agent.score, k)
-        own = [Term("upper bound", rate * (1 - rate) / k, max(k - 1, 1))]
+        own = [ErrorTerm("upper bound", rate * (1 - rate) / k, max(k - 1, 1))]
     return _summed(own, agent_variance(agent.row, facets), method)
 
 
-def _own(name: str, score: float, row: Row, noise: TrialNoise, n_cells: int) -> tuple[list[Term], Method]:
+def _own(
+    name: str, score: float, row: Row, noise: TrialNoise, n_cells: int
+) -> tuple[list[ErrorTerm], Method]:
     """Return the noise of trials in the cells that were run; `neyman` where nothing tells it."""
     cells, k = _cells(name, row), row.means.size
     if not cells.n_one or (noise.omega is None and 2 * cells.s2.size >= n_cells):
         return _with_repeats(cells, noise.mean_q, k), "repeated trials"
     rate, omega = _rate(score, k), 1.0 if noise.omega is None else noise.omega
     kind = "upper bound" if noise.omega is None else "variance function"
-    single = Term(kind, cells.n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
+    single = ErrorTerm(kind, cells.n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
     repeats = _with_repeats(cells._replace(n_one=0), noise.mean_q, k)
     return [*repeats, single], "neyman" if noise.omega is None else "variance function"
 
@@ -288,7 +278,9 @@ def _rate(score: float, k: int) -> float:
 def _cells(name: str, row: Row) -> _Cells:
     arrays = [row.trial_variances, row.n_trials]
     if any(array is not None and array.shape != row.means.shape for array in arrays):
-        raise AgentErrorRefused(f"agent {name!r}: cells that are not those of its {row.means.size} outcomes")
+        raise CoreError(
+            f"agent {name!r}: cells that are not those of its {row.means.size} outcomes", code="agent_error"
+        )
     valid = ~np.isnan(row.means)
     if row.trial_variances is None or row.n_trials is None or row.one_trial:
         return _Cells(np.empty(0), np.empty(0), int(valid.sum()))
@@ -296,7 +288,7 @@ def _cells(name: str, row: Row) -> _Cells:
     return _Cells(row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum()))
 
 
-def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[Term]:
+def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[ErrorTerm]:
     """Return the part of repeated cells with pseudo-cells, and of single ones by the mean s² of these."""
     s2, n_trials, n_rep = cells.s2, cells.n_trials, cells.s2.size
     if not n_rep:
@@ -306,10 +298,10 @@ def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[Term]:
     shrunk = (math.fsum(q) + N_PSEUDO * prior) * n_rep / (n_rep + N_PSEUDO)
     inverse_df = math.fsum((q + fill * s2) ** 2 / (n_trials - 1)) / k**4
     variance = (shrunk + fill * math.fsum(s2)) / k**2
-    return [Term("repeated trials", variance, variance**2 / inverse_df if inverse_df > 0 else math.inf)]
+    return [ErrorTerm("repeated trials", variance, variance**2 / inverse_df if inverse_df > 0 else math.inf)]
 
 
-def _summed(parts: Sequence[Term], terms: Sequence[Term], method: Method) -> AgentError:
+def _summed(parts: Sequence[ErrorTerm], terms: Sequence[ErrorTerm], method: Method) -> AgentError:
     """V and ν of the sum, Satterthwaite."""
     variance = math.fsum(term.variance for term in (*parts, *terms))
     df = _clipped(satterthwaite((*parts, *terms)))
@@ -318,4 +310,4 @@ def _summed(parts: Sequence[Term], terms: Sequence[Term], method: Method) -> Age
 
 
 def _clipped(df: float) -> float:
-    return min(max(df, DF_LEAST), DF_MOST)
+    return min(max(df, MIN_DF), MAX_DF)

@@ -12,7 +12,7 @@ has a variance V_a and its degrees of freedom (`analytics.differences.finite_err
     a beats b when d_ab > c·√(se²_ab + added);  rank of a in [1 + #{b beats a}, n − #{a beats b}]
 
 One c holds for all pairs. *Tied* is where neither beats the other: not transitive, so no groups are formed.
-Agents with identical outcomes are tied. Who may be first is told by `first` on the same draws.
+Agents with identical outcomes are tied. Who may be first comes from `first`, on the same draws.
 
 Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need: of a handful of tasks
 that all differ alike no draw differs from the data, and c would be 0. An agent's first draws do not depend
@@ -66,7 +66,7 @@ from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
 
-N_DRAWS_LEAST = 19
+MIN_DRAWS = 19
 NOTES: Mapping[Method, str] = {
     "variance function": "assumes that agents with one trial are as noisy as those with repeats; where their "
     "noise has 1.3 times the variance, 9% of simulated boards claim a wrong order instead of 5%",
@@ -78,10 +78,6 @@ FEW_TASKS = 10
 FEW_TASKS_NOTE = (
     "on so few tasks the best agent is not among those that could be the best on up to 7% of boards"
 )
-
-
-class RankSetsRefused(CoreError):
-    """Agents, pairs or numbers of draws from which no ranks can be told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +157,6 @@ def rank_sets(
         Names ascending by code point, none twice; all measured ones on the same k tasks.
     noise : TrialNoise
         Of complete agents on these tasks.
-    seed : int
     facets : sequence of Facet
         Those never measured are left out.
     added : float array, shape (n_agents, n_agents), optional
@@ -174,11 +169,6 @@ def rank_sets(
     ahead, pair_variances, own : callable
         Those of `analytics.differences.neyman_draws` and `task_draws`, and `error_draws.own_draws`, or such
         as remember what they found.
-
-    Raises
-    ------
-    RankSetsRefused, AgentErrorRefused, DrawsRefused, FewTasks
-    analytics.differences.rows.ComponentRefused
     """
     _check(agents, N_DRAWS if n_draws is None else n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
@@ -211,8 +201,8 @@ def rank_sets(
 def _by_tasks(errors: Sequence[AgentError]) -> Mask:
     """Pairs of measured agents of which one tells no trial variance."""
     measured = np.array([error.method != "calibration" for error in errors])
-    untold = np.array([error.method == "neyman" for error in errors])
-    pairs = np.logical_or.outer(untold, untold) & np.logical_and.outer(measured, measured)
+    unknown_noise = np.array([error.method == "neyman" for error in errors])
+    pairs = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
     np.fill_diagonal(pairs, False)
     return np.asarray(pairs, dtype=np.bool_)
 
@@ -249,23 +239,25 @@ def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask,
 
 def _resampled(board: _Board) -> FloatArray:
     """How far the best of the others is ahead of an agent by resampled tasks, T*², (n_draws, n_agents)."""
-    found = np.zeros((board.n_draws, len(board.agents)))
+    statistics = np.zeros((board.n_draws, len(board.agents)))
     if board.by_tasks.any():
         rows, outcomes, beyond = board.outcomes
-        untold = np.array([board.errors[i].method == "neyman" for i in rows])
+        unknown_noise = np.array([board.errors[i].method == "neyman" for i in rows])
         names = [board.names[i] for i in rows]
-        found[:, rows] = board.ahead(outcomes, names, beyond, untold, seed=board.seed, n_draws=board.n_draws)
-    return found
+        statistics[:, rows] = board.ahead(
+            outcomes, names, beyond, unknown_noise, seed=board.seed, n_draws=board.n_draws
+        )
+    return statistics
 
 
 def _least_of_first(board: _Board, others: FloatArray) -> FloatArray:
     """Return what each agent's c_a is at least; 0 without a pair judged by resampled tasks."""
-    found = np.zeros(len(board.agents))
+    least = np.zeros(len(board.agents))
     if board.by_tasks.any():
-        untold = np.array([error.method == "neyman" for error in board.errors])
-        found[board.by_tasks.any(axis=1)] = float(stdtrit(board.n_tasks - 1, 0.95))
-        found[untold] = least_by_tasks(others[:, untold], board.n_tasks - 1)
-    return found
+        unknown_noise = np.array([error.method == "neyman" for error in board.errors])
+        least[board.by_tasks.any(axis=1)] = float(stdtrit(board.n_tasks - 1, 0.95))
+        least[unknown_noise] = least_by_tasks(others[:, unknown_noise], board.n_tasks - 1)
+    return least
 
 
 # -------------------------------------------------------------------------------------------------- checks
@@ -278,24 +270,32 @@ def _check(
     unclaimed: Mask | None,
 ) -> None:
     if not agents:
-        raise RankSetsRefused("no agent to rank")
-    if n_draws < N_DRAWS_LEAST:
-        raise RankSetsRefused(f"{n_draws} draws have no upper 5% point; at least {N_DRAWS_LEAST} are needed")
+        raise CoreError("no agent to rank", code="rank_sets")
+    if n_draws < MIN_DRAWS:
+        raise CoreError(
+            f"{n_draws} draws have no upper 5% point; at least {MIN_DRAWS} are needed", code="rank_sets"
+        )
     for earlier, later in pairwise(agents):
         if earlier.name >= later.name:
-            raise RankSetsRefused(f"{later.name!r} stands after {earlier.name!r}; names ascend, none twice")
+            raise CoreError(
+                f"{later.name!r} stands after {earlier.name!r}; names ascend, none twice", code="rank_sets"
+            )
     _check_scores(agents)
     for pairs in (added, unclaimed):
         if pairs is not None and not (pairs.shape == (len(agents),) * 2 and (pairs == pairs.T).all()):
-            raise RankSetsRefused(f"pairs of shape {pairs.shape} for {len(agents)} agents, or not symmetric")
+            raise CoreError(
+                f"pairs of shape {pairs.shape} for {len(agents)} agents, or not symmetric", code="rank_sets"
+            )
     if added is not None and not (np.isfinite(added) & (added >= 0)).all():
-        raise RankSetsRefused("a variance added in a decision is finite and at least 0")
+        raise CoreError("a variance added in a decision is finite and at least 0", code="rank_sets")
 
 
 def _check_scores(agents: Sequence[Measured | Calibrated]) -> None:
     n_tasks = {a.outcomes.size for a in agents if isinstance(a, Measured)}
     if len(n_tasks) > 1:
-        raise RankSetsRefused(f"agents on {min(n_tasks)} and on {max(n_tasks)} tasks; all have the same")
+        raise CoreError(
+            f"agents on {min(n_tasks)} and on {max(n_tasks)} tasks; all have the same", code="rank_sets"
+        )
     for agent in agents:
         if not math.isfinite(agent.score):
-            raise RankSetsRefused(f"agent {agent.name!r}: a score of {agent.score}")
+            raise CoreError(f"agent {agent.name!r}: a score of {agent.score}", code="rank_sets")

@@ -48,7 +48,6 @@ def may_be_first(
 
     Parameters
     ----------
-    draws : ErrorDraws
     others : float array, shape (n_draws, n_agents)
         T_a² over pairs judged otherwise; 0 without any.
     lead : float array, shape (n_agents,)
@@ -117,10 +116,10 @@ def _n_reaching(
     unsure = np.flatnonzero(~sure & ((best.first + behind) * (1 + SLACK) >= reached))
     if n_sure > enough or n_sure + unsure.size <= enough:
         return n_sure
-    found = np.zeros(unsure.size)
+    reach = np.zeros(unsure.size)
     for b in np.flatnonzero(draws.judged[a]).tolist():
-        np.maximum(found, _one_sided(draws, a, b, unsure), out=found)
-    return n_sure + int(np.count_nonzero(found >= reached))
+        np.maximum(reach, _one_sided(draws, a, b, unsure), out=reach)
+    return n_sure + int(np.count_nonzero(reach >= reached))
 
 
 def _one_sided(draws: ErrorDraws, a: int, b: IndexArray | int, columns: IndexArray) -> FloatArray:

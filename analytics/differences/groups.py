@@ -43,8 +43,8 @@ T*²     ``ahead``              (n_draws, n_agents)   1
 
 Not done here
 -------------
-Under 10 clusters, or with a stratum of a single task, nothing is told: 20-odd would be better for the first,
-and the second shows no spread. No cluster inside a stratum.
+Under 10 clusters, or with a stratum of a single task, there is no estimate: 20-odd would be better for the
+first, and the second shows no spread. No cluster inside a stratum.
 
 Source
 ------
@@ -65,19 +65,15 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, read_only
-from analytics.differences.rows import Term, satterthwaite
+from analytics.differences.rows import ErrorTerm, satterthwaite
 from analytics.differences.task_draws import agent_noise
 from analytics.errors import CoreError
 from analytics.resampling import resampled_counts, resampled_within
 
 Role = Literal["cluster", "stratum"]
 METHODS: Mapping[Role, str] = MappingProxyType({"cluster": "clusters", "stratum": "strata"})
-FEWEST_CLUSTERS = 10
+MIN_CLUSTERS = 10
 N_CELLS = 1 << 21  # of the largest array in a chunk of draws
-
-
-class GroupsRefused(CoreError):
-    """Groups of tasks from which no error can be told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +117,10 @@ class Groups:
 
     @property
     def fault(self) -> str:
-        """Say why no error can be told; empty where one can."""
+        """Say why there is no error; empty where there is one."""
         n, n_alone = self.sizes.size, int(np.count_nonzero(self.sizes == 1))
-        if self.role == "cluster" and n < FEWEST_CLUSTERS:
-            return f"errors by groups of tasks need at least {FEWEST_CLUSTERS} groups, not {n}"
+        if self.role == "cluster" and n < MIN_CLUSTERS:
+            return f"errors by groups of tasks need at least {MIN_CLUSTERS} groups, not {n}"
         if self.role == "stratum" and n_alone:
             return f"{n_alone} of {n} strata have a single task, which shows no spread"
         return ""
@@ -138,7 +134,7 @@ class Groups:
         return counts.astype(np.float64)
 
 
-def mean_variance(values: FloatArray, groups: Groups) -> Term:
+def mean_variance(values: FloatArray, groups: Groups) -> ErrorTerm:
     """V of the mean of values on N tasks.
 
     Parameters
@@ -147,25 +143,21 @@ def mean_variance(values: FloatArray, groups: Groups) -> Term:
         None missing.
     groups : Groups
         Of these tasks.
-
-    Raises
-    ------
-    GroupsRefused
     """
     _check(values.shape, groups)
     n, sizes = values.size, groups.sizes
     if groups.role == "cluster":
         sums = np.bincount(groups.code, weights=values - values.mean())
-        return Term(METHODS["cluster"], float(np.sum(sums**2 / (1 - sizes / n))) / n**2, groups.df)
+        return ErrorTerm(METHODS["cluster"], float(np.sum(sums**2 / (1 - sizes / n))) / n**2, groups.df)
     means = np.bincount(groups.code, weights=values) / sizes
     squares = np.bincount(groups.code, weights=(values - means[groups.code]) ** 2)
     parts = [
-        Term("strata", size / (size - 1) * square / n**2, size - 1)
+        ErrorTerm("strata", size / (size - 1) * square / n**2, size - 1)
         for size, square in zip(sizes.tolist(), squares.tolist(), strict=True)
     ]
     df = satterthwaite(parts)
     variance = math.fsum(part.variance for part in parts)
-    return Term(METHODS["stratum"], variance, df if df < math.inf else groups.df)
+    return ErrorTerm(METHODS["stratum"], variance, df if df < math.inf else groups.df)
 
 
 def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> FloatArray:
@@ -177,11 +169,6 @@ def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> Float
         0 to 1, none missing.
     v : float array, shape (n_agents,)
         v_a, score².
-    groups : Groups
-
-    Raises
-    ------
-    GroupsRefused
     """
     _check(outcomes.shape[1:], groups)
     spread = _spread(outcomes, groups, np.ones((1, _n_units(groups))))
@@ -198,22 +185,17 @@ def ahead(
     outcomes, v, groups
         As in `pair_variances`.
     names : sequence of str, length n_agents
-    seed, n_draws : int
 
     Returns
     -------
     float array, shape (n_draws, n_agents)
         At least 0.
-
-    Raises
-    ------
-    GroupsRefused
     """
     _check(outcomes.shape[1:], groups)
     noise, means, beyond = agent_noise(names, v, seed, n_draws), outcomes.mean(axis=1), v[:, None] + v
     n_agents = len(names)
     n_chunk = max(N_CELLS // (n_agents * max(n_agents, _n_units(groups))), 1)
-    found = np.zeros((n_draws, n_agents))
+    largest = np.zeros((n_draws, n_agents))
     for first in range(0, n_draws, n_chunk):
         drawn = slice(first, min(first + n_chunk, n_draws))
         spread = _spread(outcomes, groups, groups.weights(seed, drawn.stop - first, first=first))
@@ -226,8 +208,8 @@ def ahead(
         np.maximum(lead, 0.0, out=lead)
         lead *= lead
         lead /= variances
-        found[drawn] = lead.max(axis=2)
-    return found
+        largest[drawn] = lead.max(axis=2)
+    return largest
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
@@ -273,19 +255,19 @@ def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Sp
 def _variances(spread: _Spread) -> FloatArray:
     """se²_ab without v, (n_draws, n_agents, n_agents)."""
     n, parts = spread.n[:, None, None], spread.parts
-    found = parts @ parts.transpose(0, 2, 1)
-    squares = np.diagonal(found, axis1=1, axis2=2).copy()
-    found *= -2
-    found += squares[:, :, None]
-    found += squares[:, None]
-    np.maximum(found, 0.0, out=found)
+    products = parts @ parts.transpose(0, 2, 1)
+    squares = np.diagonal(products, axis1=1, axis2=2).copy()
+    products *= -2
+    products += squares[:, :, None]
+    products += squares[:, None]
+    np.maximum(products, 0.0, out=products)
     gaps = spread.means[:, :, None] - spread.means[:, None]
     gaps *= gaps
     gaps *= 2 * n / (n + 2)
-    found += gaps
-    found += 1.0
-    found /= (n + 2) ** 2
-    return np.asarray(found, dtype=np.float64)
+    products += gaps
+    products += 1.0
+    products /= (n + 2) ** 2
+    return np.asarray(products, dtype=np.float64)
 
 
 # -------------------------------------------------------------------------------------------------- checks
@@ -293,6 +275,6 @@ def _variances(spread: _Spread) -> FloatArray:
 
 def _check(shape: tuple[int, ...], groups: Groups) -> None:
     if shape != groups.code.shape:
-        raise GroupsRefused(f"groups of {groups.code.size} tasks for values of shape {shape}")
+        raise CoreError(f"groups of {groups.code.size} tasks for values of shape {shape}", code="groups")
     if groups.fault:
-        raise GroupsRefused(groups.fault)
+        raise CoreError(groups.fault, code="groups")

@@ -30,11 +30,11 @@ from analytics.differences.finite_errors import AgentError
 from analytics.differences.neyman_draws import Weights, ahead
 from analytics.differences.task_draws import pair_variances, task_weights
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 Place = tuple[int, int, int]  # k, seed, n_draws
 
 
-class _Found(NamedTuple):
+class _LargestDraws(NamedTuple):
     """What was found of some agents; `rows` has by name the SHA-256 of all that decides it."""
 
     rows: dict[str, bytes]
@@ -60,15 +60,15 @@ class KeptWeights:
             return task_weights
         if place not in self._drawn:
             self._drawn[place] = task_weights(k, seed, n_draws).astype(np.uint16)
-        kept = self._drawn[place]
+        weights_there = self._drawn[place]
 
         def weights(k: int, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
-            return kept[first : first + n_draws].astype(np.float64)
+            return weights_there[first : first + n_draws].astype(np.float64)
 
         return weights
 
 
-WEIGHTS = KeptWeights(MOST_BYTES // 4)
+WEIGHTS = KeptWeights(MAX_BYTES // 4)
 
 
 class KeptDraws:
@@ -80,9 +80,9 @@ class KeptDraws:
         What was used longest ago is dropped beyond that; what is larger by itself is not kept.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._found: OrderedDict[tuple[Place, int], _Found] = OrderedDict()
+        self._found: OrderedDict[tuple[Place, int], _LargestDraws] = OrderedDict()
         self._n = 0
         self._variances = LRUCache[bytes, FloatArray](most_bytes // 2, attrgetter("nbytes"))
         self._own = LRUCache[Hashable, FloatArray](most_bytes // 2, attrgetter("nbytes"))
@@ -92,25 +92,22 @@ class KeptDraws:
         outcomes: FloatArray,
         names: Sequence[str],
         v: FloatArray,
-        untold: Mask,
+        unknown_noise: Mask,
         *,
         seed: int,
         n_draws: int,
     ) -> FloatArray:
-        """Return what `analytics.differences.neyman_draws.ahead` does, read-only.
-
-        Raises
-        ------
-        FewTasks
-        """
+        """Return what `analytics.differences.neyman_draws.ahead` does, read-only."""
         place = (outcomes.shape[1], seed, n_draws)
         rows = {
-            name: _sha256(row, v_a, told)
-            for name, row, v_a, told in zip(names, outcomes, v, untold, strict=True)
+            name: _sha256(row, v_a, noise)
+            for name, row, v_a, noise in zip(names, outcomes, v, unknown_noise, strict=True)
         }
         key = self._nearest(place, rows)
         if key is None:
-            found = ahead(outcomes, names, v, untold, seed=seed, n_draws=n_draws, weights=WEIGHTS.of(place))
+            largest = ahead(
+                outcomes, names, v, unknown_noise, seed=seed, n_draws=n_draws, weights=WEIGHTS.of(place)
+            )
         elif len(self._found[key].rows) == len(rows):
             self._found.move_to_end(key)
             return self._found[key].ahead
@@ -120,18 +117,18 @@ class KeptDraws:
             new = np.array([name not in column for name in names])
             known = np.zeros((n_draws, len(names)))
             known[:, ~new] = before.ahead[:, [column[name] for name in names if name in column]]
-            found = ahead(
+            largest = ahead(
                 outcomes,
                 names,
                 v,
-                untold,
+                unknown_noise,
                 seed=seed,
                 n_draws=n_draws,
                 weights=WEIGHTS.of(place),
                 known=known,
                 new=new,
             )
-        return self._keep(place, rows, found)
+        return self._keep(place, rows, largest)
 
     @cachedmethod(attrgetter("_variances"), lambda _, x, v: _sha256(np.array(x.shape), x, v))
     def pair_variances(self, outcomes: FloatArray, v: FloatArray) -> FloatArray:
@@ -150,22 +147,22 @@ class KeptDraws:
         ]
         return max(inside, key=lambda key: len(self._found[key].rows), default=None)
 
-    def _keep(self, place: Place, rows: dict[str, bytes], found: FloatArray) -> FloatArray:
+    def _keep(self, place: Place, rows: dict[str, bytes], largest: FloatArray) -> FloatArray:
         """Keep it, in place of what was found of the same agents, or some of them, by earlier outcomes."""
         for key in [
             key for key, one in self._found.items() if key[0] == place and one.rows.keys() <= rows.keys()
         ]:
             del self._found[key]
         self._n += 1
-        found = read_only(found)
-        self._found[place, self._n] = _Found(rows, found)
+        largest = read_only(largest)
+        self._found[place, self._n] = _LargestDraws(rows, largest)
         while sum(one.ahead.nbytes for one in self._found.values()) > self._most_bytes:
             self._found.popitem(last=False)
-        return found
+        return largest
 
 
 def _sha256(*parts: npt.NDArray[np.generic] | np.generic) -> bytes:
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        told.update(np.ascontiguousarray(part).data)
-    return told.digest()
+        digest.update(np.ascontiguousarray(part).data)
+    return digest.digest()

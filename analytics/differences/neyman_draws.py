@@ -50,14 +50,10 @@ from analytics.errors import CoreError
 N_DRAWS = 10_000
 N_AGENTS_ALL_DRAWS = 512
 N_DRAWS_LARGE = 1_250
-N_TASKS_LEAST = 5
+MIN_TASKS = 5
 FEW_AGENTS = 64
 Ahead = Callable[..., FloatArray]
 Weights = Callable[..., FloatArray]
-
-
-class FewTasks(CoreError):
-    """Fewer tasks than can be resampled."""
 
 
 def draws_for(n_agents: int) -> int:
@@ -74,7 +70,7 @@ def ahead(
     outcomes: FloatArray,
     names: Sequence[str],
     v: FloatArray,
-    untold: Mask,
+    unknown_noise: Mask,
     *,
     seed: int,
     n_draws: int,
@@ -91,9 +87,8 @@ def ahead(
     names : sequence of str, length n_agents
     v : float array, shape (n_agents,)
         v_a, score².
-    untold : bool array, shape (n_agents,)
+    unknown_noise : bool array, shape (n_agents,)
         Agents without trial variances; the pairs of which one is such are gone through.
-    seed, n_draws : int
     weights : callable
         `analytics.differences.task_draws.task_weights`, or one that remembers them.
     known : float array, shape (n_draws, n_agents), optional
@@ -108,26 +103,27 @@ def ahead(
 
     Raises
     ------
-    FewTasks
+    CoreError
         Under 5 tasks.
     """
-    if outcomes.shape[1] < N_TASKS_LEAST:
-        raise FewTasks(
-            f"agents whose trials tell no variance are judged by resampling at least {N_TASKS_LEAST} tasks, "
-            f"not {outcomes.shape[1]}"
+    if outcomes.shape[1] < MIN_TASKS:
+        raise CoreError(
+            f"agents whose trials tell no variance are judged by resampling at least {MIN_TASKS} tasks, "
+            f"not {outcomes.shape[1]}",
+            code="few_tasks",
         )
     each = np.ones(len(names), dtype=np.bool_) if new is None else new
-    order = np.lexsort((np.count_nonzero(outcomes, axis=1), ~untold, ~each))
-    x, v, after = on_grid(outcomes[order]), v[order], _after(untold[order], int(each.sum()))
+    order = np.lexsort((np.count_nonzero(outcomes, axis=1), ~unknown_noise, ~each))
+    x, v, after = on_grid(outcomes[order]), v[order], _after(unknown_noise[order], int(each.sum()))
     cells, noise = narrowed(x), agent_noise([names[i] for i in order], v, seed, n_draws)
-    found = np.zeros((n_draws, len(order))) if known is None else known.copy()
+    largest = np.zeros((n_draws, len(order))) if known is None else known.copy()
     n_chunk = _n_chunk(len(order))
     for first in range(0, n_draws, n_chunk):
         drawn = slice(first, min(first + n_chunk, n_draws))
         w = weights(outcomes.shape[1], seed, drawn.stop - first, first=first)
         most = _ahead(x, cells, w, noise[drawn], v, after).T
-        found[drawn, order] = np.maximum(found[drawn, order], most)
-    return found
+        largest[drawn, order] = np.maximum(largest[drawn, order], most)
+    return largest
 
 
 def _n_chunk(n_agents: int) -> int:
@@ -135,10 +131,11 @@ def _n_chunk(n_agents: int) -> int:
     return 1024 if n_agents <= FEW_AGENTS else 256
 
 
-def _after(untold: Mask, n_new: int) -> list[IndexArray | slice]:
-    """For each new agent those after it that it makes a pair with, of which one at least is untold."""
+def _after(unknown_noise: Mask, n_new: int) -> list[IndexArray | slice]:
+    """For each new agent those after it that it makes a pair with, one at least of unknown noise."""
     return [
-        slice(a + 1, None) if untold[a] else a + 1 + np.flatnonzero(untold[a + 1 :]) for a in range(n_new)
+        slice(a + 1, None) if unknown_noise[a] else a + 1 + np.flatnonzero(unknown_noise[a + 1 :])
+        for a in range(n_new)
     ]
 
 
@@ -176,14 +173,14 @@ def _ahead(
 ) -> FloatArray:
     """Each pair once, (n_agents, n_draws): one of the first agents with those of `after`."""
     of, twice = _sums(x, cells, weights, noise, v), np.ascontiguousarray(-2 * weights.T, dtype=cells.dtype)
-    found = np.zeros(of.u.shape)
+    largest = np.zeros(of.u.shape)
     for a, others in enumerate(after):
-        seen, beside = np.flatnonzero(cells[a]), cells[others]
-        if len(beside):
-            signed = _signed((beside[:, seen] * cells[a, seen]) @ twice[seen], of, a, others)
-            found[others] = np.maximum(found[others], signed)
-            np.maximum(found[a], 0.0 - signed.min(axis=0), out=found[a])
-    return found
+        seen, other_cells = np.flatnonzero(cells[a]), cells[others]
+        if len(other_cells):
+            signed = _signed((other_cells[:, seen] * cells[a, seen]) @ twice[seen], of, a, others)
+            largest[others] = np.maximum(largest[others], signed)
+            np.maximum(largest[a], 0.0 - signed.min(axis=0), out=largest[a])
+    return largest
 
 
 def _signed(products: npt.NDArray[np.floating], of: _Sums, a: int, others: IndexArray | slice) -> FloatArray:

@@ -50,17 +50,16 @@ from analytics.differences.finite_errors import AgentError, Calibrated, Measured
 from analytics.differences.groups import Groups
 from analytics.differences.rows import (
     NEVER_MEASURED,
-    ComponentRefused,
+    ErrorTerm,
     Facet,
     Row,
-    Term,
     check_variance,
     facet_terms,
     satterthwaite,
 )
-from analytics.differences.scores import NoCommonTask, domain_term
+from analytics.differences.scores import domain_term
 from analytics.differences.task_draws import pair_variances
-from analytics.differences.trial_variances import ShapesDiffer
+from analytics.errors import CoreError
 
 Agent = Measured | Calibrated
 
@@ -85,17 +84,15 @@ def compare(
         Whether both agents ran under the same levels of a facet; true where not given.
     groups : Groups, optional
         Of the tasks; by default they are independent.
-
-    Raises
-    ------
-    NoCommonTask, ShapesDiffer, ComponentRefused
     """
     _check_pair(a, b)
     if groups is not None and groups.code.shape != a.means.shape:
-        raise ShapesDiffer(f"groups {groups.code.shape} for {a.means.size} tasks")
+        raise CoreError(f"groups {groups.code.shape} for {a.means.size} tasks", code="shapes_differ")
     common = ~np.isnan(a.means) & ~np.isnan(b.means)
     if not common.any():
-        raise NoCommonTask("two agents without a common task with valid outcomes have no difference")
+        raise CoreError(
+            "two agents without a common task with valid outcomes have no difference", code="no_common_task"
+        )
     d = a.means[common] - b.means[common]
     term, reason = domain_term(d, None if groups is None else groups.on(common))
     added, cancels, omitted = facet_terms((a, b), facets, shared or {})
@@ -124,13 +121,12 @@ def compare_given(
     n_tasks: int,
     *,
     facets: Sequence[Facet] = NEVER_MEASURED,
-    added: Term | None = None,
+    added: ErrorTerm | None = None,
 ) -> Estimate:
     """δ̂ = score of a − score of b on given tasks, with the variance that decides their ranks.
 
     Parameters
     ----------
-    a, b : Measured or Calibrated
     target : {"subset", "full"}
     noise : TrialNoise
         Of complete agents on these tasks.
@@ -138,12 +134,8 @@ def compare_given(
         k.
     facets : sequence of Facet
         Those never measured are left out.
-    added : Term, optional
+    added : ErrorTerm, optional
         Variance that counts in the decision on the pair, as the incumbent shift does.
-
-    Raises
-    ------
-    AgentErrorRefused, ComponentRefused, ShapesDiffer
     """
     sides = (a, b)
     errors = [error_of(agent, noise, facets) for agent in sides]
@@ -182,12 +174,12 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
 
     Raises
     ------
-    ComponentRefused
+    CoreError
         When a p-value is not from 0 to 1.
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise ComponentRefused("p-values are a list of numbers from 0 to 1")
+        raise CoreError("p-values are a list of numbers from 0 to 1", code="component")
     # Not scipy.stats' own: a web worker adjusts a handful and would load all of it.
     largest_first = np.argsort(p)[::-1]
     ranks = np.arange(p.size, 0, -1)
@@ -199,7 +191,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[Term]:
+def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm]:
     """Return the parts of SE² but for v: what rests on a calibration, and the noise of trials."""
     measured = [agent for agent in sides if isinstance(agent, Measured)]
     if len(measured) == len(sides) and any(error.method == "neyman" for error in errors):
@@ -207,7 +199,7 @@ def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[Term]:
     terms = []
     if calibrated := [error for error in errors if error.calibrated]:
         one = len({error.calibration for error in calibrated}) == 1
-        parts = [Term("calibration", error.calibrated, error.calibration_df) for error in calibrated]
+        parts = [ErrorTerm("calibration", error.calibrated, error.calibration_df) for error in calibrated]
         terms.append(_shared(parts) if one else _together("calibration", parts))
     parts = [part for error in errors for part in error.own]
     if measured or parts:
@@ -217,25 +209,25 @@ def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[Term]:
     return terms
 
 
-def _linking(agent: Calibrated) -> Term:
-    return Term("linking", agent.v_link, agent.df_link)
+def _linking(agent: Calibrated) -> ErrorTerm:
+    return ErrorTerm("linking", agent.v_link, agent.df_link)
 
 
-def _neyman(a: FloatArray, b: FloatArray) -> Term:
+def _neyman(a: FloatArray, b: FloatArray) -> ErrorTerm:
     if a.shape != b.shape:
-        raise ShapesDiffer(f"two agents' outcomes of shapes {a.shape} and {b.shape}")
+        raise CoreError(f"two agents' outcomes of shapes {a.shape} and {b.shape}", code="shapes_differ")
     variance = pair_variances(np.stack([a, b]), np.zeros(2))[0, 1]
-    return Term("neyman", float(variance), max(a.size - 1, 1))
+    return ErrorTerm("neyman", float(variance), max(a.size - 1, 1))
 
 
-def _shared(parts: Sequence[Term]) -> Term:
+def _shared(parts: Sequence[ErrorTerm]) -> ErrorTerm:
     """Add variances that are one estimate."""
-    return Term(parts[0].name, math.fsum(part.variance for part in parts), parts[0].df)
+    return ErrorTerm(parts[0].name, math.fsum(part.variance for part in parts), parts[0].df)
 
 
-def _together(name: str, parts: Sequence[Term]) -> Term:
+def _together(name: str, parts: Sequence[ErrorTerm]) -> ErrorTerm:
     """Add independent estimates, with Satterthwaite's degrees of freedom, at least 1."""
-    return Term(name, math.fsum(part.variance for part in parts), max(satterthwaite(parts), 1.0))
+    return ErrorTerm(name, math.fsum(part.variance for part in parts), max(satterthwaite(parts), 1.0))
 
 
 # -------------------------------------------------------------------------------------------------- checks
@@ -243,6 +235,8 @@ def _together(name: str, parts: Sequence[Term]) -> Term:
 
 def _check_pair(a: Row, b: Row) -> None:
     if a.means.ndim != 1 or a.means.shape != b.means.shape:
-        raise ShapesDiffer(f"two agents' cells of shapes {a.means.shape} and {b.means.shape}")
+        raise CoreError(
+            f"two agents' cells of shapes {a.means.shape} and {b.means.shape}", code="shapes_differ"
+        )
     for row in (a, b):
         check_variance("linking", row.v_link)

@@ -50,12 +50,8 @@ import numpy as np
 from analytics.arrays import FloatArray, read_only
 from analytics.errors import CoreError
 
-FEWEST = 5
+MIN_AGENTS = 5
 PRECISION = 1e-12
-
-
-class RegressionRefused(CoreError):
-    """Under five agents, or a score or variance that is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +80,6 @@ def regressed(scores: FloatArray, variances: FloatArray, n_tasks: int) -> Regres
         x and V, those above 0.
     n_tasks : int
         k.
-
-    Raises
-    ------
-    RegressionRefused
     """
     _check(scores, variances, n_tasks)
     rates, n = (n_tasks * scores + 2) / (n_tasks + 4), scores.size
@@ -117,8 +109,12 @@ def _mean(x: FloatArray, v: FloatArray, between: float) -> float:
 
 def _check(scores: FloatArray, variances: FloatArray, n_tasks: int) -> None:
     if scores.ndim != 1 or scores.shape != variances.shape or n_tasks < 1:
-        raise RegressionRefused(f"scores {scores.shape}, variances {variances.shape}, {n_tasks} tasks")
-    if scores.size < FEWEST:
-        raise RegressionRefused(f"{scores.size} agents; how much agents differ takes {FEWEST}")
+        raise CoreError(
+            f"scores {scores.shape}, variances {variances.shape}, {n_tasks} tasks", code="regression"
+        )
+    if scores.size < MIN_AGENTS:
+        raise CoreError(f"{scores.size} agents; how much agents differ takes {MIN_AGENTS}", code="regression")
     if not (((scores >= 0) & (scores <= 1)).all() and ((variances > 0) & np.isfinite(variances)).all()):
-        raise RegressionRefused("a score outside 0 to 1, or a variance that is not finite and above 0")
+        raise CoreError(
+            "a score outside 0 to 1, or a variance that is not finite and above 0", code="regression"
+        )

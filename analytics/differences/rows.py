@@ -40,10 +40,6 @@ from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 
 
-class ComponentRefused(CoreError):
-    """A variance is finite and at least 0, and a facet was averaged over at least one level."""
-
-
 @dataclass(frozen=True)
 class Facet:
     """What is known of a facet that outcomes were averaged over.
@@ -97,7 +93,7 @@ class Row:
     df_link: float = math.inf
 
 
-class Term(NamedTuple):
+class ErrorTerm(NamedTuple):
     """A part of a variance."""
 
     name: str
@@ -105,7 +101,7 @@ class Term(NamedTuple):
     df: float
 
 
-def satterthwaite(terms: Sequence[Term]) -> float:
+def satterthwaite(terms: Sequence[ErrorTerm]) -> float:
     """ν of Σt: (Σt)²/Σ(t²/ν_t), of one term its own to the last bit; infinite where all are known."""
     if len(terms) == 1:
         return terms[0].df
@@ -113,26 +109,21 @@ def satterthwaite(terms: Sequence[Term]) -> float:
     return math.fsum(term.variance for term in terms) ** 2 / inverse if inverse else math.inf
 
 
-def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[Term, ...]:
+def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[ErrorTerm, ...]:
     """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, part by part.
 
     Parameters
     ----------
-    row : Row
     facets : sequence of Facet
         Those never measured are left out.
-
-    Raises
-    ------
-    ComponentRefused
     """
     terms = [
-        Term(f"agent:{f.name}", f.with_agent / _n_levels(row, f.name), f.df_with_agent)
+        ErrorTerm(f"agent:{f.name}", f.with_agent / _n_levels(row, f.name), f.df_with_agent)
         for f in facets
         if f.with_agent is not None
     ]
     if row.v_link:
-        terms.append(Term("linking", row.v_link, row.df_link))
+        terms.append(ErrorTerm("linking", row.v_link, row.df_link))
     for term in terms:
         check_variance(term.name, term.variance)
     return tuple(terms)
@@ -140,19 +131,13 @@ def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[
 
 def facet_terms(
     rows: Sequence[Row], facets: Sequence[Facet], shared: Mapping[str, bool]
-) -> tuple[tuple[Term, ...], tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[ErrorTerm, ...], tuple[str, ...], tuple[str, ...]]:
     """Return what agents vary by beyond tasks and trials, main effects that cancel, components not measured.
 
     Parameters
     ----------
-    rows : sequence of Row
-    facets : sequence of Facet
     shared : mapping of str to bool
         Whether the agents ran under the same levels of a facet; true where not given.
-
-    Raises
-    ------
-    ComponentRefused
     """
     terms = [term for row in rows for term in agent_variance(row, facets)]
     omitted = [f"agent:{f.name}" for f in facets if f.with_agent is None]
@@ -163,7 +148,7 @@ def facet_terms(
             continue
         check_variance(f.name, f.main)
         variance = sum(f.main / _n_levels(row, f.name) for row in rows)
-        terms.append(Term(f.name, variance, f.df_main))
+        terms.append(ErrorTerm(f.name, variance, f.df_main))
     cancels = tuple(f.name for f in facets if f not in apart)
     return _merged(terms), cancels, tuple(omitted)
 
@@ -171,20 +156,20 @@ def facet_terms(
 def check_variance(name: str, variance: float) -> None:
     """Refuse a variance that is negative or not finite."""
     if not (math.isfinite(variance) and variance >= 0):
-        raise ComponentRefused(f"{name}: a variance of {variance} is not finite and at least 0")
+        raise CoreError(f"{name}: a variance of {variance} is not finite and at least 0", code="component")
 
 
-def _merged(terms: Sequence[Term]) -> tuple[Term, ...]:
+def _merged(terms: Sequence[ErrorTerm]) -> tuple[ErrorTerm, ...]:
     """Add over the agents the terms of one component: it was estimated once, with its degrees of freedom."""
     totals: dict[tuple[str, float], float] = {}
     for term in terms:
         key = (term.name, term.df)
         totals[key] = totals.get(key, 0.0) + term.variance
-    return tuple(Term(name, variance, df) for (name, df), variance in totals.items())
+    return tuple(ErrorTerm(name, variance, df) for (name, df), variance in totals.items())
 
 
 def _n_levels(row: Row, facet: str) -> int:
     n_levels = row.levels.get(facet, 1)
     if n_levels < 1:
-        raise ComponentRefused(f"{facet}: averaged over {n_levels} levels")
+        raise CoreError(f"{facet}: averaged over {n_levels} levels", code="component")
     return n_levels

@@ -34,17 +34,9 @@ import numpy as np
 from analytics.arrays import FloatArray, Mask
 from analytics.differences.estimates import Estimate, Target, interval_of
 from analytics.differences.groups import METHODS, Groups, mean_variance
-from analytics.differences.rows import NEVER_MEASURED, Facet, Row, Term, check_variance, facet_terms
-from analytics.differences.trial_variances import ShapesDiffer, checked_cells
+from analytics.differences.rows import NEVER_MEASURED, ErrorTerm, Facet, Row, check_variance, facet_terms
+from analytics.differences.trial_variances import checked_cells
 from analytics.errors import CoreError
-
-
-class NoCommonTask(CoreError):
-    """Two agents without a common task, or an agent without a valid cell, have no difference and no mean."""
-
-
-class TargetRefused(CoreError):
-    """Selected tasks are not a sample: nothing is said about other tasks from them alone."""
 
 
 def score(
@@ -60,7 +52,6 @@ def score(
 
     Parameters
     ----------
-    row : Row
     target : {"subset", "full", "domain"}
     selected : bool
         The tasks are a selected subset: only the target `subset` is answered from them.
@@ -73,9 +64,9 @@ def score(
 
     Raises
     ------
-    NoCommonTask
+    CoreError
         When the agent has no valid cell.
-    ShapesDiffer, TargetRefused, ComponentRefused
+    CoreError
 
     Notes
     -----
@@ -87,7 +78,7 @@ def score(
     _check(row, target, selected)
     valid = ~np.isnan(row.means)
     if not valid.any():
-        raise NoCommonTask("an agent without a valid outcome has no mean")
+        raise CoreError("an agent without a valid outcome has no mean", code="no_common_task")
     cells = _restricted(row, valid)
     value = float(cells.means.mean())
     if target == "domain":
@@ -110,15 +101,15 @@ def score(
     )
 
 
-def domain_term(values: FloatArray, groups: Groups | None = None) -> tuple[Term, str]:
+def domain_term(values: FloatArray, groups: Groups | None = None) -> tuple[ErrorTerm, str]:
     """Return s²/N of values on N tasks, or that of their groups, or the reason why there is none."""
     n = values.size
     if n < 2:
-        return Term("domain", 0.0, 1.0), "one task tells nothing about the spread over tasks"
+        return ErrorTerm("domain", 0.0, 1.0), "one task tells nothing about the spread over tasks"
     if groups is None:
-        term = Term("domain", float(np.var(values, ddof=1)) / n, n - 1)
+        term = ErrorTerm("domain", float(np.var(values, ddof=1)) / n, n - 1)
     elif groups.fault:
-        return Term(METHODS[groups.role], 0.0, 1.0), groups.fault
+        return ErrorTerm(METHODS[groups.role], 0.0, 1.0), groups.fault
     else:
         term = mean_variance(values, groups)
     return _positive(term, f"the same value on all {n} tasks")
@@ -127,7 +118,7 @@ def domain_term(values: FloatArray, groups: Groups | None = None) -> tuple[Term,
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-class _Cells(NamedTuple):
+class _ScoreCells(NamedTuple):
     """Cells of one agent on the tasks that count: means, s²_j/R_j and R_j, NaN where R is 1."""
 
     means: FloatArray
@@ -135,7 +126,7 @@ class _Cells(NamedTuple):
     n_trials: FloatArray
 
 
-def _restricted(row: Row, tasks: Mask) -> _Cells:
+def _restricted(row: Row, tasks: Mask) -> _ScoreCells:
     variances, n_trials = (
         None if part is None else part[None] for part in (row.trial_variances, row.n_trials)
     )
@@ -143,20 +134,20 @@ def _restricted(row: Row, tasks: Mask) -> _Cells:
     means, shares = checked_cells(row.means[None], variances, n_trials, once)
     counts = np.full(row.means.shape, np.nan) if row.n_trials is None else row.n_trials
     if tasks.all():
-        return _Cells(means[0], shares[0], counts)
-    return _Cells(means[0, tasks], shares[0, tasks], counts[tasks])
+        return _ScoreCells(means[0], shares[0], counts)
+    return _ScoreCells(means[0, tasks], shares[0, tasks], counts[tasks])
 
 
-def _finite_term(cells: _Cells, omega: float | None) -> tuple[Term, str]:
+def _finite_term(cells: _ScoreCells, omega: float | None) -> tuple[ErrorTerm, str]:
     """Return the variance of the mean by the first rule that applies."""
     n, n_one = cells.means.size, int(np.count_nonzero(np.isnan(cells.variances)))
     if omega is not None or 2 * n_one <= n:
         return _trial_term(cells, omega)
     rate = float(cells.means.mean())
-    return _positive(Term("upper bound", rate * (1 - rate) / n, max(n - 1, 1)), "the mean is 0 or 1")
+    return _positive(ErrorTerm("upper bound", rate * (1 - rate) / n, max(n - 1, 1)), "the mean is 0 or 1")
 
 
-def _trial_term(cells: _Cells, omega: float | None) -> tuple[Term, str]:
+def _trial_term(cells: _ScoreCells, omega: float | None) -> tuple[ErrorTerm, str]:
     """N⁻²·Σ s²_j/R_j: R_j − 1 degrees of freedom each, N − 1 for the cells of one trial where ω̂ is known."""
     n, known = cells.means.size, ~np.isnan(cells.variances)
     own, n_trials, n_one = cells.variances[known], cells.n_trials[known], int(np.count_nonzero(~known))
@@ -170,10 +161,10 @@ def _trial_term(cells: _Cells, omega: float | None) -> tuple[Term, str]:
     inverse_df = float(np.sum(own**2 / (n_trials - 1))) + single**2 / max(n - 1, 1)
     name = "repeated trials" if omega is None or not n_one else "variance function"
     df = variance**2 / inverse_df if inverse_df > 0 else 1.0
-    return _positive(Term(name, variance, df), "trials that do not differ, or means at 0 or 1")
+    return _positive(ErrorTerm(name, variance, df), "trials that do not differ, or means at 0 or 1")
 
 
-def _positive(term: Term, cause: str) -> tuple[Term, str]:
+def _positive(term: ErrorTerm, cause: str) -> tuple[ErrorTerm, str]:
     """Refuse a variance that is 0 to rounding: the data show no spread to measure it by."""
     if term.variance > 1e-20:
         return term, ""
@@ -185,10 +176,11 @@ def _positive(term: Term, cause: str) -> tuple[Term, str]:
 
 def _check(row: Row, target: Target, selected: bool) -> None:
     if selected and target != "subset":
-        raise TargetRefused(
+        raise CoreError(
             f"selected tasks are not a sample of all tasks: the target {target!r} cannot be told from them; "
-            "its prediction can"
+            "its prediction can",
+            code="target",
         )
     if row.means.ndim != 1:
-        raise ShapesDiffer(f"an agent's cells of shape {row.means.shape}")
+        raise CoreError(f"an agent's cells of shape {row.means.shape}", code="shapes_differ")
     check_variance("linking", row.v_link)

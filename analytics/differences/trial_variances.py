@@ -55,10 +55,6 @@ N_TASKS_OMEGA = 15
 N_TRIALS_OMEGA = 3
 
 
-class ShapesDiffer(CoreError):
-    """Arrays of one set of agents and tasks differ in shape, or one of a pair is not given."""
-
-
 @dataclass(frozen=True, eq=False)
 class PairVariances:
     """Variances of all pair differences, components with the agent not included.
@@ -99,14 +95,9 @@ def finite_variances(
     omega : float, optional
         ω̂ of `trial_variance_ratio`. Without it pairs with a single trial are `neyman`, as validation has it.
 
-    Returns
-    -------
-    PairVariances
-
     Raises
     ------
-    ShapesDiffer
-    ComponentRefused
+    CoreError
         When `omega` is negative or not finite.
 
     Notes
@@ -222,7 +213,7 @@ def _trial_noise(
 def _one_trial(one_trial: Mask | None, n_agents: int) -> Mask:
     mask = np.zeros(n_agents, dtype=np.bool_) if one_trial is None else np.asarray(one_trial)
     if mask.dtype != np.bool_ or mask.shape != (n_agents,):
-        raise ShapesDiffer(f"one_trial: {mask.dtype} {mask.shape}, not bool ({n_agents},)")
+        raise CoreError(f"one_trial: {mask.dtype} {mask.shape}, not bool ({n_agents},)", code="shapes_differ")
     return mask
 
 
@@ -234,15 +225,16 @@ def checked_cells(
 ) -> tuple[FloatArray, FloatArray]:
     """Means, and s²_ij/R_ij with NaN where the cell is missing or R counts as 1."""
     if means.ndim != 2:
-        raise ShapesDiffer(f"means of shape {means.shape} are not agents by tasks")
+        raise CoreError(f"means of shape {means.shape} are not agents by tasks", code="shapes_differ")
     once = _one_trial(one_trial, len(means))
     if trial_variances is None and n_trials is None:
         return means, np.full(means.shape, np.nan)
     if trial_variances is None or n_trials is None:
-        raise ShapesDiffer("trial variances and numbers of trials are given together")
+        raise CoreError("trial variances and numbers of trials are given together", code="shapes_differ")
     if not trial_variances.shape == n_trials.shape == means.shape:
-        raise ShapesDiffer(
+        raise CoreError(
             f"trial variances {trial_variances.shape} and numbers of trials {n_trials.shape} "
-            f"for means {means.shape}"
+            f"for means {means.shape}",
+            code="shapes_differ",
         )
     return means, np.where(once[:, None] | np.isnan(means), np.nan, trial_variances / n_trials)

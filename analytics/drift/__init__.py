@@ -35,9 +35,7 @@ Nothing is chosen, fitted or drawn from a database: S, ŷ and intervals are argu
 """
 
 from analytics.drift.calibration import calibration
-from analytics.drift.calibration_residuals import residuals
-from analytics.drift.capability import capability_jump
-from analytics.drift.cost import cost_per_task
+from analytics.drift.charts import capability_jump, cost_per_task, residuals
 from analytics.drift.erosion import band_erosion
 from analytics.drift.failures import Invalid, harness_failures
 from analytics.drift.monitor import Monitor, false_alerts_a_year, insufficient
@@ -46,12 +44,12 @@ from analytics.drift.novelty import scaffold_novelty
 from analytics.drift.published_order import published_order
 from analytics.drift.rank_fidelity import OnAndOff, subset_fidelity
 from analytics.drift.reruns import Rerun, rerun_set
-from analytics.drift.saturation import FullScore, of_benchmark, saturation
+from analytics.drift.saturation import FullRunScore, of_benchmark, saturation
 from analytics.drift.tuning import Audit, first_batch_tuning, n_audit_tasks, subset_tuning
 
 __all__ = [
     "Audit",
-    "FullScore",
+    "FullRunScore",
     "Invalid",
     "Monitor",
     "Noise",

@@ -23,10 +23,6 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
     missed : bool array, (n_agents,)
         In time order.
     agents, dates : sequences, (n_agents,)
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(missed, agents, dates)
     if not len(agents):

@@ -59,10 +59,6 @@ N_REFERENCE = 10
 RUN_LENGTH = 7_500  # values to a false alarm, on average and at least, at either threshold
 
 
-class SeriesMalformed(CoreError):
-    """A chart needs finite values, in time order."""
-
-
 @dataclass(frozen=True)
 class Alarm:
     """The level moved.
@@ -92,10 +88,8 @@ class Cusum:
         C⁺ and C⁻ after each value, before an alarm sets them to 0; C⁻ stays 0 on one side.
     scores : tuple of float, (n,)
         z_t.
-    alarms : tuple of Alarm
     warned : tuple of int
         Positions at which the chart passed its warning line: once on each way up.
-    warning, threshold : float
     n_reference : int
         Values that the next one would be ranked among.
     """
@@ -136,7 +130,7 @@ def cusum(
 
     Raises
     ------
-    SeriesMalformed
+    CoreError
         When a value is not finite, or no reference is asked for.
     """
     _check(values, n_reference)
@@ -157,10 +151,15 @@ def cusum(
 
 def _check(values: Sequence[float], n_reference: int) -> None:
     if n_reference < 1:
-        raise SeriesMalformed(f"a reference of {n_reference} values ranks nothing; at least 1 is needed")
+        raise CoreError(
+            f"a reference of {n_reference} values ranks nothing; at least 1 is needed",
+            code="series_malformed",
+        )
     for position, value in enumerate(values):
         if not math.isfinite(value):
-            raise SeriesMalformed(f"value {position} is {value}; a chart needs finite values")
+            raise CoreError(
+                f"value {position} is {value}; a chart needs finite values", code="series_malformed"
+            )
 
 
 class _Chart:

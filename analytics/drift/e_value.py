@@ -43,10 +43,6 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 DOUBLINGS = np.concatenate([-(2.0 ** np.arange(31, -1, -1)), [0.0], 2.0 ** np.arange(32)])
 
 
-class ShareMalformed(CoreError):
-    """Counts or a promised share that no series of events can have."""
-
-
 def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> FloatArray:
     """Natural logarithm of E after each look.
 
@@ -56,30 +52,28 @@ def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> 
         Misses and events so far; 0 ≤ n_missed ≤ n.
     promised : float
         p₀, strictly between 0 and 1.
-
-    Raises
-    ------
-    ShareMalformed
     """
     missed, events = np.asarray(n_missed, np.float64), np.asarray(n, np.float64)
     if not 0.0 < promised < 1.0:
-        raise ShareMalformed(f"a promised share lies strictly between 0 and 1, not at {promised}")
+        raise CoreError(
+            f"a promised share lies strictly between 0 and 1, not at {promised}", code="share_malformed"
+        )
     if (missed < 0).any() or (missed > events).any():
-        raise ShareMalformed("misses are counted from 0 to the number of events")
-    kept = events - missed
-    shares, log_widths = _nodes(missed[:, None], kept[:, None], promised)
-    ratio = xlogy(missed[:, None], shares / promised) + xlog1py(kept[:, None], -shares)
-    ratio -= xlog1py(kept[:, None], -promised) + (shares - promised) / MEAN_EXCESS
+        raise CoreError("misses are counted from 0 to the number of events", code="share_malformed")
+    within = events - missed
+    shares, log_widths = _nodes(missed[:, None], within[:, None], promised)
+    ratio = xlogy(missed[:, None], shares / promised) + xlog1py(within[:, None], -shares)
+    ratio -= xlog1py(within[:, None], -promised) + (shares - promised) / MEAN_EXCESS
     total = MEAN_EXCESS * -math.expm1(-(1.0 - promised) / MEAN_EXCESS)
     return np.asarray(logsumexp(ratio + log_widths, axis=1) - math.log(total), dtype=np.float64)
 
 
-def _nodes(missed: FloatArray, kept: FloatArray, promised: float) -> tuple[FloatArray, FloatArray]:
+def _nodes(missed: FloatArray, within: FloatArray, promised: float) -> tuple[FloatArray, FloatArray]:
     """Shares at which the integrand is taken, and the logarithms of their weights, (n_looks, n_nodes)."""
-    best = _largest(missed, kept, promised)
+    best = _largest(missed, within, promised)
     inner = np.clip(best, 1e-12, 1.0 - 1e-12)
-    slope = np.abs(missed / inner - kept / (1.0 - inner) - 1.0 / MEAN_EXCESS)
-    curvature = missed / inner**2 + kept / (1.0 - inner) ** 2
+    slope = np.abs(missed / inner - within / (1.0 - inner) - 1.0 / MEAN_EXCESS)
+    curvature = missed / inner**2 + within / (1.0 - inner) ** 2
     step = 1.0 / np.maximum(np.maximum(np.sqrt(curvature), np.where(best > promised, 0.0, slope)), 1.0)
     edges = np.clip(best + step * DOUBLINGS, promised, 1.0)
     half, middle = np.diff(edges, axis=1) / 2, (edges[:, 1:] + edges[:, :-1]) / 2
@@ -88,10 +82,10 @@ def _nodes(missed: FloatArray, kept: FloatArray, promised: float) -> tuple[Float
         return shares, np.log(half[:, :, None] * WEIGHTS).reshape(len(edges), -1)
 
 
-def _largest(missed: FloatArray, kept: FloatArray, promised: float) -> FloatArray:
+def _largest(missed: FloatArray, within: FloatArray, promised: float) -> FloatArray:
     """Maximum of ℓ on [p₀, 1]: p²/.1 − p·(n + 1/.1) + s = 0, the smaller root."""
     rate = 1.0 / MEAN_EXCESS
-    b = missed + kept + rate
+    b = missed + within + rate
     root = 2.0 * missed / (b + np.sqrt(np.maximum(b * b - 4.0 * rate * missed, 0.0)))
     return np.asarray(np.clip(root, promised, 1.0), dtype=np.float64)
 
@@ -101,11 +95,11 @@ def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
 
     Raises
     ------
-    ShareMalformed
+    CoreError
         Without events, or when all of them are misses: then no share below 1 is an upper limit.
     """
     if not 0 <= n_missed < n:
-        raise ShareMalformed(f"{n_missed} misses of {n} give no upper limit below 1")
+        raise CoreError(f"{n_missed} misses of {n} give no upper limit below 1", code="share_malformed")
     return float(betaincinv(n_missed + 1, n - n_missed, level))
 
 

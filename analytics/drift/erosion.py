@@ -11,7 +11,7 @@ how far the tasks of the band went ::
 
     D = Σ_j d_j / k,      d = 0 inside the band and at its edges, 1 where all agents pass or all fail
 
-with d linear between. In π, T_π = n_π/k_π counts the tasks of its own band, and D_π = Σ_j d_j/k is told in
+with d linear between. In π, T_π = n_π/k_π counts the tasks of its own band, and D_π = Σ_j d_j/k is given in
 tasks of the first one. Alone T has two blind spots: where nearly all of the band is solved, the rates of all
 agents lie above it, a permuted band holds a few chance tasks, all of which leave, and T_π is 1 like T; and of
 six tasks chance often moves all. It moves them less far than a change does. So ::
@@ -51,7 +51,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray, Mask
 from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p, permuted
-from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 from analytics.text import counted
 
@@ -93,17 +93,13 @@ def band_erosion(
         Of the permutations.
     window : int
         Latest agents at a look that pass rates are taken over.
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(since, agents, dates)
     look = last_look(len(agents))
-    if look is None or len(selected) < N_FEWEST:
+    if look is None or len(selected) < MIN_AGENTS:
         chosen_from = counted(len(selected), "complete agent")
         counts = f"the subset was chosen from {chosen_from}, and {len(agents)} came since"
-        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
+        return insufficient(NAME, f"{counts}; {MIN_AGENTS} each are needed")
     latest = since[max(0, look.size - window) : look.size]
     band, far = _left(_rates(selected), _rates(latest), edges)
     if not band.any():
@@ -205,12 +201,12 @@ def _draws(
         return _ratio(sums, counts), _ratio(totals[0] - sums, totals[1] - counts)
 
     def draw(n_draws: int) -> FloatArray:
-        chunk, found = max(1, CHUNK_CELLS // both.shape[1]), []
+        chunk, counts = max(1, CHUNK_CELLS // both.shape[1]), []
         chosen = members(rng, n_draws, len(both), len(selected))
         for start in range(0, n_draws, chunk):
             band, far = _left(*rates(chosen[start : start + chunk]), edges)
-            found.append((np.count_nonzero(far, axis=1), np.count_nonzero(band, axis=1), far.sum(axis=1)))
-        n_out, sizes, went = (np.concatenate(part).astype(np.float64) for part in zip(*found, strict=True))
+            counts.append((np.count_nonzero(far, axis=1), np.count_nonzero(band, axis=1), far.sum(axis=1)))
+        n_out, sizes, went = (np.concatenate(part).astype(np.float64) for part in zip(*counts, strict=True))
         return np.stack([_ratio(n_out, sizes), went / k])
 
     return draw

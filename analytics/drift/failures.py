@@ -5,18 +5,28 @@ Model
 x_i is the share of agent i's trials that are invalid. What is promised is the larger of two upper limits of
 the mean share among the n reference agents: of all their trials together, as if each failed by itself
 (Clopper and Pearson, 90%), and of the agents, which differ (x̄ + t_{n−1,.975}·s/√n). The shares since are bet
-on lying above it (`analytics.drift.bets`).
+on lying above it.
+
+Shares x_i in [0, 1] come one after the other, each with an expectation of at most p₀ given the earlier ones.
+A bet of the share u of one's stake on larger values pays 1 + u·(x_i − p₀)/p₀ ≥ 1 − u ≥ 0, so that ::
+
+    E_n = mean over v of Π_{i ≤ n} (1 + v²·(x_i − p₀)/p₀),       v = .005, .015, …, .995
+
+is a supermartingale that starts at 1: P(E ever reaches 1/α) ≤ α (Ville). Nothing is assumed of how shares
+vary, which counts of trials that fail together would need.
 
 Trials of one agent fail together: a long run meets more time-outs. Counted one by one they alerted on .37 of
 boards on which nothing changed but agents differed (mean 2%, standard deviation 2%, 300 trials each).
 
 Not done here
 -------------
-Which task, or which part of the harness, fails.
+Which task, or which part of the harness, fails. Bets are not adapted to what was seen; the mixture pays for
+that with a factor of less than 20.
 
 Source
 ------
-As in `analytics.drift.bets`. Clopper & Pearson, Biometrika 1934.
+Waudby-Smith & Ramdas, *Estimating means of bounded random variables by betting*, JRSS B 2024. Clopper &
+Pearson, Biometrika 1934.
 """
 
 import math
@@ -26,15 +36,16 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import logsumexp, stdtrit
 
 from analytics.arrays import FloatArray
-from analytics.drift.bets import log_bets
 from analytics.drift.e_value import ALERT, e_state, e_text, first_alert, largest, upper_share
-from analytics.drift.monitor import N_FEWEST, Monitor, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, Monitor, at, insufficient, same_length
+from analytics.errors import CoreError
 
 NAME = "harness failures"
 LEVEL_OF_TRIALS, LEVEL_OF_AGENTS = 0.90, 0.975
+STAKES = ((np.arange(100) + 0.5) / 100) ** 2
 
 
 class Invalid(NamedTuple):
@@ -60,17 +71,13 @@ def harness_failures(
         Of agents before and since the subset was fixed.
     agents, dates : sequences, (n_agents,)
         Of those since.
-
-    Raises
-    ------
-    SeriesMismatch, ShareMalformed
     """
     same_length(*since, agents, dates)
     same_length(*reference)
     n_before = len(reference.n_trials)
-    if n_before < N_FEWEST or not len(agents):
+    if n_before < MIN_AGENTS or not len(agents):
         counts = f"{n_before} agents with trials before the subset was chosen and {len(agents)} since"
-        return insufficient(NAME, f"{counts}; {N_FEWEST} and 1 are needed")
+        return insufficient(NAME, f"{counts}; {MIN_AGENTS} and 1 are needed")
     promised = _promised(reference)
     if promised >= 1.0:
         return insufficient(NAME, "all trials were invalid before: no share is larger")
@@ -94,3 +101,24 @@ def _promised(reference: Invalid) -> float:
     x, n = reference.shares, len(reference.n_trials)
     of_agents = x.mean() + stdtrit(n - 1, LEVEL_OF_AGENTS) * x.std(ddof=1) / math.sqrt(n)
     return float(max(upper_share(n_invalid, n_trials, level=LEVEL_OF_TRIALS), of_agents))
+
+
+def log_bets(shares: FloatArray, promised: float) -> FloatArray:
+    """Natural logarithm of E after each value.
+
+    Parameters
+    ----------
+    shares : float array, (n,)
+        0 to 1, in time order.
+    promised : float
+        p₀, strictly between 0 and 1.
+    """
+    if not 0.0 < promised < 1.0:
+        raise CoreError(
+            f"a promised share lies strictly between 0 and 1, not at {promised}", code="share_malformed"
+        )
+    if not ((shares >= 0.0) & (shares <= 1.0)).all():
+        raise CoreError("a share lies from 0 to 1", code="share_malformed")
+    gains = np.log1p(STAKES * ((shares[:, None] - promised) / promised))
+    sums = np.cumsum(gains, axis=0)
+    return np.asarray(logsumexp(sums, axis=1) - math.log(STAKES.size), dtype=np.float64)

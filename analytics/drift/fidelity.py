@@ -73,10 +73,6 @@ N_BITS = 64  # of a word
 Bits = npt.NDArray[np.uint64]
 
 
-class SampleMalformed(CoreError):
-    """Values to be ranked, or a subset, contradict each other or the table they belong to."""
-
-
 @dataclass(frozen=True)
 class RankFidelity:
     """How well subset means order agents by full score.
@@ -135,12 +131,12 @@ def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
 
     Raises
     ------
-    SampleMalformed
+    CoreError
         When a value is not finite.
     """
     values = np.asarray(x, dtype=np.float64)
     if not np.isfinite(values).all():
-        raise SampleMalformed("a value that is missing or infinite has no rank")
+        raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
     return np.moveaxis(_midranks(np.moveaxis(values, axis, -1)), -1, axis)
 
 
@@ -158,7 +154,7 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
 
     Raises
     ------
-    SampleMalformed
+    CoreError
         When lengths differ or a value is not finite.
     """
     first, second = _checked_pair(a, b)
@@ -180,7 +176,7 @@ def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
 
     Raises
     ------
-    SampleMalformed
+    CoreError
         When lengths differ or a value is not finite.
     """
     first, second = (_order_signs(np.round(x, DECIMALS)) for x in _checked_pair(a, b))
@@ -202,7 +198,6 @@ def rho_null(
         Membership of every task in every subset; the permuted matrices are shared by all of them.
     seed : int
         Base seed; draw d is made by a generator of (seed, "rho_null", d) alone.
-    n_draws : int
 
     Returns
     -------
@@ -211,7 +206,7 @@ def rho_null(
 
     Raises
     ------
-    SampleMalformed
+    CoreError
         When shapes contradict each other, a subset is empty, or an agent has no valid cell.
 
     Notes
@@ -228,10 +223,6 @@ def nulls(outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS
     ----------
     outcomes, subsets, seed, n_draws
         As in `rho_null`, whose ρ₀ this gives.
-
-    Raises
-    ------
-    SampleMalformed
     """
     both = _draws(outcomes, subsets, seed, n_draws, _null_figures)
     return Nulls(_means(both[: len(subsets)]), _means(both[len(subsets) :]))
@@ -258,7 +249,7 @@ def rank_fidelity(
 
     Raises
     ------
-    SampleMalformed
+    CoreError
         When lengths differ or a value is not finite.
     """
     means, scores = _checked_pair(subset_means, full_scores)
@@ -379,33 +370,33 @@ def _null_figures(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 def _null_pairs(sums: FloatArray, counts: FloatArray) -> FloatArray:
     """Share of pairs that every subset orders as the whole (row 0) does, shape (n_subsets, n_chunk)."""
-    kept = counts[1:] > 0
-    pairs = np.empty((len(kept), len(sums)))
-    n_block = max(1, BLOCK_CELLS // kept.shape[1] ** 2)
+    has_cell = counts[1:] > 0
+    pairs = np.empty((len(has_cell), len(sums)))
+    n_block = max(1, BLOCK_CELLS // has_cell.shape[1] ** 2)
     for draw, of_draw in enumerate(sums):
         order, *y = _lower_and_higher(of_draw[:1] / counts[0])
         y_of = np.concatenate(y)[:, order[0].argsort()]
-        means = np.where(kept, of_draw[1:] / np.maximum(counts[1:], 1), 0.0)
-        for first in range(0, len(kept), n_block):
+        means = np.where(has_cell, of_draw[1:] / np.maximum(counts[1:], 1), 0.0)
+        for first in range(0, len(has_cell), n_block):
             block = slice(first, first + n_block)
-            pairs[block, draw] = _shares_in_order(y_of, means[block], kept[block])
+            pairs[block, draw] = _shares_in_order(y_of, means[block], has_cell[block])
     return pairs
 
 
-def _shares_in_order(y: Bits, means: FloatArray, kept: Mask) -> FloatArray:
+def _shares_in_order(y: Bits, means: FloatArray, has_cell: Mask) -> FloatArray:
     """Mean over agents of (n_i + Σ_j agreeing − opposite)/(2·n_i), n_i those with another score."""
     order, lower, higher = _lower_and_higher(means)
     y_lower, y_higher = y.take(order, axis=1)
-    among = _bits(kept)[:, None]
+    among = _bits(has_cell)[:, None]
     agreeing = _n_bits((y_lower & lower | y_higher & higher) & among)
     opposite = _n_bits((y_lower & higher | y_higher & lower) & among)
     concordance = np.empty(order.shape, dtype=np.intp)
     np.put_along_axis(concordance, order, agreeing - opposite, axis=1)
-    n_other = np.where(kept, _n_bits((y[0] | y[1]) & among), 0)
-    told = n_other > 0
-    each = np.where(told, 0.5 + concordance / (2.0 * np.maximum(n_other, 1)), 0.0)
-    n_told = np.count_nonzero(told, axis=1)
-    return np.where(n_told > 0, each.sum(axis=1) / np.maximum(n_told, 1), np.nan)
+    n_other = np.where(has_cell, _n_bits((y[0] | y[1]) & among), 0)
+    comparable = n_other > 0
+    each = np.where(comparable, 0.5 + concordance / (2.0 * np.maximum(n_other, 1)), 0.0)
+    n_comparable = np.count_nonzero(comparable, axis=1)
+    return np.where(n_comparable > 0, each.sum(axis=1) / np.maximum(n_comparable, 1), np.nan)
 
 
 def _lower_and_higher(values: FloatArray) -> tuple[IndexArray, Bits, Bits]:
@@ -436,9 +427,11 @@ def _null_rhos(sums: FloatArray, counts: FloatArray) -> FloatArray:
     full_ranks = _centred_ranks(full_means)
     rhos = np.empty((len(counts) - 1, len(sums)))
     for s, n_cells in enumerate(counts[1:]):
-        kept = n_cells > 0
-        ranks = _centred_ranks(sums[:, s + 1, kept] / n_cells[kept])
-        rhos[s] = _row_spearman(ranks, full_ranks if kept.all() else _centred_ranks(full_means[:, kept]))
+        has_cell = n_cells > 0
+        ranks = _centred_ranks(sums[:, s + 1, has_cell] / n_cells[has_cell])
+        rhos[s] = _row_spearman(
+            ranks, full_ranks if has_cell.all() else _centred_ranks(full_means[:, has_cell])
+        )
     return rhos
 
 
@@ -501,9 +494,12 @@ def _no_interval(n: int) -> str:
 def _checked_pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
-        raise SampleMalformed(f"samples of shapes {first.shape} and {second.shape} are not pairs of values")
+        raise CoreError(
+            f"samples of shapes {first.shape} and {second.shape} are not pairs of values",
+            code="sample_malformed",
+        )
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise SampleMalformed("a value that is missing or infinite has no rank")
+        raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
     return first, second
 
 
@@ -511,14 +507,17 @@ def _checked_subsets(outcomes: FloatArray, subsets: Mask) -> tuple[FloatArray, M
     """Outcomes, and subsets that fit them; every agent has a valid cell and every subset a task."""
     outcomes, subsets = np.asarray(outcomes, dtype=np.float64), np.asarray(subsets)
     if outcomes.ndim != 2 or 0 in outcomes.shape:
-        raise SampleMalformed(f"outcomes of shape {outcomes.shape} are not agents by tasks")
+        raise CoreError(
+            f"outcomes of shape {outcomes.shape} are not agents by tasks", code="sample_malformed"
+        )
     if subsets.dtype != np.bool_ or subsets.ndim != 2 or subsets.shape[1] != outcomes.shape[1]:
-        raise SampleMalformed(
-            f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})"
+        raise CoreError(
+            f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})",
+            code="sample_malformed",
         )
     if not subsets.any(axis=1).all():
-        raise SampleMalformed(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task")
+        raise CoreError(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task", code="sample_malformed")
     if np.isnan(outcomes).all(axis=1).any():
         row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
-        raise SampleMalformed(f"agent {row} has no valid cell: no full mean")
+        raise CoreError(f"agent {row} has no valid cell: no full mean", code="sample_malformed")
     return outcomes, subsets

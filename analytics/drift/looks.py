@@ -8,7 +8,7 @@ more), at the level α_j = .01·2^−j. Whatever the dependence between looks, t
 Between two looks the last one stands. A permutation test has 9,999 draws, more where its smallest p-value,
 1/(1 + draws), would not reach the level. It ends after 1,000, 2,000, … of them once more than a share of
 10·α_j of all draws are as large as what was observed: no level up to 5·α_j is reached then, whatever the
-others would be, and p is told from at least 1,000.
+others would be, and p comes from at least 1,000.
 
 Not done here
 -------------
@@ -76,19 +76,18 @@ def permuted(look: Look, draw: Callable[[int], FloatArray], *observed: float) ->
 
     Parameters
     ----------
-    look : Look
     draw : callable
         Gives so many more draws of each statistic, (n_statistics, n).
     *observed : float
         The statistics as they are.
     """
-    n_all, found = look.n_permutations, draw(min(BATCH, look.n_permutations))
+    n_all, statistics = look.n_permutations, draw(min(BATCH, look.n_permutations))
     most = CLEARLY_ABOVE * look.level * (1 + n_all)
-    while (n := found.shape[1]) < n_all:
-        if all(_n_as_large(*pair) > most for pair in zip(observed, found, strict=True)):
+    while (n := statistics.shape[1]) < n_all:
+        if all(_n_as_large(*pair) > most for pair in zip(observed, statistics, strict=True)):
             break
-        found = np.concatenate([found, draw(min(BATCH, n_all - n))], axis=1)
-    return found
+        statistics = np.concatenate([statistics, draw(min(BATCH, n_all - n))], axis=1)
+    return statistics
 
 
 def _n_as_large(observed: float, draws: FloatArray) -> int:

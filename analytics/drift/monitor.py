@@ -23,7 +23,7 @@ from analytics.errors import CoreError
 State = Literal["ok", "warn", "alert", "insufficient"]
 
 N_LATEST = 20
-N_FEWEST = 10
+MIN_AGENTS = 10
 
 NOTHING_TO_DO = "nothing to do"
 MORE_TRIALS = "repeat trials: run the best agents again on the subset"
@@ -54,17 +54,12 @@ WANTED = {
 }
 
 
-class SeriesMismatch(CoreError):
-    """Series of one monitor differ in length."""
-
-
 @dataclass(frozen=True)
 class Monitor:
     """What one monitor says.
 
     Attributes
     ----------
-    name : str
     state : {"ok", "warn", "alert", "insufficient"}
     statistic, threshold : float or None
         What was computed, and the value at which it alerts; None with `insufficient`.
@@ -113,15 +108,12 @@ def false_alerts_a_year(monitors: Sequence[Monitor], agents_a_year: float) -> fl
 
 
 def same_length(*series: Any) -> None:
-    """Refuse series of one monitor that differ in length.
-
-    Raises
-    ------
-    SeriesMismatch
-    """
+    """Refuse series of one monitor that differ in length."""
     lengths = sorted({len(one) for one in series})
     if len(lengths) > 1:
-        raise SeriesMismatch(f"series of one monitor have lengths {', '.join(map(str, lengths))}")
+        raise CoreError(
+            f"series of one monitor have lengths {', '.join(map(str, lengths))}", code="series_mismatch"
+        )
 
 
 def iso(day: date | None) -> str | None:

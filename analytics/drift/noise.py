@@ -28,7 +28,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.drift.looks import LEVEL, last_look, members, permutation_p, permuted
-from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
 NAME = "run-to-run noise"
@@ -63,20 +63,16 @@ def run_noise(
         Of those since.
     seed : int
         Of the permutations.
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(*since, agents, dates)
     same_length(*reference)
     look, n_before = last_look(len(agents)), len(reference.variances)
-    if look is None or n_before < N_FEWEST:
+    if look is None or n_before < MIN_AGENTS:
         counts = (
             f"agents with repeated trials: {n_before} before, on a subset chosen without them, and "
             f"{len(agents)} since"
         )
-        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
+        return insufficient(NAME, f"{counts}; {MIN_AGENTS} each are needed")
     latest = Noise(*(part[: look.size] for part in since))
     before, now = (float(part.variances.sum() / part.binomial.sum()) for part in (reference, latest))
     draw = _draws(reference, latest, generator(seed, NAME, look.number))

@@ -29,7 +29,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.drift.looks import last_look, members, permutation_p, permuted
-from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
 NAME = "scaffold novelty"
@@ -54,16 +54,12 @@ def scaffold_novelty(
         Scaffolds of the agents since, in time order, and who they are.
     seed : int
         Of the permutations.
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(since, agents, dates)
     look = last_look(len(agents))
-    if look is None or len(before) < N_FEWEST:
+    if look is None or len(before) < MIN_AGENTS:
         counts = f"agents: {len(before)} before the subset was fixed and {len(agents)} since"
-        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed")
+        return insufficient(NAME, f"{counts}; {MIN_AGENTS} each are needed")
     first, known = max(0, look.size - N_LATEST), frozenset(before)
     latest = since[first : look.size]
     new = [agents[first + i] for i, scaffold in enumerate(latest) if scaffold not in known]

@@ -41,11 +41,11 @@ from scipy.special import ndtr, ndtri
 
 from analytics.arrays import DECIMALS, FloatArray
 from analytics.drift.looks import LEVEL, last_look
-from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, insufficient, same_length
 from analytics.text import counted
 
 NAME = "published order"
-LEAST = 0.92
+MIN_SHARE = 0.92
 WARN_TIMES = 5.0
 
 
@@ -66,16 +66,12 @@ def published_order(
         Of the full runs since.
     agents, dates : sequences, (n_agents,)
         In the order in which the full scores became known.
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(estimates, errors, scores, agents, dates)
     look = last_look(len(agents))
     if look is None:
         runs = counted(len(agents), "full run")
-        return insufficient(NAME, f"{runs} of agents with a published estimate; {N_FEWEST} are needed")
+        return insufficient(NAME, f"{runs} of agents with a published estimate; {MIN_AGENTS} are needed")
     est, se, y = (part[: look.size] for part in (estimates, errors, scores))
     apart, true = (np.round(one[:, None] - one, DECIMALS) for one in (est, y))
     differ = true != 0.0
@@ -87,7 +83,7 @@ def published_order(
     n_pairs = np.maximum(differ.sum() - 2 * differ.sum(axis=1), 1)
     without = (right.sum() - 2.0 * right.sum(axis=1)) / n_pairs
     error = float(np.sqrt((look.size - 1) * np.mean((without - without.mean()) ** 2)))
-    threshold = min(LEAST, promised)
+    threshold = min(MIN_SHARE, promised)
 
     def upper(level: float) -> float:
         return min(share - float(ndtri(level)) * error, 1.0)

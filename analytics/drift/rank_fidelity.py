@@ -26,8 +26,8 @@ r, rest         ``OnAndOff``     (n_agents,) each    0 to 1
 
 Not done here
 -------------
-Nothing is judged by ρ of the subset mean with the full score, which contains it: it is told beside, with EB's
-limit of .75.
+Nothing is judged by ρ of the subset mean with the full score, which contains it: it is shown beside, with
+EB's limit of .75.
 
 Source
 ------
@@ -45,13 +45,13 @@ from scipy.special import ndtr, ndtri
 from analytics.arrays import FloatArray
 from analytics.drift.fidelity import rank_fidelity, spearman
 from analytics.drift.looks import LEVEL, Look, last_look
-from analytics.drift.monitor import N_FEWEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, insufficient, same_length
 from analytics.text import counted
 
 NAME = "rank fidelity"
 FIRST_RUNS = 12
 WARN_TIMES = 5.0
-LEAST_FALL = 0.10
+MIN_FALL = 0.10
 RHO_LIMIT = 0.75
 POWER = 0.8
 
@@ -94,24 +94,20 @@ def subset_fidelity(
     rho_null : float or None
         ρ₀ of the subset.
     agents, dates : sequences, (n_runs,)
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(*since, full_scores, agents, dates)
     same_length(*reference)
     look, n_ref = last_look(len(agents), first=FIRST_RUNS), len(reference.subset_means)
-    if look is None or n_ref < N_FEWEST:
+    if look is None or n_ref < MIN_AGENTS:
         runs = counted(len(agents), "full run")
         counts = f"{runs} since the subset was chosen from {counted(n_ref, 'agent')}"
-        return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {N_FEWEST} are needed")
-    beside = _beside(since.subset_means[: look.size], full_scores[: look.size], rho_null)
+        return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {MIN_AGENTS} are needed")
+    with_full = _with_full_scores(since.subset_means[: look.size], full_scores[: look.size], rho_null)
     fall = _fall(reference, OnAndOff(*(part[: look.size] for part in since)), look)
     if fall is None:
-        return insufficient(NAME, "all agents are equal on the subset, or outside it: no order", beside)
-    evidence = beside | fall._asdict() | {"look": at(look.size - 1, agents, dates), "n_reference": n_ref}
-    reason = _reason(fall, look, n_ref) + _shown(beside)
+        return insufficient(NAME, "all agents are equal on the subset, or outside it: no order", with_full)
+    evidence = with_full | fall._asdict() | {"look": at(look.size - 1, agents, dates), "n_reference": n_ref}
+    reason = _reason(fall, look, n_ref) + _shown(with_full)
     state = _state(fall, look)
     return Monitor(NAME, state, fall.p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
 
@@ -128,7 +124,7 @@ def _fall(reference: OnAndOff, since: OnAndOff, look: Look) -> _Fall | None:
         rho_ref=before,
         rho_new=now,
         p=float(ndtr(-(z_ref - z_new) / se)),
-        could_notice=min(math.tanh(z_ref - (limit + float(ndtri(POWER))) * se), before - LEAST_FALL),
+        could_notice=min(math.tanh(z_ref - (limit + float(ndtri(POWER))) * se), before - MIN_FALL),
         power_if_lost=float(ndtr(z_ref / se - limit)),
     )
 
@@ -140,15 +136,17 @@ def _fisher(rho: float, n: int) -> float:
 
 
 def _state(fall: _Fall, look: Look) -> State:
-    if fall.rho_ref - fall.rho_new <= LEAST_FALL:
+    if fall.rho_ref - fall.rho_new <= MIN_FALL:
         return "ok"
     return "alert" if fall.p <= look.level else "warn" if fall.p <= WARN_TIMES * look.level else "ok"
 
 
-def _beside(means: FloatArray, scores: FloatArray, rho_null: float | None) -> dict[str, float | None]:
+def _with_full_scores(
+    means: FloatArray, scores: FloatArray, rho_null: float | None
+) -> dict[str, float | None]:
     """ρ of the subset mean with the full score, its lower bound, and the skill."""
-    found = rank_fidelity(means, scores, rho_null)
-    return {"rho_full": found.rho, "lower": found.lower, "skill": found.skill, "rho_null": rho_null}
+    fidelity = rank_fidelity(means, scores, rho_null)
+    return {"rho_full": fidelity.rho, "lower": fidelity.lower, "skill": fidelity.skill, "rho_null": rho_null}
 
 
 def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
@@ -164,8 +162,8 @@ def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
     )
 
 
-def _shown(beside: dict[str, float | None]) -> str:
-    rho = beside["rho_full"]
+def _shown(with_full: dict[str, float | None]) -> str:
+    rho = with_full["rho_full"]
     if rho is None:
         return ""
     below = ", below .75" if rho < RHO_LIMIT else ""

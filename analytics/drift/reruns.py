@@ -21,7 +21,6 @@ class Rerun:
         Drawn uniformly at random; only these feed rank fidelity.
     inclusion : float
         π, the probability of being drawn; 1 for the others.
-    why : str
     """
 
     agent: int
@@ -47,7 +46,6 @@ def rerun_set(
     ties, new_scaffolds : int arrays
         Positions of agents tied at the top, and of one agent for each new scaffold; the first 8 of those that
         were not drawn are asked on top, with π = 1.
-    rng : numpy.random.Generator
     n : int
         Drawn, or all of `since` where there are fewer.
     """

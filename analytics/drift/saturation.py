@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray
-from analytics.drift.monitor import MORE_TRIALS, N_FEWEST, Monitor, State, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, MORE_TRIALS, Monitor, State, insufficient, same_length
 from analytics.text import counted
 from analytics.wilson import wilson
 
@@ -40,16 +40,13 @@ ANOTHER_SUBSET = "choose the subset anew from the latest complete agents"
 
 
 @dataclass(frozen=True)
-class FullScore:
+class FullRunScore:
     """The score of one agent over all tasks.
 
     Attributes
     ----------
-    score : float
     lower : float
         Of a measured score Wilson's limit at 99%, one-sided; of an estimated one that of its 95% interval.
-    n_tasks : int
-    is_estimated : bool
     """
 
     score: float
@@ -58,7 +55,7 @@ class FullScore:
     is_estimated: bool = False
 
     @classmethod
-    def measured(cls, score: float, n_tasks: int, n_trials: float, omega: float | None) -> "FullScore":
+    def measured(cls, score: float, n_tasks: int, n_trials: float, omega: float | None) -> "FullRunScore":
         """Return that of an agent with R trials of each of the tasks; ω̂ is over all of them."""
         lower = wilson(score, _events(n_tasks, n_trials, omega), 1 - ALERT_LEVEL)[0]
         return cls(score, lower, n_tasks)
@@ -87,10 +84,6 @@ def saturation(
     agents : sequence of str, (n_agents,)
     latest : float array, (n_latest, k)
         Mean outcomes on S of the latest agents, 20 at most.
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(subset_means, n_trials, agents)
     if not len(agents) or k < 1:
@@ -116,26 +109,26 @@ def saturation(
     return Monitor(NAME, state, alerted, SATURATED, reason, evidence)
 
 
-def of_benchmark(found: Monitor, full: FullScore) -> Monitor:
+def of_benchmark(monitor: Monitor, full: FullRunScore) -> Monitor:
     """Return what is left of a saturated subset where the full score of its best agent is known.
 
     Parameters
     ----------
-    found : Monitor
+    monitor : Monitor
         What `saturation` said of the subset.
-    full : FullScore
+    full : FullRunScore
         Of the agent that it names.
     """
-    if found.state not in ("warn", "alert") or full.lower >= SATURATED:
-        return found
+    if monitor.state not in ("warn", "alert") or full.lower >= SATURATED:
+        return monitor
     estimated = "an estimated " if full.is_estimated else ""
     reason = (
-        f"{found.reason}; on all {full.n_tasks:,} tasks {found.evidence['agent']} has {estimated}"
+        f"{monitor.reason}; on all {full.n_tasks:,} tasks {monitor.evidence['agent']} has {estimated}"
         f"{full.score:.1%}, at least {full.lower:.1%}, so that the benchmark is not solved"
     )
-    evidence = {**found.evidence, "full_score": full.score, "full_lower": full.lower}
-    evidence["subset_alone"] = found.state == "alert"
-    return replace(found, state="warn", reason=reason, evidence=evidence, to_do=ANOTHER_SUBSET)
+    evidence = {**monitor.evidence, "full_score": full.score, "full_lower": full.lower}
+    evidence["subset_alone"] = monitor.state == "alert"
+    return replace(monitor, state="warn", reason=reason, evidence=evidence, to_do=ANOTHER_SUBSET)
 
 
 def _events(k: int, n_trials: float, omega: float | None) -> float:
@@ -145,7 +138,7 @@ def _events(k: int, n_trials: float, omega: float | None) -> float:
 
 def _share_solved(latest: FloatArray) -> float | None:
     """Share of the tasks whose pass rate among the latest agents is above 95%; None under 10 agents."""
-    if len(latest) < N_FEWEST or not latest.size:
+    if len(latest) < MIN_AGENTS or not latest.size:
         return None
     counts = np.count_nonzero(~np.isnan(latest), axis=0)
     solved = np.nansum(latest, axis=0) > SOLVED * counts + 1e-9

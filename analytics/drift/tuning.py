@@ -57,13 +57,13 @@ from scipy.special import ndtr
 
 from analytics.arrays import FloatArray, IndexArray
 from analytics.drift.looks import LEVEL, last_look, permutation_p, permuted
-from analytics.drift.monitor import N_FEWEST, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import MIN_AGENTS, N_LATEST, Monitor, State, at, insufficient, same_length
 from analytics.resampling import generator
 
 NAME = "tuning to the subset"
 WARN_TIMES, ALERT_TIMES = 5.0, 1.5
 FLAGGED_BELOW, N_TASKS_FLAGGED = -3.0, 5
-N_AUDIT_FEWEST = 2
+MIN_AUDIT_TASKS = 2
 
 
 class Audit(NamedTuple):
@@ -85,11 +85,10 @@ def n_audit_tasks(k: int, share: float) -> int:
 
     Parameters
     ----------
-    k : int
     share : float
         0 to 1.
     """
-    return max(N_AUDIT_FEWEST, round(share * k)) if share > 0.0 else 0
+    return max(MIN_AUDIT_TASKS, round(share * k)) if share > 0.0 else 0
 
 
 def subset_tuning(
@@ -107,10 +106,6 @@ def subset_tuning(
         Of the newcomers.
     seed : int
         Of the draws.
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(*since, agents, dates)
     same_length(*reference)
@@ -119,9 +114,9 @@ def subset_tuning(
         return insufficient(NAME, "no audit task was run")
     look, flagged = last_look(audited.size), [agents[i] for i in _flagged(since).tolist()]
     evidence: dict[str, Any] = {"agents": flagged, "n_audited": audited.size}
-    if look is None or known.size < N_FEWEST:
+    if look is None or known.size < MIN_AGENTS:
         counts = f"agents before: {known.size}; newcomers with audit tasks: {audited.size}"
-        return insufficient(NAME, f"{counts}; {N_FEWEST} each are needed", evidence)
+        return insufficient(NAME, f"{counts}; {MIN_AGENTS} each are needed", evidence)
     window = audited[: look.size][-max(N_LATEST, look.size // 2) :]
     latest, before = since.residuals[window], reference.residuals[known]
     gap = float(np.nanmean(latest, axis=1).mean() - np.nanmean(before, axis=1).mean())
@@ -145,17 +140,13 @@ def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[dat
     z : float array, (n_agents,)
         In time order.
     agents, dates : sequences, (n_agents,)
-
-    Raises
-    ------
-    SeriesMismatch
     """
     same_length(z, agents, dates)
     look, flagged = last_look(z.size), [agents[i] for i in np.flatnonzero(z < FLAGGED_BELOW).tolist()]
     evidence: dict[str, Any] = {"agents": flagged, "n_audited": z.size}
     if look is None:
-        asked = f"agents that ran tasks beyond a first batch: {z.size}; {N_FEWEST} are needed"
-        return insufficient(NAME, asked, evidence)
+        lacking = f"agents that ran tasks beyond a first batch: {z.size}; {MIN_AGENTS} are needed"
+        return insufficient(NAME, lacking, evidence)
     window = z[: look.size][-max(N_LATEST, look.size // 2) :]
     pooled = float(window.sum() / np.sqrt(window.size))
     p, limit = float(ndtr(pooled)), ALERT_TIMES * look.level

@@ -4,7 +4,7 @@ A file is CSV or NDJSON, plain or compressed by gzip, or Parquet; a body of the 
 records by the same rules, and a data frame a table of columns. All of them come in as columns of text
 (``csv_rows``, ``json_rows``, ``parquet_rows``), batch by batch; the distinct texts of a column are checked
 once (``values``), only codes and numbers are kept (``table``), what only all rows together show is checked at
-the end (``across``), and then either every fault is told (``faults``) or all is handed out in order of name
+the end (``across``), and then either every fault is named (``faults``) or all is handed out in order of name
 (``contents``).
 """
 
@@ -14,7 +14,7 @@ from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
 from analytics.flat_file.guards import guarded
 from analytics.flat_file.json_rows import unique
 from analytics.flat_file.limits import DELIVERED, FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
-from analytics.flat_file.reading import Beside, from_arrow, from_records, read
+from analytics.flat_file.reading import FileContext, from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head
 from analytics.flat_file.texts import text_of
 from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
@@ -31,8 +31,8 @@ __all__ = [
     "OPTIONAL",
     "REQUIRED",
     "SUBMISSION",
-    "Beside",
     "Fault",
+    "FileContext",
     "FlatFile",
     "FlatFileError",
     "GzipMembers",

@@ -39,8 +39,8 @@ def repeats(key: Places) -> tuple[Places, Places]:
     -------
     later : int64 array, (n_found,)
         Those places, ascending.
-    first : int64 array, (n_told,)
-        For as many of them as can be told, the first place of their key.
+    first : int64 array, (n_reported,)
+        For as many of them as are reported, the first place of their key.
     """
     order = np.argsort(key, kind="stable")
     in_order = key[order]
@@ -64,13 +64,13 @@ def second_values(owner: Codes, value: Codes, n_owners: int) -> tuple[Places, Pl
     places, first : int64 arrays, (n_found,) each
         Where the other value first stands, ascending, and the owner's first place.
     """
-    told = np.flatnonzero((owner >= 0) & (value >= 0))
-    owner, value = owner[told], value[told]
+    known = np.flatnonzero((owner >= 0) & (value >= 0))
+    owner, value = owner[known], value[known]
     first = first_places(owner, n_owners)[owner]
     differs = np.flatnonzero(value != value[first])
     later, _ = repeats(combined([owner[differs], value[differs]]))
     new = np.delete(differs, later)
-    return told[new], told[first[new]]
+    return known[new], known[first[new]]
 
 
 def look_alike(names: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -88,7 +88,7 @@ def _difference(name: str, other: str) -> str:
 
 
 class Checks:
-    """The rules across the rows of one table, told into `faults`.
+    """The rules across the rows of one table; what breaks them goes to `faults`.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Checks:
 
     @property
     def faults(self) -> Faults:
-        """Where faults are told."""
+        """Where faults are collected."""
         return self.table.faults
 
     def run(self, doubtful: npt.NDArray[np.bool_]) -> None:
@@ -125,8 +125,8 @@ class Checks:
         sure = np.flatnonzero(~doubtful & (columns[0] >= 0) & (columns[1] >= 0) & (columns[3] >= 0))
         later, first = repeats(combined(columns)[sure])
         if len(later):
-            told = zip(sure[later[:MAX_FAULTS]], sure[first], strict=True)
-            self.faults.extend(len(later), int(self.rows[sure[later[0]]]), (self._repeat(*p) for p in told))
+            places = zip(sure[later[:MAX_FAULTS]], sure[first], strict=True)
+            self.faults.extend(len(later), int(self.rows[sure[later[0]]]), (self._repeat(*p) for p in places))
 
     def _repeat(self, place: int, first: int) -> Fault:
         agent, task = (quoted(self._name(column, place)) for column in ("agent", "task"))

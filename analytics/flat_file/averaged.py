@@ -31,12 +31,12 @@ def n_passed(outcome: FloatArray, n_runs: FloatArray) -> tuple[FloatArray, npt.N
 def tell(faults: Faults, rows: RowNumbers, outcome: FloatArray, n_runs: FloatArray, bad: Places) -> None:
     """Tell the rows at the places `bad`, whose mean is none of so many runs."""
     if len(bad):
-        found = zip(rows[bad].tolist(), outcome[bad].tolist(), n_runs[bad].tolist(), strict=True)
-        faults.extend(len(bad), int(rows[bad[0]]), _faults(found))
+        means = zip(rows[bad].tolist(), outcome[bad].tolist(), n_runs[bad].tolist(), strict=True)
+        faults.extend(len(bad), int(rows[bad[0]]), _faults(means))
 
 
-def _faults(found: Iterator[tuple[int, float, float]]) -> Iterator[Fault]:
-    for row, value, n in found:
+def _faults(means: Iterator[tuple[int, float, float]]) -> Iterator[Fault]:
+    for row, value, n in means:
         rule = (
             f"the mean of {n:.0f} runs that pass or fail is a whole number over {n:.0f},"
             f" and {n:.0f} × {value:.9g} = {n * value:.9g}"

@@ -54,7 +54,7 @@ KNOWN = (*REQUIRED, *OPTIONAL)
 
 
 def position(field: str | None) -> int:
-    """Place of a column in the order in which faults of one row are told."""
+    """Place of a column in the order in which faults of one row are listed."""
     if field is None:
         return -1
     canonical = ALIASES.get(field, field)
@@ -97,7 +97,7 @@ def separator_hint(columns: Sequence[str]) -> str:
     strange = [name for name in columns if name not in KNOWN]  # beside what is known without the file
     if len(strange) != 1:
         return ""
-    found = [
+    separators = [
         name for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")) if mark in strange[0]
     ]
-    return f"; the header is separated by {found[0]}, write commas" if found else ""
+    return f"; the header is separated by {separators[0]}, write commas" if separators else ""

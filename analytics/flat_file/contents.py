@@ -31,7 +31,6 @@ class FlatFile:
 
     Attributes
     ----------
-    benchmark : str
     agents, scaffolds, models : tuple of str, (n_agents,) each
         Aligned; in ascending code point order of the agents' names.
     tasks : tuple of str, (n_tasks,)
@@ -135,9 +134,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
     """Take the columns out of the table, (n_rows,) each, and the numbers and doubts of the rows."""
-    told = (name for name in (*LABELS, *MEASURED) if name in table.seen)
+    names = (name for name in (*LABELS, *MEASURED) if name in table.seen)
     always = (*NAMED, "trial", "outcome", "valid", "submitted_at", "temperature", "n_averaged")
-    columns = {name: table.whole(name) for name in (*always, *told)}
+    columns = {name: table.whole(name) for name in (*always, *names)}
     return columns | {"rows": table.rows.whole(table.n), "doubtful": table.doubtful.whole(table.n)}
 
 

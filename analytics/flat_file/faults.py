@@ -54,12 +54,12 @@ class Fault:
             [] if self.field is None else [excerpt(self.field)]
         )
         place = f"{', '.join(places)}: " if places else ""
-        found = "" if self.value is None else f"{quoted(self.value)} is not allowed; "
-        return f"{place}{found}{self.rule}"
+        refused = "" if self.value is None else f"{quoted(self.value)} is not allowed; "
+        return f"{place}{refused}{self.rule}"
 
 
 class FlatFileError(CoreError):
-    """A flat file is refused as a whole; every fault is told at once.
+    """A flat file is refused as a whole; every fault is named at once.
 
     Attributes
     ----------

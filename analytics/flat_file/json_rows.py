@@ -14,7 +14,7 @@ from analytics.flat_file import streams
 from analytics.flat_file.columns import ALIASES, MAX_COLUMNS
 from analytics.flat_file.faults import Fault, excerpt, quoted, refuse
 from analytics.flat_file.limits import Limits
-from analytics.flat_file.table import Batch, Table
+from analytics.flat_file.table import RowBatch, Table
 from analytics.flat_file.texts import empty_as_null, kind_of, text_of
 from analytics.flat_file.values import name_rule
 
@@ -26,7 +26,7 @@ MAX_LAYOUTS = 1000  # remembered at a time
 N_RECORDS = 10_000  # in a batch
 
 
-def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
+def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
     """Read one JSON object a line; a line that is none is a fault of its row.
 
     The last line may be the mark of the end that an export may have, with the number of rows before it.
@@ -41,10 +41,10 @@ def batches(text: streams.Text, table: Table) -> Iterator[Batch]:
     text.head()
     n = 0
     for lines in _batches_of_lines(text):
-        found = end.without([_parsed(line) for line in lines])
-        table.limits.check_rows(n + len(found))
-        yield records.batch(found, n)
-        n += len(found)
+        objects = end.without([_parsed(line) for line in lines])
+        table.limits.check_rows(n + len(objects))
+        yield records.batch(objects, n)
+        n += len(objects)
     end.check(n)
 
 
@@ -54,28 +54,28 @@ class End:
     FIELDS = frozenset(("end", "n", "sha256"))
 
     def __init__(self) -> None:
-        self.n_told: str | None = None
+        self.n_stated: str | None = None
 
-    def without(self, found: list[object]) -> list[object]:
+    def without(self, objects: list[object]) -> list[object]:
         """Take the mark off the end of the next records, and refuse records behind it."""
-        if self.n_told is not None and found:
+        if self.n_stated is not None and objects:
             raise refuse("there are lines behind the one that marks the end of the file")
-        last = found[-1] if found else None
+        last = objects[-1] if objects else None
         if not isinstance(last, Mapping) or last.keys() != self.FIELDS or last["end"] is not True:
-            return found
-        self.n_told = str(last["n"])
-        return found[:-1]
+            return objects
+        self.n_stated = str(last["n"])
+        return objects[:-1]
 
     def check(self, n: int) -> None:
         """Refuse `n` rows where the mark says another number."""
-        if self.n_told not in (None, str(n)):
-            raise refuse(f"the file ends by saying that it has {excerpt(str(self.n_told))} rows, not {n:,}")
+        if self.n_stated not in (None, str(n)):
+            raise refuse(f"the file ends by saying that it has {excerpt(str(self.n_stated))} rows, not {n:,}")
 
 
 def check_number(opened: streams.Opened, limits: Limits) -> None:
     """Refuse more lines than there may be rows and a mark of the end, before any is parsed.
 
-    What else is wrong with the text is told by its reader.
+    What else is wrong with the text its reader reports.
     """
     with streams.once_more(opened, limits) as text:
         while text.n_lines <= limits.n_rows:
@@ -110,11 +110,11 @@ def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object whose keys come once; JSON leaves open what a second one means."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
         raise ValueError(f"the key {quoted(twice)} comes twice in one object")
-    return found
+    return record
 
 
 # Numbers stay the text that stands in the file. `decode` would word an error for each line.
@@ -123,7 +123,7 @@ _scan = _decoder.scan_once  # type: ignore[attr-defined]
 
 
 class Unread(str):
-    """A line that is no JSON object; only of those that are told it is found out why."""
+    """A line that is no JSON object; only for those that are reported the reason is looked up."""
 
 
 def _parsed(line: str) -> object:
@@ -165,7 +165,7 @@ class Records:
     Parameters
     ----------
     table : Table
-        Where faults are told and aliases are noted.
+        Where faults are collected and aliases are noted.
     constants : sequence of str
         Columns that are set for all records and may not be named in one.
     """
@@ -173,16 +173,16 @@ class Records:
     def __init__(self, table: Table, constants: Sequence[str]) -> None:
         self.table = table
         self.constants = constants
-        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._layouts: dict[tuple[str, ...], RecordLayout] = {}
         self._columns: dict[str, None] = dict.fromkeys(constants)
         self._named: set[str] = set()
         self._mixed: set[str] = set()
 
-    def batch(self, found: Sequence[object], n_before: int) -> Batch:
+    def batch(self, objects: Sequence[object], n_before: int) -> RowBatch:
         """Turn the next objects into a batch; `n_before` came before them."""
         rows, records, others = [], [], []
-        for row, record in enumerate(found, n_before + 1):
-            if isinstance(record, dict | Mapping):  # of the two the first is told at once
+        for row, record in enumerate(objects, n_before + 1):
+            if isinstance(record, dict | Mapping):  # of the two the first is recognised at once
                 rows.append(row)
                 records.append(self._laid_out(row, record))
             else:
@@ -198,7 +198,7 @@ class Records:
             columns[name], refused[name] = self._column(
                 name, [record.get(name) for record in records], numbers
             )
-        return Batch(numbers, columns, refused)
+        return RowBatch(numbers, columns, refused)
 
     def _laid_out(self, row: int, record: Mapping[str, object]) -> Mapping[str, object]:
         """Bring a record to canonical names; tell the names it may not have."""
@@ -212,7 +212,7 @@ class Records:
             self.table.faults.add(Fault(row, excerpt(fault_name), None, rule))
         return layout.applied(record)
 
-    def _layout(self, row: int, names: tuple[str, ...]) -> "Layout":
+    def _layout(self, row: int, names: tuple[str, ...]) -> "RecordLayout":
         faults = []
         for name in names:
             if name in self.constants:
@@ -221,7 +221,7 @@ class Records:
                 faults.append((name, rule))
         self._count_columns(names)
         renamed = self._renamed(row, names)
-        return Layout(renamed, frozenset(name for name, _ in faults), tuple(faults))
+        return RecordLayout(renamed, frozenset(name for name, _ in faults), tuple(faults))
 
     def _count_columns(self, names: tuple[str, ...]) -> None:
         self._columns |= dict.fromkeys(names)
@@ -262,19 +262,19 @@ class Records:
     def _slow_column(
         self, name: str, values: list[object], rows: npt.NDArray[np.int64]
     ) -> tuple[Any, npt.NDArray[np.bool_]]:
-        found = [text_of(value) for value in values]
-        refused = np.array([isinstance(text, ValueError) for text in found], bool)
+        texts = [text_of(value) for value in values]
+        refused = np.array([isinstance(text, ValueError) for text in texts], bool)
         places = np.flatnonzero(refused).tolist()
         if places:
             shown = self.table.shown(name)
-            faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(found[i])) for i in places)
+            faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
             self.table.faults.extend(len(places), int(rows[places[0]]), faults)
         return pa.array(
-            [None if isinstance(text, ValueError) else text for text in found], pa.string()
+            [None if isinstance(text, ValueError) else text for text in texts], pa.string()
         ), refused
 
 
-class Layout:
+class RecordLayout:
     """What is done with records of the same names: which are renamed, left out, at fault."""
 
     def __init__(

@@ -14,14 +14,14 @@ from analytics.flat_file.faults import Fault, FlatFileError, refuse
 from analytics.flat_file.header import header_faults
 from analytics.flat_file.limits import Limits
 from analytics.flat_file.streams import Opened
-from analytics.flat_file.table import Batch, RowNumbers, Table
+from analytics.flat_file.table import RowBatch, RowNumbers, Table
 from analytics.flat_file.texts import can_be_text, column_as_text, is_text, n_bytes_as_text
 
 N_RECORDS = 10_000  # in a batch
 SPOOLED_BYTES = 16 << 20  # of a source that cannot be wound, before a temporary file takes over
 
 
-def batches(source: Opened, table: Table) -> Iterator[Batch]:
+def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
     """Read a Parquet file.
 
     A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
@@ -33,7 +33,7 @@ def batches(source: Opened, table: Table) -> Iterator[Batch]:
         If the file is damaged or holds too much, or its columns cannot be used.
     """
     n = n_bytes = 0
-    with _damage_told(), _windable(source) as file:
+    with _refusing_damage(), _windable(source) as file:
         parquet = _opened(file, table.limits)
         _take_header(parquet.schema_arrow.names, table)
         readable = _readable(parquet.schema_arrow, table)
@@ -43,10 +43,10 @@ def batches(source: Opened, table: Table) -> Iterator[Batch]:
             table.limits.check_bytes(n_bytes)
             n += len(batch)
             _note_progress(source, n, parquet.metadata.num_rows)
-            yield Batch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
+            yield RowBatch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
 
 
-def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator[Batch]:
+def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator[RowBatch]:
     """Read a table that is in memory, whose rows have numbers, (n_rows,).
 
     Raises
@@ -59,7 +59,7 @@ def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator
     n = 0
     for batch in (columns if readable is None else columns.select(readable)).to_batches(N_RECORDS):
         n += len(batch)
-        yield Batch(rows[n - len(batch) : n], _columns(batch, table))
+        yield RowBatch(rows[n - len(batch) : n], _columns(batch, table))
 
 
 def _take_header(names: list[str], table: Table) -> None:
@@ -89,7 +89,7 @@ def _opened(file: Any, limits: Limits) -> Any:
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def _refusing_damage() -> Iterator[None]:
     """Turn whatever pyarrow makes of damaged bytes into a fault."""
     try:
         yield

@@ -14,7 +14,7 @@ from analytics.flat_file.contents import FlatFile, contents
 from analytics.flat_file.faults import Fault, FlatFileError, excerpt
 from analytics.flat_file.json_rows import Records
 from analytics.flat_file.limits import FILE, SUBMISSION, Limits
-from analytics.flat_file.table import Batch, RowNumbers, Table
+from analytics.flat_file.table import RowBatch, RowNumbers, Table
 from analytics.flat_file.texts import empty_as_null, text_of
 
 Progress = Callable[[int, int | None], None]
@@ -22,7 +22,7 @@ NDJSON_NAMES = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 
 
 @dataclass(frozen=True)
-class Beside:
+class FileContext:
     """What is known of a file beside it.
 
     Attributes
@@ -43,7 +43,7 @@ class Beside:
     strange_task: Callable[[str], str | None] | None = None
 
 
-NOTHING_BESIDE = Beside()
+NO_CONTEXT = FileContext()
 
 
 def read(
@@ -54,12 +54,12 @@ def read(
     progress: Progress | None = None,
     only: str | None = None,
     limits: Limits = FILE,
-    beside: Beside = NOTHING_BESIDE,
+    context: FileContext = NO_CONTEXT,
 ) -> FlatFile:
     """Read and check a flat file: CSV or NDJSON, plain or compressed by gzip, or Parquet.
 
-    The format is told by the content; only text that begins neither like JSON nor like a header is taken for
-    NDJSON because its name says so.
+    The format is recognised by the content; only text that begins neither like JSON nor like a header is
+    taken for NDJSON because its name says so.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def read(
         file of several is refused.
     limits : Limits
         How much the file may hold.
-    beside : Beside
+    context : FileContext
         What is known without the file; faults in it have no row.
 
     Returns
@@ -94,9 +94,9 @@ def read(
         If `as_of` has no time zone.
     """
     called = name or (source.name if isinstance(source, Path) else None)
-    table = Table(_in_utc(as_of), limits, only, beside.strange_task)
-    table.fix(table.add_constants(_constant_texts(beside.constants, table)), beside.known_as)
-    for column in beside.optional:
+    table = Table(_in_utc(as_of), limits, only, context.strange_task)
+    table.fix(table.add_constants(_constant_texts(context.constants, table)), context.known_as)
+    for column in context.optional:
         table.excuse(column)
     try:
         with streams.opened(source) as opened:
@@ -149,7 +149,7 @@ def from_records(
     fixed = table.add_constants(_constant_texts(constants, table))
     batch = Records(table, tuple(constants)).batch(records, 0)
     repeated = {column: pa.repeat(texts[0], len(batch.rows)) for column, texts in fixed.items()}
-    table.add(Batch(batch.rows, {**repeated, **batch.columns}, batch.refused))
+    table.add(RowBatch(batch.rows, {**repeated, **batch.columns}, batch.refused))
     return contents(table)
 
 
@@ -195,7 +195,7 @@ def from_arrow(
     numbers = np.arange(1, columns.num_rows + 1) if rows is None else rows
     for batch in parquet_rows.arrow_batches(columns, table, numbers):
         repeated = {name: pa.repeat(texts[0], len(batch.rows)) for name, texts in fixed.items()}
-        table.add(Batch(batch.rows, {**repeated, **batch.columns}))
+        table.add(RowBatch(batch.rows, {**repeated, **batch.columns}))
     return contents(table)
 
 
@@ -205,7 +205,7 @@ def _in_utc(as_of: datetime) -> datetime:
     return as_of.astimezone(UTC)
 
 
-def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[Batch]:
+def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[RowBatch]:
     """Tell the format, and read by it."""
     if opened.stream.peek(4)[:4] == streams.PARQUET:
         return parquet_rows.batches(opened, table)
@@ -218,7 +218,7 @@ def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[Batch]
 
 
 def _constant_texts(constants: Mapping[str, object], table: Table) -> dict[str, object]:
-    """Turn constants into columns of one text each; what has no text is told and left out."""
+    """Turn constants into columns of one text each; what has no text is a fault and left out."""
     columns = {}
     for name, value in constants.items():
         text = text_of(value)

@@ -67,8 +67,8 @@ class GzipMembers(Metered):
         self._tail = data[1 - len(MEMBER) :]
         self.n_members += data.count(MEMBER)
         if self.n_members > FREE_MEMBERS + self.n_read // MEMBER_BYTES:
-            found = f"{self.n_members:,} members in the first {self.n_read:,} bytes"
-            raise refuse(f"the gzip data have {found}; compress the file as one")
+            members = f"{self.n_members:,} members in the first {self.n_read:,} bytes"
+            raise refuse(f"the gzip data have {members}; compress the file as one")
         return n
 
 
@@ -180,7 +180,7 @@ class Text(io.RawIOBase):
         self.verify()
 
     def exhaust(self) -> None:
-        """Read on to the end, so that an error in the text is told rather than what it led to."""
+        """Read on to the end, so that an error in the text is reported rather than what it led to."""
         for _ in self.blocks():
             pass
 
@@ -219,10 +219,8 @@ class Text(io.RawIOBase):
         try:
             return codecs.utf_8_decode(data, "strict", self._ended)[1]
         except UnicodeDecodeError as error:
-            line, found = self.n_lines + data.count(b"\n", 0, error.start) + 1, data[error.start]
-            raise refuse(
-                f"line {line}: the byte 0x{found:02x} is not UTF-8; save the file as UTF-8"
-            ) from None
+            line, byte = self.n_lines + data.count(b"\n", 0, error.start) + 1, data[error.start]
+            raise refuse(f"line {line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
 
     def _check_quotes(self, data: bytes) -> None:
         if self.quotes is not None:

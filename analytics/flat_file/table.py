@@ -1,4 +1,4 @@
-"""The coded columns of a flat file, filled batch by batch; the faults of every row are told on the way."""
+"""The coded columns of a flat file, filled batch by batch; faults of rows are collected on the way."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ RowNumbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Some consecutive records as texts.
 
     Attributes
@@ -30,7 +30,7 @@ class Batch:
     columns : mapping of str to pyarrow.StringArray, (n,) each
         By canonical name; null where a field is empty or the record lacks it.
     refused : mapping of str to bool array, (n,) each
-        Fields for which the reader has told a fault already; they are null in `columns`.
+        Fields with a fault that the reader has reported already; they are null in `columns`.
     """
 
     rows: RowNumbers
@@ -187,7 +187,7 @@ class Table:
             return False
         return True
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: RowBatch) -> None:
         """Check a batch column by column, tell its faults, and keep its values.
 
         Raises
@@ -197,7 +197,7 @@ class Table:
         """
         batch = batch if self.only is None else _of_benchmark(batch, self.only, self.names["benchmark"])
         if self.fixed:
-            batch = Batch(batch.rows, _with_fixed(batch, self.fixed), batch.refused)
+            batch = RowBatch(batch.rows, _with_fixed(batch, self.fixed), batch.refused)
         columns = {name: self._read(name, texts) for name, texts in batch.columns.items()}
         for name, column in columns.items():
             self.seen.setdefault(name)
@@ -225,15 +225,15 @@ class Table:
             index == len(encoded.dictionary),
         )
 
-    def _tell_bad(self, batch: Batch, name: str, column: Column) -> None:
+    def _tell_bad(self, batch: RowBatch, name: str, column: Column) -> None:
         places = np.flatnonzero(column.bad)
         if len(places):
             texts, rule, shown = batch.columns[name], self._kind(name).rule, self.shown(name)
-            found = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
-            faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in found)
+            values = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
+            faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in values)
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
-    def _tell_other(self, batch: Batch, name: str, column: Column) -> None:
+    def _tell_other(self, batch: RowBatch, name: str, column: Column) -> None:
         """Tell where a row contradicts what is fixed for all."""
         if name not in self.fixed:
             return
@@ -241,12 +241,12 @@ class Table:
         places = np.flatnonzero((column.values != fixed.value) & ~column.bad & ~column.empty)
         if len(places):
             texts, shown = batch.columns[name], self.shown(name)
-            said = quoted(fixed.text.as_py())
-            rule = f"beside the file stands {said}; leave one of the two out, or let them agree"
+            constant = quoted(fixed.text.as_py())
+            rule = f"beside the file stands {constant}; leave one of the two out, or let them agree"
             faults = (Fault(int(batch.rows[i]), shown, excerpt(texts[int(i)].as_py()), rule) for i in places)
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
-    def _tell_empty(self, batch: Batch, columns: Mapping[str, Column]) -> None:
+    def _tell_empty(self, batch: RowBatch, columns: Mapping[str, Column]) -> None:
         """Tell where a field is empty that may not be; what is absent so far may yet be absent throughout."""
         for name, may_not in self._may_not_be_empty(len(batch.rows), columns).items():
             missing = may_not & ~batch.refused.get(name, np.zeros(len(may_not), bool))
@@ -282,7 +282,7 @@ class Table:
         kind = self._kind(name)
         self._pieces.setdefault(name, Pieces(kind.empty, kind.dtype)).put(self.n, column.values)
 
-    def _keep_doubt(self, batch: Batch, columns: Mapping[str, Column]) -> None:
+    def _keep_doubt(self, batch: RowBatch, columns: Mapping[str, Column]) -> None:
         """Mark the rows whose setting is at fault: they are not compared with others."""
         doubts = [columns[name].bad for name in SETTING if name in columns]
         doubts += [batch.refused[name] for name in SETTING if name in batch.refused]
@@ -322,22 +322,22 @@ class Table:
         }
 
 
-def _of_benchmark(batch: Batch, only: str, names: Names) -> Batch:
-    """Give the rows of one benchmark; the names of the others are kept to be told."""
-    found = batch.columns.get("benchmark")
-    if found is None:
+def _of_benchmark(batch: RowBatch, only: str, names: Names) -> RowBatch:
+    """Give the rows of one benchmark; the names of the others are kept for the message."""
+    names_there = batch.columns.get("benchmark")
+    if names_there is None:
         return batch
-    names.check(pc.unique(found).drop_null())
-    wanted = pc.fill_null(pc.equal(found, only), False)
+    names.check(pc.unique(names_there).drop_null())
+    wanted = pc.fill_null(pc.equal(names_there, only), False)
     mask = wanted.to_numpy(zero_copy_only=False)
-    return Batch(
+    return RowBatch(
         batch.rows[mask],
         {name: texts.filter(wanted) for name, texts in batch.columns.items()},
         {name: refused[mask] for name, refused in batch.refused.items()},
     )
 
 
-def _with_fixed(batch: Batch, fixed: Mapping[str, Fixed]) -> dict[str, Any]:
+def _with_fixed(batch: RowBatch, fixed: Mapping[str, Fixed]) -> dict[str, Any]:
     """Give the columns with what is fixed where they say nothing, or the same by another text."""
     columns = dict(batch.columns)
     for name, one in fixed.items():
@@ -347,8 +347,8 @@ def _with_fixed(batch: Batch, fixed: Mapping[str, Fixed]) -> dict[str, Any]:
         texts = columns[name]
         if one.known_as:
             texts = pc.if_else(pc.is_in(texts, pa.array(one.known_as, pa.string())), one.text, texts)
-        told = pc.is_valid(texts) if name not in batch.refused else pa.array(batch.refused[name])
-        columns[name] = pc.if_else(pc.or_(told, pc.is_valid(texts)), texts, one.text)
+        has_text = pc.is_valid(texts) if name not in batch.refused else pa.array(batch.refused[name])
+        columns[name] = pc.if_else(pc.or_(has_text, pc.is_valid(texts)), texts, one.text)
     return columns
 
 

@@ -113,11 +113,11 @@ def check_metadata(texts: Any) -> tuple[npt.NDArray[Any], Mask]:
 
 def check_submitted_at(texts: Any, *, as_of: datetime) -> tuple[npt.NDArray[Any], Mask]:
     """Read dates into (UTC second, imprecise); NaT where the rule is broken."""
-    found = [dated(text) for text in texts.to_pylist()]
-    values = np.full(len(found), np.array((np.datetime64("NaT", "s"), True), DATED))
-    bad = np.array([pair is None or not EARLIEST <= pair[0] <= as_of for pair in found], bool)
+    dates = [dated(text) for text in texts.to_pylist()]
+    values = np.full(len(dates), np.array((np.datetime64("NaT", "s"), True), DATED))
+    bad = np.array([pair is None or not EARLIEST <= pair[0] <= as_of for pair in dates], bool)
     for place in np.flatnonzero(~bad):
-        at, imprecise = found[place] or (EARLIEST, True)
+        at, imprecise = dates[place] or (EARLIEST, True)
         values[place] = (np.datetime64(at.replace(tzinfo=None), "s"), imprecise)
     return values, bad
 
@@ -162,10 +162,10 @@ def _offset(zone: str | None) -> timedelta:
 
 def submitted_at_rule(text: str, *, as_of: datetime) -> str:
     """Say what a date is, and on which side of the allowed time a well-formed one lies."""
-    found = dated(text)
-    if found is None:
+    date = dated(text)
+    if date is None:
         return "a date is 2024-04-30, 2024-04, 2024 or 2024-04-30T12:00:00Z, or empty"
-    if found[0] < EARLIEST:
+    if date[0] < EARLIEST:
         return f"it lies before {EARLIEST:%Y-%m-%d}"
     return f"it lies in the future (after {as_of:%Y-%m-%d %H:%M:%S} UTC)"
 
@@ -204,10 +204,10 @@ def name_rule(text: str, what: str = "a name") -> str | None:
 
 def _first_unseen(text: str) -> int | None:
     """Find the first character that cannot be seen: of the categories C and Z but for the space, or blank."""
-    found = None if text.isascii() else INVISIBLE.search(text)
-    end = found.start() if found else len(text)
+    match = None if text.isascii() else INVISIBLE.search(text)
+    end = match.start() if match else len(text)
     if text[:end].isprintable():
-        return end if found else None
+        return end if match else None
     return next(place for place, character in enumerate(text) if not character.isprintable())
 
 
@@ -215,8 +215,8 @@ def metadata_rule(text: str) -> str:
     """Say which control character stands in a column that is kept as it is, or how long the text is."""
     if (n_bytes := len(text.encode(errors="replace"))) > MAX_VALUE_BYTES:
         return f"a value of metadata has at most {MAX_VALUE_BYTES:,} bytes, not {n_bytes:,}"
-    found = next((c for c in text if unicodedata.category(c) in ("Cc", "Cs")), "\0")
-    return f"text has no {described(found)}"
+    control = next((c for c in text if unicodedata.category(c) in ("Cc", "Cs")), "\0")
+    return f"text has no {described(control)}"
 
 
 def described(character: str) -> str:
@@ -234,7 +234,7 @@ TRIAL = f"a trial is a whole number from 0 to {MAX_TRIAL:,}"
 N_AVERAGED = f"a number of runs is a whole number from 1 to {MAX_TRIAL:,}, or empty for 1"
 VALID_RULE = "valid is 1, 0, true or false, or empty for true"
 TOKENS = "a number of tokens is a whole number of at least 0, or empty"
-LARGEST = 1e12  # of a cost, a time or a temperature: sums over any file stay finite
+MAX_VALUE = 1e12  # of a cost, a time or a temperature: sums over any file stay finite
 METADATA = Kind(check_metadata, metadata_rule, -1, np.int32)
 
 
@@ -245,7 +245,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
         "outcome": Kind(partial(check_number, high=1.0), outcome_rule, np.nan, np.float64),
         "valid": Kind(check_valid, lambda _: VALID_RULE, True, np.bool_),
         "n_averaged": Kind(check_n_averaged, partial(number_rule, N_AVERAGED), 1.0, np.float64),
-        "temperature": _number("a temperature is a number from 0 to 1e12, or empty", high=LARGEST),
+        "temperature": _number("a temperature is a number from 0 to 1e12, or empty", high=MAX_VALUE),
         "submitted_at": Kind(
             partial(check_submitted_at, as_of=as_of),
             partial(submitted_at_rule, as_of=as_of),
@@ -260,7 +260,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
 def _measured(name: str) -> Kind:
     if name.startswith("n_"):
         return _number(TOKENS, high=MAX_WHOLE, whole=True)
-    return _number(f"{name} is a number from 0 to 1e12, or empty", high=LARGEST)
+    return _number(f"{name} is a number from 0 to 1e12, or empty", high=MAX_VALUE)
 
 
 class Names:
@@ -268,7 +268,6 @@ class Names:
 
     Parameters
     ----------
-    column : str
     strange : callable, optional
         Says of a good name why it cannot stand in this column, or None: it can.
     """

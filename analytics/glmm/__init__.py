@@ -1,19 +1,6 @@
 """A logit check: binomial models with crossed random effects, by the Laplace approximation.
 
-Model
------
-In cell c, s successes in R trials, s ~ Binomial(R, μ), with ::
-
-    η = logit μ = Xβ + Σ_t Z_t b_t,   b_t ~ N(0, v_t I)
-
-The likelihood integrates over b; its Laplace approximation at the mode b̂ is exact where the integrand is
-normal. What is minimised over v ≥ 0 and β together is glmer's deviance with nAGQ = 1, binomial coefficients
-included, b = Λu::
-
-    D(v, β) = −2 Σ log f(s|η̂) + |û|² + log|I + ΛZ'WZΛ|,   W = Rμ(1 − μ)
-
-The matrix is block-diagonal by item (or whatever factor is cheapest), with the cell term on a diagonal of its
-own and all other terms in a dense Schur complement.
+Formulas: analytics/README.md, *The logit check*.
 
 ========  ==================================  ==============================  ===================
 symbol    code                                shape                           unit
@@ -51,7 +38,6 @@ Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme
 """
 
 from analytics.glmm.fitting import LogitFit, fit_logit
-from analytics.glmm.layout import LogitRefused
 from analytics.glmm.shares import Facets, LogitCheck, logit_check
 
-__all__ = ["Facets", "LogitCheck", "LogitFit", "LogitRefused", "fit_logit", "logit_check"]
+__all__ = ["Facets", "LogitCheck", "LogitFit", "fit_logit", "logit_check"]

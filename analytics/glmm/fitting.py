@@ -18,15 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
+from analytics.errors import CoreError
 from analytics.glmm.laplace import Counts
-from analytics.glmm.layout import LogitRefused, layout_of
+from analytics.glmm.layout import layout_of
 from analytics.glmm.optimum import minimise
+from analytics.programs import one_blas_thread
 from analytics.reml.formula import Term
-from analytics.reml.model import Model, check_fixed, check_groupings, checked_outcome, designed
+from analytics.reml.model import MixedModel, check_fixed, check_groupings, checked_outcome, designed
 from analytics.reml.sparse.cells import Cells, cells_of
-from analytics.threads import one_blas_thread
 
-LARGEST_VARIANCE = 100.0
+MAX_VARIANCE = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class LogitFit:
 
     Parameters
     ----------
-    model : Model
+    model : MixedModel
         Without the terms that were dropped.
     variances : float array, shape (n_terms,)
         σ̂_T², at least 0, exactly 0 on the boundary; squared logits.
@@ -44,13 +45,11 @@ class LogitFit:
         glmer's, with nAGQ = 1, of the counts in each cell.
     dropped : tuple of str
         Random terms with a level for each row.
-    converged : bool
     message : str
         How the search ended.
-    n_rows, n_cells : int
     """
 
-    model: Model
+    model: MixedModel
     variances: FloatArray
     beta: FloatArray
     deviance: float
@@ -94,7 +93,7 @@ def fit_logit(
 
     Raises
     ------
-    LogitRefused, FitRefused, FactorRefused, FormulaRefused
+    CoreError, FitRefused
     """
     y = _binary(outcome)
     model, dropped = _without_rows(designed(columns, y.size, random, fixed), y.size)
@@ -105,22 +104,22 @@ def fit_logit(
     with one_blas_thread():
         cells = _cells(model)
         successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
-        found = minimise(Counts(layout_of(cells), successes))
-    _check_finite(model, found.point.variances)
+        optimum = minimise(Counts(layout_of(cells), successes))
+    _check_finite(model, optimum.point.variances)
     return LogitFit(
         model=model,
-        variances=found.point.variances,
-        beta=found.point.beta,
-        deviance=found.point.value,
+        variances=optimum.point.variances,
+        beta=optimum.point.beta,
+        deviance=optimum.point.value,
         dropped=dropped,
-        converged=found.converged,
-        message=found.message,
+        converged=optimum.converged,
+        message=optimum.message,
         n_rows=y.size,
         n_cells=cells.n_cells,
     )
 
 
-def _cells(model: Model) -> Cells:
+def _cells(model: MixedModel) -> Cells:
     return cells_of(model.codes, model.n_levels, model.numbers(model.random), model.rows())
 
 
@@ -128,64 +127,64 @@ def _binary(outcome: npt.ArrayLike) -> FloatArray:
     y = checked_outcome(outcome)
     other = np.flatnonzero((y != 0.0) & (y != 1.0))
     if other.size:
-        raise LogitRefused(
+        raise CoreError(
             f"row {other[0] + 1}: an outcome of {y[other[0]]:g}; the logit scale is for outcomes 0 and 1",
             code="not_binary",
         )
     if not y.size or y.min() == y.max():
-        raise LogitRefused(f"all {y.size} outcomes are alike: there is no logit", code="outcome_constant")
+        raise CoreError(f"all {y.size} outcomes are alike: there is no logit", code="outcome_constant")
     return y
 
 
-def _without_rows(model: Model, n_rows: int) -> tuple[Model, tuple[str, ...]]:
+def _without_rows(model: MixedModel, n_rows: int) -> tuple[MixedModel, tuple[str, ...]]:
     """Leave out the random terms with a level for each row."""
-    kept: list[Term] = []
+    terms: list[Term] = []
     dropped: list[str] = []
     for term in model.random:
         if int(model.groups(term.factors).max()) + 1 == n_rows:
             dropped.append(term.name)
         else:
-            kept.append(term)
-    if not kept:
-        raise LogitRefused(
+            terms.append(term)
+    if not terms:
+        raise CoreError(
             f"{', '.join(dropped)}: one row for each level, and no other random term", code="no_random_term"
         )
-    return Model(model.factors, tuple(kept), model.fixed, model.fixed_names), tuple(dropped)
+    return MixedModel(model.factors, tuple(terms), model.fixed, model.fixed_names), tuple(dropped)
 
 
-def _check_levels(model: Model, y: FloatArray) -> None:
+def _check_levels(model: MixedModel, y: FloatArray) -> None:
     """Refuse a level of a fixed term without both outcomes."""
     for term in model.fixed:
         codes = model.groups(term.factors)
         share = np.bincount(codes, y) / np.bincount(codes)
         alone = np.flatnonzero((share == 0.0) | (share == 1.0))
         if alone.size:
-            raise LogitRefused(_constant_level(model, term, codes, int(alone[0]), y), code="level_constant")
+            raise CoreError(_constant_level(model, term, codes, int(alone[0]), y), code="level_constant")
 
 
-def _check_noise(model: Model, y: FloatArray) -> None:
+def _check_noise(model: MixedModel, y: FloatArray) -> None:
     """Refuse a random term that tells every outcome."""
     for term in model.random:
         codes = model.groups(term.factors)
         share = np.bincount(codes, y) / np.bincount(codes)
         if np.all((share == 0.0) | (share == 1.0)):
-            raise LogitRefused(
+            raise CoreError(
                 f"{term.name}: outcomes of one level never differ, so that its variance has no bound",
                 code="no_residual_noise",
             )
 
 
-def _check_finite(model: Model, variances: FloatArray) -> None:
+def _check_finite(model: MixedModel, variances: FloatArray) -> None:
     """Refuse a standard deviation of more than 10 logits."""
-    if variances.max() > LARGEST_VARIANCE:
+    if variances.max() > MAX_VARIANCE:
         name, sd = model.random[int(variances.argmax())].name, variances.max() ** 0.5
-        raise LogitRefused(
+        raise CoreError(
             f"{name}: a standard deviation of {sd:.0f} logits, as the terms tell nearly every outcome",
             code="not_estimable",
         )
 
 
-def _constant_level(model: Model, term: Term, codes: CodeArray, level: int, y: FloatArray) -> str:
+def _constant_level(model: MixedModel, term: Term, codes: CodeArray, level: int, y: FloatArray) -> str:
     rows = np.flatnonzero(codes == level)
     labels = (model.factors[name].levels[model.factors[name].codes[rows[0]]] for name in term.columns)
     return (

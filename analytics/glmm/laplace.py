@@ -28,10 +28,11 @@ from scipy.linalg import lapack
 from scipy.special import expit, gammaln
 
 from analytics.arrays import FloatArray
-from analytics.glmm.layout import Batch, Layout, LogitRefused
+from analytics.errors import CoreError
+from analytics.glmm.layout import LogitBatch, LogitLayout
 
-MOST_STEPS = 100
-MOST_HALVINGS = 30
+MAX_STEPS = 100
+MAX_HALVINGS = 30
 CLOSE = 1e-7
 ROUNDING = 1e-13
 
@@ -42,12 +43,11 @@ class Counts:
 
     Parameters
     ----------
-    layout : Layout
     successes : float array, shape (n_cells,)
         s, of R = ``layout.cells.n_rows_in``.
     """
 
-    layout: Layout
+    layout: LogitLayout
     successes: FloatArray
 
     @property
@@ -72,7 +72,7 @@ class Counts:
         wrong = np.where(eta > 0.0, failures, self.successes)
         return float(2.0 * np.sum(wrong * size + self.trials * np.log1p(np.exp(-size))))
 
-    def at(self, variances: FloatArray, beta: FloatArray, start: FloatArray | None = None) -> "Evaluation":
+    def at(self, variances: FloatArray, beta: FloatArray, start: FloatArray | None = None) -> "LaplaceFit":
         """Find the mode and evaluate.
 
         Parameters
@@ -87,16 +87,16 @@ class Counts:
         dual = np.zeros_like(shift) if start is None else start
         random = covariance_product(self.layout, variances, dual)
         value, is_mode = self.deviance(shift + random) + float(dual @ random), False
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             factors = Factors(self.layout, variances, _weight(self.trials, shift + random))
             if is_mode:
-                return Evaluation(self, variances, beta, shift + random, factors)
+                return LaplaceFit(self, variances, beta, shift + random, factors)
             residual = self.successes - self.trials * expit(shift + random)
             towards = factors.project_weighted(factors.weight * random + residual)
             further = covariance_product(self.layout, variances, towards)
             is_mode = bool(np.max(np.abs(further - random)) < CLOSE * (1.0 + np.max(np.abs(random))))
             dual, random, value = self._lower(shift, (dual, random, value), (towards, further))
-        raise LogitRefused("the mode of the random effects was not found", code="not_estimable")
+        raise CoreError("the mode of the random effects was not found", code="not_estimable")
 
     def _lower(
         self,
@@ -106,7 +106,7 @@ class Counts:
     ) -> tuple[FloatArray, FloatArray, float]:
         """Go to the solution of the weighted problem, halved until the penalised deviance does not rise."""
         (dual, random, value), (towards, further) = here, there
-        for halving in range(MOST_HALVINGS):
+        for halving in range(MAX_HALVINGS):
             part = 0.5**halving
             dual_there = dual + part * (towards - dual)
             random_there = random + part * (further - random)
@@ -121,13 +121,12 @@ class Factors:
 
     Parameters
     ----------
-    layout : Layout
     variances : float array, shape (n_terms,)
     weight : float array, shape (n_cells,)
         W.
     """
 
-    def __init__(self, layout: Layout, variances: FloatArray, weight: FloatArray) -> None:
+    def __init__(self, layout: LogitLayout, variances: FloatArray, weight: FloatArray) -> None:
         self.layout, self.variances, self.weight = layout, variances, weight
         cell = layout.cells.cell_term
         self.shrunk = 1.0 if cell is None else 1.0 / (1.0 + variances[cell] * weight)
@@ -143,7 +142,7 @@ class Factors:
         self.schur = border - self.cross.T @ self.solved
         self.border_inverse = self._border_inverse(border_scale)
 
-    def _inverse(self, batch: Batch, gram: FloatArray) -> FloatArray:
+    def _inverse(self, batch: LogitBatch, gram: FloatArray) -> FloatArray:
         """Λ(ΛGΛ + I)⁻¹Λ of a batch; its log determinant is added up."""
         scale = self._block_scale[batch.rows].reshape(batch.n_blocks, batch.size)
         scales = scale[:, :, None] * scale[:, None, :]
@@ -183,9 +182,9 @@ class Factors:
 
     def _solve(self, right: FloatArray) -> FloatArray:
         """ΛM⁻¹Λ times each column: c_b = Ŝ(r_b − T'r_i), c_i = N_i r_i − T c_b."""
-        inside, beside = np.split(right, [self.layout.n_block_levels])
-        beside = self.border_inverse @ (beside - self.solved.T @ inside)
-        return np.concatenate([self._blocks_times(inside) - self.solved @ beside, beside])
+        inside, border = np.split(right, [self.layout.n_block_levels])
+        border = self.border_inverse @ (border - self.solved.T @ inside)
+        return np.concatenate([self._blocks_times(inside) - self.solved @ border, border])
 
     def leverages(self) -> FloatArray:
         """Leverages h = diag(ZΛM⁻¹ΛZ'), shape (n_cells,)."""
@@ -217,12 +216,11 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class LaplaceFit:
     """D at a point, and what follows; each part is computed when it is first asked for.
 
     Parameters
     ----------
-    counts : Counts
     variances : float array, shape (n_terms,)
     beta : float array, shape (p,)
     eta : float array, shape (n_cells,)
@@ -278,7 +276,7 @@ class Evaluation:
         return (curvature + curvature.T) / 2.0
 
 
-def covariance_product(layout: Layout, variances: FloatArray, vector: FloatArray) -> FloatArray:
+def covariance_product(layout: LogitLayout, variances: FloatArray, vector: FloatArray) -> FloatArray:
     """ZΛ²Z' times a vector, shape (n_cells,)."""
     product = np.zeros_like(vector)
     terms = zip(variances, layout.cells.levels, _sums(layout, vector), strict=True)
@@ -288,7 +286,7 @@ def covariance_product(layout: Layout, variances: FloatArray, vector: FloatArray
     return product
 
 
-def _sums(layout: Layout, vector: FloatArray) -> list[FloatArray]:
+def _sums(layout: LogitLayout, vector: FloatArray) -> list[FloatArray]:
     """Z_t' times a vector, for each term."""
     cells = layout.cells
     return [
@@ -302,5 +300,5 @@ def _weight(trials: FloatArray, eta: FloatArray) -> FloatArray:
     return np.asarray(trials * expit(eta) * expit(-eta), dtype=np.float64)
 
 
-def _parts(layout: Layout, entries: FloatArray) -> list[tuple[Batch, FloatArray]]:
+def _parts(layout: LogitLayout, entries: FloatArray) -> list[tuple[LogitBatch, FloatArray]]:
     return [(batch, entries[batch.entries]) for batch in layout.batches]

@@ -20,24 +20,15 @@ from analytics.errors import CoreError
 from analytics.reml.sparse.cells import Cells
 from analytics.reml.sparse.layout import cheapest_blocks, filled, local_levels
 
-MOST_CROSS_ENTRIES = 5 * 10**7
-
-
-class LogitRefused(CoreError):
-    """Outcomes or a design that the logit model cannot be fitted to.
-
-    Codes: ``not_binary``, ``level_constant``, ``outcome_constant``, ``no_random_term``, ``too_wide``,
-    ``no_residual_noise``, ``not_estimable``.
-    """
+MAX_CROSS_ENTRIES = 5 * 10**7
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class LogitBatch:
     """Blocks of one (filled up) size.
 
     Parameters
     ----------
-    size, n_blocks : int
     rows, entries : slice
         Where the levels of its blocks, and their size² inner entries, stand among those of all batches.
     """
@@ -63,16 +54,13 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class LogitLayout:
     """Blocks and border of a design.
 
     Parameters
     ----------
-    cells : Cells
-    batches : tuple of Batch
     level_term : int array, shape (n_levels,)
         Term of each column of A: block levels, then border levels; n_terms for empty ones.
-    n_block_levels : int
     incidence : sparse matrix, shape (n_cells, n_levels)
         A: the levels of each cell.
     inner, cross, border : sparse matrices, shape (n_entries, n_cells)
@@ -81,7 +69,7 @@ class Layout:
     """
 
     cells: Cells
-    batches: tuple[Batch, ...]
+    batches: tuple[LogitBatch, ...]
     level_term: CodeArray
     n_block_levels: int
     incidence: sp.csr_array
@@ -100,12 +88,12 @@ class Layout:
         return self.level_term.size - self.n_block_levels
 
 
-def layout_of(cells: Cells) -> Layout:
+def layout_of(cells: Cells) -> LogitLayout:
     """Choose the blocks and number the levels.
 
     Raises
     ------
-    LogitRefused
+    CoreError
         When blocks times border would not fit into memory: two large crossed factors.
     """
     block, inside = cheapest_blocks(cells)
@@ -117,13 +105,13 @@ def layout_of(cells: Cells) -> Layout:
     rows = row_base[block][:, None] + local
     columns, n_border = _columns(cells, outside)
     n_block_levels = int(size.sum())
-    if n_block_levels * n_border > MOST_CROSS_ENTRIES:
-        raise LogitRefused(
+    if n_block_levels * n_border > MAX_CROSS_ENTRIES:
+        raise CoreError(
             f"{n_block_levels} levels in blocks against {n_border} beside them: too many for a dense border",
             code="too_wide",
         )
     inner = entry_base[block][:, None, None] + local[:, :, None] * size[block][:, None, None]
-    return Layout(
+    return LogitLayout(
         cells=cells,
         batches=_batches(size[order]),
         level_term=_level_terms(cells, rows, inside, outside, n_block_levels),
@@ -151,13 +139,13 @@ def _columns(cells: Cells, outside: list[int]) -> tuple[CodeArray, int]:
     return stacked, int(n_levels.sum())
 
 
-def _batches(sizes: CodeArray) -> tuple[Batch, ...]:
+def _batches(sizes: CodeArray) -> tuple[LogitBatch, ...]:
     batches, row, entry = [], 0, 0
     for size, n_blocks in zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True):
         rows, entries = slice(row, row + size * n_blocks), slice(entry, entry + size**2 * n_blocks)
         row, entry = rows.stop, entries.stop
         if size:
-            batches.append(Batch(size, n_blocks, rows, entries))
+            batches.append(LogitBatch(size, n_blocks, rows, entries))
     return tuple(batches)
 
 

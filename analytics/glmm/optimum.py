@@ -14,59 +14,59 @@ import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import FloatArray, Mask
-from analytics.glmm.laplace import Counts, Evaluation
+from analytics.glmm.laplace import Counts, LaplaceFit
 
 EXPECTED_FALL = 1e-10
 ROUNDING_FALL = 1e-6
 NEAR = 0.5
 GAIN = 0.1
-MOST_STEPS = 200
-MOST_HALVINGS = 12
+MAX_STEPS = 200
+MAX_HALVINGS = 12
 ARMIJO = 1e-4
 ROUNDING = 1e-12
 START = 0.5
 CLOSE_TO_ZERO = 1e-6
 DIFFERENCE = 1e-5
-LEAST_CURVATURE = 1e-6
+MIN_CURVATURE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Optimum:
+class LogitOptimum:
     """Where the search ended.
 
     Parameters
     ----------
-    point : Evaluation
-    converged : bool
     message : str
         How it ended.
     """
 
-    point: Evaluation
+    point: LaplaceFit
     converged: bool
     message: str
 
 
-def minimise(counts: Counts) -> Optimum:
+def minimise(counts: Counts) -> LogitOptimum:
     """Minimise D."""
     point = counts.at(np.full(counts.layout.n_terms, START), start_beta(counts))
     curvature, expected = None, np.inf
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         resting = _resting(point)
         step, fall = _step(point, resting, curvature if curvature is not None else point.curvature)
         if fall < NEAR and (curvature is None or fall > GAIN * expected):
             curvature = differences(point, resting)
             step, fall = _step(point, resting, curvature)
         if fall < EXPECTED_FALL:
-            return Optimum(point, True, f"expected fall below {EXPECTED_FALL:g}")
+            return LogitOptimum(point, True, f"expected fall below {EXPECTED_FALL:g}")
         following = _lower(point, step)
         if following is None:
-            return Optimum(point, fall < ROUNDING_FALL, f"no lower point found; expected fall {fall:.1e}")
+            return LogitOptimum(
+                point, fall < ROUNDING_FALL, f"no lower point found; expected fall {fall:.1e}"
+            )
         expected = fall
         if fall >= NEAR or not np.array_equal(_resting(following), resting):
             curvature, expected = None, np.inf
         point = following
-    return Optimum(point, False, f"stopped after {MOST_STEPS} steps")
+    return LogitOptimum(point, False, f"stopped after {MAX_STEPS} steps")
 
 
 def start_beta(counts: Counts) -> FloatArray:
@@ -84,12 +84,11 @@ def start_beta(counts: Counts) -> FloatArray:
     return np.asarray(beta, dtype=np.float64)
 
 
-def differences(point: Evaluation, resting: Mask) -> FloatArray:
+def differences(point: LaplaceFit, resting: Mask) -> FloatArray:
     """Second derivatives of D by forward differences of its gradient, but for variances that rest.
 
     Parameters
     ----------
-    point : Evaluation
     resting : bool array, shape (n_terms + p,)
     """
     here, n = np.concatenate([point.variances, point.beta]), point.variances.size
@@ -102,7 +101,7 @@ def differences(point: Evaluation, resting: Mask) -> FloatArray:
     return (second + second.T) / 2.0
 
 
-def _resting(point: Evaluation) -> Mask:
+def _resting(point: LaplaceFit) -> Mask:
     """Variances at 0, or close to it and bound for it, whose derivative is not negative."""
     n = point.variances.size
     slope, bend = point.gradient[:n], np.diag(point.curvature)[:n]
@@ -113,23 +112,23 @@ def _resting(point: Evaluation) -> Mask:
     return np.concatenate([rests, np.zeros(point.beta.size, dtype=np.bool_)])
 
 
-def _step(point: Evaluation, resting: Mask, curvature: FloatArray) -> tuple[FloatArray, float]:
+def _step(point: LaplaceFit, resting: Mask, curvature: FloatArray) -> tuple[FloatArray, float]:
     """−H⁻¹∂D over what does not rest, H made positive, and the fall of D expected of it."""
     step, free = np.zeros(resting.size), ~resting
     step[: point.variances.size] = -point.variances
     gradient, part = point.gradient[free], curvature[np.ix_(free, free)]
     scale = np.sqrt(np.maximum(np.abs(np.diag(part)), 1e-300))
     values, vectors = np.linalg.eigh(part / np.outer(scale, scale))
-    values = np.maximum(np.abs(values), LEAST_CURVATURE)
+    values = np.maximum(np.abs(values), MIN_CURVATURE)
     step[free] = -(vectors @ ((vectors.T @ (gradient / scale)) / values)) / scale
     return step, 0.5 * abs(float(point.gradient @ step))
 
 
-def _lower(point: Evaluation, step: FloatArray) -> Evaluation | None:
+def _lower(point: LaplaceFit, step: FloatArray) -> LaplaceFit | None:
     """Return a point along the projected step that is lower by Armijo's rule, up to rounding."""
     n = point.variances.size
     furthest = point.variances + 1.0 + np.sum(point.variances)
-    for halving in range(MOST_HALVINGS):
+    for halving in range(MAX_HALVINGS):
         part = step / 2.0**halving
         variances = np.clip(point.variances + part[:n], 0.0, furthest)
         moved = np.append(variances - point.variances, part[n:])

@@ -12,8 +12,8 @@ T is not counted beside it. Categories are fixed: their variance is divided by t
 the population variance of a fixed facet's level means. On the logit scale the residual is the logistic
 distribution's, σ_ρ² = π²/3, and R outcomes stand in a cell, one trial each.
 
-`held` names a facet that is looked at level by level, such as the agent of a leaderboard: its number counts
-1, and its own variance is not error.
+`by_level` names a facet that is looked at level by level, such as the agent of a leaderboard: its number
+counts 1, and its own variance is not error.
 
 Source
 ------
@@ -30,11 +30,11 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.drift.fidelity import spearman
+from analytics.errors import CoreError
 from analytics.glmm.fitting import LogitFit
-from analytics.glmm.layout import LogitRefused
 from analytics.reml import RESIDUAL, VarianceFit
 from analytics.reml.factors import combined
-from analytics.reml.model import Model
+from analytics.reml.model import MixedModel
 from analytics.tee.components import CATEGORY, FIXED
 
 LOGISTIC = math.pi**2 / 3.0
@@ -48,13 +48,13 @@ class Facets:
     ----------
     category, item : str, optional
         Columns of items and of their categories.
-    held : str, optional
+    by_level : str, optional
         A factor whose levels are looked at one by one.
     """
 
     category: str | None = None
     item: str | None = None
-    held: str | None = None
+    by_level: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,8 @@ class LogitCheck:
 
     Parameters
     ----------
-    fit : LogitFit
     linear, logit : mapping of str to float
         Component → share of Var(θ̂), sum 1.
-    facets : Facets
     """
 
     fit: LogitFit
@@ -76,7 +74,7 @@ class LogitCheck:
 
     @property
     def spearman(self) -> float | None:
-        """Rank correlation of the two columns of shares; None where it cannot be told."""
+        """Rank correlation of the two columns of shares; None where it has none."""
         return spearman(list(self.linear.values()), [self.logit[name] for name in self.linear])
 
     @property
@@ -85,7 +83,7 @@ class LogitCheck:
         linear, logit = (max(shares, key=shares.__getitem__) for shares in (self.linear, self.logit))
         if linear == logit:
             return ""
-        mean = f"of one {self.facets.held}" if self.facets.held else "over all outcomes"
+        mean = f"of one {self.facets.by_level}" if self.facets.by_level else "over all outcomes"
         return (
             f"The largest part of the variance of the mean {mean} is {linear} on the scale of the outcomes "
             f"({self.linear[linear]:.0%}), but {logit} on the logit scale ({self.logit[logit]:.0%})."
@@ -111,17 +109,16 @@ def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = No
     ----------
     linear : VarianceFit
         Of the same rows, and the same terms less those that the logit fit dropped.
-    logit : LogitFit
     facets : Facets, optional
         By default the columns named item and category.
 
     Raises
     ------
-    LogitRefused
+    CoreError
         When the logit fit did not converge.
     """
     if not logit.converged:
-        raise LogitRefused(f"the logit fit did not converge: {logit.message}", code="not_estimable")
+        raise CoreError(f"the logit fit did not converge: {logit.message}", code="not_estimable")
     facets = facets or Facets(CATEGORY, "item")
     return LogitCheck(
         logit,
@@ -141,25 +138,23 @@ def shares(
     fit : LogitFit
         Whose model and levels count.
     variances : float array, shape (n_terms,)
-    residual : float
     beta : float array, shape (p,)
-    facets : Facets
     """
     model, counted = fit.model, _Levels(fit.model, facets)
     parts = {
         term.name: variance / counted.divisor(term.factors)
         for term, variance in zip(model.random, variances.tolist(), strict=True)
-        if term.factors != {facets.held}
+        if term.factors != {facets.by_level}
     }
     for name, variance in sensitivities(model, beta).items():
-        if name != facets.held:
+        if name != facets.by_level:
             parts[name + FIXED] = variance / counted.divisor(frozenset([name]))
     parts[RESIDUAL] = residual / (counted.divisor(frozenset(model.factors)) * fit.n_rows / fit.n_cells)
     total = math.fsum(parts.values())
     return {name: part / total for name, part in parts.items()}
 
 
-def sensitivities(model: Model, beta: FloatArray) -> dict[str, float]:
+def sensitivities(model: MixedModel, beta: FloatArray) -> dict[str, float]:
     """Return the population variance of each fixed factor's level means, over the grid of the others."""
     names = [name for name in model.factors if any(name in term.factors for term in model.fixed)]
     means = (model.grid() @ beta).reshape([model.factors[name].n_levels for name in names])
@@ -173,7 +168,7 @@ def sensitivities(model: Model, beta: FloatArray) -> dict[str, float]:
 class _Levels:
     """Levels of each factor, and which factors hold whole levels of which."""
 
-    def __init__(self, model: Model, facets: Facets) -> None:
+    def __init__(self, model: MixedModel, facets: Facets) -> None:
         self.facets = facets
         self.levels = {name: column.n_levels for name, column in model.factors.items()}
         self.held_by = {
@@ -185,11 +180,11 @@ class _Levels:
         """L_T of a term's factors."""
         if factors == {self.facets.category} and self.facets.item in self.levels:
             return float(self.levels[str(self.facets.item)])
-        counted = (name for name in factors - {self.facets.held} if not self.held_by[name] & factors)
+        counted = (name for name in factors - {self.facets.by_level} if not self.held_by[name] & factors)
         return float(math.prod(self.levels[name] for name in counted))
 
 
-def _holds(model: Model, name: str, other: str) -> bool:
+def _holds(model: MixedModel, name: str, other: str) -> bool:
     """Whether every level of the other factor lies in one level of this one, which has fewer."""
     outer, inner = model.factors[name], model.factors[other]
     if outer.n_levels >= inner.n_levels:

@@ -16,11 +16,10 @@ from analytics.harness.gstudy import agreement, mdes, reliability, variance_comp
 from analytics.harness.quality import cost, coverage, discriminability, fitness, pairwise_d, scorer_auc
 from analytics.harness.report import MANDATORY_METADATA, report
 from analytics.harness.stability import page_test, rank_stability, split_half
-from analytics.harness.tensor import HarnessRefused, ScoreTensor, tensor_of_columns, tensor_of_file
+from analytics.harness.tensor import ScoreTensor, tensor_of_columns, tensor_of_file
 
 __all__ = [
     "MANDATORY_METADATA",
-    "HarnessRefused",
     "ScoreTensor",
     "agreement",
     "compare",

@@ -27,7 +27,7 @@ from analytics.differences.pairs import benjamini_hochberg
 from analytics.errors import CoreError
 from analytics.harness.gstudy import reliability_draws
 from analytics.harness.quality import coverage_draws, discriminability_draws
-from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor, percentile_interval
+from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000
@@ -50,11 +50,8 @@ class Change:
     figure : {"R", "D", "C"}
     first, second, difference : float or None
         None where it cannot be said, with the reason in `note`.
-    interval : Interval or None
-    p_value : float or None
     p_adjusted : float or None
         By Benjamini-Hochberg over all figures and configurations of `compare_several`; None in `compare`.
-    note : str
     """
 
     configuration: str
@@ -62,7 +59,7 @@ class Change:
     first: float | None
     second: float | None
     difference: float | None
-    interval: Interval | None
+    interval: HarnessInterval | None
     p_value: float | None
     p_adjusted: float | None = None
     note: str = ""
@@ -82,7 +79,7 @@ def compare(
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When models or tasks differ, or there is one task.
     """
     _check_pair(first, second)
@@ -101,7 +98,7 @@ def compare_several(
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         As `compare`.
     """
     changes = [
@@ -122,7 +119,7 @@ def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.ND
         a, b = (FIGURES[figure](tensor, counts) for tensor in (first, second))
         interval = percentile_interval((b - a)[1:], f"Δ{figure}", METHOD)
         if np.isnan(a[0] + b[0]):
-            raise HarnessRefused(f"{figure} cannot be said of both configurations")
+            raise CoreError(f"{figure} cannot be said of both configurations", code="harness")
     except CoreError as refusal:
         return Change("", figure, None, None, None, None, None, note=str(refusal))
     p_value = _p_value((b - a)[1:])
@@ -139,6 +136,10 @@ def _check_pair(first: ScoreTensor, second: ScoreTensor) -> None:
     for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
         if a != b:
             odd = sorted(set(a) ^ set(b))[0]
-            raise HarnessRefused(f"a paired comparison needs the same {noun} in both; {odd!r} is only in one")
+            raise CoreError(
+                f"a paired comparison needs the same {noun} in both; {odd!r} is only in one", code="harness"
+            )
     if len(first.tasks) < 2:
-        raise HarnessRefused("a paired comparison is not measured: one task (at least 2 are needed)")
+        raise CoreError(
+            "a paired comparison is not measured: one task (at least 2 are needed)", code="harness"
+        )

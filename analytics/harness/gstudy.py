@@ -77,13 +77,8 @@ from scipy.special import fdtri, stdtrit
 
 from analytics import reml
 from analytics.arrays import FloatArray
-from analytics.harness.tensor import (
-    HarnessRefused,
-    Interval,
-    ScoreTensor,
-    percentile_interval,
-    require_levels,
-)
+from analytics.errors import CoreError
+from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import resampled_counts
 
 N_DRAWS = 2000
@@ -112,7 +107,7 @@ class VarianceComponents:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AbsoluteIcc:
     """ICC(A,1) of a matrix of rows (models) by columns (runs).
 
     Attributes
@@ -159,19 +154,19 @@ def variance_components(tensor: ScoreTensor) -> VarianceComponents:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With one model, one task or one run.
-    analytics.errors.CoreError
+    CoreError
         What REML refuses of an incomplete tensor.
     """
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
         return _reml_components(tensor)
     estimates = components_of_counts(tensor, np.ones((1, len(tensor.tasks))))[0]
-    found = dict(zip(TERMS, estimates.tolist(), strict=True))
-    kept = {term: max(estimate, 0.0) for term, estimate in found.items()}
-    boundary = tuple(term for term, estimate in found.items() if estimate < 0.0)
-    return VarianceComponents(MappingProxyType(kept), boundary, "anova")
+    estimate_of = dict(zip(TERMS, estimates.tolist(), strict=True))
+    clipped = {term: max(estimate, 0.0) for term, estimate in estimate_of.items()}
+    boundary = tuple(term for term, estimate in estimate_of.items() if estimate < 0.0)
+    return VarianceComponents(MappingProxyType(clipped), boundary, "anova")
 
 
 def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -> float:
@@ -179,14 +174,15 @@ def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         Where all components are 0.
     """
     values = np.array([[components.variances[term] for term in TERMS]])
     r = float(_reliability(values, n_tasks, n_runs)[0])
     if np.isnan(r):
-        raise HarnessRefused(
-            "reliability is not measured: neither models nor runs differ (all components are 0)"
+        raise CoreError(
+            "reliability is not measured: neither models nor runs differ (all components are 0)",
+            code="harness",
         )
     return r
 
@@ -203,29 +199,29 @@ def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When a cell is missing.
     """
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
-        raise HarnessRefused(_incomplete(tensor, "no bootstrap of R"))
+        raise CoreError(_incomplete(tensor, "no bootstrap of R"), code="harness")
     components = np.maximum(components_of_counts(tensor, counts), 0.0)
     return _reliability(components, len(tensor.tasks), 1)
 
 
-def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> Interval:
+def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
     """Percentile interval of R(h) for one run under resampling of tasks.
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When a cell is missing, or in some draw all scores are equal.
     """
     draws = reliability_draws(tensor, resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws))
     return percentile_interval(draws, "R")
 
 
-def agreement(matrix: npt.ArrayLike) -> Agreement:
+def agreement(matrix: npt.ArrayLike) -> AbsoluteIcc:
     """ICC(A,1), two-way random effects, absolute agreement, single column, with its 95% interval.
 
     Parameters
@@ -235,33 +231,37 @@ def agreement(matrix: npt.ArrayLike) -> Agreement:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With under two rows or columns, a value that is not finite, or without residual variance.
     """
     x = np.asarray(matrix, dtype=np.float64)
     if x.ndim != 2 or min(x.shape) < 2 or not np.isfinite(x).all():
-        raise HarnessRefused(f"ICC(A,1) needs a matrix of finite numbers, at least 2 × 2, not {x.shape}")
+        raise CoreError(
+            f"ICC(A,1) needs a matrix of finite numbers, at least 2 × 2, not {x.shape}", code="harness"
+        )
     msr, msc, mse = _two_way(x)
     if mse <= ALL_EQUAL:
-        raise HarnessRefused("no interval of ICC(A,1): rows and columns add up without residual (MSE = 0)")
+        raise CoreError(
+            "no interval of ICC(A,1): rows and columns add up without residual (MSE = 0)", code="harness"
+        )
     k, n_columns = x.shape
     icc = (msr - mse) / (msr + (n_columns - 1) * mse + n_columns * (msc - mse) / k)
-    return Agreement(icc, *_agreement_limits(msr, msc, mse, (k, n_columns), max(icc, 0.0)))
+    return AbsoluteIcc(icc, *_agreement_limits(msr, msc, mse, (k, n_columns), max(icc, 0.0)))
 
 
-def reliability_interval(tensor: ScoreTensor) -> Interval:
+def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
     """Interval of R(h) for one run: ICC(A,1) from the K × L matrix of run means, truncated at 0.
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When a cell is missing: run means would be over different tasks.
     """
     require_levels(tensor, "reliability", models=2, tasks=2, runs=2)
     if not tensor.complete:
-        raise HarnessRefused(_incomplete(tensor, "no interval of R"))
-    found = agreement(tensor.scores.mean(axis=1))
-    return Interval(max(found.lower, 0.0), max(found.upper, 0.0), "ICC(A,1), McGraw & Wong")
+        raise CoreError(_incomplete(tensor, "no interval of R"), code="harness")
+    icc = agreement(tensor.scores.mean(axis=1))
+    return HarnessInterval(max(icc.lower, 0.0), max(icc.upper, 0.0), "ICC(A,1), McGraw & Wong")
 
 
 def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: int) -> Mdes:
@@ -269,11 +269,11 @@ def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: in
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When all scores are alike: a difference of 0 would count as detected.
     """
     if not any(components.variances.values()):
-        raise HarnessRefused("no detectable difference: all scores are alike")
+        raise CoreError("no detectable difference: all scores are alike", code="harness")
     mt, mr, tr, e = (
         components.variances[term] for term in ("model:task", "model:run", "task:run", "residual")
     )
@@ -309,8 +309,8 @@ def components_of_counts(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArr
     g = k * n * n_runs * means.mean(axis=(1, 2)) ** 2
     interactions = [mt - m - t + g, mr - m - r + g, tr - t - r + g]
     squares = [m - g, t - g, r - g, *interactions, mtr - mt - mr - tr + m + t + r - g]
-    found = _solved(np.stack(squares, axis=1), k, n, n_runs)
-    return np.where(np.abs(found) <= ROUNDING * mtr[:, None] / x.size, 0.0, found)
+    components = _solved(np.stack(squares, axis=1), k, n, n_runs)
+    return np.where(np.abs(components) <= ROUNDING * mtr[:, None] / x.size, 0.0, components)
 
 
 def _per_task(x: FloatArray) -> FloatArray:

@@ -48,13 +48,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.harness.tensor import (
-    HarnessRefused,
-    Interval,
-    ScoreTensor,
-    percentile_interval,
-    require_levels,
-)
+from analytics.errors import CoreError
+from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import resampled_counts
 from analytics.text import counted
 
@@ -106,7 +101,6 @@ class ScorerCalibration:
     ----------
     auc : float
         Mean over tasks, 0 to 1; .5 tells nothing.
-    by_task : mapping of str to float
     left_out : tuple of str
         Tasks whose reference solutions are all right or all wrong.
     """
@@ -121,7 +115,7 @@ def pairwise_d(tensor: ScoreTensor) -> FloatArray:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With one model, a model with under two scores, or two models without spread.
     """
     require_levels(tensor, "discriminability", models=2)
@@ -129,12 +123,13 @@ def pairwise_d(tensor: ScoreTensor) -> FloatArray:
     if n_scores.min() < 2:
         name = tensor.models[int(np.argmin(n_scores))]
         scores = f"{counted(int(n_scores.min()), 'score')} (at least 2 are needed)"
-        raise HarnessRefused(f"discriminability is not measured: model {name!r} has {scores}")
+        raise CoreError(f"discriminability is not measured: model {name!r} has {scores}", code="harness")
     d = np.asarray(_pairwise_d(tensor, np.ones((1, len(tensor.tasks))))[0], dtype=np.float64)
     if np.isnan(d).any():
         a, b = (tensor.models[i] for i in np.argwhere(np.isnan(d))[0])
-        raise HarnessRefused(
-            f"discriminability is not measured: neither {a!r} nor {b!r} has any spread of scores"
+        raise CoreError(
+            f"discriminability is not measured: neither {a!r} nor {b!r} has any spread of scores",
+            code="harness",
         )
     return d
 
@@ -144,7 +139,7 @@ def discriminability(tensor: ScoreTensor) -> float:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         As `pairwise_d`.
     """
     return float(_mean_of_pairs(pairwise_d(tensor)[None])[0])
@@ -156,12 +151,12 @@ def discriminability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatA
     return _mean_of_pairs(_pairwise_d(tensor, np.asarray(counts, dtype=np.float64)))
 
 
-def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> Interval:
+def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
     """Percentile interval of D(h) under resampling of tasks.
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With one model or one task, or where in some draw D cannot be said.
     """
     require_levels(tensor, "a bootstrap over tasks", tasks=2)
@@ -185,11 +180,13 @@ def fitness(reliability: float, discriminability: float, coverage: float) -> flo
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When R or C is not from 0 to 1, or D below 0.
     """
     if not (0.0 <= reliability <= 1.0 and 0.0 <= coverage <= 1.0 and 0.0 <= discriminability < np.inf):
-        raise HarnessRefused(f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}")
+        raise CoreError(
+            f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}", code="harness"
+        )
     alpha, beta, gamma = WEIGHTS
     return alpha * reliability + beta * min(discriminability, D_CEILING) / D_CEILING + gamma * coverage
 
@@ -208,17 +205,21 @@ def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When a part is missing or was never measured, or a number is negative.
     """
     if set(seconds) != set(COST_PARTS):
-        raise HarnessRefused(f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}")
+        raise CoreError(
+            f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}", code="harness"
+        )
     if n_evaluations < 1 or not 0.0 <= usd_per_hour < np.inf:
-        raise HarnessRefused(f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour")
+        raise CoreError(
+            f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour", code="harness"
+        )
     measured = {part: _measured(part, seconds[part]) for part in COST_PARTS}
     means = {part: float(values.mean()) for part, values in measured.items()}
     if not sum(means.values()) > 0.0:
-        raise HarnessRefused("no cost by part: all measured seconds are 0")
+        raise CoreError("no cost by part: all measured seconds are 0", code="harness")
     return Cost(
         n_evaluations=n_evaluations,
         n_measured=MappingProxyType({part: values.size for part, values in measured.items()}),
@@ -240,18 +241,19 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When lengths differ, a score is not finite, or no task has both right and wrong solutions.
     """
     names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
     values = np.asarray(score, dtype=np.float64)
     if not names.shape == values.shape == right.shape or not np.isfinite(values).all():
-        raise HarnessRefused("reference solutions need a task, a finite score and a mark each")
+        raise CoreError("reference solutions need a task, a finite score and a mark each", code="harness")
     rows = {name: names == name for name in sorted(set(task))}
     both = {name: at for name, at in rows.items() if right[at].any() and not right[at].all()}
     if not both:
-        raise HarnessRefused(
-            f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions"
+        raise CoreError(
+            f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions",
+            code="harness",
         )
     by_task = {name: _auc(values[at & right], values[at & ~right]) for name, at in both.items()}
     left_out = tuple(name for name in rows if name not in both)
@@ -283,8 +285,9 @@ def _measured(part: str, seconds: npt.ArrayLike) -> FloatArray:
     values = np.asarray(seconds, dtype=np.float64)
     values = values[~np.isnan(values)]
     if not values.size or not ((values >= 0.0) & (values < np.inf)).all():
-        raise HarnessRefused(
-            f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite"
+        raise CoreError(
+            f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite",
+            code="harness",
         )
     return values
 

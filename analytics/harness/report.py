@@ -30,7 +30,7 @@ from analytics.harness.quality import (
     fitness,
 )
 from analytics.harness.stability import PageTest, RankStability, SplitHalf, rank_stability, split_half
-from analytics.harness.tensor import HarnessRefused, Interval, ScoreTensor
+from analytics.harness.tensor import HarnessInterval, ScoreTensor
 from analytics.text import counted
 
 N_DRAWS = 2000
@@ -58,24 +58,16 @@ class HarnessReport:
     ----------
     n_models, n_tasks, n_runs : int
         K, N, L.
-    components : VarianceComponents or None
     reliability, reliability_all_runs : float or None
         R(h) for one run and for the mean of all L.
-    reliability_interval, reliability_bootstrap : Interval or None
+    reliability_interval, reliability_bootstrap : HarnessInterval or None
         For one run: ICC(A,1), and tasks resampled.
     discriminability : float or None
         D(h).
-    discriminability_bootstrap : Interval or None
     coverage : float
         C(h).
     fitness : float or None
         F(h).
-    mdes : Mdes or None
-    stability : RankStability or None
-    split_half : SplitHalf or None
-    cost : Cost or None
-    scorer : ScorerCalibration or None
-    page : PageTest or None
     metadata : mapping of str to str
         Every name of `MANDATORY_METADATA`, then what else was given.
     notes : mapping of str to str
@@ -88,10 +80,10 @@ class HarnessReport:
     components: VarianceComponents | None
     reliability: float | None
     reliability_all_runs: float | None
-    reliability_interval: Interval | None
-    reliability_bootstrap: Interval | None
+    reliability_interval: HarnessInterval | None
+    reliability_bootstrap: HarnessInterval | None
     discriminability: float | None
-    discriminability_bootstrap: Interval | None
+    discriminability_bootstrap: HarnessInterval | None
     coverage: float
     fitness: float | None
     mdes: Mdes | None
@@ -124,7 +116,6 @@ def report(
 
     Parameters
     ----------
-    tensor : ScoreTensor
     seed, n_draws
         Of the bootstraps over tasks.
     metadata : mapping of str to str
@@ -133,8 +124,8 @@ def report(
         From `quality.cost`, `quality.scorer_auc`, `stability.page_test`, where their data exist.
     """
     k, n, n_runs = tensor.scores.shape
-    given = {"cost": cost, "scorer": scorer, "page": page}
-    attempt = _Attempts({name: why for name, why in _NOT_GIVEN.items() if given[name] is None})
+    inputs = {"cost": cost, "scorer": scorer, "page": page}
+    attempt = _Attempts({name: why for name, why in _NOT_GIVEN.items() if inputs[name] is None})
     components = attempt("components", lambda: variance_components(tensor))
     r = attempt("reliability", lambda: reliability(_needed(components, "the components"), n))
     d = attempt("discriminability", lambda: discriminability(tensor))
@@ -194,95 +185,95 @@ class _Attempts:
 
 def _needed(figure: Figure | None, name: str) -> Figure:
     if figure is None:
-        raise HarnessRefused(f"not measured: it follows from {name}")
+        raise CoreError(f"not measured: it follows from {name}", code="harness")
     return figure
 
 
-def _metadata(tensor: ScoreTensor, given: Mapping[str, str]) -> dict[str, str]:
+def _metadata(tensor: ScoreTensor, metadata: Mapping[str, str]) -> dict[str, str]:
     counted = {"task count": str(len(tensor.tasks))}
-    return dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | counted | dict(given)
+    return dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | counted | dict(metadata)
 
 
-def _figure_lines(found: HarnessReport) -> list[str]:
+def _figure_lines(report: HarnessReport) -> list[str]:
     """One line for each figure that there is."""
     lines = [
-        ("design", _design(found)),
-        ("reliability R, one run", _number(found.reliability)),
-        *_interval_line("  by models and runs", found.reliability_interval),
-        *_interval_line("  by tasks", found.reliability_bootstrap),
-        *_all_runs_lines(found),
-        ("discriminability D", _number(found.discriminability)),
-        *_interval_line("  by tasks", found.discriminability_bootstrap),
-        ("coverage C", _number(found.coverage)),
-        ("fitness F", _number(found.fitness)),
-        *_mdes_lines(found.mdes),
-        *_stability_lines(found),
-        *_given_lines(found),
-        *_component_lines(found.components),
+        ("design", _design(report)),
+        ("reliability R, one run", _number(report.reliability)),
+        *_interval_line("  by models and runs", report.reliability_interval),
+        *_interval_line("  by tasks", report.reliability_bootstrap),
+        *_all_runs_lines(report),
+        ("discriminability D", _number(report.discriminability)),
+        *_interval_line("  by tasks", report.discriminability_bootstrap),
+        ("coverage C", _number(report.coverage)),
+        ("fitness F", _number(report.fitness)),
+        *_mdes_lines(report.mdes),
+        *_stability_lines(report),
+        *_given_lines(report),
+        *_component_lines(report.components),
     ]
     width = max(len(name) for name, _ in lines)
     return [f"{name:<{width}}  {value}" for name, value in lines]
 
 
-def _design(found: HarnessReport) -> str:
-    counts = {"model": found.n_models, "task": found.n_tasks, "run": found.n_runs}
+def _design(report: HarnessReport) -> str:
+    counts = {"model": report.n_models, "task": report.n_tasks, "run": report.n_runs}
     return " x ".join(counted(n, noun) for noun, n in counts.items())
 
 
-def _all_runs_lines(found: HarnessReport) -> list[tuple[str, str]]:
-    """Tell what the mean over the runs is worth; one run is told already."""
-    name = f"reliability R, {found.n_runs} runs"
-    return [] if found.n_runs == 1 else [(name, _number(found.reliability_all_runs))]
+def _all_runs_lines(report: HarnessReport) -> list[tuple[str, str]]:
+    """Reliability of the mean over the runs; that of one run stands above."""
+    name = f"reliability R, {report.n_runs} runs"
+    return [] if report.n_runs == 1 else [(name, _number(report.reliability_all_runs))]
 
 
 def _number(value: float | None) -> str:
     return "not measured" if value is None else f"{value:.4f}"
 
 
-def _interval_line(name: str, interval: Interval | None) -> list[tuple[str, str]]:
+def _interval_line(name: str, interval: HarnessInterval | None) -> list[tuple[str, str]]:
     if interval is None:
         return []
     return [(name, f"[{interval.lower:.4f}, {interval.upper:.4f}] {interval.method}")]
 
 
-def _mdes_lines(found: Mdes | None) -> list[tuple[str, str]]:
-    if found is None:
+def _mdes_lines(mdes: Mdes | None) -> list[tuple[str, str]]:
+    if mdes is None:
         return []
     return [
-        ("detectable difference", f"{found.domain:.4f} for tasks like these"),
-        ("", f"{found.finite:.4f} for these tasks ({found.df} df)"),
+        ("detectable difference", f"{mdes.domain:.4f} for tasks like these"),
+        ("", f"{mdes.finite:.4f} for these tasks ({mdes.df} df)"),
     ]
 
 
-def _stability_lines(found: HarnessReport) -> list[tuple[str, str]]:
+def _stability_lines(report: HarnessReport) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
-    if found.stability is not None:
-        tau = found.stability
+    if report.stability is not None:
+        tau = report.stability
         lines.append(("tau-b under other tasks", _number(tau.tau)))
         lines += _interval_line("  by tasks", tau.interval)
         lines.append(("top-3 change", _number(tau.top_3_change)))
-    if found.split_half is not None:
-        halves = found.split_half
+    if report.split_half is not None:
+        halves = report.split_half
         lines.append(("tau-b of half the runs", f"{halves.tau:.4f} ({halves.n_splits} splits)"))
     return lines
 
 
-def _given_lines(found: HarnessReport) -> list[tuple[str, str]]:
+def _given_lines(report: HarnessReport) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
-    if found.cost is not None:
-        parts = ", ".join(f"{part} {share:.1%}" for part, share in found.cost.shares.items())
-        lines.append(("cost", f"{found.cost.total_usd:.2f} USD ({parts})"))
-    if found.scorer is not None:
-        lines.append(("scorer AUC", f"{found.scorer.auc:.4f} over {len(found.scorer.by_task)} tasks"))
-    if found.page is not None:
-        lines.append(("Page's test", f"L = {found.page.statistic:g}, p = {found.page.p_value:.2g}"))
+    if report.cost is not None:
+        parts = ", ".join(f"{part} {share:.1%}" for part, share in report.cost.shares.items())
+        lines.append(("cost", f"{report.cost.total_usd:.2f} USD ({parts})"))
+    if report.scorer is not None:
+        lines.append(("scorer AUC", f"{report.scorer.auc:.4f} over {len(report.scorer.by_task)} tasks"))
+    if report.page is not None:
+        lines.append(("Page's test", f"L = {report.page.statistic:g}, p = {report.page.p_value:.2g}"))
     return lines
 
 
-def _component_lines(found: VarianceComponents | None) -> list[tuple[str, str]]:
-    if found is None:
+def _component_lines(components: VarianceComponents | None) -> list[tuple[str, str]]:
+    if components is None:
         return []
-    values = found.variances
+    values = components.variances
     total = sum(values.values())
     return [(f"variance {term}", f"{value:.6f}{_share(value, total)}") for term, value in values.items()]
 

@@ -31,13 +31,8 @@ import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, Mask
 from analytics.drift.fidelity import kendall
-from analytics.harness.tensor import (
-    HarnessRefused,
-    Interval,
-    ScoreTensor,
-    percentile_interval,
-    require_levels,
-)
+from analytics.errors import CoreError
+from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import generator, resampled_counts
 
 N_DRAWS = 1000
@@ -53,15 +48,14 @@ class RankStability:
     ----------
     tau : float
         Mean τ_b over the samples, −1 to 1.
-    interval : Interval
+    interval : HarnessInterval
         Percentiles of τ_b.
     top_3_change : float or None
         Share of the samples with another set of three best models; None with three models or fewer.
-    n_draws : int
     """
 
     tau: float
-    interval: Interval
+    interval: HarnessInterval
     top_3_change: float | None
     n_draws: int
 
@@ -76,7 +70,6 @@ class SplitHalf:
         Mean τ_b over the splits, −1 to 1.
     sd : float or None
         Over the splits; None with one split.
-    n_splits : int
     runs : tuple of (int, int)
         ⌊L/2⌋ and L − ⌊L/2⌋.
     """
@@ -95,7 +88,6 @@ class PageTest:
     ----------
     statistic : float
         Page's L.
-    p_value : float
     method : str
         ``exact`` or ``asymptotic``.
     n_tasks, n_models : int
@@ -114,7 +106,7 @@ def rank_stability(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> Ra
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With one model or one task, or where all models have the same score, in full or in a sample.
     """
     require_levels(tensor, "ranking stability", models=2, tasks=2)
@@ -131,12 +123,12 @@ def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> Spli
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With one model or one run, or where in some half all models have the same score or one has none.
     """
     require_levels(tensor, "split-half agreement", models=2, runs=2)
     if n_splits < 1:
-        raise HarnessRefused(f"{n_splits} splits; at least 1 is needed")
+        raise CoreError(f"{n_splits} splits; at least 1 is needed", code="harness")
     n_runs = len(tensor.runs)
     taus = np.empty(n_splits)
     for d in range(n_splits):
@@ -147,7 +139,9 @@ def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> Spli
         )
         taus[d] = _tau(first, rest)
     if np.isnan(taus).any():
-        raise HarnessRefused("split-half agreement is not measured: in some half the models cannot be ranked")
+        raise CoreError(
+            "split-half agreement is not measured: in some half the models cannot be ranked", code="harness"
+        )
     sd = float(taus.std(ddof=1)) if n_splits > 1 else None
     return SplitHalf(float(taus.mean()), sd, n_splits, (n_runs // 2, n_runs - n_runs // 2))
 
@@ -165,22 +159,25 @@ def page_test(tensor: ScoreTensor, predicted: Sequence[str]) -> PageTest:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With under three models or two tasks, or when `predicted` does not name each model once.
     """
     from scipy.stats import page_trend_test
 
     require_levels(tensor, "Page's test", models=3, tasks=2)
     if sorted(predicted) != list(tensor.models):
-        raise HarnessRefused(
-            f"the order predicted names {list(predicted)}, not each of {list(tensor.models)} once"
+        raise CoreError(
+            f"the order predicted names {list(predicted)}, not each of {list(tensor.models)} once",
+            code="harness",
         )
     cells, seen = _cell_means(tensor.scores)
     blocks = cells[:, seen.all(axis=0)][[tensor.models.index(name) for name in predicted]].T
     if len(blocks) < 2:
-        raise HarnessRefused(f"Page's test is not measured: {len(blocks)} tasks have a score of every model")
-    found = page_trend_test(np.round(blocks, DECIMALS))
-    return PageTest(float(found.statistic), float(found.pvalue), str(found.method), *blocks.shape)
+        raise CoreError(
+            f"Page's test is not measured: {len(blocks)} tasks have a score of every model", code="harness"
+        )
+    trend = page_trend_test(np.round(blocks, DECIMALS))
+    return PageTest(float(trend.statistic), float(trend.pvalue), str(trend.method), *blocks.shape)
 
 
 def _cell_means(scores: FloatArray) -> tuple[FloatArray, Mask]:

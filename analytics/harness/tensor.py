@@ -29,11 +29,7 @@ from analytics.flat_file import FlatFile
 BOOTSTRAP = "bootstrap over tasks, conditional on these models"
 
 
-class HarnessRefused(CoreError):
-    """A figure of harness quality cannot be said from these scores."""
-
-
-class Interval(NamedTuple):
+class HarnessInterval(NamedTuple):
     """A 95% interval and how it was made."""
 
     lower: float
@@ -57,7 +53,7 @@ class ScoreTensor:
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         With the field at fault.
     """
 
@@ -71,9 +67,13 @@ class ScoreTensor:
         shape = (len(self.models), len(self.tasks), len(self.runs))
         _check_names(models=self.models, tasks=self.tasks, runs=self.runs)
         if self.scores.shape != shape or self.valid.shape != shape or self.valid.dtype != np.bool_:
-            raise HarnessRefused(f"scores {self.scores.shape} and valid {self.valid.shape} are not {shape}")
+            raise CoreError(
+                f"scores {self.scores.shape} and valid {self.valid.shape} are not {shape}", code="harness"
+            )
         if np.isinf(self.scores).any() or (self.valid & np.isnan(self.scores)).any():
-            raise HarnessRefused("a valid score is a finite number, and one that is not valid is that or NaN")
+            raise CoreError(
+                "a valid score is a finite number, and one that is not valid is that or NaN", code="harness"
+            )
         object.__setattr__(self, "scores", read_only(np.asarray(self.scores, dtype=np.float64)))
         object.__setattr__(self, "valid", read_only(self.valid))
 
@@ -102,7 +102,7 @@ def tensor_of_columns(
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When lengths differ, or a (model, task, run) occurs twice.
     """
     (models, i), (tasks, j), (runs, k) = (_coded(column) for column in (model, task, run))
@@ -110,7 +110,7 @@ def tensor_of_columns(
     values = np.asarray(score, dtype=np.float64)
     counted = np.ones(values.shape, dtype=np.bool_) if valid is None else np.asarray(valid, dtype=np.bool_)
     if len({values.shape, counted.shape, i.shape, j.shape, k.shape}) > 1:
-        raise HarnessRefused("the columns model, task, run, score and valid differ in length")
+        raise CoreError("the columns model, task, run, score and valid differ in length", code="harness")
     _refuse_repeated((models, tasks, runs), codes)
     scores = np.full((len(models), len(tasks), len(runs)), np.nan)
     scores[codes] = np.where(counted, values, np.nan)
@@ -139,7 +139,7 @@ def require_levels(
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         Such as ``reliability is not measured: one run (at least 2 are needed)``.
     """
     for noun, names, needed in (
@@ -148,25 +148,28 @@ def require_levels(
         ("run", tensor.runs, runs),
     ):
         if len(names) < needed:
-            found = f"one {noun}" if len(names) == 1 else f"{len(names)} {noun}s"
-            raise HarnessRefused(f"{figure} is not measured: {found} (at least {needed} are needed)")
+            levels = f"one {noun}" if len(names) == 1 else f"{len(names)} {noun}s"
+            raise CoreError(
+                f"{figure} is not measured: {levels} (at least {needed} are needed)", code="harness"
+            )
 
 
-def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> Interval:
+def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> HarnessInterval:
     """Percentiles .025 and .975 of bootstrap draws.
 
     Raises
     ------
-    HarnessRefused
+    CoreError
         When a draw has no value: percentiles of the others would be of another distribution.
     """
     n_undefined = int(np.count_nonzero(~np.isfinite(draws)))
     if n_undefined:
-        raise HarnessRefused(
-            f"no bootstrap of {figure}: it cannot be said in {n_undefined} of {draws.size} draws"
+        raise CoreError(
+            f"no bootstrap of {figure}: it cannot be said in {n_undefined} of {draws.size} draws",
+            code="harness",
         )
     lower, upper = np.percentile(draws, [2.5, 97.5])
-    return Interval(float(lower), float(upper), method)
+    return HarnessInterval(float(lower), float(upper), method)
 
 
 def _coded(column: Sequence[str]) -> tuple[tuple[str, ...], CodeArray]:
@@ -183,12 +186,12 @@ def _refuse_repeated(names: tuple[tuple[str, ...], ...], codes: tuple[CodeArray,
     if again.size:
         row = order[again[0] + 1]
         where = ", ".join(repr(column[code[row]]) for column, code in zip(names, codes, strict=True))
-        raise HarnessRefused(f"row {row}: model, task and run {where} occur twice")
+        raise CoreError(f"row {row}: model, task and run {where} occur twice", code="harness")
 
 
 def _check_names(**fields: tuple[str, ...]) -> None:
     for field, names in fields.items():
         if not names:
-            raise HarnessRefused(f"a score tensor without {field}")
+            raise CoreError(f"a score tensor without {field}", code="harness")
         if list(names) != sorted(set(names)):
-            raise HarnessRefused(f"{field} are not in ascending order of name, none twice")
+            raise CoreError(f"{field} are not in ascending order of name, none twice", code="harness")

@@ -32,8 +32,7 @@ place is delivered, and a cell valid, only under every compared condition; the c
 =============  ==============================================================================================
 module         holds
 =============  ==============================================================================================
-``counting``   Counting, Condition: which outcomes count
-``rows``       About, Delivery, Rows: what was delivered
+``rows``       About, Delivery, Rows: what was delivered; Counting, Condition: which of it counts
 ``universe``   which tasks are active
 ``voices``     which agents what all share is learnt from
 ``conditions`` which settings are compared
@@ -70,11 +69,17 @@ Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (X and y). Places, counted
 conditions are this project's own.
 """
 
-from analytics.record.conditions import Compared, Held, compare, held, most_lacking, vouched_choose
-from analytics.record.counting import Condition, Counting, RecordRefused
+from analytics.record.conditions import (
+    Compared,
+    ConditionCounts,
+    compare,
+    condition_counts,
+    most_lacking,
+    vouched_choose,
+)
 from analytics.record.people import People
 from analytics.record.reduction import AgentRow, agent_rows, in_part
-from analytics.record.rows import TRUST, About, Delivery, Rows, Trust, is_full_run
+from analytics.record.rows import TRUST, About, Condition, Counting, Delivery, Rows, Trust, is_full_run
 from analytics.record.stacked import Record, offer, record, shared_tasks
 from analytics.record.universe import universe
 from analytics.record.voices import Voter
@@ -85,18 +90,17 @@ __all__ = [
     "AgentRow",
     "Compared",
     "Condition",
+    "ConditionCounts",
     "Counting",
     "Delivery",
-    "Held",
     "People",
     "Record",
-    "RecordRefused",
     "Rows",
     "Trust",
     "Voter",
     "agent_rows",
     "compare",
-    "held",
+    "condition_counts",
     "in_part",
     "is_full_run",
     "most_lacking",

@@ -34,7 +34,7 @@ import numpy as np
 from analytics.arrays import CodeArray, CountArray, Mask
 from analytics.outcome_table import CellMoments
 
-FEWEST_OTHERS = 5
+MIN_OTHERS = 5
 N_NAMED = 3
 
 
@@ -73,7 +73,7 @@ def _trials(n_places: CountArray, loaded: Mask) -> tuple[CodeArray, CodeArray, C
     n_cells[:, levels == 0] = 0
     others = _of_nearly_all(levels, n_cells.sum(axis=0) - n_cells)
     there = n_cells.any(axis=1)
-    others[there.sum() - there < FEWEST_OTHERS] = 0
+    others[there.sum() - there < MIN_OTHERS] = 0
     most = np.where(n_cells > 0, levels, 0).max(axis=1, initial=0)
     return _of_nearly_all(levels, n_cells), others, np.asarray(most, dtype=np.int64)
 
@@ -128,7 +128,7 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
         f"{n_unequal} of {n} agents have fewer trials on some tasks than on others: each task counts with "
         "the trials that it has"
     )
-    return tuple(told for told, holds in ((lacking, n_lacking), (unequal, n_unequal)) if holds)
+    return tuple(reason for reason, holds in ((lacking, n_lacking), (unequal, n_unequal)) if holds)
 
 
 def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:

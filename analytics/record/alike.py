@@ -1,7 +1,7 @@
 """How alike an agent's repeated trials are, from its counted rows; what comes out is `analytics.repeats`.
 
 Trials repeat within one condition; runs and trials are repeats. Where several conditions are compared each
-has an estimate of its own and the agent none: which of them is told would decide it. Trials that are copies,
+has an estimate of its own and the agent none: which of them is shown would decide it. Trials that are copies,
 or only improve, under one condition count as one under all. Gains are looked for between the agent's last two
 deliveries, whatever counts.
 """
@@ -20,7 +20,7 @@ from analytics.trials.convergence import convergence
 from analytics.trials.flags import Dependence, dependent_trials, only_gains, only_improving, run_order
 from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
 
-LEAST_PARTED = 4  # trials of a task: two, and two to compare them with
+MIN_PARTED = 4  # trials of a task: two, and two to compare them with
 SEED = 0  # of the subsets of trials; `python -m analytics icc` takes it by default
 WHERE = "the agent's page, or python -m analytics icc"
 FIGURES = (
@@ -30,7 +30,7 @@ FIGURES = (
 FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
 
 
-class Trials(NamedTuple):
+class ComparedTrials(NamedTuple):
     """Outcomes under the compared conditions, shape (n_rows,) each.
 
     Rows stand in canonical order; ``condition`` is the place among those compared.
@@ -42,8 +42,8 @@ class Trials(NamedTuple):
 
 
 def repeats(
-    counted: Trials,
-    delivered: Trials,
+    counted: ComparedTrials,
+    delivered: ComparedTrials,
     *,
     n_agents: int,
     n_conditions: int,
@@ -54,9 +54,8 @@ def repeats(
 
     Parameters
     ----------
-    counted, delivered : Trials
+    counted, delivered : ComparedTrials
         What counts; what was delivered.
-    n_agents : int
     n_conditions : int
         Compared.
     settings : sequence of (prompt_variant, judge, temperature, run)
@@ -72,14 +71,14 @@ def repeats(
     ]
 
 
-def _of_agent(part: Trials, n_conditions: int, runs: CodeArray) -> Repeats:
+def _of_agent(part: ComparedTrials, n_conditions: int, runs: CodeArray) -> Repeats:
     parts = [_where(part, np.flatnonzero(part.condition == c)) for c in range(n_conditions)]
     cumulative = _cumulative(parts, runs)
     copies = cumulative or _copies(parts)
-    told = [replace(_told(one, copies), cumulative=bool(cumulative)) for one in parts]
-    if len(told) == 1:
-        return told[0]
-    reasons = {one.reason for one in told}
+    repeats = [replace(_repeats_of(one, copies), cumulative=bool(cumulative)) for one in parts]
+    if len(repeats) == 1:
+        return repeats[0]
+    reasons = {one.reason for one in repeats}
     each = f"not measured: each of the {n_conditions} conditions has its own; see {WHERE}"
     repeated = [one.rows.task[_repeated(one)] for one in parts]
     return Repeats(
@@ -87,11 +86,11 @@ def _of_agent(part: Trials, n_conditions: int, runs: CodeArray) -> Repeats:
         reason=reasons.pop() if len(reasons) == 1 and "" not in reasons else each,
         copies=copies,
         cumulative=bool(cumulative),
-        by_condition=tuple({name: getattr(one, name) for name in FIGURES} for one in told),
+        by_condition=tuple({name: getattr(one, name) for name in FIGURES} for one in repeats),
     )
 
 
-def _told(part: Trials, copies: str) -> Repeats:
+def _repeats_of(part: ComparedTrials, copies: str) -> Repeats:
     """Tell of the trials under one condition."""
     rows = part.rows
     if not rows.n_rows:
@@ -101,63 +100,65 @@ def _told(part: Trials, copies: str) -> Repeats:
     if copies:
         return Repeats(n_tasks=n_tasks, reason=f"not measured: {copies}", copies=copies)
     try:
-        found = intraclass_correlation(trials)
+        icc = intraclass_correlation(trials)
     except IccRefused as refusal:
         return Repeats(n_tasks=n_tasks, reason=str(refusal))
     trials_needed, needed = _needed(part)
     return Repeats(
-        icc=found.icc,
-        lower=found.interval.lower if found.interval else None,
-        upper=found.interval.upper if found.interval else None,
-        sigma_w2=found.sigma_w2,
-        trials_per_task=found.n_0,
+        icc=icc.icc,
+        lower=icc.interval.lower if icc.interval else None,
+        upper=icc.interval.upper if icc.interval else None,
+        sigma_w2=icc.sigma_w2,
+        trials_per_task=icc.n_0,
         n_tasks=n_tasks,
         trials_needed=trials_needed,
         needed=needed,
-        note=found.note,
+        note=icc.note,
     )
 
 
-def _repeated(part: Trials) -> Mask:
+def _repeated(part: ComparedTrials) -> Mask:
     """Rows of tasks with two or more, (n_rows,)."""
     return np.asarray(np.bincount(part.rows.task)[part.rows.task] > 1, dtype=np.bool_)
 
 
-def _needed(part: Trials) -> tuple[int | None, str]:
+def _needed(part: ComparedTrials) -> tuple[int | None, str]:
     """From how many trials of a task on the estimate settles, and in words; None with why nobody can say.
 
-    It is told over the tasks that can be parted in two: with four valid trials or more.
+    It is estimated over the tasks that can be parted in two: with four valid trials or more.
     """
     n_trials = np.bincount(part.rows.task)
-    enough = n_trials[part.rows.task] >= LEAST_PARTED
+    enough = n_trials[part.rows.task] >= MIN_PARTED
     if not enough.any():
-        return None, f"not measured: no task has {LEAST_PARTED} valid trials"
+        return None, f"not measured: no task has {MIN_PARTED} valid trials"
     try:
-        found = convergence(part.rows.task[enough], part.outcome[enough], SEED)
+        curve = convergence(part.rows.task[enough], part.outcome[enough], SEED)
     except IccRefused as refusal:
         return None, f"not measured: {refusal}"
-    n_tasks, n_all = (int(np.count_nonzero(n_trials >= least)) for least in (LEAST_PARTED, 1))
-    over = f", over the {n_tasks:,} of {n_all:,} tasks with {LEAST_PARTED} or more" if n_tasks < n_all else ""
-    return found.trials_needed, found.verdict + over
+    n_tasks, n_all = (int(np.count_nonzero(n_trials >= least)) for least in (MIN_PARTED, 1))
+    over = f", over the {n_tasks:,} of {n_all:,} tasks with {MIN_PARTED} or more" if n_tasks < n_all else ""
+    return curve.trials_needed, curve.verdict + over
 
 
-def _by_agent(trials: Trials, n_agents: int) -> list[Trials]:
+def _by_agent(trials: ComparedTrials, n_agents: int) -> list[ComparedTrials]:
     """Split by agent; rows stand in canonical order, agent by agent."""
     ends = np.searchsorted(trials.rows.agent, np.arange(n_agents + 1))
     return [_where(trials, slice(start, end)) for start, end in pairwise(ends.tolist())]
 
 
-def _where(trials: Trials, positions: CodeArray | slice) -> Trials:
-    return Trials(trials.rows.where(positions), trials.outcome[positions], trials.condition[positions])
+def _where(trials: ComparedTrials, positions: CodeArray | slice) -> ComparedTrials:
+    return ComparedTrials(
+        trials.rows.where(positions), trials.outcome[positions], trials.condition[positions]
+    )
 
 
-def _cumulative(parts: Sequence[Trials], runs: CodeArray) -> str:
+def _cumulative(parts: Sequence[ComparedTrials], runs: CodeArray) -> str:
     """Say that the trials under one condition only improve; `runs` is the place of each setting's run."""
     ordered = [_where(part, np.argsort(runs[part.rows.setting], kind="stable")) for part in parts]
-    found = [one for part in ordered if (one := only_improving(part.rows.task, part.outcome)) is not None]
-    if not found:
+    improving = [one for part in ordered if (one := only_improving(part.rows.task, part.outcome)) is not None]
+    if not improving:
         return ""
-    least = min(found, key=lambda one: one.log_chance)
+    least = min(improving, key=lambda one: one.log_chance)
     n_worse = f"only {least.n_worse}" if least.n_worse else "none"
     get = "get" if least.n_worse > 1 else "gets"
     return (
@@ -166,19 +167,23 @@ def _cumulative(parts: Sequence[Trials], runs: CodeArray) -> str:
     )
 
 
-def _copies(parts: Sequence[Trials]) -> str:
+def _copies(parts: Sequence[ComparedTrials]) -> str:
     """Two trials of one condition that agree too often to be two draws, in words; of several, most often."""
-    alike = [found for part in parts if _repeated(part).any() and (found := _dependence(part)) is not None]
+    alike = [
+        dependence
+        for part in parts
+        if _repeated(part).any() and (dependence := _dependence(part)) is not None
+    ]
     if not alike:
         return ""
-    found = max(alike, key=lambda one: (one.n_agreeing / one.n_tasks, one.n_tasks, -one.chance))
+    dependence = max(alike, key=lambda one: (one.n_agreeing / one.n_tasks, one.n_tasks, -one.chance))
     return (
-        f"two trials agree on {found.n_agreeing} of {found.n_tasks} tasks, {found.chance:.0%} expected, "
-        "so its trials count as one"
+        f"two trials agree on {dependence.n_agreeing} of {dependence.n_tasks} tasks, "
+        f"{dependence.chance:.0%} expected, so its trials count as one"
     )
 
 
-def _dependence(part: Trials) -> Dependence | None:
+def _dependence(part: ComparedTrials) -> Dependence | None:
     rows = part.rows
     setting = rows.delivery * (int(rows.setting.max()) + 1) + rows.setting
     return dependent_trials(rows.task, setting * (int(rows.trial.max()) + 1) + rows.trial, part.outcome)
@@ -192,19 +197,19 @@ def _levels(rows: Rows, n_agents: int, settings: Sequence[Setting]) -> list[dict
     return [{facet: max(1, len({one[at] for one in mine})) for facet, at in FACETS.items()} for mine in ran]
 
 
-def _gains(trials: Trials, order: CodeArray, n_agents: int) -> list[str]:
+def _gains(trials: ComparedTrials, order: CodeArray, n_agents: int) -> list[str]:
     """Agents whose latest delivery is better on some tasks and worse on none than the one before."""
-    told = [""] * n_agents
+    notes = [""] * n_agents
     place, n_deliveries = order[trials.rows.delivery], len(order)
     pairs = distinct(trials.rows.agent * n_deliveries + place)
     several = np.bincount(pairs // n_deliveries, minlength=n_agents) > 1
     if not several.any():
-        return told
+        return notes
     mine = np.flatnonzero(several[trials.rows.agent])
     for i, part in enumerate(_by_agent(_where(trials, mine), n_agents)):
         if several[i]:
-            told[i] = only_better(part.rows.task, part.outcome, order[part.rows.delivery])
-    return told
+            notes[i] = only_better(part.rows.task, part.outcome, order[part.rows.delivery])
+    return notes
 
 
 def only_better(task: CodeArray, outcome: FloatArray, place: CodeArray) -> str:
@@ -225,10 +230,10 @@ def only_better(task: CodeArray, outcome: FloatArray, place: CodeArray) -> str:
         return ""
     n_tasks = int(task.max()) + 1
     earlier, later = (_means(task[place == one], outcome[place == one], n_tasks) for one in places)
-    found = only_gains(earlier, later)
-    if found is None:
+    counts = only_gains(earlier, later)
+    if counts is None:
         return ""
-    return f"its latest submission is better on {found[0]} of {found[1]} tasks and worse on none"
+    return f"its latest submission is better on {counts[0]} of {counts[1]} tasks and worse on none"
 
 
 def _means(task: CodeArray, outcome: FloatArray, n_tasks: int) -> FloatArray:

@@ -41,8 +41,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from analytics.arrays import CodeArray, Mask
-from analytics.record.counting import Condition, Counting, RecordRefused
+from analytics.errors import CoreError
 from analytics.record.rows import (
+    Condition,
+    Counting,
     Delivery,
     Rows,
     Setting,
@@ -63,7 +65,7 @@ N_VOUCHED = 5  # full runs that are vouched for, from which on only these choose
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class ConditionCounts:
     """What each agent ran under each condition.
 
     Attributes
@@ -100,9 +102,8 @@ class Compared:
 
     Attributes
     ----------
-    conditions : tuple of Condition
     by_temperature : bool
-        See `Held`.
+        See `ConditionCounts`.
     words : tuple of str
         The conditions in words; empty where no facet has two levels.
     left_out : tuple of (str, int)
@@ -121,7 +122,7 @@ class Compared:
     n_elsewhere: tuple[int, ...]
 
 
-def held(
+def condition_counts(
     rows: Rows,
     *,
     n_agents: int,
@@ -131,36 +132,29 @@ def held(
     counting: Counting,
     voters: Sequence[Voter] = (),
     by_temperature: bool | None = None,
-) -> Held:
+) -> ConditionCounts:
     """Count what each agent ran under each condition.
 
     Parameters
     ----------
     rows : Rows
         On the active tasks.
-    n_agents : int
     tasks : sequence of str
         The active ones, ascending by code point.
     settings : sequence of (prompt_variant, judge, temperature, run)
-    deliveries : sequence of Delivery
-    counting : Counting
     voters : sequence of Voter, length n_agents, optional
         Where not given, each agent is of an account of its own, and what an operator loaded is vouched for.
     by_temperature : bool, optional
         As it is for agents beside these; where not given, these tell.
-
-    Raises
-    ------
-    RecordRefused
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
-    asked = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
+    asked_of = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
     outcomes = counted.where(counts_as_outcome(counted, counting))
     voters = tuple(voters) or _apart(operated(deliveries, n_agents))
     finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     if by_temperature is None:
-        by_temperature = _two_temperatures(outcomes, asked, settings, voters, finished)
+        by_temperature = _two_temperatures(outcomes, asked_of, settings, voters, finished)
     of_setting = conditions_of(settings, by_temperature, counting)
     conditions = tuple(sorted({of_setting[s] for s in distinct(counted.setting).tolist()}, key=none_first))
     place = {condition: i for i, condition in enumerate(conditions)}
@@ -169,12 +163,12 @@ def held(
     column = outcomes.agent * shape[1] + code[outcomes.setting]
     cells = distinct(column * len(tasks) + outcomes.task)
     of_cell, task = np.divmod(cells, len(tasks))
-    wanted = asked[of_cell // max(shape[1], 1), task]
-    return Held(
+    wanted = asked_of[of_cell // max(shape[1], 1), task]
+    return ConditionCounts(
         conditions=conditions,
         by_temperature=by_temperature,
         n_active=len(tasks),
-        n_asked=np.asarray(asked.sum(axis=1), dtype=np.int64),
+        n_asked=np.asarray(asked_of.sum(axis=1), dtype=np.int64),
         voters=voters,
         finished=finished,
         n_tasks=_counts(of_cell, shape),
@@ -183,56 +177,55 @@ def held(
     )
 
 
-def compare(found: Held, counting: Counting) -> Compared:
+def compare(counts: ConditionCounts, counting: Counting) -> Compared:
     """Choose the conditions compared, and say in words which they are and who lacks them.
 
     With one condition in all nothing is said.
 
     Raises
     ------
-    RecordRefused
+    CoreError
         When the rules name no condition at all.
     """
     if not counting.settings:
-        raise RecordRefused("settings: no condition is named")
-    has = (20 * found.n_asked_tasks >= 19 * found.n_asked[:, None]) & (found.n_asked_tasks > 0)
+        raise CoreError("settings: no condition is named", code="record")
+    has = (20 * counts.n_asked_tasks >= 19 * counts.n_asked[:, None]) & (counts.n_asked_tasks > 0)
     if counting.settings == "comparable":
-        chosen = tuple(found.conditions[c] for c in _comparable(found, has))
+        chosen = tuple(counts.conditions[c] for c in _comparable(counts, has))
     else:
         chosen = tuple(sorted(set(counting.settings), key=none_first))
-    known = sorted({*found.conditions, *chosen}, key=none_first)
+    known = sorted({*counts.conditions, *chosen}, key=none_first)
     if len(known) < 2:
-        n_agents = len(found.n_asked)
-        return Compared(chosen, found.by_temperature, (), (), ("",) * n_agents, (0,) * n_agents)
+        n_agents = len(counts.n_asked)
+        return Compared(chosen, counts.by_temperature, (), (), ("",) * n_agents, (0,) * n_agents)
     words = dict(zip(known, _words(known), strict=True))
-    condition, n_elsewhere = _elsewhere(found, has, chosen, [words[one] for one in found.conditions])
+    condition, n_elsewhere = _elsewhere(counts, has, chosen, [words[one] for one in counts.conditions])
     return Compared(
         conditions=chosen,
-        by_temperature=found.by_temperature,
+        by_temperature=counts.by_temperature,
         words=tuple(words[one] for one in chosen),
         left_out=tuple(
-            (words[one], int(has[:, c].sum())) for c, one in enumerate(found.conditions) if one not in chosen
+            (words[one], int(has[:, c].sum())) for c, one in enumerate(counts.conditions) if one not in chosen
         ),
         condition=condition,
         n_elsewhere=n_elsewhere,
     )
 
 
-def vouched_choose(found: Held) -> bool:
+def vouched_choose(counts: ConditionCounts) -> bool:
     """Return whether agents that are vouched for choose alone, so that nobody else has a say."""
-    return bool(np.count_nonzero(_full(found) & _vouched(found.voters)) >= N_VOUCHED)
+    return bool(np.count_nonzero(_full(counts) & _vouched(counts.voters)) >= N_VOUCHED)
 
 
-def most_lacking(mine: Held, compared: Compared) -> tuple[str, int, int] | None:
+def most_lacking(mine: ConditionCounts, compared: Compared) -> tuple[str, int, int] | None:
     """Return the compared condition under which most tasks lack, how many, and of how many asked for.
 
     None where it has no row under any, and where it lacks none.
 
     Parameters
     ----------
-    mine : Held
+    mine : ConditionCounts
         Of one agent.
-    compared : Compared
     """
     n_asked, column = int(mine.n_asked[0]), {condition: c for c, condition in enumerate(mine.conditions)}
     if not column.keys() & set(compared.conditions):
@@ -266,7 +259,7 @@ def _condition(setting: Setting, by_temperature: bool, named: Sequence[Condition
 
 def _two_temperatures(
     outcomes: Rows,
-    asked: Mask,
+    asked_of: Mask,
     settings: Sequence[Setting],
     voters: Sequence[Voter],
     finished: CodeArray,
@@ -277,10 +270,11 @@ def _two_temperatures(
         return False
     level = np.array([levels[setting[2]] for setting in settings], dtype=np.int64)[outcomes.setting]
     of_cell, task = np.divmod(
-        distinct((outcomes.agent * len(levels) + level) * asked.shape[1] + outcomes.task), asked.shape[1]
+        distinct((outcomes.agent * len(levels) + level) * asked_of.shape[1] + outcomes.task),
+        asked_of.shape[1],
     )
-    n_ran = _counts(of_cell[asked[of_cell // len(levels), task]], (len(asked), len(levels)))
-    full = (20 * n_ran >= 19 * asked.sum(axis=1)[:, None]) & (n_ran > 0)
+    n_ran = _counts(of_cell[asked_of[of_cell // len(levels), task]], (len(asked_of), len(levels)))
+    full = (20 * n_ran >= 19 * asked_of.sum(axis=1)[:, None]) & (n_ran > 0)
     who = choosing(np.asarray(full.any(axis=1)), voters, finished)
     ran = full & who[:, None] if full.any() else (n_ran > 0) & _vouched(voters)[:, None]
     return bool((ran.sum(axis=1) > 1).any())
@@ -290,25 +284,25 @@ def _counts(column: CodeArray, shape: tuple[int, int]) -> CodeArray:
     return np.asarray(np.bincount(column, minlength=shape[0] * shape[1]).reshape(shape), dtype=np.int64)
 
 
-def _comparable(found: Held, has: Mask) -> list[int]:
+def _comparable(counts: ConditionCounts, has: Mask) -> list[int]:
     """Positions of the conditions that the rule of this module compares."""
-    if not found.conditions:
+    if not counts.conditions:
         return []
-    full = _full(found)
-    who = full if full.any() else (found.n_outcomes > 0).any(axis=1)
-    heard = choosing(np.asarray(who, dtype=np.bool_), found.voters, found.finished)
+    full = _full(counts)
+    who = full if full.any() else (counts.n_outcomes > 0).any(axis=1)
+    heard = choosing(np.asarray(who, dtype=np.bool_), counts.voters, counts.finished)
     nearly_all = _nearly_all(has[heard])
     if nearly_all.any():
         return np.flatnonzero(nearly_all).tolist()
-    n_holders, n_outcomes = has[heard].sum(axis=0), found.n_outcomes[heard].sum(axis=0)
-    most = max(range(len(found.conditions)), key=lambda c: (n_holders[c], n_outcomes[c], -c))
+    n_holders, n_outcomes = has[heard].sum(axis=0), counts.n_outcomes[heard].sum(axis=0)
+    most = max(range(len(counts.conditions)), key=lambda c: (n_holders[c], n_outcomes[c], -c))
     holders = heard & has[:, most]
     return sorted({most, *np.flatnonzero(_nearly_all(has[holders]) & holders.any()).tolist()})
 
 
-def _full(found: Held) -> Mask:
+def _full(counts: ConditionCounts) -> Mask:
     """Agents with full runs."""
-    return np.asarray((20 * found.n_tasks >= 19 * found.n_active).any(axis=1))
+    return np.asarray((20 * counts.n_tasks >= 19 * counts.n_active).any(axis=1))
 
 
 def choosing(agents: Mask, voters: Sequence[Voter], finished: CodeArray) -> Mask:
@@ -336,19 +330,19 @@ def _nearly_all(has: Mask) -> Mask:
 
 
 def _elsewhere(
-    found: Held, has: Mask, chosen: Sequence[Condition], words: list[str]
+    counts: ConditionCounts, has: Mask, chosen: Sequence[Condition], words: list[str]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Tell what an agent ran under, where it lacks a compared condition and ran more tasks elsewhere."""
-    columns = [found.conditions.index(one) for one in chosen if one in found.conditions]
+    columns = [counts.conditions.index(one) for one in chosen if one in counts.conditions]
     unheld = len(columns) < len(chosen)
-    told: list[tuple[str, int]] = []
-    for n_tasks, here in zip(found.n_tasks, has, strict=True):
-        fewest = 0 if unheld else int(n_tasks[columns].min(initial=found.n_active))
+    places: list[tuple[str, int]] = []
+    for n_tasks, here in zip(counts.n_tasks, has, strict=True):
+        fewest = 0 if unheld else int(n_tasks[columns].min(initial=counts.n_active))
         lacks = unheld or not here[columns].all()
         ran = np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())
         more = lacks and n_tasks.max(initial=0) > fewest
-        told.append((_together([words[c] for c in ran]), int(n_tasks[ran].max())) if more else ("", 0))
-    return tuple(name for name, _ in told), tuple(n for _, n in told)
+        places.append((_together([words[c] for c in ran]), int(n_tasks[ran].max())) if more else ("", 0))
+    return tuple(name for name, _ in places), tuple(n for _, n in places)
 
 
 # ------------------------------------------------------------------------------------------------------ words

@@ -47,21 +47,21 @@ def _deliveries(flat: FlatFile) -> tuple[CodeArray, list[Delivery]]:
     labels = {label: i for i, label in enumerate(sorted(set(runs)))}
     run = np.array([labels[label] for label in runs], dtype=np.int64)
     keys = flat.agent.astype(np.int64) * len(labels) + run[flat.setting]
-    found, delivery = np.unique(keys, return_inverse=True)
-    return delivery.astype(np.int64), [Delivery(agent=key // len(labels)) for key in found.tolist()]
+    codes, delivery = np.unique(keys, return_inverse=True)
+    return delivery.astype(np.int64), [Delivery(agent=key // len(labels)) for key in codes.tolist()]
 
 
 def _about(flat: FlatFile) -> list[About]:
-    stated = {name: _texts(flat, name) for name in ("version", "organisation", *LINKS)}
+    texts = {name: _texts(flat, name) for name in ("version", "organisation", *LINKS)}
     dates = _dates(flat)
     return [
         About(
             name=name,
             scaffold=flat.scaffolds[i],
             model=flat.models[i],
-            version=stated["version"][i],
-            organisation=stated["organisation"][i],
-            links={link: stated[link][i] for link in LINKS if stated[link][i]},
+            version=texts["version"][i],
+            organisation=texts["organisation"][i],
+            links={link: texts[link][i] for link in LINKS if texts[link][i]},
             submitted_at=dates[i][0],
             imprecise=dates[i][1],
         )

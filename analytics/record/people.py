@@ -1,7 +1,7 @@
 """What people said of some of an agent's trials, and the mean that they would have given of all its tasks.
 
-The estimate is that of `analytics.surrogate`, with the agent's counted valid outcomes as those of the judge.
-It stands beside the agent and never orders a board.
+The estimate is that of `analytics.human_labels`, with the agent's counted valid outcomes as those of the
+judge. It stands beside the agent and never orders a board.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from analytics.human_labels import CENSUS, Labelled, SurrogateRefused, correct
 from analytics.record.rows import Rows, Setting
-from analytics.surrogate import CENSUS, Labelled, SurrogateRefused, correct
 
 JUDGE = 1  # of a setting
 IMPOSSIBLE = (
@@ -35,7 +35,6 @@ class People:
         Labels that would do as well without the judge.
     design : str
         How labels were drawn.
-    reason : str
     """
 
     n_labels: int
@@ -66,16 +65,15 @@ def people(counted: Rows, *, n_agents: int, settings: Sequence[Setting]) -> tupl
     ----------
     counted : Rows
         That count for the board.
-    n_agents : int
     settings : sequence of (prompt_variant, judge, temperature, run)
     """
-    found: list[People | None] = [None] * n_agents
+    of_agents: list[People | None] = [None] * n_agents
     if counted.human is None:
-        return tuple(found)
-    told = counted.valid & ~np.isnan(counted.human)
-    for agent in np.unique(counted.agent[told]).tolist():
-        found[agent] = _of_agent(counted.where(counted.valid & (counted.agent == agent)), settings)
-    return tuple(found)
+        return tuple(of_agents)
+    labelled = counted.valid & ~np.isnan(counted.human)
+    for agent in np.unique(counted.agent[labelled]).tolist():
+        of_agents[agent] = _of_agent(counted.where(counted.valid & (counted.agent == agent)), settings)
+    return tuple(of_agents)
 
 
 def _of_agent(rows: Rows, settings: Sequence[Setting]) -> People:
@@ -85,23 +83,23 @@ def _of_agent(rows: Rows, settings: Sequence[Setting]) -> People:
     n_judges = len({settings[setting][JUDGE] for setting in np.unique(rows.setting).tolist()})
     if n_judges > 1:
         return People(n_labels, tasks.size, reason=f"its outcomes are of {n_judges} judges")
-    stated = rows.human_probability
-    likely = np.full(rows.n_rows, np.nan) if stated is None else stated
+    probability = rows.human_probability
+    likely = np.full(rows.n_rows, np.nan) if probability is None else probability
     try:
-        told = correct(Labelled.of_trials(task, rows.outcome, rows.human, likely))
+        corrected = correct(Labelled.of_trials(task, rows.outcome, rows.human, likely))
     except SurrogateRefused as refusal:
         return People(n_labels, tasks.size, reason=str(refusal))
-    has_interval = told.design != CENSUS
-    if has_interval and (told.corrected.lower > 1 or told.corrected.upper < 0):
+    has_interval = corrected.design != CENSUS
+    if has_interval and (corrected.corrected.lower > 1 or corrected.corrected.upper < 0):
         return People(n_labels, tasks.size, reason=IMPOSSIBLE)
     return People(
         n_labels,
         tasks.size,
-        judge_mean=told.judge_mean,
-        corrected_mean=told.corrected.value,
-        se=told.corrected.se if has_interval else None,
-        lower=max(told.corrected.lower, 0.0) if has_interval else None,
-        upper=min(told.corrected.upper, 1.0) if has_interval else None,
-        worth=told.worth,
-        design=told.design,
+        judge_mean=corrected.judge_mean,
+        corrected_mean=corrected.corrected.value,
+        se=corrected.corrected.se if has_interval else None,
+        lower=max(corrected.corrected.lower, 0.0) if has_interval else None,
+        upper=min(corrected.corrected.upper, 1.0) if has_interval else None,
+        worth=corrected.worth,
+        design=corrected.design,
     )

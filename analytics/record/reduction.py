@@ -16,12 +16,12 @@ import numpy as np
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask
 from analytics.outcome_table import CellMoments, cell_moments
-from analytics.record.alike import Trials, repeats
+from analytics.record.alike import ComparedTrials, repeats
 from analytics.record.conditions import Compared, conditions_of
-from analytics.record.counting import Counting
 from analytics.record.people import People, people
 from analytics.record.rows import (
     NEVER,
+    Counting,
     Delivery,
     Rows,
     Setting,
@@ -39,8 +39,7 @@ from analytics.record.rows import (
     withdrawn,
 )
 from analytics.record.spending import spending, total
-from analytics.record.whole_runs import Trials as DeliveredTrials
-from analytics.record.whole_runs import whole_runs
+from analytics.record.whole_runs import DeliveredTrials, whole_runs
 from analytics.repeats import Repeats
 from analytics.trials.flags import run_order
 
@@ -81,7 +80,6 @@ class AgentRow:
         It tried tasks again before a whole run: see `analytics.record.whole_runs`.
     n_tokens, seconds : float or None
         Of a run of all tasks that state them.
-    repeats : Repeats
     people : People or None
         None where people said nothing of it.
     """
@@ -148,10 +146,10 @@ class _Slots(NamedTuple):
     slot: CodeArray
     has_outcome: Mask
 
-    def where(self, kept: Mask) -> "_Slots":
-        if kept.all():
+    def where(self, mask: Mask) -> "_Slots":
+        if mask.all():
             return self
-        return _Slots(self.rows.where(kept), self.slot[kept], self.has_outcome[kept])
+        return _Slots(self.rows.where(mask), self.slot[mask], self.has_outcome[mask])
 
 
 class _Places(NamedTuple):
@@ -179,18 +177,11 @@ def agent_rows(
     ----------
     rows : Rows
         On the active tasks.
-    n_agents : int
     tasks : sequence of str
         The active ones, ascending by code point.
     settings : sequence of (prompt_variant, judge, temperature, run)
-    deliveries : sequence of Delivery
-    counting : Counting
     compared : Compared
         Its `condition` is aligned with the agents.
-
-    Raises
-    ------
-    RecordRefused, RowMalformed
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
@@ -222,7 +213,7 @@ def agent_rows(
     first, _ = _arrivals(rows, frame)
     n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
     n_uncosted, n_unconfirmed = _uncosted(counted.rows, n_agents), _unconfirmed(counted.rows, n_agents)
-    said = people(counted.rows, n_agents=n_agents, settings=settings)
+    labels = people(counted.rows, n_agents=n_agents, settings=settings)
     asked = frame.asked
     return tuple(
         AgentRow(
@@ -250,7 +241,7 @@ def agent_rows(
             n_tokens=total(tokens[i]),
             seconds=total(seconds[i]),
             repeats=alike[i],
-            people=said[i],
+            people=labels[i],
         )
         for i in range(n_agents)
     )
@@ -407,11 +398,11 @@ def _of_blocks(
     ``values``, ``block`` and ``where`` are (n_agents, m).
     """
     n_blocks = int(block.max(initial=0)) + 1
-    found = np.full(len(block) * n_blocks, start, dtype=np.int64)
+    extremes = np.full(len(block) * n_blocks, start, dtype=np.int64)
     of = block >= 0 if where is None else where & (block >= 0)
     code = block + n_blocks * np.arange(len(block))[:, None]
-    extreme.at(found, code[of], values[of])
-    return found.reshape(len(block), n_blocks)
+    extreme.at(extremes, code[of], values[of])
+    return extremes.reshape(len(block), n_blocks)
 
 
 def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
@@ -495,10 +486,10 @@ def _weights(
     """
     rows, slot = counted.rows, counted.slot
     everything = frame.operator | (completed >= 0)
-    kept = everything[rows.agent] | (frame.block[rows.agent, rows.task] >= 0)
-    weight, limit = kept.astype(np.float64), most[rows.agent, rows.task]
+    counts = everything[rows.agent] | (frame.block[rows.agent, rows.task] >= 0)
+    weight, limit = counts.astype(np.float64), most[rows.agent, rows.task]
     n = _in_slots(slot, frame.shape).reshape(-1)
-    part = np.flatnonzero(kept & ~frame.operator[rows.agent] & (n[slot] > limit))
+    part = np.flatnonzero(counts & ~frame.operator[rows.agent] & (n[slot] > limit))
     order = part[
         np.lexsort(
             (
@@ -555,9 +546,9 @@ def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _
 
 def _means(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> FloatArray:
     """Mean over the tasks asked for that have an outcome, rounded, (n_agents,); 0 without any."""
-    found = _places(counted.where(weight > 0), weight[weight > 0], frame, most, zero=zero).cells.means
-    there = frame.asked & ~np.isnan(found)
-    sums = np.where(there, found, 0.0).sum(axis=1)
+    means = _places(counted.where(weight > 0), weight[weight > 0], frame, most, zero=zero).cells.means
+    there = frame.asked & ~np.isnan(means)
+    sums = np.where(there, means, 0.0).sum(axis=1)
     return np.asarray(np.round(sums / np.maximum(there.sum(axis=1), 1), 9), dtype=np.float64)
 
 
@@ -615,14 +606,14 @@ def _absent(n: CodeArray, frame: _Frame, most: CodeArray) -> CodeArray:
     return np.repeat(slots, lacking.reshape(-1)[slots])
 
 
-# ----------------------------------------------------------------------------------------------- what is told
+# ---------------------------------------------------------------------------------------------- what is shown
 
 
-def _trials(part: _Slots, frame: _Frame) -> Trials:
+def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:
     with_outcome = part.where(part.has_outcome)
     rows = with_outcome.rows
     outcome = np.where(rows.valid, rows.outcome, 0.0)
-    return Trials(rows, outcome, with_outcome.slot % frame.shape[2])
+    return ComparedTrials(rows, outcome, with_outcome.slot % frame.shape[2])
 
 
 def _graded(rows: Rows, n_agents: int) -> CodeArray:

@@ -1,19 +1,53 @@
-"""What was delivered: agents, deliveries, and a row for each trial."""
+"""What was delivered: agents, deliveries, and a row for each trial; and which of it counts, as what."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, Mask
-from analytics.record.counting import Counting, RecordRefused
+from analytics.errors import CoreError
 
 Trust = Literal["self_reported", "logs", "verified"]
 NEVER = np.iinfo(np.int64).max
 TRUST: tuple[Trust, ...] = ("self_reported", "logs", "verified")  # ascending
 Setting = tuple[str | None, str | None, float | None, str | None]  # prompt_variant, judge, temperature, run
+
+
+class Condition(NamedTuple):
+    """What outcomes are compared under; None where not stated.
+
+    A temperature of None is any temperature: it is part of a condition only where an agent has two.
+    """
+
+    prompt_variant: str | None
+    judge: str | None
+    temperature: float | None
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Which outcomes count, and as what. The record is reduced by it.
+
+    Attributes
+    ----------
+    duplicates : {"mean", "latest", "first"}
+        Which of an agent's deliveries count: all of them, the latest, the first.
+    settings : "comparable" or tuple of Condition
+        The conditions compared: by the rule of `analytics.record`, or these.
+    missing : {"gap", "zero"}
+        A place that was asked for and has no valid outcome is a gap, or counts as a failure.
+    universe : "all", "common" or tuple of str
+        The active tasks: all, those with a valid outcome from at least 95% of the agents without an
+        assignment, or these.
+    """
+
+    duplicates: Literal["mean", "latest", "first"] = "mean"
+    settings: Literal["comparable"] | tuple[Condition, ...] = "comparable"
+    missing: Literal["gap", "zero"] = "gap"
+    universe: Literal["all", "common"] | tuple[str, ...] = "all"
 
 
 @dataclass(frozen=True)
@@ -22,10 +56,8 @@ class About:
 
     Attributes
     ----------
-    name, scaffold, model : str
     version, organisation : str
         Empty: not stated.
-    links : mapping of str to str
     run_by : {"self", "operator"}
         Who delivered.
     submitted_at : str or None
@@ -167,8 +199,8 @@ class Rows:
             return self
         number = np.full(n_tasks, -1, dtype=np.int64)
         number[tasks] = np.arange(len(tasks))
-        kept = self.where(number[self.task] >= 0)
-        return replace(kept, task=number[kept.task])
+        rows = self.where(number[self.task] >= 0)
+        return replace(rows, task=number[rows.task])
 
 
 def checked(
@@ -187,19 +219,21 @@ def checked(
 
     Raises
     ------
-    RecordRefused
+    CoreError
         For a code out of range, a column of another length, tasks out of order or none.
     """
     sizes = {"agent": n_agents, "task": len(tasks), "setting": len(settings), "delivery": len(deliveries)}
     for one in fields(rows):
         column = getattr(rows, one.name)
         if column is not None and column.shape != (rows.n_rows,):
-            raise RecordRefused(f"{one.name}: {column.shape}, not ({rows.n_rows},)")
+            raise CoreError(f"{one.name}: {column.shape}, not ({rows.n_rows},)", code="record")
         size = sizes.get(one.name)
         if size is not None and rows.n_rows and not (column.min() >= 0 and column.max() < size):
-            raise RecordRefused(f"{one.name}: {column.min()} to {column.max()}, not 0 to {size - 1}")
+            raise CoreError(
+                f"{one.name}: {column.min()} to {column.max()}, not 0 to {size - 1}", code="record"
+            )
     if not tasks or list(tasks) != sorted(set(tasks)):
-        raise RecordRefused("tasks ascend by code point, none twice, and there is one at least")
+        raise CoreError("tasks ascend by code point, none twice, and there is one at least", code="record")
     codes = {name: getattr(rows, name).astype(np.int64, copy=False) for name in (*sizes, "trial")}
     loaded = np.array([delivery.operator for delivery in deliveries], dtype=np.bool_)[codes["delivery"]]
     rows = replace(rows, **codes, confirmed=rows.confirmed | loaded)
@@ -266,16 +300,16 @@ def asked_blocks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequen
 
 def assigned(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
     """Agents with an assignment: a delivery that names its tasks, (n_agents,)."""
-    found = np.zeros(n_agents, dtype=np.bool_)
-    found[[one.agent for one in deliveries if one.asked is not None and not one.withdrawn]] = True
-    return found
+    mask = np.zeros(n_agents, dtype=np.bool_)
+    mask[[one.agent for one in deliveries if one.asked is not None and not one.withdrawn]] = True
+    return mask
 
 
 def operated(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
     """Agents of which an operator loaded every delivery, (n_agents,)."""
-    found = np.ones(n_agents, dtype=np.bool_)
-    found[[one.agent for one in deliveries if not (one.operator or one.withdrawn)]] = False
-    return found
+    mask = np.ones(n_agents, dtype=np.bool_)
+    mask[[one.agent for one in deliveries if not (one.operator or one.withdrawn)]] = False
+    return mask
 
 
 def finished_by(rows: Rows, deliveries: Sequence[Delivery], shape: tuple[int, int]) -> CodeArray:

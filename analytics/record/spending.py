@@ -27,13 +27,13 @@ def spending(cell: CodeArray, amount: FloatArray | None, n_cells: int) -> FloatA
     means = np.full(n_cells, np.nan)
     if amount is None:
         return means
-    stated = ~np.isnan(amount)
-    n_stated = np.bincount(cell[stated], minlength=n_cells)
-    np.divide(np.bincount(cell[stated], amount[stated], n_cells), n_stated, out=means, where=n_stated > 0)
+    known = ~np.isnan(amount)
+    n_stated = np.bincount(cell[known], minlength=n_cells)
+    np.divide(np.bincount(cell[known], amount[known], n_cells), n_stated, out=means, where=n_stated > 0)
     return means
 
 
 def total(per_task: FloatArray) -> float | None:
     """Return the sum over the tasks that state it; None where none does."""
-    stated = per_task[~np.isnan(per_task)]
-    return float(stated.sum()) if stated.size else None
+    known = per_task[~np.isnan(per_task)]
+    return float(known.sum()) if known.size else None

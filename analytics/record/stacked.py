@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
+from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
 from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
-from analytics.record.conditions import Compared, compare, held, vouched_alone
-from analytics.record.counting import Counting, RecordRefused
+from analytics.record.conditions import Compared, compare, condition_counts, vouched_alone
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
-from analytics.record.rows import About, Delivery, Rows, Setting, checked
-from analytics.record.universe import FEWEST_TASKS, holders, is_common, universe
+from analytics.record.rows import About, Counting, Delivery, Rows, Setting, checked
+from analytics.record.universe import MIN_TASKS, holders, is_common, universe
 from analytics.record.voices import Voter, voices
 from analytics.repeats import Repeats
 from analytics.trials.flags import originals
@@ -36,7 +36,6 @@ class Record:
     table : OutcomeTable
         Agents with a counted outcome on the active tasks; gaps are missing (or 0 by `Counting.missing`).
     about : tuple of About, length n_agents
-    counting : Counting
     n_places, n_gaps, n_invalid : int32 array, shape (n_agents, n_tasks)
     asked : bool array, shape (n_agents, n_tasks)
     operator : bool array, shape (n_agents,)
@@ -130,7 +129,7 @@ class Record:
         """Agents that never delivered some place they were asked for: listed, ranked nowhere, (n_agents,).
 
         What an operator loads is never short: a task without a row is a gap. Agents that ran under other
-        conditions are told by `condition`.
+        conditions are counted by `condition`.
         """
         undelivered = (self.asked & (self.n_places == 0)).any(axis=1)
         if self.n_too_few is not None:
@@ -249,18 +248,11 @@ class Record:
         Parameters
         ----------
         about : sequence of About, length n_agents
-        rows : Rows
         tasks : sequence of str
             All tasks, ascending by code point.
         settings : sequence of (prompt_variant, judge, temperature, run)
-        deliveries : sequence of Delivery
         groups, categories : sequence of (str or None), length n_tasks, optional
             Of the tasks.
-        counting : Counting, optional
-
-        Raises
-        ------
-        RecordRefused, RowMalformed
         """
         counting = counting or Counting()
         rows = checked(rows, n_agents=len(about), tasks=tasks, settings=settings, deliveries=deliveries)
@@ -269,7 +261,7 @@ class Record:
         )
         positions, sentence = universe(tasks, n_holders, n_free, counting)
         rows, active = rows.on(positions, len(tasks)), [tasks[j] for j in positions]
-        found = held(
+        counts = condition_counts(
             rows,
             n_agents=len(about),
             tasks=active,
@@ -278,7 +270,7 @@ class Record:
             counting=counting,
             voters=_voters(about, deliveries),
         )
-        compared = compare(found, counting)
+        compared = compare(counts, counting)
         reduced = agent_rows(
             rows,
             n_agents=len(about),
@@ -305,7 +297,7 @@ class Record:
 
         Raises
         ------
-        RecordRefused
+        CoreError
             Also for a file of several benchmarks.
         """
         return cls.of(**contents(flat), counting=counting)
@@ -314,14 +306,9 @@ class Record:
     def from_frame(cls, frame: Any, counting: Counting | None = None) -> "Record":
         """Reduce a data frame with the columns of a flat file.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame, n_rows
-        counting : Counting, optional
-
         Raises
         ------
-        RecordRefused, FlatFileError
+        CoreError, FlatFileError
         """
         from analytics.frames import flat_of
 
@@ -347,28 +334,26 @@ def record(
     rows : sequence of AgentRow, length n_agents
     tasks : sequence of str
         The active ones, ascending by code point.
-    counting : Counting
-    compared : Compared
-    universe : str
     groups, categories : sequence of (str or None), length n_tasks, optional
 
     Raises
     ------
-    RecordRefused
+    CoreError
         When the lengths differ.
-    TableMalformed
+    CoreError
         When two agents have one name.
     """
     if not len(about) == len(rows) == len(compared.condition):
-        raise RecordRefused(
-            f"{len(about)} agents, {len(rows)} lines, {len(compared.condition)} conditions differ"
+        raise CoreError(
+            f"{len(about)} agents, {len(rows)} lines, {len(compared.condition)} conditions differ",
+            code="record",
         )
     both = zip(about, rows, strict=True)
     voters = [Voter(one.name, one.account, one.vouched, row.first) for one, row in both]
     heard = voices(voters, [row.finished for row in rows])
-    kept = [i for i, row in enumerate(rows) if row.n_deliveries]
-    order = sorted(kept, key=lambda i: about[i].name)
-    told, lines = tuple(about[i] for i in order), [rows[i] for i in order]
+    present = [i for i, row in enumerate(rows) if row.n_deliveries]
+    order = sorted(present, key=lambda i: about[i].name)
+    infos, lines = tuple(about[i] for i in order), [rows[i] for i in order]
     condition = tuple(compared.condition[i] for i in order)
     operator = np.array([row.operator for row in lines], dtype=np.bool_)
     n_places = _stack(lines, "n_places", len(tasks), np.int32)
@@ -376,8 +361,8 @@ def record(
     loaded = operator & ~_elsewhere(condition)
     n_absent, zero = absent_trials(n_places, loaded), counting.missing == "zero"
     stacked = Record(
-        table=_table(told, lines, tasks, n_absent if zero else np.zeros_like(n_absent)),
-        about=told,
+        table=_table(infos, lines, tasks, n_absent if zero else np.zeros_like(n_absent)),
+        about=infos,
         counting=counting,
         n_places=read_only(n_places + n_absent + n_too_few),
         n_gaps=read_only(
@@ -402,7 +387,9 @@ def record(
         universe=universe,
         uneven=(
             *uneven(n_places, n_absent, loaded, zero=zero),
-            *passes_alone([told[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]),
+            *passes_alone(
+                [infos[i].name for i in _without_failures(lines, n_places, ~_elsewhere(condition))]
+            ),
         ),
         n_graded=tuple(row.n_graded for row in lines),
         n_uncosted=tuple(row.n_uncosted for row in lines),
@@ -418,14 +405,16 @@ def record(
     return replace(stacked, complete=complete, graded_share=_graded_share(learnt_from))
 
 
-def shared_tasks(found: Record) -> tuple[str, ...]:
+def shared_tasks(record: Record) -> tuple[str, ...]:
     """Name the active tasks with an outcome from at least 95% of the agents that `_choosing_tasks` finds."""
-    free = _choosing_tasks(found)
-    n_holders = np.asarray(found.table.valid()[free].sum(axis=0), dtype=np.int64)
-    return tuple(found.table.tasks[j] for j in np.flatnonzero(is_common(n_holders, int(free.sum()))).tolist())
+    free = _choosing_tasks(record)
+    n_holders = np.asarray(record.table.valid()[free].sum(axis=0), dtype=np.int64)
+    return tuple(
+        record.table.tasks[j] for j in np.flatnonzero(is_common(n_holders, int(free.sum()))).tolist()
+    )
 
 
-def offer(found: Record) -> str:
+def offer(record: Record) -> str:
     """Offer to rank on common tasks, where fewer than half of the agents asked for all tasks have them all.
 
     Returns
@@ -433,19 +422,23 @@ def offer(found: Record) -> str:
     str
         Empty where at least half are complete, or where they share fewer than 10 tasks or all.
     """
-    free = _choosing_tasks(found)
-    n_complete, n_free, n_shared = int(found.complete[free].sum()), int(free.sum()), len(shared_tasks(found))
-    if 2 * n_complete >= n_free or not FEWEST_TASKS <= n_shared < found.n_tasks:
+    free = _choosing_tasks(record)
+    n_complete, n_free, n_shared = (
+        int(record.complete[free].sum()),
+        int(free.sum()),
+        len(shared_tasks(record)),
+    )
+    if 2 * n_complete >= n_free or not MIN_TASKS <= n_shared < record.n_tasks:
         return ""
     return (
-        f"{n_complete} of {n_free} agents are complete on all {found.n_tasks} tasks; all {n_free} share "
+        f"{n_complete} of {n_free} agents are complete on all {record.n_tasks} tasks; all {n_free} share "
         f"{n_shared}: whoever operates the board may have them compared on these"
     )
 
 
-def _choosing_tasks(found: Record) -> Mask:
+def _choosing_tasks(record: Record) -> Mask:
     """Agents that were asked for all tasks, and have a voice."""
-    return np.asarray(found.asked.all(axis=1) & found.voice, dtype=np.bool_)
+    return np.asarray(record.asked.all(axis=1) & record.voice, dtype=np.bool_)
 
 
 def _voters(about: Sequence[About], deliveries: Sequence[Delivery]) -> list[Voter]:
@@ -457,17 +450,19 @@ def _voters(about: Sequence[About], deliveries: Sequence[Delivery]) -> list[Vote
 
 def _complete(stacked: Record) -> Mask:
     """Ran all tasks, has a voice, is not withheld, not under other conditions, and no copy."""
-    told = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
-    allowed = [not (one.withheld or said or copied) for one, said, copied in told]
+    agents = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
+    allowed = [not (one.withheld or condition or copied) for one, condition, copied in agents]
     return stacked.ran_all & stacked.voice & np.array(allowed, dtype=np.bool_)
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:
     """Name the original of each copy; none that an operator loaded, which come first, or approved."""
     trusted = stacked.operator | np.array([one.approved for one in stacked.about], dtype=np.bool_)
-    found = originals(stacked.table.means, np.where(stacked.operator, -1, stacked.arrival))
+    originals_of = originals(stacked.table.means, np.where(stacked.operator, -1, stacked.arrival))
     names = stacked.table.agents
-    return tuple("" if of is None or let else names[of] for of, let in zip(found, trusted, strict=True))
+    return tuple(
+        "" if of is None or let else names[of] for of, let in zip(originals_of, trusted, strict=True)
+    )
 
 
 def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared: Mask) -> list[int]:
@@ -481,9 +476,9 @@ def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared:
     return np.flatnonzero(lacks & alone).tolist()
 
 
-def _named(stated: Sequence[str | None], n: int) -> tuple[str, ...]:
+def _named(names: Sequence[str | None], n: int) -> tuple[str, ...]:
     """Return what tasks belong to, empty where nothing is said."""
-    return tuple(one or "" for one in stated) if stated else ("",) * n
+    return tuple(one or "" for one in names) if names else ("",) * n
 
 
 def _elsewhere(condition: Sequence[str]) -> Mask:

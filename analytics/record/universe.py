@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from analytics.arrays import CodeArray, Mask
-from analytics.record.counting import Counting, RecordRefused
-from analytics.record.rows import Delivery, Rows, assigned, counts_as_outcome, not_withdrawn
+from analytics.errors import CoreError
+from analytics.record.rows import Counting, Delivery, Rows, assigned, counts_as_outcome, not_withdrawn
 
-FEWEST_TASKS = 10
+MIN_TASKS = 10
 
 
 class Universe(NamedTuple):
@@ -59,27 +59,29 @@ def universe(tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting
         Agents without an assignment that have an outcome on the task.
     n_agents : int
         Agents without an assignment.
-    counting : Counting
 
     Raises
     ------
-    RecordRefused
+    CoreError
         For fewer than 10 common tasks; for a name that is no task.
     """
     if counting.universe == "all":
         return Universe(np.arange(len(tasks)), "")
     if counting.universe == "common":
         common = is_common(n_holders, n_agents)
-        if np.count_nonzero(common) < FEWEST_TASKS:
-            raise RecordRefused(
+        if np.count_nonzero(common) < MIN_TASKS:
+            raise CoreError(
                 f"{np.count_nonzero(common)} tasks have an outcome from at least 95% of {n_agents} agents; "
-                f"{FEWEST_TASKS} are needed"
+                f"{MIN_TASKS} are needed",
+                code="record",
             )
-        return _said(common, tasks, f"those with an outcome from at least 95% of {n_agents} agents")
+        return _universe_of(common, tasks, f"those with an outcome from at least 95% of {n_agents} agents")
     unknown = sorted(set(counting.universe) - set(tasks))
     if unknown or not counting.universe:
-        raise RecordRefused(f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task")
-    return _said(np.isin(np.array(tasks, dtype=object), counting.universe), tasks, "those named")
+        raise CoreError(
+            f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task", code="record"
+        )
+    return _universe_of(np.isin(np.array(tasks, dtype=object), counting.universe), tasks, "those named")
 
 
 def is_common(n_holders: CodeArray, n_agents: int) -> Mask:
@@ -87,7 +89,7 @@ def is_common(n_holders: CodeArray, n_agents: int) -> Mask:
     return np.asarray((20 * n_holders >= 19 * n_agents) & (n_holders > 0), dtype=np.bool_)
 
 
-def _said(active: Mask, tasks: Sequence[str], which: str) -> Universe:
+def _universe_of(active: Mask, tasks: Sequence[str], which: str) -> Universe:
     positions = np.flatnonzero(active)
     left_out = [tasks[j] for j in np.flatnonzero(~active).tolist()]
     if not left_out:

@@ -16,7 +16,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, Mask
 
-MOST_VOICES = 2  # agents of one account
+MAX_VOICES = 2  # agents of one account
 
 
 class Voter(NamedTuple):
@@ -24,8 +24,6 @@ class Voter(NamedTuple):
 
     Attributes
     ----------
-    name, account : str
-    vouched : bool
     arrival : int
         Its first delivery; −1: none.
     """
@@ -53,6 +51,6 @@ def voices(voters: Sequence[Voter], finished: Sequence[int] | CodeArray) -> Mask
         return never, never and arrival < 0, arrival if never else int(finished[i]), name
 
     for i in sorted(np.flatnonzero(~heard).tolist(), key=place):
-        heard[i] = n_heard[voters[i].account] < MOST_VOICES
+        heard[i] = n_heard[voters[i].account] < MAX_VOICES
         n_heard[voters[i].account] += 1
     return heard

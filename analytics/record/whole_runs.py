@@ -24,7 +24,7 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray, Mask
 
 
-class Trials(NamedTuple):
+class DeliveredTrials(NamedTuple):
     """Delivered trials, shape (n_rows,) each.
 
     ``series`` numbers an agent's tasks of one part under one condition, ``size`` is how many tasks it has,
@@ -48,7 +48,7 @@ class Series(NamedTuple):
     n: CodeArray  # trials, (n_deliveries, n_tasks)
 
 
-def whole_runs(trials: Trials) -> tuple[Mask, Mask]:
+def whole_runs(trials: DeliveredTrials) -> tuple[Mask, Mask]:
     """Find the trials that are part of a whole run, and those of series that were retried, (n_rows,) each."""
     whole, retried = (np.zeros(len(trials.series), dtype=np.bool_) for _ in range(2))
     for one in _each(trials):
@@ -58,7 +58,7 @@ def whole_runs(trials: Trials) -> tuple[Mask, Mask]:
     return whole, retried
 
 
-def _each(trials: Trials) -> Iterator[Series]:
+def _each(trials: DeliveredTrials) -> Iterator[Series]:
     order = np.argsort(trials.series, kind="stable")
     first = np.flatnonzero(np.diff(trials.series[order], prepend=-1))
     for at in np.split(order, first[1:]) if len(order) else ():
@@ -71,18 +71,18 @@ def _each(trials: Trials) -> Iterator[Series]:
 
 def _part_of_a_run(n: CodeArray) -> Mask:
     """Mark the deliveries that are part of a whole run, (n_deliveries,)."""
-    found, first, held = np.zeros(len(n), dtype=np.bool_), 0, np.zeros(n.shape[1], dtype=np.int64)
+    is_part, first, n_trials = np.zeros(len(n), dtype=np.bool_), 0, np.zeros(n.shape[1], dtype=np.int64)
     for d, more in enumerate(n):
-        if (held[more > 0] > 0).any():
-            first, held = d, np.zeros_like(held)
-        held = held + more
-        if held.min() == held.max():
-            found[first : d + 1] = True
-            first, held = d + 1, np.zeros_like(held)
-    return found
+        if (n_trials[more > 0] > 0).any():
+            first, n_trials = d, np.zeros_like(n_trials)
+        n_trials = n_trials + more
+        if n_trials.min() == n_trials.max():
+            is_part[first : d + 1] = True
+            first, n_trials = d + 1, np.zeros_like(n_trials)
+    return is_part
 
 
-def _retried(one: Series, runs: Mask, trials: Trials) -> bool:
+def _retried(one: Series, runs: Mask, trials: DeliveredTrials) -> bool:
     """Whether a delivery of no whole run has unequal numbers of trials, and a later one a lower mean."""
     standing = np.zeros(len(runs), dtype=np.bool_)
     standing[one.delivery] = trials.standing[one.at]

@@ -18,16 +18,14 @@ module                   holds
 """
 
 from analytics.reml.bootstrap import component_intervals, refits
-from analytics.reml.factors import FactorRefused
+from analytics.reml.factors import FitRefused
 from analytics.reml.fitting import fit
 from analytics.reml.fixed_effects import satterthwaite_df, small_facets, theta_interval, theta_slopes
 from analytics.reml.formula import parse
-from analytics.reml.model import FitRefused
 from analytics.reml.variance_components import RESIDUAL, VarianceFit, asymptotic_intervals, check_level
 
 __all__ = [
     "RESIDUAL",
-    "FactorRefused",
     "FitRefused",
     "VarianceFit",
     "asymptotic_intervals",

@@ -43,8 +43,8 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 
-MOST_STEPS = 500
-MOST_HALVINGS = 40
+MAX_STEPS = 500
+MAX_HALVINGS = 40
 EXPECTED_FALL = 1e-18
 SUFFICIENT_FALL = 1e-4
 ROUNDING = 1e-13
@@ -112,7 +112,7 @@ def _scored(
     """Fisher scoring under the bounds, each vector until its expected fall of Q is below `EXPECTED_FALL`."""
     point, n_steps = start.copy(), np.zeros(len(start), dtype=np.int64)
     converged, moving = np.zeros(len(start), dtype=np.bool_), np.arange(len(start))
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         step, fall = _direction(loadings, df, sum_squares[moving], point[moving])
         ended = fall <= EXPECTED_FALL
         converged[moving[ended]] = True
@@ -148,17 +148,17 @@ def _lower(
     """Point on the way of the step, cut off at 0, where Q has fallen enough; and where there is one."""
     before = point @ loadings.T
     slopes = ((df - sum_squares / before) / before) @ loadings
-    found, following, fraction = np.zeros(len(point), dtype=np.bool_), point.copy(), 1.0
-    for _ in range(MOST_HALVINGS):
+    has_step, following, fraction = np.zeros(len(point), dtype=np.bool_), point.copy(), 1.0
+    for _ in range(MAX_HALVINGS):
         tried = np.maximum(point + fraction * step, 0.0)
         tried[:, -1] = np.maximum(tried[:, -1], 0.1 * point[:, -1])
         rise = ((tried - point) @ loadings.T) / before
         fall = np.sum(sum_squares / before * rise / (1.0 + rise) - df * np.log1p(rise), axis=1)
         promised = np.sum(slopes * (point - tried), axis=1)
-        new = ~found & (fall > 0.0) & (fall >= SUFFICIENT_FALL * promised)
+        new = ~has_step & (fall > 0.0) & (fall >= SUFFICIENT_FALL * promised)
         following[new] = tried[new]
-        found |= new
-        if found.all():
+        has_step |= new
+        if has_step.all():
             break
         fraction /= 2.0
-    return following, found
+    return following, has_step

@@ -44,26 +44,18 @@ MIN_DRAWS_T = 2_000
 MIN_DRAWS = 200
 
 
-class BootstrapRefused(CoreError):
-    """Too few bootstrap draws for the quantiles asked for."""
-
-
 def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_T) -> Refits:
     """Draw from the fitted model and fit each draw.
 
     Parameters
     ----------
-    fit : VarianceFit
-    rng : numpy Generator
     n_draws : int
         At least 200.
-
-    Raises
-    ------
-    BootstrapRefused
     """
     if n_draws < MIN_DRAWS:
-        raise BootstrapRefused(f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}")
+        raise CoreError(
+            f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}", code="bootstrap"
+        )
     return fit.likelihood.refits(fit.parameters, fit.beta, fit.contrast, n_draws, rng)
 
 
@@ -72,14 +64,8 @@ def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) ->
 
     Parameters
     ----------
-    fit : VarianceFit
     draws : Refits
         Of this fit.
-    level : float
-
-    Raises
-    ------
-    VarianceRefused
     """
     check_level(level)
     lower, upper = np.quantile(draws.parameters, _tails(level), axis=0)
@@ -104,18 +90,14 @@ def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[f
 
     Parameters
     ----------
-    fit : VarianceFit
     draws : Refits
         Of this fit, at least 2,000.
-    level : float
-
-    Raises
-    ------
-    BootstrapRefused, VarianceRefused
     """
     check_level(level)
     if draws.theta.size < MIN_DRAWS_T:
-        raise BootstrapRefused(f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}")
+        raise CoreError(
+            f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}", code="bootstrap"
+        )
     studentised = (draws.theta - fit.contrast @ fit.beta) / np.sqrt(draws.theta_variance)
     lower, upper = np.quantile(studentised, _tails(level))
     return float(lower), float(upper)

@@ -31,8 +31,13 @@ from analytics.reml.formula import Term
 INTERCEPT = "(Intercept)"
 
 
-class FactorRefused(CoreError):
-    """A column is no factor (`label_missing`), or a fixed term lacks its margins (`margin_missing`)."""
+class FitRefused(CoreError):
+    """The columns, the outcome or the design cannot tell the components.
+
+    Codes: ``label_missing``, ``margin_missing``, ``no_random_term``, ``one_level``, ``pooled``,
+    ``confounded``, ``rank_deficient``, ``lengths_differ``, ``more_parameters_than_rows``,
+    ``outcome_constant``, ``outcome_missing``, ``no_residual_noise``, ``too_many_fixed_effects``.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +73,14 @@ def factor(name: str, labels: npt.ArrayLike) -> Factor:
 
     Raises
     ------
-    FactorRefused
+    FitRefused
         With the first row whose label is None, NaN or empty.
     """
     listed = labels if isinstance(labels, list) else np.asarray(labels).tolist()
     text_of = {label: _text(label) for label in set(listed)}
     if "" in text_of.values():
         row = next(i for i, label in enumerate(listed) if not text_of[label])
-        raise FactorRefused(f"row {row} has no label in column {name}", code="label_missing")
+        raise FitRefused(f"row {row} has no label in column {name}", code="label_missing")
     levels = sorted(set(text_of.values()))
     number = {level: code for code, level in enumerate(levels)}
     code_of = {label: number[text] for label, text in text_of.items()}
@@ -89,7 +94,6 @@ def combined(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
     Parameters
     ----------
     codes : sequence of int arrays, shape (n_rows,) each
-    n_levels : sequence of int
     """
     joint = _dense(codes[0], n_levels[0])
     for following, n_following in zip(codes[1:], n_levels[1:], strict=True):
@@ -124,7 +128,6 @@ def treatment_design(
     terms : sequence of Term
         Fixed terms; every term inside an interaction is there.
     codes : dict of int arrays, shape (n_rows,) each
-    factors : dict of Factor
 
     Returns
     -------
@@ -146,7 +149,7 @@ def check_margins(terms: Sequence[Term]) -> None:
         for column in term.columns:
             inside = Term(tuple(name for name in term.columns if name != column))
             if inside.columns and inside.factors not in there:
-                raise FactorRefused(
+                raise FitRefused(
                     f"fixed {term.name} needs fixed {inside.name} beside it", code="margin_missing"
                 )
 

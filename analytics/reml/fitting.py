@@ -14,6 +14,12 @@ Where every combination of all the factors named has the same number of rows, `a
 components on the boundary. Neither the order of the rows nor the names of the levels changes a component or
 the criterion: a change of base level multiplies X by a matrix of determinant ±1.
 
+`analytics.reml.sparse` gives Q, ∂Q/∂φ, the average information and Cov(β̂) = (X'V⁻¹X)⁻¹ at any φ. Added here:
+
+* ∂Cov(β̂)/∂φ by differences: central, φ_T e^{±δ}, off the boundary, forward, φ_T = δ·Σφ, on it;
+* the parametric bootstrap: y* = Xβ̂ + Σ_T σ̂_T Z_T z_T + σ̂_ρ z with z standard normal, fitted again from φ̂ on
+  the same design, whose layout is worked out once.
+
 Refused, with the term and the reason
 -------------------------------------
 A factor of one level; a random term with a level for each row (the cell without replicates: it and the
@@ -23,10 +29,12 @@ is constant or not a number.
 
 Source
 ------
-As in `analytics.reml.variance_components`, `analytics.reml.balanced` and `analytics.reml.sparse`.
+As in `analytics.reml.variance_components`, `analytics.reml.balanced` and `analytics.reml.sparse`. Gilmour,
+Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -34,22 +42,22 @@ import numpy.typing as npt
 from analytics.arrays import CodeArray, FloatArray
 from analytics.reml import sparse
 from analytics.reml.balanced import optimise_many
+from analytics.reml.factors import FitRefused
 from analytics.reml.model import (
-    FitRefused,
-    Model,
+    MixedModel,
     check_fixed,
     check_groupings,
     checked_outcome,
     designed,
     pooled,
 )
-from analytics.reml.strata import SMALLEST_NOISE, n_replicates, strata_of
-from analytics.reml.unbalanced import UnbalancedLikelihood
-from analytics.reml.variance_components import Facet, VarianceFit
+from analytics.reml.strata import MIN_NOISE, n_replicates, strata_of
+from analytics.reml.variance_components import RandomFacet, Refits, VarianceFit
 
-SMALLEST_SPREAD = 1e-12
+MIN_SPREAD = 1e-12
 FEW_FIXED = 50
-MOST_FIXED_NUMBERS = 20_000_000  # of a column for each fixed effect: 160 MB
+MAX_FIXED_NUMBERS = 20_000_000  # of a column for each fixed effect: 160 MB
+STEP = 1e-4
 
 
 def fit(
@@ -69,11 +77,11 @@ def fit(
 
     Raises
     ------
-    FormulaRefused
+    CoreError
         By the text.
-    FactorRefused
+    FitRefused
         By a missing label, or a fixed interaction without its margins.
-    FitRefused, StrataRefused, SparseRefused
+    FitRefused, CoreError
         Where the rows or the design cannot tell the components, with the term and the reason.
     """
     y = checked_outcome(outcome)
@@ -87,7 +95,7 @@ def fit(
     return _fit_balanced(design, y)
 
 
-def _fit_balanced(design: Model, y: FloatArray) -> VarianceFit:
+def _fit_balanced(design: MixedModel, y: FloatArray) -> VarianceFit:
     grid = design.grid()
     strata = strata_of(
         y, design.codes, design.n_levels, design.numbers(design.random), design.numbers(design.fixed), grid
@@ -116,36 +124,36 @@ def _fit_balanced(design: Model, y: FloatArray) -> VarianceFit:
     )
 
 
-def _fit_unbalanced(design: Model, y: FloatArray) -> VarianceFit:
+def _fit_unbalanced(design: MixedModel, y: FloatArray) -> VarianceFit:
     _check_size(design, y.size)
     rows, groups = design.rows(), [design.groups(term.factors) for term in design.random]
     check_groupings(design, groups, y.size)
     _check_noise(design, groups, y)
     check_fixed(design, rows, groups)
     criterion = sparse.Criterion(y, design.codes, design.n_levels, design.numbers(design.random), rows)
-    found = sparse.minimise(criterion)
+    optimum = sparse.minimise(criterion)
     return VarianceFit(
         terms=design.random,
-        variances=found.variances,
-        residual=found.residual,
+        variances=optimum.variances,
+        residual=optimum.residual,
         fixed_names=design.fixed_names,
-        beta=found.beta,
-        beta_covariance=found.beta_covariance,
+        beta=optimum.beta,
+        beta_covariance=optimum.beta_covariance,
         contrast=design.grid().mean(axis=0),
-        criterion=found.criterion,
-        method=f"unbalanced: {found.method}",
-        message=found.message,
-        converged=found.converged,
-        n_evaluations=found.n_evaluations,
+        criterion=optimum.criterion,
+        method=f"unbalanced: {optimum.method}",
+        message=optimum.message,
+        converged=optimum.converged,
+        n_evaluations=optimum.n_evaluations,
         n_rows=y.size,
         facets=_facets(design),
         likelihood=UnbalancedLikelihood(criterion, groups, rows),
     )
 
 
-def _check_size(design: Model, n_rows: int) -> None:
+def _check_size(design: MixedModel, n_rows: int) -> None:
     """Refuse so many fixed effects that their columns alone would fill the memory."""
-    p, most = len(design.fixed_names), max(FEW_FIXED, MOST_FIXED_NUMBERS // n_rows)
+    p, most = len(design.fixed_names), max(FEW_FIXED, MAX_FIXED_NUMBERS // n_rows)
     if p > most:
         raise FitRefused(
             f"{p:,} fixed effects in {n_rows:,} rows that are not balanced; at most {most:,} are fitted",
@@ -153,42 +161,105 @@ def _check_size(design: Model, n_rows: int) -> None:
         )
 
 
-def _facets(design: Model) -> tuple[Facet, ...]:
+def _facets(design: MixedModel) -> tuple[RandomFacet, ...]:
     fixed = frozenset[str]().union(*(term.factors for term in design.fixed))
     random = {term.factors - fixed for term in design.random} - {frozenset()}
     smallest = [factors for factors in random if not any(other < factors for other in random)]
-    facets = [Facet(factors, int(design.groups(factors).max()) + 1) for factors in smallest]
+    facets = [RandomFacet(factors, int(design.groups(factors).max()) + 1) for factors in smallest]
     return tuple(sorted(facets, key=lambda facet: facet.name))
 
 
-def _check_outcome(design: Model, y: FloatArray) -> None:
+def _check_outcome(design: MixedModel, y: FloatArray) -> None:
     p, n_components = len(design.fixed_names), len(design.random) + 1
     if p + n_components > y.size:
         raise FitRefused(
             f"{p} fixed effects and {n_components} components from {y.size} rows",
             code="more_parameters_than_rows",
         )
-    if np.ptp(y) <= SMALLEST_SPREAD * np.max(np.abs(y)):
+    if np.ptp(y) <= MIN_SPREAD * np.max(np.abs(y)):
         raise FitRefused(
             f"all {y.size} outcomes are {y[0]:g}: there is no variance to split", code="outcome_constant"
         )
 
 
-def _check_cell(design: Model, n_rows: int) -> None:
+def _check_cell(design: MixedModel, n_rows: int) -> None:
     """Refuse the term of all factors in a balanced design without replicates."""
     for term in design.random:
         if len(term.factors) == len(design.factors):
             raise pooled(term, n_rows)
 
 
-def _check_noise(design: Model, groups: list[CodeArray], y: FloatArray) -> None:
+def _check_noise(design: MixedModel, groups: list[CodeArray], y: FloatArray) -> None:
     """Refuse outcomes that a single term gives in full."""
     centred = y - np.mean(y)
     for term, codes in zip(design.random, groups, strict=True):
         n_rows = np.bincount(codes)
         within = centred - (np.bincount(codes, weights=centred) / n_rows)[codes]
-        if within @ within <= SMALLEST_NOISE * (centred @ centred):
+        if within @ within <= MIN_NOISE * (centred @ centred):
             raise FitRefused(
                 f"{term.name}: rows of one level never differ: the residual is 0 and REML has no optimum",
                 code="no_residual_noise",
             )
+
+
+@dataclass(frozen=True, eq=False)
+class UnbalancedLikelihood:
+    """The likelihood of one data set of an unbalanced design.
+
+    Parameters
+    ----------
+    groups : sequence of int arrays, shape (n_rows,) each
+        Level of each random term.
+    design : float array, shape (n_rows, p)
+        X.
+    """
+
+    criterion: sparse.Criterion
+    groups: Sequence[CodeArray]
+    design: FloatArray
+
+    def value_and_gradient(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Q(φ) and ∂Q/∂φ."""
+        return self.criterion.value_and_gradient(parameters)
+
+    def information(self, parameters: FloatArray) -> FloatArray:
+        """Average information, shape (n_terms + 1, n_terms + 1)."""
+        return self.criterion.at(parameters).information
+
+    def covariance_slopes(self, parameters: FloatArray) -> FloatArray:
+        """∂Cov(β̂)/∂φ by differences, shape (n_terms + 1, p, p)."""
+        return np.array([self._slope(parameters, t) for t in range(parameters.size)])
+
+    def _slope(self, parameters: FloatArray, t: int) -> FloatArray:
+        lower, upper = parameters.copy(), parameters.copy()
+        lower[t] *= np.exp(-STEP)
+        upper[t] *= np.exp(STEP)
+        if parameters[t] == 0.0:
+            upper[t] = STEP * parameters.sum()
+        rise = self.criterion.at(upper).beta_covariance - self.criterion.at(lower).beta_covariance
+        return np.asarray(rise / (upper[t] - lower[t]), dtype=np.float64)
+
+    def refits(
+        self,
+        parameters: FloatArray,
+        beta: FloatArray,
+        contrast: FloatArray,
+        n_draws: int,
+        rng: np.random.Generator,
+    ) -> Refits:
+        """Draw outcomes from N(Xβ, V(φ)) and fit each again."""
+        optima = [
+            sparse.minimise(self.criterion.with_outcome(self._drawn(parameters, beta, rng)), start=parameters)
+            for _ in range(n_draws)
+        ]
+        return Refits(
+            parameters=np.array([np.append(optimum.variances, optimum.residual) for optimum in optima]),
+            theta=np.array([contrast @ optimum.beta for optimum in optima]),
+            theta_variance=np.array([contrast @ optimum.beta_covariance @ contrast for optimum in optima]),
+        )
+
+    def _drawn(self, parameters: FloatArray, beta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        y = self.design @ beta + np.sqrt(parameters[-1]) * rng.standard_normal(len(self.design))
+        for codes, variance in zip(self.groups, parameters[:-1], strict=True):
+            y += np.sqrt(variance) * rng.standard_normal(int(codes.max()) + 1)[codes]
+        return np.asarray(y, dtype=np.float64)

@@ -39,16 +39,12 @@ from scipy.special import ndtri, stdtrit
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.reml import bootstrap
-from analytics.reml.variance_components import Facet, Refits, VarianceFit, check_level
+from analytics.reml.variance_components import RandomFacet, Refits, VarianceFit, check_level
 
 SMALL_FACET = 4
 
 Method: TypeAlias = Literal["by rule", "satterthwaite", "wald", "bootstrap-t", "percentile"]
 METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
-
-
-class IntervalRefused(CoreError):
-    """No such interval: `percentile`, `method_unknown`, or `draws_missing` for bootstrap-t."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,6 @@ class EstimateInterval:
         In the outcome's unit.
     df : float or None
         Of the t quantile; None where none is used.
-    level : float
     method : str
         `satterthwaite`, `conservative`, `wald` or `bootstrap-t`.
     small_facets : tuple of str
@@ -85,27 +80,21 @@ def theta_interval(
 
     Parameters
     ----------
-    fit : VarianceFit
-    level : float
     method : str
         `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`. The
         others for information.
     draws : Refits, optional
         Of `bootstrap.refits`, for `bootstrap-t`.
-
-    Raises
-    ------
-    IntervalRefused, BootstrapRefused, VarianceRefused
     """
     check_level(level)
     if method == "percentile":
-        raise IntervalRefused(
+        raise CoreError(
             "θ* − θ̂ is normal with the variance that was put in: its percentiles are the Wald interval; "
             "ask for bootstrap-t",
             code="percentile",
         )
     if method not in METHODS:
-        raise IntervalRefused(
+        raise CoreError(
             f"no interval here is named {method!r}; there are {', '.join(METHODS)}", code="method_unknown"
         )
     slopes = theta_slopes(fit)
@@ -139,7 +128,6 @@ def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
 
     Parameters
     ----------
-    fit : VarianceFit
     slopes : float array, shape (n_terms + 1,)
         g, the variance's derivative by each component.
     """
@@ -148,12 +136,11 @@ def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
     return 2.0 * variance**2 / float(slopes[free] @ fit.covariance() @ slopes[free])
 
 
-def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[Facet, ...]:
+def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[RandomFacet, ...]:
     """Random facets with at most 4 levels inside a term that adds to a variance with these slopes.
 
     Parameters
     ----------
-    fit : VarianceFit
     slopes : float array, shape (n_terms + 1,)
     """
     adding = slopes[:-1] > 1e-9 * np.max(np.abs(slopes))
@@ -165,7 +152,9 @@ def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[Facet, ...]:
     )
 
 
-def _degrees(fit: VarianceFit, slopes: FloatArray, method: str, small: tuple[Facet, ...]) -> float | None:
+def _degrees(
+    fit: VarianceFit, slopes: FloatArray, method: str, small: tuple[RandomFacet, ...]
+) -> float | None:
     if method == "conservative":
         return float(min(facet.n_levels for facet in small) - 1)
     return satterthwaite_df(fit, slopes) if method == "satterthwaite" else None
@@ -177,7 +166,7 @@ def _quantiles(
     """Lower and upper quantile of (estimate − truth)/SE."""
     if method == "bootstrap-t":
         if draws is None:
-            raise IntervalRefused("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
+            raise CoreError("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
         return bootstrap.t_quantiles(fit, draws, level)
     upper = (1.0 + level) / 2.0
     quantile = float(ndtri(upper) if df is None else stdtrit(df, upper))

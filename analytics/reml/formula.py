@@ -38,13 +38,6 @@ from dataclasses import dataclass
 from analytics.errors import CoreError
 
 
-class FormulaRefused(CoreError):
-    """A text is no sum of terms.
-
-    Codes: ``name_missing``, ``column_unknown``, ``factor_repeated``, ``term_repeated``.
-    """
-
-
 @dataclass(frozen=True)
 class Term:
     """A factor or an interaction of factors.
@@ -82,7 +75,6 @@ def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
 
     Parameters
     ----------
-    text : str
     columns : collection of str
         The names that may occur.
 
@@ -93,7 +85,7 @@ def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
 
     Raises
     ------
-    FormulaRefused
+    CoreError
         With the position, counted from 1, and the columns there are.
 
     Examples
@@ -103,16 +95,16 @@ def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
     """
     if not text.strip():
         return ()
-    kept: dict[frozenset[str], Term] = {}
+    terms: dict[frozenset[str], Term] = {}
     for written in _expanded(text, columns):
-        earlier = kept.setdefault(written.term.factors, written.term)
+        earlier = terms.setdefault(written.term.factors, written.term)
         if earlier is not written.term and written.in_full:
-            raise FormulaRefused(
+            raise CoreError(
                 f"position {written.position} of {text!r}: {written.term.name} is there already"
                 f"{'' if earlier.name == written.term.name else f', as {earlier.name}'}",
                 code="term_repeated",
             )
-    return tuple(kept.values())
+    return tuple(terms.values())
 
 
 def _expanded(text: str, columns: Collection[str]) -> list[_Written]:
@@ -146,7 +138,7 @@ def _over(text: str, left: list[_Written], right: Term, position: int) -> list[_
 def _joined(text: str, left: Term, right: Term, position: int) -> Term:
     for column in right.columns:
         if column in left.factors:
-            raise FormulaRefused(
+            raise CoreError(
                 f"position {position} of {text!r}: {column} is crossed with itself", code="factor_repeated"
             )
     return Term(left.columns + right.columns)
@@ -164,12 +156,10 @@ def _term(text: str, start: int, piece: str, columns: Collection[str]) -> Term:
 
 def _check_column(text: str, position: int, column: str, columns: Collection[str]) -> None:
     if not column:
-        raise FormulaRefused(
-            f"position {position} of {text!r}: a column's name is missing", code="name_missing"
-        )
+        raise CoreError(f"position {position} of {text!r}: a column's name is missing", code="name_missing")
     if column not in columns:
         there = ", ".join(sorted(columns))
-        raise FormulaRefused(
+        raise CoreError(
             f"position {position} of {text!r}: no column {column!r}; there are {there}", code="column_unknown"
         )
 

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
-from analytics.errors import CoreError
 from analytics.reml.factors import (
     Factor,
+    FitRefused,
     check_margins,
     combined,
     factor,
@@ -32,24 +32,14 @@ from analytics.reml.factors import (
 from analytics.reml.formula import Term, parse
 
 
-class FitRefused(CoreError):
-    """The outcome or the design cannot tell the components.
-
-    Codes: ``no_random_term``, ``one_level``, ``pooled``, ``confounded``, ``rank_deficient``,
-    ``lengths_differ``, ``more_parameters_than_rows``, ``outcome_constant``,
-    ``outcome_missing``, ``no_residual_noise``, ``too_many_fixed_effects``.
-    """
-
-
 @dataclass(frozen=True, eq=False)
-class Model:
+class MixedModel:
     """The factors, numbered, and the terms of a model.
 
     Parameters
     ----------
     factors : dict of Factor
         Those that the terms name, in that order.
-    random, fixed : tuple of Term
     fixed_names : tuple of str
         Columns of X.
     """
@@ -111,12 +101,12 @@ def checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
     return y
 
 
-def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fixed: str) -> Model:
+def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fixed: str) -> MixedModel:
     """Read the terms and code the factors that they name.
 
     Raises
     ------
-    FitRefused, FormulaRefused, FactorRefused
+    FitRefused, CoreError
         A factor of one level and a random term inside a fixed one among them.
     """
     random_terms, fixed_terms = parse(random, columns), parse(fixed, columns)
@@ -130,13 +120,13 @@ def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fix
             raise FitRefused(
                 f"column {name} has {column.codes.size} rows, the outcome {n_rows}", code="lengths_differ"
             )
-    model = Model(factors, random_terms, fixed_terms, treatment_names(fixed_terms, factors))
+    model = MixedModel(factors, random_terms, fixed_terms, treatment_names(fixed_terms, factors))
     _check_levels(model)
     _check_margins(model)
     return model
 
 
-def _check_levels(model: Model) -> None:
+def _check_levels(model: MixedModel) -> None:
     for kind, terms in (("random", model.random), ("fixed", model.fixed)):
         for term in terms:
             for name in term.columns:
@@ -147,14 +137,14 @@ def _check_levels(model: Model) -> None:
                     )
 
 
-def _check_margins(model: Model) -> None:
+def _check_margins(model: MixedModel) -> None:
     """Refuse a random term inside a fixed one."""
     for term in model.random:
         if any(term.factors <= fixed.factors for fixed in model.fixed):
             raise _absorbed(term)
 
 
-def check_groupings(model: Model, groups: Sequence[CodeArray], n_rows: int) -> None:
+def check_groupings(model: MixedModel, groups: Sequence[CodeArray], n_rows: int) -> None:
     """Refuse a level for each row, and two terms with the same levels under different names."""
     for term, codes in zip(model.random, groups, strict=True):
         if codes.max() + 1 == n_rows:
@@ -167,7 +157,7 @@ def check_groupings(model: Model, groups: Sequence[CodeArray], n_rows: int) -> N
             )
 
 
-def check_fixed(model: Model, x: FloatArray, groups: Sequence[CodeArray]) -> None:
+def check_fixed(model: MixedModel, x: FloatArray, groups: Sequence[CodeArray]) -> None:
     """Refuse dependent fixed columns, and random terms whose levels the fixed columns tell apart already."""
     if not model.fixed:
         return

@@ -59,11 +59,7 @@ from analytics.reml.variance_components import Refits
 
 Subset: TypeAlias = frozenset[int]
 
-SMALLEST_NOISE = 1e-18
-
-
-class StrataRefused(CoreError):
-    """Components are `confounded`, or there is `no_residual_noise`, so that the criterion has no minimum."""
+MIN_NOISE = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +143,6 @@ def n_replicates(factors: Sequence[CodeArray], n_levels: Sequence[int]) -> int |
     Parameters
     ----------
     factors : sequence of int arrays, shape (n_rows,) each
-    n_levels : sequence of int
     """
     n_rows, n_cells = factors[0].size, int(np.prod([float(n) for n in n_levels]))
     if n_cells > n_rows or n_rows % n_cells:
@@ -171,17 +166,12 @@ def strata_of(
     y : float array, shape (n_rows,)
     factors : sequence of int arrays, shape (n_rows,) each
         All factors of the model; `n_replicates` is not None.
-    n_levels : sequence of int
     terms : sequence of tuples of factor indices
         Random terms; none lies inside a fixed one, so that each has a stratum of its own.
     fixed_terms : sequence of tuples of factor indices
         Fixed terms without the intercept; every term inside an interaction is there.
     fixed_grid : float array, shape (Π n_levels of the fixed factors, p)
         X on the grid of the fixed factors, in ascending order of factor index, the last varying fastest.
-
-    Raises
-    ------
-    StrataRefused
     """
     mean = float(np.mean(y))
     cell_means, within = _cells(y - mean, factors, n_levels)
@@ -273,11 +263,11 @@ def _fixed_effects(
 
 def _check_residual(df: FloatArray, sum_squares: FloatArray, total: float) -> None:
     if df[-1] == 0.0:
-        raise StrataRefused(
+        raise CoreError(
             "every stratum has a term of its own: none is left for the residual", code="confounded"
         )
-    if sum_squares[-1] <= SMALLEST_NOISE * total:
-        raise StrataRefused(
+    if sum_squares[-1] <= MIN_NOISE * total:
+        raise CoreError(
             f"the residual sum of squares is 0 on {df[-1]:g} degrees of freedom: "
             "rows that agree in every term never differ, and REML has no optimum",
             code="no_residual_noise",

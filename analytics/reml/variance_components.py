@@ -53,10 +53,6 @@ from analytics.reml.formula import Term
 RESIDUAL = "Residual"
 
 
-class VarianceRefused(CoreError):
-    """A confidence `level` outside (0, 1), or a component that the model does not have, `term_unknown`."""
-
-
 @dataclass(frozen=True, eq=False)
 class Refits:
     """What came out of outcomes drawn from a fitted model and fitted again.
@@ -100,12 +96,11 @@ class Likelihood(Protocol):
 
 
 @dataclass(frozen=True)
-class Facet:
+class RandomFacet:
     """A random facet: a random term, fixed factors left aside, inside which there is no other.
 
     Parameters
     ----------
-    factors : frozenset of str
     n_levels : int
         Combinations of its factors that occur.
     """
@@ -140,12 +135,8 @@ class VarianceFit:
         Q(φ̂), lme4's REML criterion.
     method, message : str
         Which method found the optimum, and how it ended.
-    converged : bool
     n_evaluations : int
         Steps or evaluations of Q; 0 for a closed form.
-    n_rows : int
-    facets : tuple of Facet
-    likelihood : Likelihood
     """
 
     terms: tuple[Term, ...]
@@ -161,7 +152,7 @@ class VarianceFit:
     converged: bool
     n_evaluations: int
     n_rows: int
-    facets: tuple[Facet, ...]
+    facets: tuple[RandomFacet, ...]
     likelihood: Likelihood
 
     @property
@@ -190,19 +181,14 @@ class VarianceFit:
         return tuple(name for name, variance in self.components.items() if variance == 0.0)
 
     def component(self, name: str) -> float:
-        """σ̂_T² of a term, its factors named in any order; σ̂_ρ² for `Residual`.
-
-        Raises
-        ------
-        VarianceRefused
-        """
+        """σ̂_T² of a term, its factors named in any order; σ̂_ρ² for `Residual`."""
         if name == RESIDUAL:
             return self.residual
         wanted = frozenset(name.split(":"))
         for term, variance in zip(self.terms, self.variances, strict=True):
             if term.factors == wanted:
                 return float(variance)
-        raise VarianceRefused(f"no term {name}; the model has {', '.join(self.names)}", code="term_unknown")
+        raise CoreError(f"no term {name}; the model has {', '.join(self.names)}", code="term_unknown")
 
     def free(self) -> CodeArray:
         """Positions in φ̂ of the components off the boundary."""
@@ -225,7 +211,6 @@ class ComponentInterval:
     ----------
     estimate, standard_error, lower, upper : float
         In outcome².
-    level : float
     method : str
         `asymptotic` or `bootstrap`.
     """
@@ -255,12 +240,7 @@ class ComponentIntervals:
 
 
 def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentIntervals:
-    """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary.
-
-    Raises
-    ------
-    VarianceRefused
-    """
+    """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary."""
     check_level(level)
     free = fit.free()
     intervals = {}
@@ -277,6 +257,4 @@ def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentInte
 def check_level(level: float) -> None:
     """Refuse a confidence level that is not strictly between 0 and 1."""
     if not 0.0 < level < 1.0:
-        raise VarianceRefused(
-            f"a confidence level of {level}; it lies strictly between 0 and 1", code="level"
-        )
+        raise CoreError(f"a confidence level of {level}; it lies strictly between 0 and 1", code="level")

@@ -11,7 +11,6 @@ module         holds
 from analytics.simulation.benchmark import (
     DEMONSTRATION,
     SimulatedBenchmark,
-    SimulationRefused,
     demonstration,
     flat_rows,
     simulate,
@@ -20,7 +19,6 @@ from analytics.simulation.benchmark import (
 __all__ = [
     "DEMONSTRATION",
     "SimulatedBenchmark",
-    "SimulationRefused",
     "demonstration",
     "flat_rows",
     "simulate",

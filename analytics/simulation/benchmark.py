@@ -89,10 +89,6 @@ PassArray = npt.NDArray[np.int8]
 Column = list[str] | list[int] | list[float]
 
 
-class SimulationRefused(CoreError):
-    """The sizes or parameters asked for describe no benchmark."""
-
-
 @dataclass(frozen=True)
 class ResponseModel:
     """Parameters of the response model; the module's docstring gives symbols and units.
@@ -145,7 +141,6 @@ class SimulatedBenchmark:
         Agents whose abilities differ by the model's gap, the weaker first.
     incomplete : tuple of str
         Agents that lost all trials on a share of the tasks.
-    parameters : ResponseModel
     """
 
     agents: tuple[str, ...]
@@ -183,11 +178,10 @@ def simulate(
         Its state decides everything below.
     n_agents, n_tasks, n_trials : int
         At least 1; agents enough for the twins, near ties and incomplete ones asked for.
-    parameters : ResponseModel
 
     Raises
     ------
-    SimulationRefused
+    CoreError
         With the size or parameter at fault.
     """
     _check_sizes(n_agents, n_tasks, n_trials, parameters)
@@ -234,7 +228,6 @@ def flat_rows(simulated: SimulatedBenchmark, benchmark: str = "demonstration") -
 
     Parameters
     ----------
-    simulated : SimulatedBenchmark
     benchmark : str
         Value of the `benchmark` column.
 
@@ -268,13 +261,15 @@ def _chosen(values: Sequence[str], codes: IndexArray) -> list[str]:
 def _check_sizes(n_agents: int, n_tasks: int, n_trials: int, parameters: ResponseModel) -> None:
     for name, n in (("n_agents", n_agents), ("n_tasks", n_tasks), ("n_trials", n_trials)):
         if n < 1:
-            raise SimulationRefused(f"{name} is {n}; at least 1 is needed")
+            raise CoreError(f"{name} is {n}; at least 1 is needed", code="simulation")
     n_cast = 2 * parameters.n_twins + 2 * parameters.n_near_ties + parameters.n_incomplete
     if n_agents < n_cast:
-        raise SimulationRefused(f"{n_agents} agents for twins, near ties and incomplete ones of {n_cast}")
+        raise CoreError(
+            f"{n_agents} agents for twins, near ties and incomplete ones of {n_cast}", code="simulation"
+        )
     for name in ("p_failure", "share_lost"):
         if not 0.0 <= getattr(parameters, name) <= 1.0:
-            raise SimulationRefused(f"{name} is {getattr(parameters, name)}, not from 0 to 1")
+            raise CoreError(f"{name} is {getattr(parameters, name)}, not from 0 to 1", code="simulation")
 
 
 @dataclass(frozen=True)

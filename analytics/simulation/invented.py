@@ -20,7 +20,7 @@ Generator = np.random.Generator
 
 
 @dataclass(frozen=True)
-class Scaffold:
+class InventedScaffold:
     """An invented harness: share of the agents, release as a fraction of the year, turns a trial."""
 
     name: str
@@ -30,7 +30,7 @@ class Scaffold:
 
 
 @dataclass(frozen=True)
-class Model:
+class InventedModel:
     """An invented model: release as a fraction of the year, whether it is small, price in USD a turn."""
 
     name: str
@@ -40,27 +40,27 @@ class Model:
 
 
 SCAFFOLDS = (
-    Scaffold("Plain Loop", 0.34, 0.0, 1.0),
-    Scaffold("Pair Review", 0.22, 0.0, 2.2),
-    Scaffold("Tree Search", 0.16, 0.0, 4.5),
-    Scaffold("Plan and Patch", 0.14, 0.1, 1.4),
-    Scaffold("Sketchpad", 0.08, 0.35, 1.2),
-    Scaffold("Relay Team", 0.06, 0.6, 3.0),
+    InventedScaffold("Plain Loop", 0.34, 0.0, 1.0),
+    InventedScaffold("Pair Review", 0.22, 0.0, 2.2),
+    InventedScaffold("Tree Search", 0.16, 0.0, 4.5),
+    InventedScaffold("Plan and Patch", 0.14, 0.1, 1.4),
+    InventedScaffold("Sketchpad", 0.08, 0.35, 1.2),
+    InventedScaffold("Relay Team", 0.06, 0.6, 3.0),
 )
 
 MODELS = (
-    Model("Aster 1", 0.0, False, 0.09),
-    Model("Aster 1 mini", 0.0, True, 0.012),
-    Model("Borealis 1", 0.0, False, 0.07),
-    Model("Cinder 70", 0.0, False, 0.025),
-    Model("Borealis 1.5 mini", 0.15, True, 0.01),
-    Model("Aster 2", 0.25, False, 0.11),
-    Model("Damson 4", 0.3, False, 0.05),
-    Model("Cinder 120", 0.45, False, 0.04),
-    Model("Borealis 2", 0.5, False, 0.08),
-    Model("Aster 2 mini", 0.55, True, 0.015),
-    Model("Damson 5", 0.7, False, 0.06),
-    Model("Aster 3", 0.75, False, 0.13),
+    InventedModel("Aster 1", 0.0, False, 0.09),
+    InventedModel("Aster 1 mini", 0.0, True, 0.012),
+    InventedModel("Borealis 1", 0.0, False, 0.07),
+    InventedModel("Cinder 70", 0.0, False, 0.025),
+    InventedModel("Borealis 1.5 mini", 0.15, True, 0.01),
+    InventedModel("Aster 2", 0.25, False, 0.11),
+    InventedModel("Damson 4", 0.3, False, 0.05),
+    InventedModel("Cinder 120", 0.45, False, 0.04),
+    InventedModel("Borealis 2", 0.5, False, 0.08),
+    InventedModel("Aster 2 mini", 0.55, True, 0.015),
+    InventedModel("Damson 5", 0.7, False, 0.06),
+    InventedModel("Aster 3", 0.75, False, 0.13),
 )
 
 # The nouns of each category; a task's name is category/number-adjective-noun.
@@ -128,7 +128,7 @@ def _times(rng: Generator, scaffold: IndexArray, model: IndexArray) -> FloatArra
 
 
 def _agent_names(scaffold: IndexArray, model: IndexArray, time: FloatArray) -> list[str]:
-    """``Scaffold (Model)``, later agents of the same pair with their version."""
+    """``InventedScaffold (Model)``, later agents of the same pair with their version."""
     versions: Counter[tuple[int, int]] = Counter()
     names = [""] * len(time)
     for i in np.argsort(time, kind="stable"):

@@ -15,7 +15,7 @@ module              holds
 ==================  =======================================================================================
 """
 
-from analytics.tee.budget import BudgetRefused, Choices, Costs, cheapest, frontier, most_precise
+from analytics.tee.budget import Choices, Costs, cheapest, frontier, most_precise
 from analytics.tee.components import (
     FACETS,
     Component,
@@ -24,7 +24,7 @@ from analytics.tee.components import (
     parse_facets,
     read_components,
 )
-from analytics.tee.design import Declaration, DesignRefused, pilot_rules
+from analytics.tee.design import Declaration, pilot_rules
 from analytics.tee.dstudy import DStudyRefused, Projection, Reading, as_json, parse_design, project
 from analytics.tee.interventions import interventions, variance_table
 from analytics.tee.report import counted_levels, paragraph
@@ -33,7 +33,6 @@ from analytics.tee.total_error import TotalError, total_error
 
 __all__ = [
     "FACETS",
-    "BudgetRefused",
     "Choices",
     "Component",
     "Components",
@@ -41,7 +40,6 @@ __all__ = [
     "Costs",
     "DStudyRefused",
     "Declaration",
-    "DesignRefused",
     "Projection",
     "Reading",
     "TotalError",

@@ -10,7 +10,7 @@ and for tasks like these (`domain`)::
     SE_change / SE_now,  one facet of {tasks, prompts, judges, trials} doubled
 
 A facet with one level says nothing: it is named as unknown, neither recommended nor called harmless. The
-panel of judges is no random sample: its sensitivity σ_λ is told beside, and stays out of the error.
+panel of judges is no random sample: its sensitivity σ_λ is shown beside, and stays out of the error.
 
 Not done here
 -------------
@@ -37,8 +37,8 @@ CHANGES = {"C": "groups of tasks", "N": "tasks", "V": "prompts", "M": "judges", 
 FACETS = {"prompt": "V", "judge": "M"}
 
 
-def told_for(groups: Mapping[str, Any] | None) -> tuple[Estimand, ...]:
-    """Return the estimands that are told: not ``domain`` where groups of tasks are at fault."""
+def shown_estimands(groups: Mapping[str, Any] | None) -> tuple[Estimand, ...]:
+    """Return the estimands that are shown: not ``domain`` where groups of tasks are at fault."""
     return ESTIMANDS[:1] if groups and groups["reason"] else ESTIMANDS
 
 
@@ -54,21 +54,19 @@ def doubled(
     ----------
     se_of : callable
         The standard error of a design.
-    design : mapping of str to int
-    reading : Reading
     letters : iterable of str
         Facets of the design that were measured; what cannot be projected is left out.
     """
-    found = {}
+    se_with = {}
     for letter in letters:
         if letter in "NC" and reading.estimand == "finite":
             continue  # more tasks would be another target
         changed = "NC" if letter == "C" else letter  # twice as many groups have twice as many tasks
         try:
-            found[letter] = se_of({**design, **{one: 2 * design[one] for one in changed}})
+            se_with[letter] = se_of({**design, **{one: 2 * design[one] for one in changed}})
         except DStudyRefused:
             continue
-    return dict(sorted(found.items(), key=lambda one: one[1]))
+    return dict(sorted(se_with.items(), key=lambda one: one[1]))
 
 
 def advice(
@@ -87,11 +85,10 @@ def advice(
         Components of a benchmark: "task", "agent:task", …, "Residual".
     levels : mapping of str to int
         Levels of "prompt" and "judge" that were seen.
-    n_tasks : int
     sensitivity : float or None
         σ_λ² of the panel of judges; None where one judge ran.
     groups : mapping, optional
-        What `analytics.tee.grouped_tasks.task_groups` told; by default tasks are independent.
+        The result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
 
     Returns
     -------
@@ -104,7 +101,7 @@ def advice(
     measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
     unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
     design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
-    variances, estimands = by_groups(variances, groups), told_for(groups)
+    variances, estimands = by_groups(variances, groups), shown_estimands(groups)
     if groups and GROUP in variances:
         design["C"] = groups["n_groups"]
     letters = [
@@ -113,7 +110,7 @@ def advice(
         *(["R"] if repeated else []),
         *(FACETS[facet] for facet in measured),
     ]
-    told: dict[str, Any] = {"now": {}, "changes": {}, "unknown": unknown + ([] if repeated else ["trials"])}
+    result: dict[str, Any] = {"now": {}, "changes": {}, "unknown": unknown + ([] if repeated else ["trials"])}
     for estimand in estimands if repeated else estimands[1:]:
         reading = Reading(estimand=estimand)
 
@@ -124,26 +121,26 @@ def advice(
             now = se_of(design)
         except DStudyRefused:
             continue
-        told["now"][estimand] = now
+        result["now"][estimand] = now
         ses = doubled(se_of, design, reading, letters)
-        told["changes"][estimand] = [
+        result["changes"][estimand] = [
             {"change": f"twice as many {CHANGES[letter]}", "se": se, "share": se / now}
             for letter, se in ses.items()
         ]
-    return told | {"sentences": list(_sentences(told, levels, sensitivity))}
+    return result | {"sentences": list(_sentences(result, levels, sensitivity))}
 
 
 def _sentences(
-    told: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
+    result: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
 ) -> Iterator[str]:
-    for estimand, changes in told["changes"].items():
+    for estimand, changes in result["changes"].items():
         if parts := [f"{1 - one['share']:.0%} shorter with {one['change']}" for one in changes]:
             yield (
                 f"For {TARGETS[estimand]}, at the cost of twice as many outcomes, one agent's error bar "
                 f"would be {', '.join(parts)}."
             )
-    if told["unknown"]:
-        *others, last = told["unknown"]
+    if result["unknown"]:
+        *others, last = result["unknown"]
         names = f"{', '.join(others)} and {last}" if others else last
         yield f"Unknown, since only one level was seen: what more {names} would do."
     if sensitivity is not None:

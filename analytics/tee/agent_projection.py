@@ -67,7 +67,7 @@ def project_agent(
     Parameters
     ----------
     result : mapping
-        What `analytics.tee.benchmark.variance_study` told, available.
+        The result of `analytics.tee.benchmark.variance_study`, available.
     design : mapping of str to int
         Proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that are
         drawn, are then at most the tasks.
@@ -120,8 +120,6 @@ def agent_contributions(
     ----------
     parts, fixed : mapping of str to float
         As in `agent_components`.
-    design : mapping of str to int
-    reading : Reading
 
     Raises
     ------

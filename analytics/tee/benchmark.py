@@ -39,12 +39,12 @@ from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
-from analytics.tee.advice import ESTIMANDS, advice, told_for
+from analytics.tee.advice import ESTIMANDS, advice, shown_estimands
 from analytics.tee.agent_projection import agent_contributions, as_seen
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
 from analytics.tee.grouped_tasks import GROUP, by_groups
-from analytics.tee.report import SCORES, Stated, paragraph
+from analytics.tee.report import SCORES, BoardEstimate, paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error
 
 FACETS = ("prompt", "judge", "temperature", "run")
@@ -63,12 +63,12 @@ MEANING = {
     "Residual": "trial noise, and all that was not varied",
 }
 TRIALS = (1, 2, 3, 4, 5, 10)
-MOST_LOGIT_ROWS = 10**6
-OnBoard = Callable[[Sequence[Facet]], Mapping[str, Stated]]
+MAX_LOGIT_ROWS = 10**6
+OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class TrialOutcomes:
     """Valid trials of a benchmark's agents.
 
     Attributes
@@ -85,10 +85,12 @@ class Outcomes:
         """Count the labels of a column."""
         return int(np.unique(self.columns[column]).size)
 
-    def of_agents(self, names: Collection[str]) -> "Outcomes":
+    def of_agents(self, names: Collection[str]) -> "TrialOutcomes":
         """Return the rows of these agents."""
-        kept = np.isin(self.columns["agent"], list(names))
-        return Outcomes({name: values[kept] for name, values in self.columns.items()}, self.outcome[kept])
+        mask = np.isin(self.columns["agent"], list(names))
+        return TrialOutcomes(
+            {name: values[mask] for name, values in self.columns.items()}, self.outcome[mask]
+        )
 
     def of_agent(self, name: str) -> dict[str, Any]:
         """Return the columns of one agent, its outcomes among them."""
@@ -99,7 +101,7 @@ class Outcomes:
 
 
 def variance_study(
-    outcomes: Outcomes,
+    outcomes: TrialOutcomes,
     *,
     complete: Collection[str],
     n_tasks: int,
@@ -111,7 +113,6 @@ def variance_study(
 
     Parameters
     ----------
-    outcomes : Outcomes
     complete : collection of str
         Agents with full runs: to the others, tasks are a selection and no sample.
     n_tasks : int
@@ -122,7 +123,7 @@ def variance_study(
         From the facets that were measured to what a board states of the agents whose outcomes here are under
         the conditions that it compares.
     groups : mapping, optional
-        What `analytics.tee.grouped_tasks.task_groups` told; by default tasks are independent.
+        The result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
 
     Returns
     -------
@@ -132,17 +133,17 @@ def variance_study(
         ``groups``, ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1,
         `analytics.glmm.LogitCheck` of one agent's mean, or the reason that there is none.
     """
-    told: dict[str, Any] = {"available": True, "reason": ""}
+    result: dict[str, Any] = {"available": True, "reason": ""}
     learnt = outcomes if voices is None else outcomes.of_agents(voices)
     try:
-        told |= _fitted(*_fit(learnt), learnt, n_tasks, groups)
+        result |= _fitted(*_fit(learnt), learnt, n_tasks, groups)
     except CoreError as refusal:
-        told = {"available": False, "reason": str(refusal)}
-    stated = on_board(facets_of(told)) if on_board else {}
-    return told | {
+        result = {"available": False, "reason": str(refusal)}
+    on_board_of = on_board(facets_of(result)) if on_board else {}
+    return result | {
         "n_rows": int(learnt.outcome.size),
         "levels": {column: learnt.n_levels(column) for column in ("agent", "task", *FACETS)},
-        "agents": list(_agents(outcomes, complete, stated)),
+        "agents": list(_agents(outcomes, complete, on_board_of)),
     }
 
 
@@ -152,13 +153,13 @@ def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
     Parameters
     ----------
     result : mapping or None
-        What `variance_study` told; None where none was made.
+        The result of `variance_study`; None where none was made.
     """
     measured = result["facets"] if result and result["available"] else {}
     return tuple(Facet(facet.name, **measured.get(facet.name, {})) for facet in NEVER_MEASURED)
 
 
-def _fit(outcomes: Outcomes) -> tuple[VarianceFit, list[str]]:
+def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
     """Fit all that varied; where that cannot be told apart, agent and task alone, and say so."""
     random, fixed = _terms(outcomes)
     columns, outcome = outcomes.columns, outcomes.outcome
@@ -171,7 +172,7 @@ def _fit(outcomes: Outcomes) -> tuple[VarianceFit, list[str]]:
         return fit(columns, outcome, random=" + ".join(plain)), [str(refusal)]
 
 
-def _terms(outcomes: Outcomes) -> tuple[list[str], list[str]]:
+def _terms(outcomes: TrialOutcomes) -> tuple[list[str], list[str]]:
     varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
     random = ["agent", "task"]
     if _repeats(outcomes, "agent", "task"):
@@ -184,7 +185,7 @@ def _terms(outcomes: Outcomes) -> tuple[list[str], list[str]]:
     return random, [facet for facet in varied if facet in FIXED]
 
 
-def _repeats(outcomes: Outcomes, *columns: str) -> bool:
+def _repeats(outcomes: TrialOutcomes, *columns: str) -> bool:
     """Whether some combination has more than one row."""
     cell = np.zeros(outcomes.outcome.size, np.int64)
     for column in columns:
@@ -193,7 +194,7 @@ def _repeats(outcomes: Outcomes, *columns: str) -> bool:
     return bool(np.unique(cell).size < cell.size)
 
 
-def _several_runs(outcomes: Outcomes) -> bool:
+def _several_runs(outcomes: TrialOutcomes) -> bool:
     """Whether some agent states more than one run; labels of runs are its own."""
     pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
     return bool(pairs.shape[1] > np.unique(pairs[0]).size)
@@ -202,7 +203,7 @@ def _several_runs(outcomes: Outcomes) -> bool:
 def _fitted(
     fitted: VarianceFit,
     dropped: list[str],
-    outcomes: Outcomes,
+    outcomes: TrialOutcomes,
     n_tasks: int,
     groups: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
@@ -235,17 +236,17 @@ def _fitted(
     }
 
 
-def _logit(fitted: VarianceFit, outcomes: Outcomes) -> dict[str, Any] | None:
+def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | None:
     """Put the shares on the logit scale beside those of the fit; None where outcomes are graded."""
     if not np.isin(outcomes.outcome, (0.0, 1.0)).all():
         return None
-    if outcomes.outcome.size > MOST_LOGIT_ROWS:
-        return {"available": False, "reason": f"not fitted to more than {MOST_LOGIT_ROWS:,} outcomes"}
+    if outcomes.outcome.size > MAX_LOGIT_ROWS:
+        return {"available": False, "reason": f"not fitted to more than {MAX_LOGIT_ROWS:,} outcomes"}
     random = " + ".join(term.name for term in fitted.terms)
     fixed = " + ".join(name for name in FIXED if any(key.startswith(f"{name}[") for key in fitted.fixed))
     try:
         logit = glmm.fit_logit(outcomes.columns, outcomes.outcome, random=random, fixed=fixed)
-        check = glmm.logit_check(fitted, logit, glmm.Facets(held="agent"))
+        check = glmm.logit_check(fitted, logit, glmm.Facets(by_level="agent"))
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal)}
     return {"available": True, "reason": "", **check.as_json()}
@@ -280,7 +281,7 @@ def _degrees(fitted: VarianceFit) -> dict[str, float]:
     }
 
 
-def _not_measured(parts: Mapping[str, float], outcomes: Outcomes, dropped: list[str]) -> list[str]:
+def _not_measured(parts: Mapping[str, float], outcomes: TrialOutcomes, dropped: list[str]) -> list[str]:
     missing = [] if "agent:task" in parts else ["trial noise apart from agent:task (no trial was repeated)"]
     missing += [
         f"{facet} (one level)" for facet in ("prompt", "judge", "temperature") if outcomes.n_levels(facet) < 2
@@ -303,7 +304,7 @@ def _projections(
     if "agent:task" not in parts:
         return []
     seen = as_seen(levels, parts)
-    parts, known = by_groups(parts, groups), told_for(groups)
+    parts, known = by_groups(parts, groups), shown_estimands(groups)
     if groups and GROUP in parts:
         seen["C"] = groups["n_groups"]
     return [
@@ -325,7 +326,7 @@ def _projected(
 
 
 def _agents(
-    outcomes: Outcomes, complete: Collection[str], stated: Mapping[str, Stated]
+    outcomes: TrialOutcomes, complete: Collection[str], on_board: Mapping[str, BoardEstimate]
 ) -> Iterator[dict[str, Any]]:
     """Total evaluation error of each agent whose trials repeat or that ran a pilot."""
     for name in np.unique(outcomes.columns["agent"]).tolist():
@@ -335,7 +336,7 @@ def _agents(
             continue
         try:
             study = total_error(mine, _declared(facets, name in complete), Reading("finite"))
-            yield _agent(name, study, stated.get(name))
+            yield _agent(name, study, on_board.get(name))
         except CoreError as refusal:
             yield {"agent": name, "reason": str(refusal)}
 
@@ -346,14 +347,14 @@ def _declared(facets: list[str], is_complete: bool) -> Declaration:
     return Declaration(outcome="outcome", item="task", items=items, **columns)
 
 
-def _agent(name: str, study: TotalError, stated: Stated | None) -> dict[str, Any]:
+def _agent(name: str, study: TotalError, on_board: BoardEstimate | None) -> dict[str, Any]:
     return {
         "agent": name,
         "reason": "",
-        "theta": stated.score if stated else study.theta,
-        "se": stated.se if stated else study.se,
-        "on_board": stated is not None,
-        "few_levels_df": study.interval().df if study.few_levels and stated is None else None,
+        "theta": on_board.score if on_board else study.theta,
+        "se": on_board.se if on_board else study.se,
+        "on_board": on_board is not None,
+        "few_levels_df": study.interval().df if study.few_levels and on_board is None else None,
         "naive_se": study.naive_se,
         "levels": dict(study.layout.levels),
         "replicates": list(study.layout.replicates),
@@ -361,5 +362,5 @@ def _agent(name: str, study: TotalError, stated: Stated | None) -> dict[str, Any
             {"name": row.name, "variance": row.variance, "share_of_mean": row.share_of_mean}
             for row in study.table()
         ],
-        "paragraph": paragraph(study, SCORES, stated),
+        "paragraph": paragraph(study, SCORES, on_board),
     }

@@ -51,10 +51,6 @@ N_LEVELS = 10**12
 TOLERANCE = 1e-12
 
 
-class BudgetRefused(DStudyRefused):
-    """A target no design within the bounds reaches, a budget none fits, or a search too large."""
-
-
 @dataclass(frozen=True)
 class Costs:
     """What a design costs.
@@ -68,7 +64,7 @@ class Costs:
 
     Raises
     ------
-    BudgetRefused
+    DStudyRefused
     """
 
     call: float
@@ -77,9 +73,9 @@ class Costs:
     def __post_init__(self) -> None:
         for name, cost in {"call": self.call, **self.levels}.items():
             if name != "call" and name not in FACETS:
-                raise BudgetRefused(f"costs name {name}, which is none of {' '.join(FACETS)}")
+                raise DStudyRefused(f"costs name {name}, which is none of {' '.join(FACETS)}")
             if not (math.isfinite(cost) and cost >= 0.0):
-                raise BudgetRefused(f"the cost of {name} is at least 0, not {cost}")
+                raise DStudyRefused(f"the cost of {name} is at least 0, not {cost}")
 
     def of(self, design: Design) -> float:
         """Return c_call·N·V·M·H·R + Σ_f c_f·L_f; a facet the design does not name has one level."""
@@ -95,15 +91,12 @@ class Choices:
 
     Parameters
     ----------
-    components : Components
-    costs : Costs
     bounds : mapping of str to (int, int or None)
         Fewest and most levels by letter, both included; None, for one facet at most, sets no upper end.
-    reading : Reading
 
     Raises
     ------
-    BudgetRefused, DStudyRefused
+    DStudyRefused
     """
 
     components: Components
@@ -114,13 +107,13 @@ class Choices:
     def __post_init__(self) -> None:
         for letter, (lo, hi) in self.bounds.items():
             if lo < 1 or (hi is not None and hi < lo):
-                raise BudgetRefused(f"bounds of {letter}: from {lo} to {hi} holds no number of levels")
+                raise DStudyRefused(f"bounds of {letter}: from {lo} to {hi} holds no number of levels")
         unbounded = [letter for letter, (_, hi) in self.bounds.items() if hi is None]
         if len(unbounded) > 1:
-            raise BudgetRefused(f"only one facet may be without an upper end, not {' and '.join(unbounded)}")
+            raise DStudyRefused(f"only one facet may be without an upper end, not {' and '.join(unbounded)}")
         for letter in unbounded:
             if self.costs.call == 0.0 and self.costs.levels.get(letter, 0.0) == 0.0:
-                raise BudgetRefused(f"{FACETS[letter]} cost nothing and have no upper end")
+                raise DStudyRefused(f"{FACETS[letter]} cost nothing and have no upper end")
         project(self.components, {letter: lo for letter, (lo, _) in self.bounds.items()}, self.reading)
         _projection_of_most(self)
 
@@ -144,21 +137,20 @@ def cheapest(choices: Choices, target_se: float) -> Allocation:
 
     Parameters
     ----------
-    choices : Choices
     target_se : float
         Above 0, in the unit of the outcome.
 
     Raises
     ------
-    BudgetRefused
+    DStudyRefused
         When no design within the bounds gets there: with the SE that remains and what it is made of.
     """
     if not (math.isfinite(target_se) and target_se > 0.0):
-        raise BudgetRefused(f"a target standard error is above 0, not {target_se}")
+        raise DStudyRefused(f"a target standard error is above 0, not {target_se}")
     grid = _grid(choices)
     levels = _fewest_levels(grid, target_se**2)
     if not np.isfinite(levels).any():
-        raise BudgetRefused(_unreachable(choices, target_se))
+        raise DStudyRefused(_unreachable(choices, target_se))
     return _best(choices, grid, levels, _cost, _variance)
 
 
@@ -167,13 +159,12 @@ def most_precise(choices: Choices, budget: float) -> Allocation:
 
     Parameters
     ----------
-    choices : Choices
     budget : float
         In the unit of the costs.
 
     Raises
     ------
-    BudgetRefused
+    DStudyRefused
         When not even the smallest design fits.
     """
     return _most_precise(choices, _grid(choices), budget)
@@ -184,20 +175,19 @@ def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ..
 
     Parameters
     ----------
-    choices : Choices
     budgets : sequence of float
         In any order. Those under the cost of the smallest design buy nothing and are passed over.
 
     Raises
     ------
-    BudgetRefused
+    DStudyRefused
         When no budget buys a design.
     """
     grid = _grid(choices)
     smallest = _smallest_cost(choices)
     affordable = sorted({budget for budget in budgets if budget >= smallest})
     if not affordable:
-        raise BudgetRefused(f"the smallest design within the bounds costs {smallest:g}, more than any budget")
+        raise DStudyRefused(f"the smallest design within the bounds costs {smallest:g}, more than any budget")
     points: list[Allocation] = []
     for budget in affordable:
         point = _most_precise(choices, grid, budget)
@@ -248,7 +238,7 @@ def _combinations(
     ranges = [range(bounds[letter][0], (bounds[letter][1] or N_LEVELS) + 1) for letter in outer]
     n_combinations = math.prod(len(counts) for counts in ranges)
     if n_combinations > N_COMBINATIONS:
-        raise BudgetRefused(f"{n_combinations} combinations of {', '.join(outer)} are over {N_COMBINATIONS}")
+        raise DStudyRefused(f"{n_combinations} combinations of {', '.join(outer)} are over {N_COMBINATIONS}")
     return np.array(list(product(*ranges)), dtype=np.int64).reshape(n_combinations, len(outer))
 
 
@@ -309,7 +299,7 @@ def _most_precise(choices: Choices, grid: Grid, budget: float) -> Allocation:
     levels = _most_levels(grid, budget)
     if not np.isfinite(levels).any():
         smallest = _smallest_cost(choices)
-        raise BudgetRefused(
+        raise DStudyRefused(
             f"the smallest design within the bounds costs {smallest:g}, not {budget:g} or less"
         )
     return _best(choices, grid, levels, _variance, _cost)
@@ -356,7 +346,7 @@ def _unreachable(choices: Choices, target_se: float) -> str:
     most = _projection_of_most(choices)
     parts = sorted(most.shares.items(), key=lambda part: -part[1])[:3]
     remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
-    held = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in choices.bounds.items() if hi is not None)
+    bounds = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in choices.bounds.items() if hi is not None)
     free = [FACETS[letter] for letter, (_, hi) in choices.bounds.items() if hi is None]
     who = f"no number of {free[0]} brings" if free else "no design within the bounds brings"
-    return f"{who} the SE under {target_se:g}: at {held} an SE of {most.se:.4g} remains ({remains})"
+    return f"{who} the SE under {target_se:g}: at {bounds} an SE of {most.se:.4g} remains ({remains})"

@@ -158,7 +158,6 @@ def lettered(text: str, what: str) -> Iterator[tuple[str, str]]:
 
     Parameters
     ----------
-    text : str
     what : str
         What the pairs are, for refusals.
 

@@ -46,17 +46,12 @@ TERMS = ("N", "V", "NV", "NH", "VH", "NM", "VM")
 PANELS = ("M", "H")
 
 
-class DesignRefused(CoreError):
-    """Columns do not make the design that is declared, or the design leaves nothing to estimate."""
-
-
 @dataclass(frozen=True)
 class Declaration:
     """Which column is which facet.
 
     Parameters
     ----------
-    outcome, item : str
     prompt, judge, temperature, replicate, category : str, optional
         Columns; a facet without one has a single level. Without `replicate`, rows of one cell are replicates.
     items : {"sample", "selected"}
@@ -65,7 +60,7 @@ class Declaration:
 
     Raises
     ------
-    DesignRefused
+    CoreError
         When one column is declared twice.
     """
 
@@ -82,9 +77,9 @@ class Declaration:
         columns = [self.outcome, *self.facets().values(), *([self.replicate] if self.replicate else [])]
         twice = {column for column in columns if columns.count(column) > 1}
         if twice:
-            raise DesignRefused(f"column {min(twice)} is declared for two facets")
+            raise CoreError(f"column {min(twice)} is declared for two facets", code="design")
         if self.items not in ("sample", "selected"):
-            raise DesignRefused(f"items are a sample or selected, not {self.items!r}")
+            raise CoreError(f"items are a sample or selected, not {self.items!r}", code="design")
 
     def facets(self) -> dict[str, str]:
         """Return letter → column of the declared facets, replicates aside."""
@@ -93,12 +88,11 @@ class Declaration:
 
 
 @dataclass(frozen=True)
-class Layout:
+class DesignLayout:
     """What the data hold of a declared design.
 
     Attributes
     ----------
-    declaration : Declaration
     levels : mapping of str to int
         N, V, M, H, R, C; R is the whole part of the mean number of outcomes in an observed cell.
     random, fixed : tuple of str
@@ -107,7 +101,6 @@ class Layout:
         One outcome in each cell.
     balanced : bool
         Every cell is observed, all equally often.
-    n_rows : int
     not_measured : tuple of str
         What the design cannot tell, in words.
     replicates : (int, int)
@@ -138,17 +131,16 @@ class Layout:
             )
 
 
-def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> Layout:
+def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> DesignLayout:
     """Count levels and cells, and name the terms that follow.
 
     Parameters
     ----------
     columns : mapping of str to array, shape (n_rows,)
-    declaration : Declaration
 
     Raises
     ------
-    DesignRefused
+    CoreError
         With the column, level or cell at fault.
     """
     codes = _codes(columns, declaration)
@@ -162,8 +154,10 @@ def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> La
     pooled = int(counts.max()) == 1
     random = random_terms(levels, pooled=pooled)
     if not random:
-        raise DesignRefused(f"one outcome for each of {levels['N']} items: nothing but a naive error follows")
-    return Layout(
+        raise CoreError(
+            f"one outcome for each of {levels['N']} items: nothing but a naive error follows", code="design"
+        )
+    return DesignLayout(
         declaration=declaration,
         levels=MappingProxyType({**levels, "R": max(1, n_rows // n_observed)}),
         random=random,
@@ -187,14 +181,14 @@ def random_terms(levels: Mapping[str, int], *, pooled: bool) -> tuple[str, ...]:
         One outcome in each cell, so that the term of all facets together is part of the residual.
     """
     crossed = "".join(letter for letter in "NVMH" if levels.get(letter, 1) > 1)
-    kept = [term for term in TERMS if set(term) <= set(crossed)]
-    if crossed and set(crossed) not in map(set, kept):
-        kept.append(crossed)
+    terms = [term for term in TERMS if set(term) <= set(crossed)]
+    if crossed and set(crossed) not in map(set, terms):
+        terms.append(crossed)
     if pooled:
-        kept = [term for term in kept if set(term) != set(crossed)]
+        terms = [term for term in terms if set(term) != set(crossed)]
     if 1 < levels.get("C", 1) < levels.get("N", 1):
-        kept.insert(0, "C")
-    return tuple(":".join(WORDS[letter] for letter in term) for term in kept)
+        terms.insert(0, "C")
+    return tuple(":".join(WORDS[letter] for letter in term) for term in terms)
 
 
 def in_words(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, npt.ArrayLike]:
@@ -246,12 +240,14 @@ def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> di
     facets = declaration.facets() | ({"R": declaration.replicate} if declaration.replicate else {})
     for column in [declaration.outcome, *facets.values()]:
         if column not in columns:
-            raise DesignRefused(f"there is no column {column}")
+            raise CoreError(f"there is no column {column}", code="design")
     labels = {letter: np.asarray(columns[column]) for letter, column in facets.items()}
     n_rows = np.asarray(columns[declaration.outcome]).shape
     for letter, values in labels.items():
         if values.shape != n_rows or len(n_rows) != 1 or not values.size:
-            raise DesignRefused(f"column {facets[letter]} has shape {values.shape}, the outcome {n_rows}")
+            raise CoreError(
+                f"column {facets[letter]} has shape {values.shape}, the outcome {n_rows}", code="design"
+            )
     return {
         letter: np.unique(values, return_inverse=True)[1].astype(np.int64)
         for letter, values in labels.items()
@@ -282,7 +278,7 @@ def _check_nested(
     astray = np.flatnonzero(first[codes["N"]] != codes["C"])
     if astray.size:
         item = np.asarray(columns[declaration.item])[astray[0]]
-        raise DesignRefused(f"row {astray[0]}: item {item} lies in two categories")
+        raise CoreError(f"row {astray[0]}: item {item} lies in two categories", code="design")
 
 
 def _check_replicates(
@@ -295,7 +291,9 @@ def _check_replicates(
     if first.size < key.size:
         row = int(np.setdiff1d(np.arange(key.size), first)[0])
         item = np.asarray(columns[declaration.item])[row]
-        raise DesignRefused(f"row {row}: item {item} has this prompt, judge, temperature and replicate twice")
+        raise CoreError(
+            f"row {row}: item {item} has this prompt, judge, temperature and replicate twice", code="design"
+        )
 
 
 def _not_measured(levels: Mapping[str, int], pooled: bool) -> tuple[str, ...]:

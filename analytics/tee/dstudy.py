@@ -1,28 +1,8 @@
 """The D-study: what a proposed design would make of known variance components.
 
-Model
------
-θ̂ is the mean of all outcomes of a design with N items, V prompts, M judges, H temperatures and R replicates
-of each cell. A term T of the variance model (item, item:judge, …) enters with the number of its levels that
-were averaged over::
-
-    Var(θ̂) = Σ_T σ_T² / Π_{f in T} L_f            residual: σ² / (N·V·M·H·R)
-
-over the terms that hold at least one facet which *varies*, that is, which another run of the study could have
-drawn or chosen differently:
-
-======================================  ===========================================================
-reading                                 facets that vary
-======================================  ===========================================================
-``estimand="domain"``                   items (and sampled categories), prompts, replicates
-``estimand="finite"``                   prompts, replicates: this item set is the target
-``sensitivity="exclude"``               no more: judges and temperatures are a declared panel
-``sensitivity="include"``               judges and temperatures too, with σ_λ²/M and σ_τ²/H
-``judges="random"``                     judges, with s_λ²/M, s_λ² by the divisor n − 1
-======================================  ===========================================================
-
-Categories of items: under ``categories="fixed"`` both the category and the item within it are divided by N;
-under ``"sampled"`` the category is divided by C. A term that holds item and category is the item.
+A component enters with the number of its levels that were averaged over, and counts if it holds a facet that
+*varies*: that another run of the study could have drawn or chosen differently. Which do is the `Reading`'s.
+Formulas and readings: analytics/README.md, *The D-study*.
 
 Symbols
 -------
@@ -119,7 +99,7 @@ class Reading:
         return "confidence interval" if self.sensitivity == "exclude" else "design-sensitivity interval"
 
 
-class Term(NamedTuple):
+class DesignTerm(NamedTuple):
     """A component that counts: its variance and the facets whose levels divide it."""
 
     name: str
@@ -133,8 +113,6 @@ class Projection:
 
     Attributes
     ----------
-    design : mapping of str to int
-    reading : Reading
     contributions : mapping of str to float
         σ_T²/divisor of each component that counts, outcome².
     left_out : tuple of str
@@ -174,7 +152,6 @@ def project(components: Components, design: Design, reading: Reading | None = No
 
     Parameters
     ----------
-    components : Components
     design : mapping of str to int
         Proposed levels by letter (N, V, M, H, R, C), at least 1. A fixed facet held at one level is 1, and
         its interactions stay at full size.
@@ -211,20 +188,18 @@ def project(components: Components, design: Design, reading: Reading | None = No
     return projection
 
 
-def counted_terms(components: Components, facets: Iterable[str], reading: Reading) -> tuple[Term, ...]:
+def counted_terms(components: Components, facets: Iterable[str], reading: Reading) -> tuple[DesignTerm, ...]:
     """Return the components that count under a reading, each with the facets that divide it.
 
     Parameters
     ----------
-    components : Components
     facets : iterable of str
         Letters of the design, all of which divide the residual (but categories).
-    reading : Reading
     """
     design, varying = frozenset(facets) - {"C"}, reading.varying()
     averaged = (_averaged(entry, design, reading) for entry in components.entries)
     return tuple(
-        Term(entry.name, _sampled_variance(entry, components, reading), divisor)
+        DesignTerm(entry.name, _sampled_variance(entry, components, reading), divisor)
         for entry, divisor in zip(components.entries, averaged, strict=True)
         if divisor & varying
     )
@@ -286,9 +261,9 @@ def _check_facets(components: Components, facets: Iterable[str], reading: Readin
     DStudyRefused
         With the component and the facet.
     """
-    given = frozenset(facets) | {"C"} if reading.categories == "fixed" else frozenset(facets)
+    facets_there = frozenset(facets) | {"C"} if reading.categories == "fixed" else frozenset(facets)
     for entry in components.entries:
-        for letter in sorted(_divisors(entry, reading) - given):
+        for letter in sorted(_divisors(entry, reading) - facets_there):
             raise DStudyRefused(
                 f"component {entry.name}: the design does not give the number of {FACETS[letter]} ({letter})"
             )
@@ -300,8 +275,8 @@ def _check_facets(components: Components, facets: Iterable[str], reading: Readin
 
 def _check_sensitivities(components: Components) -> None:
     """Refuse ``include`` where a panel interacts but has no main effect: it would silently count as 0."""
-    held = frozenset[str]().union(*(entry.facets for entry in components.entries))
-    for letter in sorted(held & {"M", "H"}):
+    facets_there = frozenset[str]().union(*(entry.facets for entry in components.entries))
+    for letter in sorted(facets_there & {"M", "H"}):
         if _main_effect(components, letter) is None:
             raise DStudyRefused(
                 f"sensitivity=include needs the main effect of {FACETS[letter]} ({letter}), and no component "

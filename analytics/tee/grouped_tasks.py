@@ -67,7 +67,7 @@ def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
     Returns
     -------
     dict
-        ``role``; ``n_groups``; ``reason``, why nothing can be told, or empty. Without a reason also
+        ``role``; ``n_groups``; ``reason``, why there is no estimate, or empty. Without a reason also
         ``removed``, by how much the item's variance is less, and of clusters ``between``, G·Σp²·σ̂_γ²;
         outcome².
     """
@@ -76,15 +76,15 @@ def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
         return None
     known = means[~np.isnan(means).any(axis=1)]
     reason = groups.fault or ("" if len(known) else NO_AGENT)
-    told = {"role": groups.role, "n_groups": n_groups, "reason": reason}
+    result = {"role": groups.role, "n_groups": n_groups, "reason": reason}
     if reason:
-        return told
+        return result
     variance = float(np.mean([mean_variance(values, groups).variance for values in known]))
     if groups.role == "stratum":
-        return told | {"removed": float(np.var(known, axis=1, ddof=1).mean()) - n * variance}
+        return result | {"removed": float(np.var(known, axis=1, ddof=1).mean()) - n * variance}
     drawn = max(0.0, (variance - _within(known, groups) / n) / _expected(groups.sizes / n))
     alike = float(np.sum((groups.sizes / n) ** 2))
-    return told | {"between": n_groups * alike * drawn, "removed": (1 - alike) * n / (n - 1) * drawn}
+    return result | {"between": n_groups * alike * drawn, "removed": (1 - alike) * n / (n - 1) * drawn}
 
 
 def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> dict[str, float]:
@@ -95,15 +95,15 @@ def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> d
     parts : mapping of str to float
         Term → variance, outcome².
     groups : mapping or None
-        What `task_groups` told; None where tasks are independent.
+        The result of `task_groups`; None where tasks are independent.
     """
     if groups is None or groups["reason"]:
         return dict(parts)
     items = [term for term in ("task", "agent:task") if term in parts]
     own = sum(parts[term] for term in items)
-    kept = max(0.0, 1 - groups["removed"] / own) if own else 0.0
+    remaining = max(0.0, 1 - groups["removed"] / own) if own else 0.0
     between = {GROUP: groups["between"]} if "between" in groups else {}
-    return {**parts, **{term: kept * parts[term] for term in items}, **between}
+    return {**parts, **{term: remaining * parts[term] for term in items}, **between}
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

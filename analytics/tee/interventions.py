@@ -57,13 +57,10 @@ class Intervention:
 
     Attributes
     ----------
-    name : str
-    design : mapping of str to int
     variance : float or None
         None where it cannot be projected; `note` says why.
     change : float or None
         Var(θ̂) after over before, minus 1.
-    note : str
     """
 
     name: str
@@ -80,10 +77,8 @@ def interventions(
 
     Parameters
     ----------
-    components : Components
     design : mapping of str to int
         The design as it stands.
-    reading : Reading, optional
 
     Raises
     ------

@@ -5,7 +5,7 @@ Model
 Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
 compares with the naive one, which single change of the design would help most, and what was never measured.
 Where the same mean is stated elsewhere with more to go by, as on a board, the paragraph has the figures of
-there; what the standard error is made of is then told of these outcomes alone, and not at all where a facet
+there; what the standard error is made of is then that of these outcomes alone, and not at all where a facet
 has so few levels that its variance has next to no degrees of freedom. An interval that holds every score from
 0 to 1 is none.
 
@@ -32,14 +32,13 @@ SCORES = (0.0, 1.0)
 ANY = (-math.inf, math.inf)
 
 
-class Stated(NamedTuple):
+class BoardEstimate(NamedTuple):
     """The mean of a study as a board states it.
 
     Attributes
     ----------
-    score : float
     se, lower, upper : float or None
-        None where no standard error is told.
+        None where there is no standard error.
     reason : str
         Why not; else empty.
     """
@@ -51,31 +50,34 @@ class Stated(NamedTuple):
     reason: str = ""
 
 
-def paragraph(study: TotalError, within: tuple[float, float] = ANY, stated: Stated | None = None) -> str:
+def paragraph(
+    study: TotalError, within: tuple[float, float] = ANY, on_board: BoardEstimate | None = None
+) -> str:
     """Tell a study in plain language, with its figures.
 
     Parameters
     ----------
-    study : TotalError
     within : (float, float)
         What the mean can be; `SCORES` for outcomes from 0 to 1.
-    stated : Stated, optional
+    on_board : BoardEstimate, optional
         The mean, its standard error and interval as a board has them, in place of the study's own.
     """
-    return " ".join(_sentences(study, within, stated))
+    return " ".join(_sentences(study, within, on_board))
 
 
-def _sentences(study: TotalError, within: tuple[float, float], stated: Stated | None) -> Iterator[str]:
+def _sentences(
+    study: TotalError, within: tuple[float, float], on_board: BoardEstimate | None
+) -> Iterator[str]:
     layout = study.layout
     crossed = [
         counted_levels(layout.levels[letter], letter) for letter in "NVMH" if layout.levels[letter] > 1
     ]
     crossed += [_replicates(*layout.replicates)] if layout.replicates[1] > 1 else []
-    theta = stated.score if stated else study.theta
+    theta = on_board.score if on_board else study.theta
     yield f"The mean over {_listed(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
-    yield _error_of(study, stated)
-    yield _interval(study, within) if stated is None else _interval_of(stated)
-    if stated is None:
+    yield _error_of(study, on_board)
+    yield _interval(study, within) if on_board is None else _interval_of(on_board)
+    if on_board is None:
         yield _made_of(study)
         yield _best_change(study)
     elif few := study.few_levels:
@@ -94,10 +96,10 @@ def _replicates(fewest: int, most: int) -> str:
     return counted_levels(most, "R") if fewest == most else f"{fewest} to {counted_levels(most, 'R')}"
 
 
-def _error_of(study: TotalError, stated: Stated | None) -> str:
-    se = stated.se if stated else study.se
+def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
+    se = on_board.se if on_board else study.se
     if se is None:
-        return f"It has no standard error: {stated.reason if stated else ''}."
+        return f"It has no standard error: {on_board.reason if on_board else ''}."
     about = {
         "domain": "for items drawn from the same domain",
         "finite": "for exactly these items",
@@ -106,24 +108,28 @@ def _error_of(study: TotalError, stated: Stated | None) -> str:
     chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
     choice = f" and {panel} the choice of {chosen}" if chosen else ""
     naive = f"the naive one is {study.naive_se:.4g}, so that the ratio is {se / study.naive_se:.2f}"
-    known = ", as on the board" if stated else ""
-    return f"Its standard error, {about}{choice if not stated else ''}, is {se:.4g}{known}; {naive}."
+    known = ", as on the board" if on_board else ""
+    return f"Its standard error, {about}{choice if not on_board else ''}, is {se:.4g}{known}; {naive}."
 
 
-def _interval_of(stated: Stated) -> str:
-    if stated.lower is None or stated.upper is None:
+def _interval_of(on_board: BoardEstimate) -> str:
+    if on_board.lower is None or on_board.upper is None:
         return "No interval is told."
-    return f"The 95% interval is {stated.lower:.4g} to {stated.upper:.4g}."
+    return f"The 95% interval is {on_board.lower:.4g} to {on_board.upper:.4g}."
 
 
 def _interval(study: TotalError, within: tuple[float, float]) -> str:
-    found = study.interval(within=within)
-    if (found.lower, found.upper) == within:
+    interval = study.interval(within=within)
+    if (interval.lower, interval.upper) == within:
         few = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in study.few_levels)
-        return f"No 95% {found.name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
-    degrees = "" if found.df is None else f"{found.df:.3g} degree{'' if found.df == 1 else 's'} of freedom"
-    how = "normal quantile" if found.df is None else f"{found.method} t, {degrees}"
-    return f"The {found.level:.0%} {found.name} is {found.lower:.4g} to {found.upper:.4g} ({how})."
+        return f"No 95% {interval.name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
+    degrees = (
+        "" if interval.df is None else f"{interval.df:.3g} degree{'' if interval.df == 1 else 's'} of freedom"
+    )
+    how = "normal quantile" if interval.df is None else f"{interval.method} t, {degrees}"
+    return (
+        f"The {interval.level:.0%} {interval.name} is {interval.lower:.4g} to {interval.upper:.4g} ({how})."
+    )
 
 
 def _made_of(study: TotalError) -> str:
@@ -141,12 +147,12 @@ def _best_change(study: TotalError) -> str:
     def se_of(changed: Mapping[str, int]) -> float:
         return project(study.components, changed, study.reading).se
 
-    found = doubled(se_of, design, study.reading, measured)
+    se_with = doubled(se_of, design, study.reading, measured)
     now = se_of(design)
-    helpful = [letter for letter, se in found.items() if se < now]
+    helpful = [letter for letter, se in se_with.items() if se < now]
     if not helpful:
         return "No change of the design that can be projected would reduce it."
-    less = 1.0 - (found[helpful[0]] / now) ** 2
+    less = 1.0 - (se_with[helpful[0]] / now) ** 2
     return (
         f"At the cost of twice as many outcomes, twice as many {FACETS[helpful[0]]} would help most: "
         f"{less:.0%} less variance."

@@ -25,17 +25,16 @@ import numpy as np
 from analytics.errors import CoreError
 from analytics.reml import VarianceFit
 from analytics.tee.components import Components
-from analytics.tee.design import LETTERS, Declaration, DesignRefused, layout
+from analytics.tee.design import LETTERS, Declaration, layout
 from analytics.tee.total_error import Columns, fit_layout, outcome_of
 
 
 @dataclass(frozen=True)
-class Strata:
+class LevelComponents:
     """Components of a separate fit in each level of one facet.
 
     Attributes
     ----------
-    facet : str
     residuals : mapping of str to float
         Level → σ̂_ρ².
     components : mapping of str to mapping of str to float
@@ -55,23 +54,22 @@ class Strata:
         return math.fsum(self.residuals.values()) / len(self.residuals)
 
 
-def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> Strata:
+def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> LevelComponents:
     """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
 
     Parameters
     ----------
     columns : mapping of str to array, shape (n_rows,)
-    declaration : Declaration
     facet : {"temperature", "judge", "prompt", "category"}
 
     Raises
     ------
-    DesignRefused
+    CoreError
         When the facet is not declared, or no level can be fitted.
     """
     column = declaration.facets().get(LETTERS.get(facet, ""))
     if column is None or facet == "item":
-        raise DesignRefused(f"no column is declared for strata by {facet}")
+        raise CoreError(f"no column is declared for strata by {facet}", code="design")
     fits: dict[str, VarianceFit] = {}
     left_out: list[str] = []
     for level in np.unique(np.asarray(columns[column])):
@@ -82,8 +80,8 @@ def by_stratum(columns: Columns, declaration: Declaration, facet: str = "tempera
         except CoreError as refusal:
             left_out.append(f"{facet} {level}: {refusal}")
     if not fits:
-        raise DesignRefused(f"no level of {facet} can be fitted ({'; '.join(left_out[:3])})")
-    return Strata(
+        raise CoreError(f"no level of {facet} can be fitted ({'; '.join(left_out[:3])})", code="design")
+    return LevelComponents(
         facet=facet,
         residuals={level: fitted.residual for level, fitted in fits.items()},
         components={level: fitted.components for level, fitted in fits.items()},

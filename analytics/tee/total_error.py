@@ -44,19 +44,10 @@ import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
+from analytics.errors import CoreError
 from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, small_facets, theta_slopes
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
-from analytics.tee.design import (
-    CROSSED,
-    LETTERS,
-    PANELS,
-    WORDS,
-    Declaration,
-    DesignRefused,
-    Layout,
-    in_words,
-    layout,
-)
+from analytics.tee.design import CROSSED, LETTERS, PANELS, WORDS, Declaration, DesignLayout, in_words, layout
 from analytics.tee.dstudy import Projection, Reading, counted_terms, project
 from analytics.tee.interventions import VarianceRow, variance_table
 
@@ -74,7 +65,6 @@ class ThetaInterval:
         In the unit of the outcome.
     df : float or None
         Of the t quantile; None for the normal one, where nothing random is left in the variance.
-    level : float
     method : {"conservative", "satterthwaite", "normal"}
     """
 
@@ -94,11 +84,8 @@ class TotalError:
 
     Attributes
     ----------
-    layout : Layout
-    fit : VarianceFit
     components : Components
         In the words of the terms; sensitivities as ``judge (fixed)``, ``temperature (fixed)``.
-    reading : Reading
     projection : Projection
         At the design's own levels.
     slopes : mapping of str to float
@@ -113,7 +100,7 @@ class TotalError:
         What limits these figures.
     """
 
-    layout: Layout
+    layout: DesignLayout
     fit: VarianceFit
     components: Components
     reading: Reading
@@ -142,13 +129,8 @@ class TotalError:
 
         Parameters
         ----------
-        level : float
         within : (float, float)
             What θ can be; the ends are clipped to it.
-
-        Raises
-        ------
-        VarianceRefused
         """
         check_level(level)
         df, method = _degrees_of_freedom(self)
@@ -170,23 +152,22 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
     ----------
     columns : mapping of str to array, shape (n_rows,)
         Valid trials only.
-    declaration : Declaration
     reading : Reading, optional
         ``Reading()``: domain, exclude.
 
     Raises
     ------
-    DesignRefused, DStudyRefused, and the refusals of `analytics.reml.fitting`
+    CoreError, DStudyRefused, and the refusals of `analytics.reml.fitting`
     """
     reading = reading or Reading()
-    found = layout(columns, declaration)
-    found.check_reading(reading)
+    design = layout(columns, declaration)
+    design.check_reading(reading)
     outcome = outcome_of(columns, declaration)
-    fitted = fit_layout(columns, outcome, found)
-    components = components_of(fitted, found)
-    projection = project(components, found.design, reading)
-    terms = counted_terms(components, found.design, reading)
-    slopes = {term.name: 1.0 / math.prod(found.design[letter] for letter in term.facets) for term in terms}
+    fitted = fit_layout(columns, outcome, design)
+    components = components_of(fitted, design)
+    projection = project(components, design.design, reading)
+    terms = counted_terms(components, design.design, reading)
+    slopes = {term.name: 1.0 / math.prod(design.design[letter] for letter in term.facets) for term in terms}
     theta = float(fitted.contrast @ fitted.beta)
     if reading.estimand == "finite":
         weights = _weights(columns, declaration)
@@ -195,27 +176,26 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
         shares = {term.name: slopes[term.name] * term.variance for term in terms}
         projection = replace(projection, contributions=MappingProxyType(shares))
     return TotalError(
-        layout=found,
+        layout=design,
         fit=fitted,
         components=components,
         reading=reading,
         projection=projection,
         slopes=MappingProxyType(slopes),
         theta=theta,
-        se=_standard_error(fitted, found, projection),
+        se=_standard_error(fitted, design, projection),
         naive_se=naive_standard_error(np.asarray(columns[declaration.item]), outcome),
-        notes=_notes(found, reading, fitted, columns),
+        notes=_notes(design, reading, fitted, columns),
     )
 
 
-def components_of(fitted: VarianceFit, found: Layout) -> Components:
+def components_of(fitted: VarianceFit, design: DesignLayout) -> Components:
     """Return a fit's components for the D-study, with the sensitivities of its fixed panels.
 
     Parameters
     ----------
     fitted : VarianceFit
-        Of the terms of `found`.
-    found : Layout
+        Of the terms of `design`.
     """
     random = (
         Component(name, variance, frozenset(LETTERS[word] for word in name.split(":")))
@@ -225,9 +205,9 @@ def components_of(fitted: VarianceFit, found: Layout) -> Components:
     panels = (
         Component(WORDS[letter] + FIXED, sensitivity(fitted, WORDS[letter]), frozenset(letter), fixed=True)
         for letter in PANELS
-        if WORDS[letter] in found.fixed
+        if WORDS[letter] in design.fixed
     )
-    return Components((*random, residual, *panels), pooled=found.pooled, n_judges=found.levels["M"])
+    return Components((*random, residual, *panels), pooled=design.pooled, n_judges=design.levels["M"])
 
 
 def sensitivity(fitted: VarianceFit, word: str) -> float:
@@ -235,7 +215,6 @@ def sensitivity(fitted: VarianceFit, word: str) -> float:
 
     Parameters
     ----------
-    fitted : VarianceFit
     word : str
         "judge" or "temperature", a fixed effect of the fit.
     """
@@ -253,15 +232,17 @@ def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) ->
 
     Raises
     ------
-    DesignRefused
+    CoreError
         Under two items, or where all item means are equal: there is no naive error to compare with.
     """
     _, code = np.unique(items, return_inverse=True)
     means = np.bincount(code, weights=outcome) / np.bincount(code)
     if means.size < 2:
-        raise DesignRefused("a naive standard error needs two items")
+        raise CoreError("a naive standard error needs two items", code="design")
     if np.ptp(means) == 0.0:
-        raise DesignRefused(f"all {means.size} items have the mean outcome {means[0]:g}: no spread, no error")
+        raise CoreError(
+            f"all {means.size} items have the mean outcome {means[0]:g}: no spread, no error", code="design"
+        )
     return float(np.std(means, ddof=1) / math.sqrt(means.size))
 
 
@@ -270,34 +251,36 @@ def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:
 
     Raises
     ------
-    DesignRefused
+    CoreError
         With the first row whose outcome is not a finite number.
     """
     outcome = np.asarray(columns[declaration.outcome], dtype=np.float64)
     if not np.isfinite(outcome).all():
-        raise DesignRefused(f"row {int(np.argmin(np.isfinite(outcome)))}: the outcome is not a finite number")
+        raise CoreError(
+            f"row {int(np.argmin(np.isfinite(outcome)))}: the outcome is not a finite number", code="design"
+        )
     return outcome
 
 
-def fit_layout(columns: Columns, outcome: FloatArray, found: Layout) -> VarianceFit:
+def fit_layout(columns: Columns, outcome: FloatArray, design: DesignLayout) -> VarianceFit:
     """Fit the terms of a layout by REML.
 
     Raises
     ------
     The refusals of `analytics.reml.fit`.
     """
-    words = in_words(columns, found.declaration)
-    return fit(words, outcome, random=" + ".join(found.random), fixed=" + ".join(found.fixed))
+    words = in_words(columns, design.declaration)
+    return fit(words, outcome, random=" + ".join(design.random), fixed=" + ".join(design.fixed))
 
 
-def _is_fitted(found: Layout, reading: Reading) -> bool:
+def _is_fitted(design: DesignLayout, reading: Reading) -> bool:
     """Whether the reading is the fit's own: its categories, where there are any, are random effects."""
-    categories_agree = reading.categories == "sampled" or "category" not in found.random
+    categories_agree = reading.categories == "sampled" or "category" not in design.random
     return categories_agree and replace(reading, categories="fixed") == Reading()
 
 
-def _standard_error(fitted: VarianceFit, found: Layout, projection: Projection) -> float:
-    if _is_fitted(found, projection.reading):
+def _standard_error(fitted: VarianceFit, design: DesignLayout, projection: Projection) -> float:
+    if _is_fitted(design, projection.reading):
         return math.sqrt(float(fitted.contrast @ fitted.beta_covariance @ fitted.contrast))
     return projection.se
 
@@ -359,25 +342,25 @@ def _of_weights(
         else np.bincount(_cells(columns, declaration, facets[name]), weights)
         for name in counted
     }
-    return {name: math.fsum(found**2) for name, found in by_level.items()}
+    return {name: math.fsum(one**2) for name, one in by_level.items()}
 
 
-def _lacks_cells(columns: Columns, found: Layout) -> bool:
-    n_cells = math.prod(found.levels[letter] for letter in CROSSED)
-    return int(_cells(columns, found.declaration, CROSSED).max()) + 1 < n_cells
+def _lacks_cells(columns: Columns, design: DesignLayout) -> bool:
+    n_cells = math.prod(design.levels[letter] for letter in CROSSED)
+    return int(_cells(columns, design.declaration, CROSSED).max()) + 1 < n_cells
 
 
-def _notes(found: Layout, reading: Reading, fitted: VarianceFit, columns: Columns) -> tuple[str, ...]:
-    notes = [f"not measured: {what}" for what in found.not_measured]
+def _notes(design: DesignLayout, reading: Reading, fitted: VarianceFit, columns: Columns) -> tuple[str, ...]:
+    notes = [f"not measured: {what}" for what in design.not_measured]
     if fitted.boundary:
         notes.append(f"estimated as exactly 0: {', '.join(fitted.boundary)}")
     if reading.estimand == "finite":
-        if found.fixed and _lacks_cells(columns, found):
+        if design.fixed and _lacks_cells(columns, design):
             notes.append(
-                f"cells are missing: the levels of {' and '.join(found.fixed)} do not weigh the same"
+                f"cells are missing: the levels of {' and '.join(design.fixed)} do not weigh the same"
             )
-    elif not (found.balanced or _is_fitted(found, reading)):
+    elif not (design.balanced or _is_fitted(design, reading)):
         notes.append("cells are missing or unequal: Var(θ̂) is that of the full design")
-    if found.pooled and reading.estimand == "finite":
+    if design.pooled and reading.estimand == "finite":
         notes.append("the pooled residual may hold item variance, too: an upper bound")
     return tuple(notes)

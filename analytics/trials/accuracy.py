@@ -26,7 +26,7 @@ from typing import Literal
 from scipy.special import expit, logit, stdtrit
 
 from analytics.errors import CoreError
-from analytics.trials.icc import EQUAL, Interval, TaskTrials, counted
+from analytics.trials.icc import EQUAL, TaskTrials, TrialInterval, counted
 
 N_EXPECTED = 5.0
 
@@ -35,7 +35,7 @@ class AccuracyRefused(CoreError):
     """No interval of a mean outcome: `too_few_tasks`, or `means_equal`."""
 
 
-def accuracy_interval(trials: TaskTrials) -> Interval:
+def accuracy_interval(trials: TaskTrials) -> TrialInterval:
     """95% interval of the mean outcome over tasks like these: t, or logit-t near an end.
 
     Raises
@@ -60,7 +60,7 @@ def accuracy_interval(trials: TaskTrials) -> Interval:
 
 def mean_interval(
     mean: float, se: float, n_tasks: int, method: Literal["t", "logit-t"] | None = None
-) -> Interval:
+) -> TrialInterval:
     """95% interval of a mean over tasks from its standard error.
 
     Parameters
@@ -76,6 +76,6 @@ def mean_interval(
     rule: Literal["t", "logit-t"] = "logit-t" if n_expected < N_EXPECTED - EQUAL else "t"
     reach = float(stdtrit(n_tasks - 1, 0.975)) * se
     if (method or rule) == "t":
-        return Interval(mean - reach, mean + reach, "t")
+        return TrialInterval(mean - reach, mean + reach, "t")
     centre, reach = float(logit(mean)), reach / (mean * (1.0 - mean))
-    return Interval(float(expit(centre - reach)), float(expit(centre + reach)), "logit-t")
+    return TrialInterval(float(expit(centre - reach)), float(expit(centre + reach)), "logit-t")

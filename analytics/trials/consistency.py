@@ -17,7 +17,7 @@ Symbols: seen ``(n_agents, n_tasks)``, whether there is a valid trial under the 
 
 Not done here
 -------------
-Nothing is pooled over conditions. Copies of trials are told by the caller (`analytics.trials.flags`).
+Nothing is pooled over conditions. Copies of trials are named by the caller (`analytics.trials.flags`).
 
 Source
 ------
@@ -34,11 +34,11 @@ from analytics.flat_file import FlatFile
 from analytics.trials.accuracy import AccuracyRefused, accuracy_interval
 from analytics.trials.flags import Improvement, only_improving, run_order
 from analytics.trials.icc import (
-    LEAST_TASKS,
+    MIN_TASKS,
     IccRefused,
-    Interval,
     IntraclassCorrelation,
     TaskTrials,
+    TrialInterval,
     intraclass_correlation,
     task_trials,
 )
@@ -52,7 +52,6 @@ class RepeatedTrials:
 
     Attributes
     ----------
-    agent : str
     condition : str
         In words; empty where no facet varies in the file.
     compared : bool
@@ -75,16 +74,12 @@ class Consistency:
 
     Attributes
     ----------
-    agent, condition : str
     compared : bool
         See `RepeatedTrials`.
-    category : str or None
     mean : float
         A, mean over tasks of the task means, 0 to 1.
     n_tasks : int
         Tasks with a valid trial.
-    icc : IntraclassCorrelation or None
-    accuracy : Interval or None
     notes : tuple of (str, str)
         For each figure that is None, its name and the reason.
     """
@@ -96,7 +91,7 @@ class Consistency:
     mean: float
     n_tasks: int
     icc: IntraclassCorrelation | None
-    accuracy: Interval | None
+    accuracy: TrialInterval | None
     notes: tuple[tuple[str, str], ...]
 
 
@@ -109,12 +104,12 @@ def repeated_trials(file: FlatFile) -> tuple[RepeatedTrials, ...]:
         Invalid rows are left out; an agent without a valid trial has none.
     """
     names, condition = _conditions(file)
-    found = [
+    of_agents = [
         trials
         for code, name in enumerate(names)
         for trials in _under(file, np.flatnonzero(file.valid & (condition == code)), name)
     ]
-    return tuple(sorted(found, key=lambda trials: trials.agent))
+    return tuple(sorted(of_agents, key=lambda trials: trials.agent))
 
 
 def improving_trials(file: FlatFile) -> dict[str, Improvement]:
@@ -123,12 +118,12 @@ def improving_trials(file: FlatFile) -> dict[str, Improvement]:
     condition = _conditions(file)[1]
     rows = np.lexsort((file.trial, runs[file.setting]))
     rows = rows[file.valid[rows]]
-    found: dict[str, Improvement] = {}
+    improvements: dict[str, Improvement] = {}
     for agent, code in np.unique(np.stack([file.agent[rows], condition[rows]]), axis=1).T.tolist():
         mine = rows[(file.agent[rows] == agent) & (condition[rows] == code)]
         if (one := only_improving(file.task[mine], file.outcome[mine])) is not None:
-            found[file.agents[agent]] = one
-    return found
+            improvements[file.agents[agent]] = one
+    return improvements
 
 
 def consistency(
@@ -138,7 +133,6 @@ def consistency(
 
     Parameters
     ----------
-    trials : sequence of RepeatedTrials
     categories : sequence of (str or None), length n_tasks
         Of the tasks by code; a category is left out where it is the only one.
     copied : collection of str
@@ -146,10 +140,10 @@ def consistency(
     """
     parts = [(named, np.array([other == named for other in categories])) for named in _named(categories)]
     return tuple(
-        _line(one, category, kept, copied)
+        _line(one, category, mask, copied)
         for one in trials
-        for category, kept in [(None, np.ones(len(categories), dtype=np.bool_)), *parts]
-        if kept[one.task].any()
+        for category, mask in [(None, np.ones(len(categories), dtype=np.bool_)), *parts]
+        if mask[one.task].any()
     )
 
 
@@ -158,12 +152,12 @@ def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
     facets = [word for word in FACETS if _varies(file, word)]
     keys = [tuple(getattr(setting, FACETS[word]) for word in facets) for setting in file.settings]
     order = sorted(set(keys), key=lambda key: tuple((level is not None, level) for level in key))
-    words = [", ".join(map(_told, facets, key)) for key in order]
+    words = [", ".join(map(_facet_words, facets, key)) for key in order]
     code = {key: place for place, key in enumerate(order)}
     return words, np.array([code[key] for key in keys], dtype=np.intp)[file.setting]
 
 
-def _told(facet: str, level: object) -> str:
+def _facet_words(facet: str, level: object) -> str:
     return f"{facet} {'not stated' if level is None else level}"
 
 
@@ -183,9 +177,9 @@ def _under(file: FlatFile, rows: IndexArray, condition: str) -> Iterator[Repeate
     seen = np.zeros((len(file.agents), len(file.tasks)), dtype=np.bool_)
     seen[agent, task] = True
     has = _has(seen)
-    kept = np.where(has[:, None], seen[has].all(axis=0), seen)
+    common = np.where(has[:, None], seen[has].all(axis=0), seen)
     for i in np.flatnonzero(seen.any(axis=1)).tolist():
-        mine = rows[(agent == i) & kept[i, task]]
+        mine = rows[(agent == i) & common[i, task]]
         yield RepeatedTrials(
             file.agents[i], condition, bool(has[i]), file.task[mine].astype(np.int64), file.outcome[mine]
         )
@@ -195,7 +189,7 @@ def _has(seen: Mask) -> Mask:
     """Agents that are compared: at least 95% of the tasks anybody ran, and 10 tasks that all of them have."""
     n_tasks = int(np.count_nonzero(seen.any(axis=0)))
     has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
-    enough = np.count_nonzero(seen[has].all(axis=0)) >= LEAST_TASKS
+    enough = np.count_nonzero(seen[has].all(axis=0)) >= MIN_TASKS
     return np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
 
 
@@ -206,11 +200,11 @@ def _named(categories: Sequence[str | None]) -> list[str]:
     return sorted({category for category in categories if category is not None})
 
 
-def _line(one: RepeatedTrials, category: str | None, kept: Mask, copied: Collection[str]) -> Consistency:
-    rows = kept[one.task]
+def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collection[str]) -> Consistency:
+    rows = mask[one.task]
     trials = task_trials(one.task[rows], one.outcome[rows])
     notes: list[tuple[str, str]] = []
-    found = _attempt_icc(trials, one.agent in copied, notes)
+    icc = _attempt_icc(trials, one.agent in copied, notes)
     accuracy = _attempt_accuracy(trials, notes)
     return Consistency(
         one.agent,
@@ -219,7 +213,7 @@ def _line(one: RepeatedTrials, category: str | None, kept: Mask, copied: Collect
         category,
         trials.mean,
         trials.n_tasks,
-        found,
+        icc,
         accuracy,
         tuple(notes),
     )
@@ -239,7 +233,7 @@ def _attempt_icc(
         return None
 
 
-def _attempt_accuracy(trials: TaskTrials, notes: list[tuple[str, str]]) -> Interval | None:
+def _attempt_accuracy(trials: TaskTrials, notes: list[tuple[str, str]]) -> TrialInterval | None:
     try:
         return accuracy_interval(trials)
     except AccuracyRefused as refusal:

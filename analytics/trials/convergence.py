@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
-from analytics.resampling import SeedRefused, generator
+from analytics.errors import CoreError
+from analytics.resampling import generator
 from analytics.trials.icc import (
     EQUAL,
     IccRefused,
@@ -77,7 +78,6 @@ class Convergence:
         R, the fewest valid trials of any task.
     trials_needed : int or None
         Smallest n ≤ R/2 of the steps with at least 95% of the subsets within; None: not reached.
-    n_subsets : int
     """
 
     steps: tuple[ConvergenceStep, ...]
@@ -128,7 +128,7 @@ def convergence(
             code="too_few_trials",
         )
     if n_subsets < 1:
-        raise SeedRefused(f"{n_subsets} subsets; at least 1 is needed")
+        raise CoreError(f"{n_subsets} subsets; at least 1 is needed", code="seed")
     sizes = [2**k for k in range(1, n_available.bit_length())]
     own, other = _subset_estimates(codes, outcomes, trials, sizes, seed, n_subsets)
     steps = tuple(_step(n, own[:, k], other[:, k], n_available) for k, n in enumerate(sizes))

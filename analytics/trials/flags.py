@@ -49,16 +49,12 @@ from analytics.errors import CoreError
 
 AGREEMENT, N_TASKS_AGREEING, AGREEMENT_P = 0.995, 100, 1e-6
 ORDER_P, N_ERRORS = 1e-6, 4.0
-MOST_COMPARED = 256  # trials of an agent, those of most tasks: their pairs grow as the square
+MAX_COMPARED = 256  # trials of an agent, those of most tasks: their pairs grow as the square
 N_AT_ONCE = 256  # agents, so that memory grows as their number
 N_TASKS_BEGINNING = 64  # by which most agents differ already
 N_TASKS_OF_PART = 20  # 2^-19 is more than 1e-6: on fewer chance may always explain it
 MISSING_SHARE, VALIDITY_P = 0.01, 0.01
 TIED = 1e-9
-
-
-class RowsMalformed(CoreError):
-    """Rows of one agent differ in length or repeat a trial of a task."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,6 @@ class Dependence:
     Attributes
     ----------
     trials : (int, int)
-    n_tasks, n_agreeing : int
     chance : float
         Agreement expected of independent trials with these pass rates.
     """
@@ -98,7 +93,7 @@ class Improvement:
     log_chance: float
 
 
-class Part(NamedTuple):
+class SharedOutcomes(NamedTuple):
     """The agent `which` has the outcomes of `other`, an earlier one, on all `n_tasks` that both ran."""
 
     which: int
@@ -117,16 +112,12 @@ def dependent_trials(
         Of the agent's valid rows; no (task, trial) twice.
     outcome : float array, (n_rows,)
         0 to 1.
-
-    Raises
-    ------
-    RowsMalformed
     """
     _check_rows(task, trial, outcome)
     here = _of_most_tasks(trial)
     cells, labels = _trial_matrix(task[here], trial[here], outcome[here]), np.unique(trial[here]).tolist()
-    found = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
-    known = [one for one in found if one is not None]
+    dependences = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
+    known = [one for one in dependences if one is not None]
     return max(known, key=lambda one: one.n_agreeing / one.n_tasks, default=None)
 
 
@@ -166,11 +157,11 @@ def _orders(task: npt.NDArray[np.integer], outcome: FloatArray) -> tuple[FloatAr
 
 def _log_at_most(n: int, log_p: FloatArray) -> float:
     """Return log P(at most `n` fail) of independent events that hold with these probabilities."""
-    found = np.full(n + 1, -np.inf)
-    found[0] = 0.0
+    log_sums = np.full(n + 1, -np.inf)
+    log_sums[0] = 0.0
     for odds in np.log1p(-np.exp(log_p)) - log_p:
-        found[1:] = np.logaddexp(found[1:], found[:-1] + odds)
-    return float(log_p.sum() + np.logaddexp.reduce(found))
+        log_sums[1:] = np.logaddexp(log_sums[1:], log_sums[:-1] + odds)
+    return float(log_p.sum() + np.logaddexp.reduce(log_sums))
 
 
 def run_order(runs: Sequence[str | None]) -> npt.NDArray[np.int64]:
@@ -182,16 +173,19 @@ def run_order(runs: Sequence[str | None]) -> npt.NDArray[np.int64]:
 
 def _check_rows(task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray) -> None:
     if not task.shape == trial.shape == outcome.shape:
-        raise RowsMalformed(f"task {task.shape}, trial {trial.shape} and outcome {outcome.shape} differ")
+        raise CoreError(
+            f"task {task.shape}, trial {trial.shape} and outcome {outcome.shape} differ",
+            code="rows_malformed",
+        )
     order = np.lexsort((task, trial))
     if ((np.diff(task[order]) == 0) & (np.diff(trial[order]) == 0)).any():
-        raise RowsMalformed("a trial of a task occurs twice")
+        raise CoreError("a trial of a task occurs twice", code="rows_malformed")
 
 
 def _of_most_tasks(trial: npt.NDArray[np.integer]) -> Mask:
     """Mark the rows of the trials that could agree on enough tasks, those with most of them."""
     labels, of_label, n_tasks = np.unique(trial, return_inverse=True, return_counts=True)
-    compared = np.argsort(-n_tasks, kind="stable")[:MOST_COMPARED]
+    compared = np.argsort(-n_tasks, kind="stable")[:MAX_COMPARED]
     is_compared = np.zeros(labels.size, dtype=np.bool_)
     is_compared[compared] = n_tasks[compared] >= N_TASKS_AGREEING
     return np.asarray(is_compared[of_label], dtype=np.bool_)
@@ -271,17 +265,19 @@ def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | N
     -------
     list of (int or None), length n_agents
     """
-    found: list[int | None] = [None] * len(means)
+    copied: list[int | None] = [None] * len(means)
     for group in identical_agents(means):
         known = means[group[0]][~np.isnan(means[group[0]])]
         if _chance(known, known) ** known.size <= AGREEMENT_P:
             first, *later = sorted(group, key=lambda i: (order[i], i))
             for i in later:
-                found[i] = first
-    return found
+                copied[i] = first
+    return copied
 
 
-def parts(means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> list[Part]:
+def parts(
+    means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.integer]
+) -> list[SharedOutcomes]:
     """Find agents whose outcomes are a part of an earlier one's, or hold an earlier one's as a part.
 
     Parameters
@@ -300,7 +296,7 @@ def parts(means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.
     """
     place = np.empty(len(means), dtype=np.int64)
     place[np.lexsort((np.arange(len(means)), order))] = np.arange(len(means))
-    found = []
+    pairs = []
     for first in range(0, len(of), N_AT_ONCE):
         rows = of[first : first + N_AT_ONCE]
         for i, near in zip(rows.tolist(), _parts_nearly(means, rows), strict=True):
@@ -308,8 +304,8 @@ def parts(means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.
             alike = [j for j in before[np.argsort(place[before])].tolist() if _is_part(means[i], means[j])]
             if alike:
                 both = ~np.isnan(means[i]) & ~np.isnan(means[alike[0]])
-                found.append(Part(i, alike[0], int(both.sum())))
-    return found
+                pairs.append(SharedOutcomes(i, alike[0], int(both.sum())))
+    return pairs
 
 
 def _parts_nearly(means: FloatArray, rows: npt.NDArray[np.integer]) -> Mask:

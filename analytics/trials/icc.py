@@ -1,25 +1,9 @@
 """Intraclass correlation: how much of the variance of an agent's outcomes is between tasks, not trials.
 
-Model
------
-ICC(1,1), one-way random effects. Trial t of task i of one agent, a tasks with n_i valid trials each::
-
-    y_it = μ + b_i + e_it                 Var b = σ_b², Var e = σ_w², N = Σn_i
-    MSB  = Σ n_i(ȳ_i − ȳ)²/(a − 1)        ȳ = Σ n_i·ȳ_i/N
-    MSW  = Σ_it (y_it − ȳ_i)²/(N − a)
-    n₀   = (N − Σn_i²/N)/(a − 1)          n where all n_i = n
-    σ_b² = (MSB − MSW)/n₀,  σ_w² = MSW,  ICC = σ_b²/(σ_b² + σ_w²) = (F − 1)/(F + n₀ − 1),  F = MSB/MSW
-
-ICC 1: a task is always solved or never; 0: which task it is tells nothing. It depends on the tasks as well
-as on the agent, so σ_w² and the number of trials stand beside it. Negative estimates are reported as 0, the
-untruncated one is kept.
-
-Interval: z = log F with a delete-one-task jackknife standard error, back by (e^z − 1)/(e^z + n₀ − 1)::
-
-    SE² = (a − 1)/a · Σ_i (z_(i) − z̄)²,   z ± t_{a−1,.975}·SE
-
-For outcomes other than pass/fail with equal n there is beside it the exact F interval of normal theory; for
-pass/fail its coverage is .62 to .88 at published parameters.
+ICC(1,1), one-way random effects: 1, a task is always solved or never; 0, which task it is tells nothing. It
+depends on the tasks as well as on the agent, so σ_w² and the number of trials stand beside it. Negative
+estimates are reported as 0, the untruncated one is kept. Formulas: analytics/README.md, *Intraclass
+correlation*.
 
 Symbols
 -------
@@ -62,11 +46,10 @@ from scipy.special import fdtri, stdtrit
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
-from analytics.outcome_table import RowMalformed
 
 Method = Literal["jackknife", "normal theory", "t", "logit-t"]
 
-LEAST_TASKS = 10
+MIN_TASKS = 10
 EQUAL = 1e-9
 
 
@@ -79,7 +62,7 @@ class IccRefused(CoreError):
 
 
 @dataclass(frozen=True)
-class Interval:
+class TrialInterval:
     """A 95% interval and how it was made; 0 to 1."""
 
     lower: float
@@ -137,9 +120,9 @@ class IntraclassCorrelation:
         Trials per task, the n₀ that makes MSB unbiased; n where balanced.
     least_trials, most_trials : int
         Smallest and largest n_i.
-    interval : Interval or None
+    interval : TrialInterval or None
         Jackknife, truncated at 0; None with the reason in `note`.
-    normal_theory : Interval or None
+    normal_theory : TrialInterval or None
         Exact F interval; only where outcomes are not pass/fail and n_i are equal.
     note : str
         Why there is no interval; empty where there is one.
@@ -154,8 +137,8 @@ class IntraclassCorrelation:
     n_0: float
     least_trials: int
     most_trials: int
-    interval: Interval | None
-    normal_theory: Interval | None
+    interval: TrialInterval | None
+    normal_theory: TrialInterval | None
     note: str
 
 
@@ -171,7 +154,7 @@ def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
 
     Raises
     ------
-    RowMalformed
+    CoreError
         When lengths differ or an outcome is not from 0 to 1.
     """
     codes, outcomes = checked_rows(task, outcome)
@@ -253,7 +236,7 @@ def _deleted_f(trials: TaskTrials) -> FloatArray:
         return np.asarray(between / (a - 2) / (within / (n_all - n - (a - 1))), dtype=np.float64)
 
 
-def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[Interval | None, str]:
+def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[TrialInterval | None, str]:
     """F·e^{±t·SE} carried back (t with a − 1 df), or None and why."""
     a = trials.n_tasks
     deleted = _deleted_f(trials)
@@ -265,7 +248,7 @@ def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[Interval | Non
     return _interval(f / reach, f * reach, n_0, "jackknife"), ""
 
 
-def _normal_theory(trials: TaskTrials, f: float) -> Interval | None:
+def _normal_theory(trials: TaskTrials, f: float) -> TrialInterval | None:
     """F/F_{.975}(a − 1, N − a) and F·F_{.975}(N − a, a − 1), carried back."""
     n, a = trials.n_trials, trials.n_tasks
     if trials.binary or n.min() < n.max():
@@ -275,10 +258,10 @@ def _normal_theory(trials: TaskTrials, f: float) -> Interval | None:
     return _interval(float(lower), float(upper), float(n[0]), "normal theory")
 
 
-def _interval(lower_f: float, upper_f: float, n_0: float, method: Method) -> Interval:
+def _interval(lower_f: float, upper_f: float, n_0: float, method: Method) -> TrialInterval:
     """(F − 1)/(F + n₀ − 1) at both ends, truncated at 0."""
     lower, upper = (max(float((f - 1.0) / (f + n_0 - 1.0)), 0.0) for f in (lower_f, upper_f))
-    return Interval(lower, upper, method)
+    return TrialInterval(lower, upper, method)
 
 
 def counted(n: int, noun: str) -> str:
@@ -287,27 +270,27 @@ def counted(n: int, noun: str) -> str:
 
 
 def checked_rows(task: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[CodeArray, FloatArray]:
-    """Return task codes and outcomes as arrays of one shape, (n_rows,).
-
-    Raises
-    ------
-    RowMalformed
-    """
+    """Return task codes and outcomes as arrays of one shape, (n_rows,)."""
     codes, outcomes = np.asarray(task), np.asarray(outcome, dtype=np.float64)
     if codes.ndim != 1 or codes.shape != outcomes.shape or (codes.size and codes.dtype.kind not in "iu"):
-        raise RowMalformed(f"task codes {codes.dtype} {codes.shape} with outcomes {outcomes.shape}")
+        raise CoreError(
+            f"task codes {codes.dtype} {codes.shape} with outcomes {outcomes.shape}", code="row_malformed"
+        )
     wrong = ~((outcomes >= 0.0) & (outcomes <= 1.0)) | (codes < 0)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise RowMalformed(f"row {row}: task {codes[row]}, outcome {outcomes[row]}; from 0, and from 0 to 1")
+        raise CoreError(
+            f"row {row}: task {codes[row]}, outcome {outcomes[row]}; from 0, and from 0 to 1",
+            code="row_malformed",
+        )
     return codes.astype(np.int64), outcomes
 
 
 def check_trials(trials: TaskTrials) -> None:
     """Refuse trials whose variances between and within tasks cannot be told apart."""
-    if trials.n_tasks < LEAST_TASKS:
+    if trials.n_tasks < MIN_TASKS:
         raise IccRefused(
-            f"not measured: {counted(trials.n_tasks, 'task')} with a valid trial; {LEAST_TASKS} are needed",
+            f"not measured: {counted(trials.n_tasks, 'task')} with a valid trial; {MIN_TASKS} are needed",
             code="too_few_tasks",
         )
     if trials.n_trials.max() == 1:

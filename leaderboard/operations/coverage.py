@@ -72,7 +72,7 @@ def loader_of(benchmark: Benchmark) -> User | None:
         return None
     (owner,) = owners
     n_tasks = active_tasks(benchmark).count()
-    many = len(full_runs(benchmark, owner, n_tasks)) > conditions.MOST_VOICES
+    many = len(full_runs(benchmark, owner, n_tasks)) > conditions.MAX_VOICES
     return User.objects.get(pk=owner) if many else None
 
 

@@ -467,8 +467,8 @@ def _unheard(of: DeliveredRows) -> Iterator[str]:
     if of.row is None or of.row.completed < 0 or agent.owner_id in of.trusted:
         return
     before = full_runs(benchmark, agent.owner_id, len(of.names(None)))
-    heard = before[: conditions.MOST_VOICES]
-    if len(heard) == conditions.MOST_VOICES and agent.pk not in heard:
+    heard = before[: conditions.MAX_VOICES]
+    if len(heard) == conditions.MAX_VOICES and agent.pk not in heard:
         yield (
             f"your account has {len(heard)} full runs already: this agent is ranked, but pass rates, "
             "calibration and alerts leave it out until an operator trusts the account or "

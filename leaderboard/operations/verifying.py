@@ -12,7 +12,7 @@ from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
 from leaderboard.operations.corrections import locked_submissions
 from leaderboard.operations.rejudging import judge_again
-from leaderboard.studies.second_runs import Agreement, compare_runs, drawn_tasks
+from leaderboard.studies.second_runs import RunAgreement, compare_runs, drawn_tasks
 from leaderboard.submissions.models import AccountTrust, Submission, Verification
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import is_verified, trusted_accounts
@@ -55,7 +55,7 @@ def draw(*, uuid: UUID, n: int) -> list[str]:
 @transaction.atomic
 def verify_by_rerun(
     *, uuid: UUID, flat: FlatFile, note: str, as_of: datetime, by: User | None = None
-) -> tuple[Submission, Agreement]:
+) -> tuple[Submission, RunAgreement]:
     """Confirm a submission if an operator's own run of the drawn tasks agrees with it; else leave it."""
     (submission,) = locked_submissions([uuid])
     agreement = compare_runs(submission, flat)
@@ -64,7 +64,7 @@ def verify_by_rerun(
     return submission, agreement
 
 
-def figures(of: Agreement) -> str:
+def figures(of: RunAgreement) -> str:
     """Say how two runs differ: the submission's first, then the operator's."""
     return (
         f"rerun of {of.n_tasks} tasks: {of.first_mean:.1%} submitted, {of.second_mean:.1%} rerun; "

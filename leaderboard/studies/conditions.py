@@ -12,17 +12,17 @@ import pyarrow as pa
 from analytics.record import (
     Compared,
     Condition,
+    ConditionCounts,
     Delivery,
-    Held,
     Rows,
     Voter,
     compare,
-    held,
+    condition_counts,
     most_lacking,
     vouched_choose,
 )
 from analytics.record.rows import NEVER
-from analytics.record.voices import MOST_VOICES as MOST_VOICES
+from analytics.record.voices import MAX_VOICES as MAX_VOICES
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.record_cache import TEMPERATURE, by_agent, join_counts, positions, split, voter_of
@@ -76,16 +76,18 @@ def uncounted(
         "deliveries": [_delivery(names, task_ids)],
         "counting": counting,
     }
-    mine = held(**source, by_temperature=temperatures)
+    mine = condition_counts(**source, by_temperature=temperatures)
     every = join_counts([*others, *split(mine)], voters, len(names), temperatures)
     sentences = _uncounted_of(mine, every, compare(every, counting), zero=counting.missing == "zero")
     is_open = counting.settings == "comparable" and not temperatures and not vouched_choose(every)
-    if is_open and held(**source).by_temperature:
+    if is_open and condition_counts(**source).by_temperature:
         sentences.append(TWO_TEMPERATURES)
     return sentences
 
 
-def _uncounted_of(mine: Held, every: Held, compared: Compared, *, zero: bool) -> list[str]:
+def _uncounted_of(
+    mine: ConditionCounts, every: ConditionCounts, compared: Compared, *, zero: bool
+) -> list[str]:
     if compared.condition[-1] and (few := most_lacking(mine, compared)):
         name, n_lacking, n_asked = few
         why = words.lacking_under([name], n_lacking, n_asked, zero=zero)

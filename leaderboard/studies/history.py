@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from analytics.record import is_full_run
-from analytics.record.voices import MOST_VOICES
+from analytics.record.voices import MAX_VOICES
 from leaderboard.catalog.models import Assigning, Benchmark, MissingPlaces, Policy
 from leaderboard.submissions.models import AccountTrust, Status, StatusChange, Verification
 
@@ -139,7 +139,7 @@ class _Past:
         needed = self._n_tasks()
         complete = [agent for agent in self.n_rows if self._may_be_complete(agent, needed)]
         of = Counter((self._is_vouched(agent), self.owners.get(agent)) for agent in complete)
-        return sum(n if is_vouched else min(n, MOST_VOICES) for (is_vouched, _), n in of.items())
+        return sum(n if is_vouched else min(n, MAX_VOICES) for (is_vouched, _), n in of.items())
 
     def _is_vouched(self, agent: int) -> bool:
         return self.owners.get(agent) in self.trusted or self.n_rows[agent].keys() <= self.verified

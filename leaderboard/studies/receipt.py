@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.record import AgentRow as AgentRow
-from analytics.record import Compared, Condition, Delivery, Rows, Voter, agent_rows, compare, held
+from analytics.record import Compared, Condition, Delivery, Rows, Voter, agent_rows, compare, condition_counts
 from analytics.record.conditions import conditions_of
 from leaderboard.catalog.models import Policy
 from leaderboard.studies import conditions
@@ -183,7 +183,7 @@ def _source(here: pa.Table, of: AgentContext, outcome: np.ndarray) -> dict[str, 
 def _compare_conditions(source: Mapping[str, Any], of: AgentContext) -> Compared:
     others, voters = of.others
     by_temperature = conditions.by_temperature(others)
-    mine = held(**source, n_agents=1, by_temperature=by_temperature)
+    mine = condition_counts(**source, n_agents=1, by_temperature=by_temperature)
     joint = join_counts([*others, *split(mine)], voters, len(of.tasks), by_temperature)
     compared = compare(joint, source["counting"])
     return replace(compared, condition=compared.condition[-1:])

@@ -20,14 +20,14 @@ from analytics.record import (
     AgentRow,
     Compared,
     Condition,
+    ConditionCounts,
     Counting,
     Delivery,
-    Held,
     Rows,
     Voter,
     agent_rows,
     compare,
-    held,
+    condition_counts,
 )
 from analytics.record.rows import none_first
 from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
@@ -148,7 +148,7 @@ class AgentRowCache:
         """Keep by key what agents ran under each condition; return whether temperature is part of one."""
         if not voters:
             return False
-        counts = held(**source.arguments, counting=counting, voters=tuple(voters.values()))
+        counts = condition_counts(**source.arguments, counting=counting, voters=tuple(voters.values()))
         self.counts_by_key |= zip(voters, split(counts), strict=True)
         return counts.by_temperature
 
@@ -273,7 +273,7 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     return pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
 
 
-def split(counts: Held) -> list[dict[str, Any]]:
+def split(counts: ConditionCounts) -> list[dict[str, Any]]:
     """For each agent what it ran under each condition, as it is kept."""
     return [
         {
@@ -288,7 +288,7 @@ def split(counts: Held) -> list[dict[str, Any]]:
 
 def join_counts(
     parts: Sequence[dict[str, Any]], voters: Sequence[Voter], n_active: int, by_temperature: bool
-) -> Held:
+) -> ConditionCounts:
     """One table of all agents from the lines that each has for itself."""
     known = {Condition(*one) for part in parts for one in part["conditions"]}
     conditions = sorted(known, key=none_first)
@@ -298,7 +298,7 @@ def join_counts(
         columns = [column[Condition(*one)] for one in part["conditions"]]
         for name, values in cells.items():
             values[i, columns] = part[name]
-    return Held(
+    return ConditionCounts(
         conditions=tuple(conditions),
         by_temperature=by_temperature,
         n_active=n_active,

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.rerun import Agreement as Agreement
+from analytics.rerun import RunAgreement as RunAgreement
 from analytics.rerun import agreement, task_means
 from leaderboard.catalog.models import Task
 from leaderboard.errors import Refusal
@@ -36,7 +36,7 @@ def drawn_tasks(submission: Submission, n: int = N_FEWEST) -> list[str]:
     return _drawn(submission, set(_trials(submission).tasks.tolist()), n)
 
 
-def compare_runs(submission: Submission, flat: FlatFile) -> Agreement:
+def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
     """Compare it with the operator's run, a file of one agent on the tasks drawn."""
     if len(flat.agents) != 1:
         raise Refusal(f"The file holds {len(flat.agents)} agents; expected is one.", code="not_the_same_run")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.db import transaction
 
 from analytics.errors import CoreError
-from analytics.threads import one_blas_thread
+from analytics.programs import one_blas_thread
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.board_inputs import BoardInputs

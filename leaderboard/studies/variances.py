@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.differences.rows import Facet
-from analytics.tee.benchmark import FACETS, Outcomes, variance_study
+from analytics.tee.benchmark import FACETS, TrialOutcomes, variance_study
 from analytics.tee.grouped_tasks import task_groups
-from analytics.tee.report import Stated
+from analytics.tee.report import BoardEstimate
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
@@ -33,7 +33,7 @@ def get_or_compute_variance(
     names = np.array(record.table.agents, dtype=object)
     outcomes, groups = _outcomes(snapshot), grouping(record, snapshot.rules).groups
 
-    def on_board(facets: Sequence[Facet]) -> dict[str, Stated]:
+    def on_board(facets: Sequence[Facet]) -> dict[str, BoardEstimate]:
         return _on_board(snapshot, outcomes, facets)
 
     result = variance_study(
@@ -49,20 +49,22 @@ def get_or_compute_variance(
     ), True
 
 
-def _on_board(snapshot: Snapshot, outcomes: Outcomes, facets: Sequence[Facet]) -> dict[str, Stated]:
+def _on_board(
+    snapshot: Snapshot, outcomes: TrialOutcomes, facets: Sequence[Facet]
+) -> dict[str, BoardEstimate]:
     """What the board states of agents that ran nothing but the conditions it compares."""
     ran = np.unique(np.stack([outcomes.columns[name] for name in ("agent", *CONDITION)]), axis=1)[0]
     names, n_conditions = np.unique(ran, return_counts=True)
     n_compared = max(1, len(snapshot.compared))
     same = {name for name, n in zip(names.tolist(), n_conditions.tolist(), strict=True) if n == n_compared}
     return {
-        name: Stated(at.score, at.se, at.lower, at.upper, at.reason)
+        name: BoardEstimate(at.score, at.se, at.lower, at.upper, at.reason)
         for name, at in on_all_tasks(snapshot.record, facets).items()
         if name in same and at.score is not None
     }
 
 
-def _outcomes(snapshot: Snapshot) -> Outcomes:
+def _outcomes(snapshot: Snapshot) -> TrialOutcomes:
     """All accepted valid outcomes, those of conditions that are not compared too: pilots feed this alone."""
     rows = outcomes_of(one.submission for one in snapshot.deliveries)
     agents = {agent.pk: agent.name for agent in snapshot.agents}
@@ -78,7 +80,7 @@ def _outcomes(snapshot: Snapshot) -> Outcomes:
         columns[facet] = _labels_of(
             rows["setting"], {pk: str(one[attribute]) for pk, one in settings.items()}
         )
-    return Outcomes(columns, rows["value"].to_numpy())
+    return TrialOutcomes(columns, rows["value"].to_numpy())
 
 
 def _labels_of(ids: pa.ChunkedArray, labels: dict[int, str]) -> np.ndarray:

@@ -26,7 +26,7 @@ from analytics import drift
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import trial_variance_ratio
 from analytics.drift import Audit, Invalid, Monitor, Noise, OnAndOff
-from analytics.drift.saturation import N_SURE, FullScore
+from analytics.drift.saturation import N_SURE, FullRunScore
 from analytics.resampling import generator
 from perf.studies.boards import (
     CHANGED_AT,
@@ -137,7 +137,7 @@ def _saturated(one: Board, means: FloatArray) -> Iterator[Monitor]:
         best, latest = on_subset[:n].mean(axis=1), on_subset[max(0, n - 20) : n]
         found = drift.saturation(best, n_trials[:n, 0], one.tasks.size, omega, AGENTS[:n], latest)
         score = float(scores[int(np.argmax(best))])
-        full = FullScore.measured(score, one.cell.m, float(one.cell.n_trials), of_all)
+        full = FullRunScore.measured(score, one.cell.m, float(one.cell.n_trials), of_all)
         yield drift.of_benchmark(found, full)
 
 

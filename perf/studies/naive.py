@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from analytics.arrays import FloatArray
-from analytics.tee import Declaration, DesignRefused, TotalError, project
+from analytics.errors import CoreError
+from analytics.tee import Declaration, TotalError, project
 from analytics.tee.design import WORDS
 from analytics.tee.total_error import Columns, naive_standard_error, outcome_of
 
@@ -80,11 +81,11 @@ def naive_against_tee(columns: Columns, study: TotalError, level: float = 0.95) 
 
     Raises
     ------
-    DesignRefused
+    CoreError
         When no pipeline has an error of its own, or `level` is not inside (0, 1).
     """
     if not 0.0 < level < 1.0:
-        raise DesignRefused(f"a level lies inside (0, 1), not at {level}")
+        raise CoreError(f"a level lies inside (0, 1), not at {level}", code="design")
     alone = study.layout.design | {"V": 1, "M": 1, "H": 1}
     tee_se = project(study.components, alone, study.reading).se
     z = float(ndtri((1.0 + level) / 2.0))
@@ -93,12 +94,12 @@ def naive_against_tee(columns: Columns, study: TotalError, level: float = 0.95) 
     for levels, items, outcome in _pipelines(columns, study.layout.declaration):
         try:
             naive_se = naive_standard_error(items, outcome)
-        except DesignRefused as refusal:
+        except CoreError as refusal:
             left_out.append(f"{_named(levels)}: {refusal}")
             continue
         pipelines.append(_pipeline(levels, _item_mean(items, outcome), naive_se, tee_se, study.theta, z))
     if not pipelines:
-        raise DesignRefused(f"no pipeline has an error of its own ({'; '.join(left_out[:3])})")
+        raise CoreError(f"no pipeline has an error of its own ({'; '.join(left_out[:3])})", code="design")
     return NaiveAgainstTEE(tuple(pipelines), tuple(left_out), study.theta)
 
 

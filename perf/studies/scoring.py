@@ -1,7 +1,7 @@
 """Which way of asking judges recovers the order of items: ``python -m perf.studies.scoring``.
 
 Kendall's τ_b of estimated with true quality, for mean ratings, mean yes/no calls, and Bradley–Terry strengths
-of comparisons (`analytics.pairwise`), as judges use their scale worse and worse.
+of comparisons (`analytics.research.pairwise`), as judges use their scale worse and worse.
 
 Model
 -----
@@ -41,8 +41,8 @@ from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.pairwise.bradley_terry import fit_wins
 from analytics.resampling import generator
+from analytics.research.pairwise.bradley_terry import fit_wins
 from perf.studies.mean_squares import standard_error
 from perf.studies.table import arguments, print_table
 

@@ -16,12 +16,18 @@ import numpy as np
 from analytics.arrays import FloatArray
 from analytics.harness import ScoreTensor, compare
 from analytics.resampling import generator
-from tuning import bench
-from tuning.figures import Figures, parts, reliability_difference, standard_error, weighted
-from tuning.front import front, hypervolume
-from tuning.search import Trial, search, told
-from tuning.space import Configuration
-from tuning.study import Search, Study
+from analytics.research.tuning import bench
+from analytics.research.tuning.figures import (
+    HarnessFigures,
+    parts,
+    reliability_difference,
+    standard_error,
+    weighted,
+)
+from analytics.research.tuning.front import front, hypervolume
+from analytics.research.tuning.search import SearchTrial, search, trial_of
+from analytics.research.tuning.space import Configuration
+from analytics.research.tuning.study import HarnessStudy, Search
 
 BEST = 0.725  # of 20,000 random configurations; tests/tuning/test_figures.py
 WAYS = {
@@ -77,7 +83,7 @@ def searched(way: Search, seed: int) -> tuple[float, float, float, float]:
     evaluate = evaluate_on_bench(study, "search", study.subsample)
     done: list[Any] = []
     search(study, evaluate, [], keep=done.append)
-    trials = [one for one in (told(study, each) for each in done) if one.state == "complete"]
+    trials = [one for one in (trial_of(study, each) for each in done) if one.state == "complete"]
     trials.sort(key=lambda one: (-(one.figures.F or 0.0), one.number))
     top = trials[0]
     again = evaluate_on_bench(study, "full", study.tasks)
@@ -91,7 +97,7 @@ def searched(way: Search, seed: int) -> tuple[float, float, float, float]:
     )
 
 
-def volume(trials: list[Trial]) -> float:
+def volume(trials: list[SearchTrial]) -> float:
     """Hypervolume of the front over R, D/3, C and the share of $1 that is spared."""
     points = np.array(
         [
@@ -102,9 +108,9 @@ def volume(trials: list[Trial]) -> float:
     return hypervolume(points[front(points)], (0.0, 0.0, 0.0, 0.0))
 
 
-def study_of(way: Search, seed: int) -> Study:
+def study_of(way: Search, seed: int) -> HarnessStudy:
     """The bench as a study that keeps nothing."""
-    return Study(
+    return HarnessStudy(
         name="bench",
         seed=seed,
         command=(),
@@ -126,12 +132,12 @@ def study_of(way: Search, seed: int) -> Study:
 
 
 def evaluate_on_bench(
-    study: Study, purpose: str, tasks: tuple[str, ...]
-) -> Callable[[Configuration, int], Figures]:
+    study: HarnessStudy, purpose: str, tasks: tuple[str, ...]
+) -> Callable[[Configuration, int], HarnessFigures]:
     """Run the bench in this process, every score there: what is lost counts in C alone."""
-    seen: dict[tuple[str, int], Figures] = {}
+    seen: dict[tuple[str, int], HarnessFigures] = {}
 
-    def evaluated(configuration: Configuration, n_runs: int) -> Figures:
+    def evaluated(configuration: Configuration, n_runs: int) -> HarnessFigures:
         key = (repr(sorted(configuration.items())), n_runs)
         if key not in seen:
             seen[key] = _on_bench(study, f"{purpose} {key[0]}", configuration, tasks, n_runs)
@@ -141,8 +147,8 @@ def evaluate_on_bench(
 
 
 def _on_bench(
-    study: Study, what: str, configuration: Configuration, tasks: tuple[str, ...], n_runs: int
-) -> Figures:
+    study: HarnessStudy, what: str, configuration: Configuration, tasks: tuple[str, ...], n_runs: int
+) -> HarnessFigures:
     seed = int(generator(study.seed, what).integers(2**31))
     request = {"configuration": configuration, "models": bench.MODELS, "tasks": tasks, "seed": seed}
     cells = bench.run(request | {"first_run": 1, "n_runs": n_runs})["cells"]
@@ -153,7 +159,7 @@ def _on_bench(
     tensor = ScoreTensor(bench.MODELS, tasks, runs, scores, np.ones(scores.shape, dtype=np.bool_))
     r, d = parts(tensor)
     c, paid = float(valid.mean()), sum(cell["cost_usd"] for cell in cells)
-    return Figures(r, d, c, weighted(r, d, c), standard_error(tensor), paid, n_runs)
+    return HarnessFigures(r, d, c, weighted(r, d, c), standard_error(tensor), paid, n_runs)
 
 
 def coverage(

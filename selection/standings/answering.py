@@ -8,8 +8,8 @@ import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
+from analytics.programs import one_blas_thread
 from analytics.record import TRUST, Record, Trust, offer
-from analytics.threads import one_blas_thread
 from selection.full_scores.fit_cache import FitCache
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target

@@ -10,7 +10,7 @@ A task that states no group is a cluster of its own; tasks without a stratum are
 from dataclasses import dataclass
 
 from analytics.arrays import IndexArray
-from analytics.differences.groups import FEWEST_CLUSTERS, Groups, Role
+from analytics.differences.groups import MIN_CLUSTERS, Groups, Role
 from analytics.record import Record
 from selection.rules import Rules
 
@@ -46,7 +46,7 @@ def grouping(record: Record, rules: Rules) -> Grouping:
     if rules.groups == "auto":
         groups = _groups(record.groups, "cluster")
         n, n_tasks = groups.sizes.size, groups.code.size
-        return _grouping(groups, "group") if FEWEST_CLUSTERS <= n < n_tasks else INDEPENDENT
+        return _grouping(groups, "group") if MIN_CLUSTERS <= n < n_tasks else INDEPENDENT
     column, role = rules.groups.split(":")
     names = record.groups if column == "group" else record.categories
     if not any(names):

@@ -31,7 +31,7 @@ from analytics.differences import groups as grouped
 from analytics.differences.estimates import Estimate, Target
 from analytics.differences.finite_errors import Calibrated, Measured
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
-from analytics.differences.rows import Row, Term, agent_variance
+from analytics.differences.rows import ErrorTerm, Row, agent_variance
 from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 from analytics.record import Record
@@ -398,11 +398,11 @@ def _estimate(view: View, a: _Side, b: _Side) -> Estimate:
     return replace(estimate, method=terms.BORROWED) if is_borrowed else estimate
 
 
-def _shift(view: View, a: _Side, b: _Side) -> Term | None:
+def _shift(view: View, a: _Side, b: _Side) -> ErrorTerm | None:
     """Variance of the incumbent shift, for an agent that helped to choose S and one that did not."""
     if not view.shift or view.incumbents[a.i] == view.incumbents[b.i]:
         return None
-    return Term("incumbent shift", view.shift, np.count_nonzero(view.incumbents) - 1.0)
+    return ErrorTerm("incumbent shift", view.shift, np.count_nonzero(view.incumbents) - 1.0)
 
 
 def _adjusted(unadjusted: Sequence[Pair]) -> list[Pair]:

@@ -35,7 +35,7 @@ from analytics.differences.estimates import Target
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.finite_ranks import NOTES, RankSets, rank_sets
 from analytics.differences.kept_draws import KeptDraws
-from analytics.differences.regression import FEWEST, regressed
+from analytics.differences.regression import MIN_AGENTS, regressed
 from analytics.differences.rows import Facet, Row, agent_variance
 from analytics.differences.scores import score
 from analytics.errors import CoreError
@@ -252,7 +252,7 @@ def _second_run(
     measured = {i: one for i, one in heading.items() if isinstance(one, Measured)}
     scores = {i: at[i].score or 0.0 for i in heading}
     leader = max(heading, key=lambda i: round(scores[i], DECIMALS), default=-1)
-    if leader not in measured or len(measured) < FEWEST:
+    if leader not in measured or len(measured) < MIN_AGENTS:
         return None
     errors = [error_of(one, error_model.noise(tasks), error_model.facets) for one in measured.values()]
     regression = regressed(

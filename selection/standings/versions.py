@@ -19,7 +19,7 @@ Private runs cannot be seen, nor a second account, nor versions that are describ
 
 Source
 ------
-`analytics.trials.gaming` (best of K); STATISTICS §7.6.
+`analytics.trials.best_of`; STATISTICS §7.6.
 """
 
 import math
@@ -34,7 +34,7 @@ from analytics.arrays import DECIMALS, IndexArray, Mask, read_only
 from analytics.differences.estimates import Target
 from analytics.names import alike
 from analytics.record import About, Record
-from analytics.trials.gaming import expected_maximum
+from analytics.trials.best_of import expected_maximum
 from selection.standings import targets
 from selection.standings.completing import FullScoreEstimate
 from selection.standings.lines import AtTarget

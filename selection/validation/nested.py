@@ -35,7 +35,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import N_DRAWS
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
-from analytics.threads import one_blas_thread
+from analytics.programs import one_blas_thread
 from selection.bands import HI, LO, Band, mid_range, table_band
 from selection.errors import SelectionError
 from selection.folds import (

@@ -96,7 +96,7 @@ def _restart(fit: VarianceFit, rng: np.random.Generator) -> float:
         return value - fit.criterion, slopes * total
 
     lowest = [(0.0, None)] * len(fit.terms) + [(0.01 * fit.residual / total, None)]
-    found = minimize(
+    result = minimize(
         shifted, start, jac=True, method="L-BFGS-B", bounds=lowest, options={"maxiter": 2000, "ftol": 1e-15}
     )
-    return float(found.fun)
+    return float(result.fun)

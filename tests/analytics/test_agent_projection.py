@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from analytics.tee.agent_projection import agent_components, as_seen, project_agent
-from analytics.tee.benchmark import Outcomes, variance_study
+from analytics.tee.benchmark import TrialOutcomes, variance_study
 from analytics.tee.dstudy import DStudyRefused
 
 LEVELS = {"agent": 4, "task": 10, "prompt": 2, "judge": 2, "temperature": 1, "run": 3}
 
 
 def result(parts, fixed=None):
-    told = [{"name": name, "variance": variance} for name, variance in parts.items()]
-    return {"components": told, "fixed": fixed or {}, "levels": LEVELS, "not_measured": ["temperature"]}
+    summary = [{"name": name, "variance": variance} for name, variance in parts.items()]
+    return {"components": summary, "fixed": fixed or {}, "levels": LEVELS, "not_measured": ["temperature"]}
 
 
 PARTS = {"agent": 0.05, "task": 0.06, "agent:task": 0.04, "Residual": 0.12}
@@ -31,17 +31,17 @@ JUDGES = {"(Intercept)": 0.5, "judge[j2]": 0.2}
 
 def test_tasks_and_trials_by_hand():
     """(0.06 + 0.04)/20 + 0.12/(20·2·2·1·3), with prompts and judges as in the study."""
-    told = project_agent(result(PARTS), {"N": 20, "R": 3}, estimand="domain", sensitivity="exclude")
-    assert told["design"] == {"N": 20, "V": 2, "M": 2, "H": 1, "R": 3}
-    assert told["variance"] == pytest.approx(0.10 / 20 + 0.12 / 240)
-    assert told["se"] == pytest.approx(math.sqrt(told["variance"]))
-    assert told["interval"] == "confidence interval"
-    assert told["not_measured"] == ["temperature"]
+    summary = project_agent(result(PARTS), {"N": 20, "R": 3}, estimand="domain", sensitivity="exclude")
+    assert summary["design"] == {"N": 20, "V": 2, "M": 2, "H": 1, "R": 3}
+    assert summary["variance"] == pytest.approx(0.10 / 20 + 0.12 / 240)
+    assert summary["se"] == pytest.approx(math.sqrt(summary["variance"]))
+    assert summary["interval"] == "confidence interval"
+    assert summary["not_measured"] == ["temperature"]
 
 
 def test_a_pilot_by_hand():
     design = {"N": 10, "V": 2, "M": 2, "H": 1, "R": 3}
-    told = project_agent(result(PILOT, JUDGES), design, estimand="domain", sensitivity="include")
+    summary = project_agent(result(PILOT, JUDGES), design, estimand="domain", sensitivity="include")
     parts = {
         "item": 0.10 / 10,
         "prompt": 0.016 / 2,
@@ -52,9 +52,9 @@ def test_a_pilot_by_hand():
         "Residual": 0.12 / 120,
         "run": 0.009 / 3,
     }
-    assert told["variance"] == pytest.approx(sum(parts.values()))
+    assert summary["variance"] == pytest.approx(sum(parts.values()))
     shares = {name: part / sum(parts.values()) for name, part in parts.items()}
-    assert told["shares"] == pytest.approx(shares)
+    assert summary["shares"] == pytest.approx(shares)
     without = project_agent(result(PILOT, JUDGES), design, estimand="domain", sensitivity="exclude")
     assert without["variance"] == pytest.approx(sum(parts.values()) - parts["judge (fixed)"])
     assert without["shares"]["judge (fixed)"] == 0
@@ -76,8 +76,10 @@ def test_the_agents_own_spread_is_no_error():
 
 def test_without_a_repeated_trial_more_of_them_are_refused():
     pooled = {"agent": 0.05, "task": 0.06, "Residual": 0.16}
-    told = project_agent(result(pooled), {"N": 20, "V": 1, "M": 1}, estimand="domain", sensitivity="exclude")
-    assert told["variance"] == pytest.approx(0.06 / 20 + 0.16 / 20)
+    summary = project_agent(
+        result(pooled), {"N": 20, "V": 1, "M": 1}, estimand="domain", sensitivity="exclude"
+    )
+    assert summary["variance"] == pytest.approx(0.06 / 20 + 0.16 / 20)
     with pytest.raises(DStudyRefused, match="R = 2"):
         project_agent(result(pooled), {"R": 2}, estimand="domain", sensitivity="exclude")
 
@@ -90,11 +92,11 @@ def test_it_is_what_the_study_itself_projects_by_trials(estimand):
     columns = {"agent": np.char.mod("a%d", agent), "task": np.char.mod("t%d", task)}
     columns |= {facet: np.full(agent.size, "") for facet in ("prompt", "judge", "temperature", "run")}
     outcome = (rng.random(agent.size) < chance).astype(float)
-    study = variance_study(Outcomes(columns, outcome), complete=[], n_tasks=12)
+    study = variance_study(TrialOutcomes(columns, outcome), complete=[], n_tasks=12)
     assert len(study["projections"]) >= 5
     for row in study["projections"]:
-        told = project_agent(study, {"R": row["n_trials"]}, estimand=estimand, sensitivity="exclude")
-        assert told["se"] == pytest.approx(row[estimand], rel=1e-12)
+        summary = project_agent(study, {"R": row["n_trials"]}, estimand=estimand, sensitivity="exclude")
+        assert summary["se"] == pytest.approx(row[estimand], rel=1e-12)
 
 
 def pilot_study():
@@ -110,7 +112,7 @@ def pilot_study():
     }
     columns |= {facet: np.full(agent.size, "") for facet in ("judge", "temperature", "run")}
     return variance_study(
-        Outcomes(columns, (rng.random(agent.size) < chance).astype(float)), complete=[], n_tasks=20
+        TrialOutcomes(columns, (rng.random(agent.size) < chance).astype(float)), complete=[], n_tasks=20
     )
 
 
@@ -124,12 +126,12 @@ def test_components_are_of_agents_with_a_say_and_errors_of_each_agent():
     columns = {"agent": np.char.mod("a%02d", agent), "task": np.char.mod("t%02d", task)}
     columns |= {facet: np.full(agent.size, "") for facet in ("prompt", "judge", "temperature", "run")}
     first = [f"a{i:02d}" for i in range(6)]
-    alone = Outcomes(columns, outcome).of_agents(first)
+    alone = TrialOutcomes(columns, outcome).of_agents(first)
     expected = variance_study(alone, complete=[], n_tasks=20)
-    found = variance_study(Outcomes(columns, outcome), complete=[], n_tasks=20, voices=first)
-    assert found["components"] == expected["components"]
-    assert (found["n_rows"], found["levels"]["agent"]) == (240, 6)
-    assert len(found["agents"]) == 12
+    estimate = variance_study(TrialOutcomes(columns, outcome), complete=[], n_tasks=20, voices=first)
+    assert estimate["components"] == expected["components"]
+    assert (estimate["n_rows"], estimate["levels"]["agent"]) == (240, 6)
+    assert len(estimate["agents"]) == 12
     assert trial.max() == 1
 
 
@@ -157,5 +159,5 @@ def test_judges_that_suit_agents_differently_are_error_under_every_reading():
     parts = {"agent": 0.05, "task": 0.06, "agent:task": 0.04, "agent:judge": 0.004, "task:judge": 0.0}
     parts |= {"Residual": 0.12}
     design = {"N": 10, "V": 1, "M": 2, "H": 1, "R": 3}
-    told = project_agent(result(parts, JUDGES), design, estimand="finite", sensitivity="exclude")
-    assert told["variance"] == pytest.approx(0.004 / 2 + 0.12 / 60)
+    summary = project_agent(result(parts, JUDGES), design, estimand="finite", sensitivity="exclude")
+    assert summary["variance"] == pytest.approx(0.004 / 2 + 0.12 / 60)

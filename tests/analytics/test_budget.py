@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.tee import (
-    BudgetRefused,
     Choices,
     Component,
     Components,
@@ -46,13 +45,13 @@ def test_cheapest_is_that_of_a_full_search(target, reading):
     choices = Choices(FOUND, COSTS, SMALL, reading)
     fits = [d for d in every_design(SMALL) if project(FOUND, d, reading).se <= target]
     if not fits:
-        with pytest.raises(BudgetRefused, match="no design within the bounds"):
+        with pytest.raises(DStudyRefused, match="no design within the bounds"):
             cheapest(choices, target)
         return
-    found = cheapest(choices, target)
-    assert found.se <= target * (1 + 1e-12)
-    assert found.cost == pytest.approx(min(COSTS.of(d) for d in fits), rel=1e-12)
-    assert found.cost == COSTS.of(found.design)
+    result = cheapest(choices, target)
+    assert result.se <= target * (1 + 1e-12)
+    assert result.cost == pytest.approx(min(COSTS.of(d) for d in fits), rel=1e-12)
+    assert result.cost == COSTS.of(result.design)
 
 
 @settings(max_examples=30, deadline=None)
@@ -61,28 +60,28 @@ def test_most_precise_is_that_of_a_full_search(budget, reading):
     choices = Choices(FOUND, COSTS, SMALL, reading)
     fits = [d for d in every_design(SMALL) if COSTS.of(d) <= budget]
     if not fits:
-        with pytest.raises(BudgetRefused, match=f"smallest design .* costs .*, not {budget:g} or less"):
+        with pytest.raises(DStudyRefused, match=f"smallest design .* costs .*, not {budget:g} or less"):
             most_precise(choices, budget)
         return
-    found = most_precise(choices, budget)
-    assert found.cost <= budget * (1 + 1e-12)
-    assert found.se == pytest.approx(min(project(FOUND, d, reading).se for d in fits), rel=1e-12)
+    result = most_precise(choices, budget)
+    assert result.cost <= budget * (1 + 1e-12)
+    assert result.se == pytest.approx(min(project(FOUND, d, reading).se for d in fits), rel=1e-12)
 
 
 def test_the_other_facets_may_be_the_wide_one():
     bounds = {"N": (20, 20), "V": (1, None), "M": (1, 2), "R": (1, 2)}
-    found = cheapest(Choices(FOUND, COSTS, bounds), 0.24)
+    result = cheapest(Choices(FOUND, COSTS, bounds), 0.24)
     narrow = {**bounds, "V": (1, 60)}
     fits = [d for d in every_design(narrow) if project(FOUND, d).se <= 0.24]
-    assert found.cost == pytest.approx(min(COSTS.of(d) for d in fits))
+    assert result.cost == pytest.approx(min(COSTS.of(d) for d in fits))
 
 
 def test_sampled_categories_bound_the_items():
-    found = Components((*FOUND.entries, Component("C", 0.2, frozenset("C"))))
+    result = Components((*FOUND.entries, Component("C", 0.2, frozenset("C"))))
     reading = Reading(categories="sampled")
     bounds = {"N": (6, 20), "C": (2, 6), "V": (2, 2), "M": (2, 2), "R": (1, 1)}
-    fits = [d for d in every_design(bounds) if project(found, d, reading).se <= 0.33]
-    assert cheapest(Choices(found, COSTS, bounds, reading), 0.33).cost == pytest.approx(
+    fits = [d for d in every_design(bounds) if project(result, d, reading).se <= 0.33]
+    assert cheapest(Choices(result, COSTS, bounds, reading), 0.33).cost == pytest.approx(
         min(map(COSTS.of, fits))
     )
 
@@ -106,14 +105,14 @@ def test_frontier_falls():
 def test_frontier_leaves_out_money_that_buys_nothing():
     choices = Choices(FOUND, COSTS, {"N": (2, 5), "V": (1, 1), "M": (1, 1), "R": (1, 1)})
     assert [point.design["N"] for point in frontier(choices, [100, 1_000, 10_000])] == [5]
-    with pytest.raises(BudgetRefused, match="more than any budget"):
+    with pytest.raises(DStudyRefused, match="more than any budget"):
         frontier(choices, [0.1])
 
 
 def test_an_unreachable_target_names_what_remains():
     choices = Choices(FOUND, COSTS, {"N": (2, None), "V": (1, 4), "M": (1, 3), "R": (1, 3)}, INCLUDE)
     floor = (0.02 / 4 + 0.03 / 12 + 0.02 / 3) ** 0.5
-    with pytest.raises(BudgetRefused) as refusal:
+    with pytest.raises(DStudyRefused) as refusal:
         cheapest(choices, 0.1)
     assert f"at V = 4, M = 3, R = 3 an SE of {floor:.4g} remains" in str(refusal.value)
     assert "no number of items brings the SE under 0.1" in str(refusal.value)
@@ -144,15 +143,15 @@ def test_bounds_are_checked(bounds, match):
 def test_more_refusals():
     choices = Choices(FOUND, COSTS, SMALL)
     for target in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(BudgetRefused, match="a target standard error is above 0"):
+        with pytest.raises(DStudyRefused, match="a target standard error is above 0"):
             cheapest(choices, target)
-    with pytest.raises(BudgetRefused, match="cost of call is at least 0"):
+    with pytest.raises(DStudyRefused, match="cost of call is at least 0"):
         Costs(-1.0)
-    with pytest.raises(BudgetRefused, match="costs name K"):
+    with pytest.raises(DStudyRefused, match="costs name K"):
         Costs(1.0, {"K": 1.0})
-    with pytest.raises(BudgetRefused, match="items cost nothing and have no upper end"):
+    with pytest.raises(DStudyRefused, match="items cost nothing and have no upper end"):
         Choices(FOUND, Costs(0.0), {**SMALL, "N": (2, None)})
-    with pytest.raises(BudgetRefused, match="combinations of V, M, R are over"):
+    with pytest.raises(DStudyRefused, match="combinations of V, M, R are over"):
         cheapest(Choices(FOUND, COSTS, {"N": (1, None), "V": (1, 999), "M": (1, 99), "R": (1, 99)}), 0.5)
     pooled = Components(
         (Component("N", 1.0, frozenset("N")), Component("R", 1.0, frozenset("R"))), pooled=True

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.cli import main
-from analytics.trials.gaming import expected_maximum
+from analytics.cli import MOVED, main
+from analytics.research.cli import main as research
+from analytics.trials.best_of import expected_maximum
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
@@ -31,7 +32,7 @@ def answer(capsys):
     """Run a command under --json and return its object, parsed so that no NaN passes."""
 
     def run(*arguments):
-        assert main([*map(str, arguments), "--json"]) == 0
+        assert program(arguments[0])([*map(str, arguments), "--json"]) == 0
         out = capsys.readouterr().out
         assert out.count("\n") == 1
         return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} in the JSON"))
@@ -42,7 +43,7 @@ def answer(capsys):
 @pytest.fixture
 def text(capsys):
     def run(*arguments):
-        assert main([*map(str, arguments)]) == 0
+        assert program(arguments[0])([*map(str, arguments)]) == 0
         return capsys.readouterr().out
 
     return run
@@ -54,7 +55,7 @@ def refusal(capsys):
 
     def run(*arguments):
         try:
-            code = main([*map(str, arguments)])
+            code = program(arguments[0])([*map(str, arguments)])
         except SystemExit as ended:
             code = ended.code
         captured = capsys.readouterr()
@@ -63,6 +64,10 @@ def refusal(capsys):
         return captured.err
 
     return run
+
+
+def program(name):
+    return research if name in MOVED else main
 
 
 def flat(path, rows, extra=""):
@@ -89,35 +94,35 @@ def repeated(path, *, n_agents=3, n_tasks=40, n_trials=3, seed=5, extra="", tail
 def test_variance_of_a_balanced_crossed_design(answer, real_data):
     exact = json.loads((real_data / "reference" / "crossed141.exact.json").read_text())
     lmer = json.loads((real_data / "reference" / "crossed141.lmer-tight.json").read_text())
-    found = answer(
+    result = answer(
         "variance",
         real_data / "reference" / "crossed141.csv.gz",
         *("--outcome", "score", "--random", CROSSED, "--fixed", "judge + temp"),
     )
-    assert set(found) >= {"components", "residual", "fixed", "criterion", "boundary", "method", "seconds"}
-    by_factors = {frozenset(name.split(":")): value for name, value in found["components"].items()}
+    assert set(result) >= {"components", "residual", "fixed", "criterion", "boundary", "method", "seconds"}
+    by_factors = {frozenset(name.split(":")): value for name, value in result["components"].items()}
     for name, value in exact["vcov"].items():
-        mine = found["residual"] if name == "Residual" else by_factors[frozenset(name.split(":"))]
+        mine = result["residual"] if name == "Residual" else by_factors[frozenset(name.split(":"))]
         assert mine == pytest.approx(value, rel=1e-8)
-    assert found["criterion"] == pytest.approx(exact["REMLcrit"], abs=1e-6)
-    assert found["boundary"] == []
-    assert list(found["fixed"]) == ["(Intercept)", "judge[j2]", "judge[j3]", "temp[t2]", "temp[t3]"]
-    assert list(found["fixed"].values()) == pytest.approx(
+    assert result["criterion"] == pytest.approx(exact["REMLcrit"], abs=1e-6)
+    assert result["boundary"] == []
+    assert list(result["fixed"]) == ["(Intercept)", "judge[j2]", "judge[j3]", "temp[t2]", "temp[t3]"]
+    assert list(result["fixed"].values()) == pytest.approx(
         [lmer["fixef"][f"{name}"] for name in ("(Intercept)", "judgej2", "judgej3", "tempt2", "tempt3")],
         abs=1e-7,
     )
-    assert 0 < found["seconds"] < 5
+    assert 0 < result["seconds"] < 5
 
 
 def test_variance_of_lme4s_data_sets(answer, real_data):
-    found = answer(
+    result = answer(
         "variance",
         real_data / "reference" / "Pastes.csv.gz",
         *("--outcome", "strength", "--random", "batch + sample"),
     )
-    assert found["criterion"] == pytest.approx(246.9907458535, abs=1e-4)
-    assert found["components"] == pytest.approx({"batch": 1.6573079609, "sample": 8.4336679284}, rel=1e-4)
-    assert found["fixed"] == pytest.approx({"(Intercept)": 60.0533333333})
+    assert result["criterion"] == pytest.approx(246.9907458535, abs=1e-4)
+    assert result["components"] == pytest.approx({"batch": 1.6573079609, "sample": 8.4336679284}, rel=1e-4)
+    assert result["fixed"] == pytest.approx({"(Intercept)": 60.0533333333})
     zero = answer(
         "variance", real_data / "reference" / "Dyestuff2.csv", "--outcome", "Yield", "--random", "Batch"
     )
@@ -131,10 +136,10 @@ def test_a_column_of_numbers_is_a_factor_and_no_other_column_is_read(answer, tmp
     rows = [f"{g},{y},broken \N{SNOWMAN}" for g, ys in ((10, (1, 2)), (2, (4, 5)), (7, (9, 7))) for y in ys]
     path = tmp_path / "a.csv"
     path.write_text("group,y,note\n" + "\n".join(rows) + "\n")
-    found = answer("variance", path, "--outcome", "y", "--random", "group")
+    result = answer("variance", path, "--outcome", "y", "--random", "group")
     # One-way, n = 2: MSW = (½ + ½ + 2)/3 = 1; means 1.5, 4.5, 8: MSB = 2·(21.1667/2) = 21.1667.
-    assert found["residual"] == pytest.approx(1.0)
-    assert found["components"] == pytest.approx({"group": (21.0 + 1 / 6 - 1.0) / 2})
+    assert result["residual"] == pytest.approx(1.0)
+    assert result["components"] == pytest.approx({"group": (21.0 + 1 / 6 - 1.0) / 2})
 
 
 def test_the_table_of_components(text, real_data):
@@ -212,10 +217,10 @@ def test_rows_that_are_not_valid_are_missing_and_no_failures(answer, text, refus
         path.write_text("group,y,valid\n" + "\n".join(rows) + "\n")
 
     write(rows)
-    found = answer("variance", path, *formula)
-    assert (found["n_rows"], found["n_invalid"]) == (6, 3)
-    assert found["residual"] == pytest.approx(1.0)
-    assert found["components"] == pytest.approx({"group": (21.0 + 1 / 6 - 1.0) / 2})
+    result = answer("variance", path, *formula)
+    assert (result["n_rows"], result["n_invalid"]) == (6, 3)
+    assert result["residual"] == pytest.approx(1.0)
+    assert result["components"] == pytest.approx({"group": (21.0 + 1 / 6 - 1.0) / 2})
     assert "rows left out, not valid  3" in text("variance", path, *formula)
     write(["a,1,1", "a,2,0", "b,3,1", "b,4,1"])
     named = answer("variance", path, "--outcome", "valid", "--random", "group")
@@ -236,12 +241,12 @@ def test_what_valid_may_not_be(refusal, tmp_path):
 
 
 def test_variance_of_a_flat_file_takes_the_valid_rows_alone(answer, real_data):
-    found = answer(
+    result = answer(
         "variance",
         real_data / "terminal_bench_core_011.csv.gz",
         *("--outcome", "outcome", "--random", "agent + task + agent:task"),
     )
-    assert (found["n_rows"], found["n_invalid"]) == (4782, 418)
+    assert (result["n_rows"], result["n_invalid"]) == (4782, 418)
 
 
 def test_the_harness_of_any_csv_takes_its_column_valid(answer, refusal, tmp_path):
@@ -250,9 +255,9 @@ def test_the_harness_of_any_csv_takes_its_column_valid(answer, refusal, tmp_path
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["model,task,run,outcome,valid", *rows]) + "\n")
     named = ("--columns", "model=model,task=task,run=run,outcome=outcome", "--draws", "20")
-    found = answer("harness", path, *named)
-    assert found["coverage"] == pytest.approx(107 / 108)
-    assert found == answer("harness", path, "--columns", f"{named[1]},valid=valid", *named[2:])
+    result = answer("harness", path, *named)
+    assert result["coverage"] == pytest.approx(107 / 108)
+    assert result == answer("harness", path, "--columns", f"{named[1]},valid=valid", *named[2:])
     path.write_text("\n".join(["model,task,run,outcome,valid", "m,t,r,,0", "m,t,s,x,1"]) + "\n")
     for columns in (named[1], f"{named[1]},valid=valid"):
         assert "row 2: outcome is 'x', not a finite number" in refusal("harness", path, "--columns", columns)
@@ -274,29 +279,29 @@ def test_every_published_scenario(answer, real_data, name):
         design = (
             f"N={row['n_items_d']},V={row['n_prompts_d']},M={n_judges},H={n_temperatures},R={row['n_reps_d']}"
         )
-        found = answer(
+        result = answer(
             "dstudy",
             real_data / "published" / f"tee_{name}_components.csv",
             *("--facets", FACETS, "--design", design),
         )
-        assert set(found) == {"variance", "se", "shares"}
-        assert found["variance"] == pytest.approx(float(row["total_var"]), rel=1e-10)
-        assert found["se"] == pytest.approx(found["variance"] ** 0.5, rel=1e-14)
-        assert sum(found["shares"].values()) == pytest.approx(1.0)
+        assert set(result) == {"variance", "se", "shares"}
+        assert result["variance"] == pytest.approx(float(row["total_var"]), rel=1e-10)
+        assert result["se"] == pytest.approx(result["variance"] ** 0.5, rel=1e-14)
+        assert sum(result["shares"].values()) == pytest.approx(1.0)
 
 
 def test_sensitivities_included(answer, real_data):
     components = real_data / "published" / "tee_safety_components.csv"
-    found = answer("dstudy", components, "--facets", FACETS, "--design", SAFETY, "--sensitivity", "include")
-    assert found["variance"] == pytest.approx(3.54e-4, abs=5e-7)
-    assert found["shares"]["judge_model (fixed)"] == pytest.approx(0.438, abs=5e-4)
-    assert found["shares"]["item_id:judge_model"] == pytest.approx(0.167, abs=5e-4)
+    result = answer("dstudy", components, "--facets", FACETS, "--design", SAFETY, "--sensitivity", "include")
+    assert result["variance"] == pytest.approx(3.54e-4, abs=5e-7)
+    assert result["shares"]["judge_model (fixed)"] == pytest.approx(0.438, abs=5e-4)
+    assert result["shares"]["item_id:judge_model"] == pytest.approx(0.167, abs=5e-4)
     finite = answer("dstudy", components, "--facets", FACETS, "--design", SAFETY, "--estimand", "finite")
     assert finite["shares"]["item_id"] == finite["shares"]["item_id:judge_model"] == 0.0
     sampled = answer(
         "dstudy", components, "--facets", FACETS, "--design", f"{SAFETY},C=12", "--categories", "sampled"
     )
-    assert sampled["variance"] > found["variance"]
+    assert sampled["variance"] > result["variance"]
 
 
 def test_the_projection_as_text(text, real_data):
@@ -313,11 +318,11 @@ def test_the_projection_as_text(text, real_data):
 def test_one_level_of_a_facet_is_no_plural(text, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("component,variance\nitem,0.08\nprompt,0.004\nitem:prompt,0.01\nResidual,0.11\n")
-    for design, told in (
+    for design, result in (
         ("N=120,V=1,R=1", "120 items × 1 prompt × 1 replicate\n"),
         ("N=1,V=3,R=2", "1 item × 3 prompts × 2 replicates\n"),
     ):
-        assert told in text("dstudy", path, "--facets", "N=item,V=prompt", "--design", design)
+        assert result in text("dstudy", path, "--facets", "N=item,V=prompt", "--design", design)
 
 
 def test_icc_says_that_a_board_of_several_conditions_has_none(text, tmp_path):
@@ -328,10 +333,10 @@ def test_icc_says_that_a_board_of_several_conditions_has_none(text, tmp_path):
         for trial in (1, 2)
         for prompt in ("plain", "terse")
     ]
-    told = "it has an ICC column where it compares one condition; here each has a line"
-    assert told in text("icc", flat(tmp_path / "a.csv", rows, ",prompt_variant"))
+    result = "it has an ICC column where it compares one condition; here each has a line"
+    assert result in text("icc", flat(tmp_path / "a.csv", rows, ",prompt_variant"))
     alone = [row for row in rows if row.endswith("plain")]
-    assert told not in text("icc", flat(tmp_path / "b.csv", alone, ",prompt_variant"))
+    assert result not in text("icc", flat(tmp_path / "b.csv", alone, ",prompt_variant"))
 
 
 def test_refusals_of_dstudy(refusal, real_data, tmp_path):
@@ -351,9 +356,9 @@ def test_refusals_of_dstudy(refusal, real_data, tmp_path):
 
 
 def test_icc_of_every_agent(answer, real_data, real_rows):
-    found = answer("icc", real_data / "terminal_bench_core_011.csv.gz")
-    assert set(found) == {"agents", "convergence", "copied"}
-    agents = {line["agent"]: line for line in found["agents"] if line["category"] is None}
+    result = answer("icc", real_data / "terminal_bench_core_011.csv.gz")
+    assert set(result) == {"agents", "convergence", "copied"}
+    agents = {line["agent"]: line for line in result["agents"] if line["category"] is None}
     rows = [row for row in real_rows("terminal_bench_core_011") if row["valid"] == "1"]
     assert sorted(agents) == sorted({row["agent"] for row in rows})
     tasks = {name: {row["task"] for row in rows if row["agent"] == name} for name in agents}
@@ -377,9 +382,9 @@ def test_icc_of_every_agent(answer, real_data, real_rows):
 
 
 def test_icc_with_one_trial_has_reasons_and_no_number(answer, text, real_data):
-    found = answer("icc", real_data / "swebench_verified_2023_2025.csv.gz")
-    assert {line["icc"] for line in found["agents"]} == {None}
-    assert all("one trial per task" in line["notes"]["icc"] for line in found["agents"])
+    result = answer("icc", real_data / "swebench_verified_2023_2025.csv.gz")
+    assert {line["icc"] for line in result["agents"]} == {None}
+    assert all("one trial per task" in line["notes"]["icc"] for line in result["agents"])
     shown = text("icc", real_data / "hal_gaia.csv.gz")
     assert "not measured: one trial per task" in shown
     assert "beside a board  its ICC is over all tasks that an agent ran, here over those that all" in shown
@@ -401,13 +406,13 @@ def test_icc_by_category_with_trials_needed_and_copies(answer, tmp_path):
         for trial in range(1, 13):
             drawn = first if agent == "copied" else (rng.random(120) < chance).astype(int)
             rows += [f"B,{agent},s,m,,t{j:03d},{trial},{y},c{j % 2}" for j, y in enumerate(drawn)]
-    found = answer("icc", flat(tmp_path / "a.csv", rows, ",category"))
-    lines = {(line["agent"], line["category"]): line for line in found["agents"]}
+    result = answer("icc", flat(tmp_path / "a.csv", rows, ",category"))
+    lines = {(line["agent"], line["category"]): line for line in result["agents"]}
     assert set(lines) == {(agent, c) for agent in ("copied", "honest") for c in (None, "c0", "c1")}
     assert lines["honest", "c0"]["n_tasks"] == 60
-    assert list(found["copied"]) == ["copied"]
+    assert list(result["copied"]) == ["copied"]
     assert "not independent" in lines["copied", None]["notes"]["icc"]
-    (needed,) = found["convergence"]
+    (needed,) = result["convergence"]
     assert (needed["agent"], needed["condition"]) == ("honest", "")
     assert needed["trials_needed"] in (2, 4, None)
     assert [step["n_trials"] for step in needed["steps"]][:3] == [2, 4, 8]
@@ -421,9 +426,9 @@ HARNESS28 = "model=model,task=task,run=run,outcome=score"
 
 def test_the_harness_chapters_tensor(answer, real_data):
     path = real_data / "reference" / "harness28.csv.gz"
-    found = answer("harness", path, "--columns", f"{HARNESS28},covered=valid_mask", "--draws", "200")
+    result = answer("harness", path, "--columns", f"{HARNESS28},covered=valid_mask", "--draws", "200")
     # STATISTICS §8: the listing of the chapter as printed.
-    assert found["components"]["variances"] == pytest.approx(
+    assert result["components"]["variances"] == pytest.approx(
         {
             "model": 0.034711,
             "task": 0.030599,
@@ -435,31 +440,31 @@ def test_the_harness_chapters_tensor(answer, real_data):
         },
         abs=1e-6,
     )
-    assert found["reliability"] == pytest.approx(0.954377, abs=1e-6)
-    assert found["reliability_all_runs"] == pytest.approx(0.991, abs=5e-4)
-    assert found["discriminability"] == pytest.approx(0.938831, abs=1e-6)
-    assert found["coverage"] == pytest.approx(0.9832, abs=1e-9)
-    assert found["mdes"]["published"] == pytest.approx(0.046710, abs=1e-6)
-    assert found["mdes"]["domain"] == pytest.approx(0.1052, abs=5e-5)
-    assert found["stability"]["tau"] == pytest.approx(0.9944, abs=0.005)
-    assert found["metadata"]["commit hash"] == "not stated"
-    assert found["notes"]["cost"] == "not measured: no seconds and no price were given"
+    assert result["reliability"] == pytest.approx(0.954377, abs=1e-6)
+    assert result["reliability_all_runs"] == pytest.approx(0.991, abs=5e-4)
+    assert result["discriminability"] == pytest.approx(0.938831, abs=1e-6)
+    assert result["coverage"] == pytest.approx(0.9832, abs=1e-9)
+    assert result["mdes"]["published"] == pytest.approx(0.046710, abs=1e-6)
+    assert result["mdes"]["domain"] == pytest.approx(0.1052, abs=5e-5)
+    assert result["stability"]["tau"] == pytest.approx(0.9944, abs=0.005)
+    assert result["metadata"]["commit hash"] == "not stated"
+    assert result["notes"]["cost"] == "not measured: no seconds and no price were given"
 
 
 def test_an_outcome_that_is_not_valid_is_missing(answer, real_data):
     path = real_data / "reference" / "harness28.csv.gz"
-    found = answer("harness", path, "--columns", f"{HARNESS28},valid=valid_mask", "--draws", "50")
-    assert found["coverage"] == pytest.approx(0.9832, abs=1e-9)
-    assert found["components"]["method"] == "reml"
-    assert "no score" in found["notes"]["reliability_bootstrap"]
+    result = answer("harness", path, "--columns", f"{HARNESS28},valid=valid_mask", "--draws", "50")
+    assert result["coverage"] == pytest.approx(0.9832, abs=1e-9)
+    assert result["components"]["method"] == "reml"
+    assert "no score" in result["notes"]["reliability_bootstrap"]
 
 
 def test_the_harness_of_a_flat_file(answer, text, tmp_path):
     path = repeated(tmp_path / "a.csv", n_agents=4)
-    found = answer("harness", path, "--metadata", "hardware=2 cores", "--draws", "50")
-    assert (found["n_models"], found["n_tasks"], found["n_runs"]) == (4, 40, 3)
-    assert found["coverage"] == 1.0
-    assert found["metadata"]["hardware"] == "2 cores"
+    result = answer("harness", path, "--metadata", "hardware=2 cores", "--draws", "50")
+    assert (result["n_models"], result["n_tasks"], result["n_runs"]) == (4, 40, 3)
+    assert result["coverage"] == 1.0
+    assert result["metadata"]["hardware"] == "2 cores"
     assert "4 models x 40 tasks x 3 runs" in text("harness", path, "--draws", "50")
 
 
@@ -487,9 +492,9 @@ def test_the_harness_of_outcomes_that_are_all_alike(text, tmp_path, row, reason)
 
 
 def test_one_run_leaves_reasons(answer, tmp_path):
-    found = answer("harness", repeated(tmp_path / "a.csv", n_trials=1), "--draws", "50")
-    assert found["reliability"] is None
-    assert "one run" in found["notes"]["components"]
+    result = answer("harness", repeated(tmp_path / "a.csv", n_trials=1), "--draws", "50")
+    assert result["reliability"] is None
+    assert "one run" in result["notes"]["components"]
 
 
 def test_refusals_of_harness(refusal, real_data, tmp_path):
@@ -509,22 +514,22 @@ def test_refusals_of_harness(refusal, real_data, tmp_path):
 
 
 def test_gains_are_the_expected_maximum_times_the_noise_between_submissions(answer, tmp_path):
-    found = answer("gaming", repeated(tmp_path / "a.csv", n_agents=5, n_tasks=60, n_trials=3))
-    assert found["design"] == {"agent": 1, "task": 60, "trial": 3}
-    assert found["sd"] == pytest.approx((found["components"]["residual"] / (60 * 3)) ** 0.5)
-    assert [row["submissions"] for row in found["best_of"]] == [2, 5, 10, 27]
-    for row in found["best_of"]:
-        assert row["points"] == pytest.approx(100 * expected_maximum(row["submissions"]) * found["sd"])
+    result = answer("gaming", repeated(tmp_path / "a.csv", n_agents=5, n_tasks=60, n_trials=3))
+    assert result["design"] == {"agent": 1, "task": 60, "trial": 3}
+    assert result["sd"] == pytest.approx((result["components"]["residual"] / (60 * 3)) ** 0.5)
+    assert [row["submissions"] for row in result["best_of"]] == [2, 5, 10, 27]
+    for row in result["best_of"]:
+        assert row["points"] == pytest.approx(100 * expected_maximum(row["submissions"]) * result["sd"])
     # Scaffolds s0 and s1 have two agents each, s2 one.
-    assert [(row["team"], row["submissions"]) for row in found["teams"]] == [("s0", 2), ("s1", 2)]
-    doubled = {row["design"]["task"] * row["design"]["trial"]: row["relative"] for row in found["designs"]}
+    assert [(row["team"], row["submissions"]) for row in result["teams"]] == [("s0", 2), ("s1", 2)]
+    doubled = {row["design"]["task"] * row["design"]["trial"]: row["relative"] for row in result["designs"]}
     assert doubled == pytest.approx({180: 1.0, 360: 0.5**0.5})
 
 
 def test_the_residual_is_that_of_lme4(answer, real_data):
     """Repeats of terminal_bench: lme4's fit counts invalid trials as 0, so compare on all rows."""
-    found = answer("gaming", real_data / "terminal_bench_core_011.csv.gz")
-    assert set(found["components"]) == {"agent", "task", "agent:task", "residual"}
+    result = answer("gaming", real_data / "terminal_bench_core_011.csv.gz")
+    assert set(result["components"]) == {"agent", "task", "agent:task", "residual"}
     fitted = answer(
         "variance",
         real_data / "reference" / "tbcore.csv.gz",
@@ -532,7 +537,7 @@ def test_the_residual_is_that_of_lme4(answer, real_data):
     )
     lmer = json.loads((real_data / "reference" / "tbcore.lmer-tight.json").read_text())
     assert fitted["criterion"] == pytest.approx(lmer["deviance_or_REMLcrit"], abs=1e-4)
-    assert found["components"]["residual"] == pytest.approx(fitted["residual"], rel=0.2)
+    assert result["components"]["residual"] == pytest.approx(fitted["residual"], rel=0.2)
 
 
 def test_facets_that_vary_are_drawn_anew_but_for_the_judge(answer, tmp_path):
@@ -545,10 +550,10 @@ def test_facets_that_vary_are_drawn_anew_but_for_the_judge(answer, tmp_path):
         for p in ("p1", "p2")
         for q in ("j1", "j2")
     ]
-    found = answer("gaming", flat(tmp_path / "a.csv", rows, ",prompt_variant,judge"), "--team", "model")
-    assert found["design"] == {"agent": 1, "task": 20, "prompt_variant": 2, "judge": 2, "trial": 2}
-    assert set(found["shared"]) == {"agent", "task", "agent:task", "judge", "agent:judge", "task:judge"}
-    assert [(row["team"], row["submissions"]) for row in found["teams"]] == [("m", 3)]
+    result = answer("gaming", flat(tmp_path / "a.csv", rows, ",prompt_variant,judge"), "--team", "model")
+    assert result["design"] == {"agent": 1, "task": 20, "prompt_variant": 2, "judge": 2, "trial": 2}
+    assert set(result["shared"]) == {"agent", "task", "agent:task", "judge", "agent:judge", "task:judge"}
+    assert [(row["team"], row["submissions"]) for row in result["teams"]] == [("m", 3)]
 
 
 def test_a_team_may_be_a_column_of_the_file(answer, text, refusal, tmp_path):
@@ -588,8 +593,21 @@ def test_help_tells_every_command(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in ("variance", "dstudy", "icc", "harness", "gaming"))
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("variance", "dstudy", "icc", "harness", "table"))
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_command_that_moved_names_the_new_one(name, capsys):
+    assert main([name, "file.csv"]) == 2
+    line = f"python -m analytics {name}: now python -m analytics.research {name}\n"
+    assert capsys.readouterr() == ("", line)
+
+
+def test_tuning_names_where_it_moved():
+    ended = subprocess.run([sys.executable, "-m", "tuning", "run"], cwd=ROOT, capture_output=True, text=True)
+    result = "python -m tuning: now python -m analytics.research.tuning\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", result)
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):

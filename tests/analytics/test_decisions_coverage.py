@@ -107,9 +107,9 @@ def test_rank_intervals_hold_for_all_agents_at_once(n_agents, n_tasks, spread):
     right, widths = np.zeros(N_BOARDS), np.zeros(N_BOARDS)
     for i in range(N_BOARDS):
         outcomes, ability = board(rng, n_agents, n_tasks, spread)
-        found = rank_intervals(resample(outcomes, names, seed=i, n_draws=N_DRAWS))
-        right[i] = not (found.beats & (ability[:, None] <= ability)).any()
-        widths[i] = np.mean(found.upper - found.lower)
+        result = rank_intervals(resample(outcomes, names, seed=i, n_draws=N_DRAWS))
+        right[i] = not (result.beats & (ability[:, None] <= ability)).any()
+        widths[i] = np.mean(result.upper - result.lower)
     print(
         f"\n({n_agents}, {n_tasks}), interaction SD {spread}: {right.mean():.3f} of {N_BOARDS} boards "
         f"without a wrong order; mean width {widths.mean():.1f} ranks"
@@ -123,7 +123,7 @@ def test_few_agents_on_few_tasks(n_agents, n_tasks):
     rng = np.random.default_rng((n_agents, n_tasks))
     names = [f"a{i}" for i in range(n_agents)]
     outcomes = (rng.random((2 * N_BOARDS, n_agents, n_tasks)) < 0.5).astype(float)
-    found = [rank_intervals(resample(x, names, seed=i, n_draws=N_DRAWS)) for i, x in enumerate(outcomes)]
-    right = np.mean([not ranks.beats.any() for ranks in found])
+    result = [rank_intervals(resample(x, names, seed=i, n_draws=N_DRAWS)) for i, x in enumerate(outcomes)]
+    right = np.mean([not ranks.beats.any() for ranks in result])
     print(f"\n({n_agents}, {n_tasks}): {right:.3f} of {2 * N_BOARDS} boards without a wrong order")
     assert right > NOMINAL - tolerance(2 * N_BOARDS)

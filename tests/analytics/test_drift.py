@@ -12,8 +12,9 @@ from analytics.drift.cusum import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
 from analytics.drift.erosion import _left
 from analytics.drift.looks import Look, last_look, permutation_p, permuted
-from analytics.drift.monitor import SeriesMismatch
+from analytics.errors import CoreError
 from analytics.wilson import wilson
+from tests.refusals import refused
 
 AGENTS = [f"a{i:03d}" for i in range(600)]
 DAYS = [date.fromordinal(date(2025, 1, 1).toordinal() + i) for i in range(600)]
@@ -29,15 +30,15 @@ def of(n):
 
 def test_newcomers_pool_their_errors_beyond_first_batches():
     z = np.array([-1.2, -0.4, 0.3, -3.1, -0.8, 0.1, -1.0, -0.6, -2.0, -0.3, 9.0])
-    found = drift.first_batch_tuning(z, *of(11))
-    assert found.statistic == pytest.approx(norm.cdf(-9.0 / math.sqrt(10)))  # the eleventh is of no look
-    assert (found.state, found.threshold) == ("alert", pytest.approx(0.0075))
-    assert found.evidence["agents"] == ["a003"]
+    result = drift.first_batch_tuning(z, *of(11))
+    assert result.statistic == pytest.approx(norm.cdf(-9.0 / math.sqrt(10)))  # the eleventh is of no look
+    assert (result.state, result.threshold) == ("alert", pytest.approx(0.0075))
+    assert result.evidence["agents"] == ["a003"]
     assert drift.first_batch_tuning(z[:9], *of(9)).state == "insufficient"
     assert drift.first_batch_tuning(np.zeros(40), *of(40)).state == "ok"
     late = np.concatenate([np.zeros(20), np.full(20, -0.9)])  # the last 20 of 40
     assert drift.first_batch_tuning(late, *of(40)).state == "alert"
-    with pytest.raises(SeriesMismatch):
+    with refused(CoreError, "series_mismatch"):
         drift.first_batch_tuning(z, *of(10))
 
 
@@ -45,10 +46,10 @@ def test_newcomers_pool_their_errors_beyond_first_batches():
 
 
 def test_looks_come_at_10_20_40_and_halve_their_level():
-    found = [last_look(n) for n in (9, 10, 19, 20, 39, 40, 160, 319)]
-    assert [look and look.size for look in found] == [None, 10, 10, 20, 20, 40, 160, 160]
-    assert [look and look.number for look in found] == [None, 1, 1, 2, 2, 3, 5, 5]
-    assert [look.level for look in found if look] == [0.01 / 2 ** (look.number) for look in found if look]
+    result = [last_look(n) for n in (9, 10, 19, 20, 39, 40, 160, 319)]
+    assert [look and look.size for look in result] == [None, 10, 10, 20, 20, 40, 160, 160]
+    assert [look and look.number for look in result] == [None, 1, 1, 2, 2, 3, 5, 5]
+    assert [look.level for look in result if look] == [0.01 / 2 ** (look.number) for look in result if look]
     assert [last_look(n, first=12) and last_look(n, first=12).size for n in (11, 12, 20)] == [None, 12, 20]
 
 
@@ -89,10 +90,10 @@ def test_permutations_that_end_early_decide_what_all_of_them_decide(n):
     look, rng = last_look(n), np.random.default_rng(n)
     for share in np.linspace(0, 15, 61) * look.level:
         draws = (rng.random(look.n_permutations) < share).astype(float)
-        whole, found = permutation_p(1.0, draws), permuted(look, in_turn(draws), 1.0)[0]
+        whole, result = permutation_p(1.0, draws), permuted(look, in_turn(draws), 1.0)[0]
         for times in (1, 2, 5):
-            assert (permutation_p(1.0, found) <= times * look.level) == (whole <= times * look.level)
-        assert (found == draws[: len(found)]).all()
+            assert (permutation_p(1.0, result) <= times * look.level) == (whole <= times * look.level)
+        assert (result == draws[: len(result)]).all()
 
 
 def test_a_permutation_p_is_never_zero_and_counts_what_is_unknown_as_larger():
@@ -117,25 +118,25 @@ def asked(reference, since, **more):
 
 def test_fidelity_is_a_z_test_at_the_last_look():
     reference, since = correlated(30, 0.1, 1), correlated(27, 1.0, 2)
-    found = asked(reference, since)
+    result = asked(reference, since)
     before, now = spearmanr(*reference)[0], spearmanr(since.subset_means[:20], since.rest_means[:20])[0]
     z = (math.atanh(before) - math.atanh(now)) / math.sqrt(1.06 / 27 + 1.06 / 17)
-    assert found.statistic == pytest.approx(norm.sf(z))
-    assert found.threshold == 0.0025
-    assert (found.evidence["rho_ref"], found.evidence["rho_new"]) == pytest.approx((before, now))
-    assert found.evidence["look"]["agent"] == AGENTS[19]
-    assert found.state == "alert"
+    assert result.statistic == pytest.approx(norm.sf(z))
+    assert result.threshold == 0.0025
+    assert (result.evidence["rho_ref"], result.evidence["rho_new"]) == pytest.approx((before, now))
+    assert result.evidence["look"]["agent"] == AGENTS[19]
+    assert result.state == "alert"
 
 
 def test_fidelity_says_what_it_could_notice():
     """At the fall it names, the test has a power of .8; where all rank is lost, that of ρ = 0."""
     reference, since = correlated(30, 0.3, 1), correlated(40, 0.3, 2)
-    told = asked(reference, since).evidence
-    se, z_ref = math.sqrt(1.06 / 27 + 1.06 / 37), math.atanh(told["rho_ref"])
+    result = asked(reference, since).evidence
+    se, z_ref = math.sqrt(1.06 / 27 + 1.06 / 37), math.atanh(result["rho_ref"])
     limit = norm.isf(0.00125)
-    assert norm.sf(limit - (z_ref - math.atanh(told["could_notice"])) / se) == pytest.approx(0.8)
-    assert told["power_if_lost"] == pytest.approx(norm.sf(limit - z_ref / se))
-    assert told["power_if_lost"] < 0.8
+    assert norm.sf(limit - (z_ref - math.atanh(result["could_notice"])) / se) == pytest.approx(0.8)
+    assert result["power_if_lost"] == pytest.approx(norm.sf(limit - z_ref / se))
+    assert result["power_if_lost"] < 0.8
     assert "even an order that is lost with probability 0.65 alone" in asked(reference, since).reason
     sharp = asked(correlated(30, 0.1, 1), since)
     assert sharp.evidence["power_if_lost"] > 0.8
@@ -145,10 +146,10 @@ def test_fidelity_says_what_it_could_notice():
 def test_a_small_fall_is_no_finding_however_sure():
     """With thousands of runs a fall of less than .10 is significant, and is still no finding."""
     reference, since = correlated(3_000, 0.10, 1), correlated(3_000, 0.16, 2)
-    found = drift.subset_fidelity(reference, since, since.rest_means, None, AGENTS * 5, DAYS * 5)
-    assert found.statistic < 1e-6
-    assert 0 < found.evidence["rho_ref"] - found.evidence["rho_new"] < 0.10
-    assert found.state == "ok"
+    result = drift.subset_fidelity(reference, since, since.rest_means, None, AGENTS * 5, DAYS * 5)
+    assert result.statistic < 1e-6
+    assert 0 < result.evidence["rho_ref"] - result.evidence["rho_new"] < 0.10
+    assert result.state == "ok"
 
 
 def test_fidelity_needs_twelve_runs_and_ten_before():
@@ -161,23 +162,23 @@ def test_fidelity_needs_twelve_runs_and_ten_before():
 
 def test_a_perfect_order_counts_as_half_a_swap_short():
     perfect = OnAndOff(np.arange(20.0), np.arange(20.0))
-    found = asked(perfect, perfect)
-    assert (found.state, found.statistic) == ("ok", 0.5)
+    result = asked(perfect, perfect)
+    assert (result.state, result.statistic) == ("ok", 0.5)
 
 
 def test_equal_scores_are_not_an_order():
-    found = asked(correlated(20, 0.1, 1), OnAndOff(np.full(12, 0.5), np.arange(12) / 12))
-    assert (found.state, found.statistic) == ("insufficient", None)
+    result = asked(correlated(20, 0.1, 1), OnAndOff(np.full(12, 0.5), np.arange(12) / 12))
+    assert (result.state, result.statistic) == ("insufficient", None)
 
 
 def test_rho_with_the_full_score_is_told_beside():
     reference, since = correlated(30, 0.1, 1), correlated(12, 1.5, 5)
-    found = asked(reference, since, rho_null=0.2)
+    result = asked(reference, since, rho_null=0.2)
     rho = spearmanr(*since)[0]
     assert rho < 0.75
-    assert found.evidence["rho_full"] == pytest.approx(rho)
-    assert found.evidence["skill"] == pytest.approx((rho - 0.2) / 0.8)
-    assert found.reason.endswith(f"rho with the full score {rho:.2f}, below .75")
+    assert result.evidence["rho_full"] == pytest.approx(rho)
+    assert result.evidence["skill"] == pytest.approx((rho - 0.2) / 0.8)
+    assert result.reason.endswith(f"rho with the full score {rho:.2f}, below .75")
 
 
 # ----------------------------------------------------------------------------------------------------- charts
@@ -185,9 +186,9 @@ def test_rho_with_the_full_score_is_told_beside():
 
 def test_a_jump_alarms_and_stands_until_agents_have_come():
     level = [0.4 + 0.01 * (i % 7) for i in range(30)]
-    found = drift.capability_jump(np.array([*level, *([0.8] * 6)]), *of(36))
-    assert found.state == "alert"
-    assert found.evidence["alarms"][0]["since"] == "a030"
+    result = drift.capability_jump(np.array([*level, *([0.8] * 6)]), *of(36))
+    assert result.state == "alert"
+    assert result.evidence["alarms"][0]["since"] == "a030"
     later = drift.capability_jump(np.array([*level, *([0.8] * 18)]), *of(48))
     assert later.state == "ok"
     assert len(later.evidence["alarms"]) == 1
@@ -204,9 +205,9 @@ def test_a_chart_warns_before_it_alarms():
 def test_an_alarm_after_a_slow_rise_is_an_alert_too():
     """The chart was above 0 for more than ten agents, so that the new level is known at once."""
     rising = np.concatenate([np.sin(np.arange(20)) / 10, np.sin(np.arange(60)) / 10 + np.arange(60) / 150])
-    found = drift.capability_jump(rising, *of(80), n_reference=20)
-    at = AGENTS.index(found.evidence["alarms"][0]["agent"])
-    assert at - AGENTS.index(found.evidence["alarms"][0]["since"]) >= 10
+    result = drift.capability_jump(rising, *of(80), n_reference=20)
+    at = AGENTS.index(result.evidence["alarms"][0]["agent"])
+    assert at - AGENTS.index(result.evidence["alarms"][0]["since"]) >= 10
     assert drift.capability_jump(rising[: at + 1], *of(at + 1), n_reference=20).state == "alert"
 
 
@@ -235,10 +236,10 @@ def test_residuals_and_costs_are_watched_on_both_sides():
 def test_estimates_may_lag_further_than_costs_may_move():
     """After a zero at the 25th value each of five new largest ones adds Φ⁻¹((t − ½)/t) − ½."""
     values = np.concatenate([np.sin(np.arange(25.0)), np.arange(2.0, 7.0)])
-    found = drift.residuals(values, *of(30))
-    assert found.statistic == pytest.approx(sum(norm.ppf((t - 0.5) / t) - 0.5 for t in range(26, 31)))
-    assert 7.8 < found.statistic < 9.0
-    assert (found.state, found.threshold) == ("warn", 9.0)
+    result = drift.residuals(values, *of(30))
+    assert result.statistic == pytest.approx(sum(norm.ppf((t - 0.5) / t) - 0.5 for t in range(26, 31)))
+    assert 7.8 < result.statistic < 9.0
+    assert (result.state, result.threshold) == ("warn", 9.0)
     assert drift.cost_per_task(values, *of(30)).state == "alert"
 
 
@@ -271,22 +272,24 @@ def test_erosion_is_the_permutation_test_by_its_definition(share_missing):
     both = np.concatenate([selected, since])
     both[rng.random(both.shape) < share_missing] = np.nan
     edges = ((0.3, 0.7), (0.25, 0.75))
-    found = eroded(both[:10], both[10:], edges)
+    result = eroded(both[:10], both[10:], edges)
     n_out, size, far = slow_counts(both[:10], both[10:], edges)
     draws = []
     for _ in range(3_000):
         order = rng.permutation(20)
         draws.append(slow_counts(both[order[:10]], both[order[10:]], edges))
-    assert found.evidence["share"] == pytest.approx(n_out / size)
+    assert result.evidence["share"] == pytest.approx(n_out / size)
     counts, sizes, went = np.transpose(draws)
     tests = [
         (2 * np.mean(one >= observed - 1e-12), observed - np.mean(one))
         for observed, one in ((n_out / size, counts / sizes), (far / size, went / size))
     ]
-    assert found.statistic == pytest.approx(min(1, min(tests)[0]), abs=0.06)
-    told = found.evidence
-    assert told["distance"] == pytest.approx(far / size)
-    assert [told["excess"], told["distance_excess"]] == pytest.approx([tests[0][1], tests[1][1]], abs=0.01)
+    assert result.statistic == pytest.approx(min(1, min(tests)[0]), abs=0.06)
+    summary = result.evidence
+    assert summary["distance"] == pytest.approx(far / size)
+    assert [summary["excess"], summary["distance_excess"]] == pytest.approx(
+        [tests[0][1], tests[1][1]], abs=0.01
+    )
 
 
 def test_tasks_that_all_agents_solve_have_left_the_band():
@@ -295,10 +298,10 @@ def test_tasks_that_all_agents_solve_have_left_the_band():
     selected, since = ((rng.random((n, 60)) < chance).astype(float) for n in (30, 20))
     assert eroded(selected, since).state == "ok"
     since[:, :20] = 1.0
-    found = eroded(selected, since)
-    assert (found.state, found.evidence["share"]) == ("alert", 1.0)
-    assert found.evidence["excess"] > 0.2
-    assert set(found.evidence["tasks"]) <= {f"t{j}" for j in range(20)}
+    result = eroded(selected, since)
+    assert (result.state, result.evidence["share"]) == ("alert", 1.0)
+    assert result.evidence["excess"] > 0.2
+    assert set(result.evidence["tasks"]) <= {f"t{j}" for j in range(20)}
 
 
 @pytest.mark.parametrize("n_out_of_ten", [0, 2, 5, 8, 10])
@@ -358,12 +361,12 @@ def test_calibration_alerts_on_too_many_misses_and_not_on_too_few():
     assert drift.calibration(hits, *of(500)).state == "ok"
     misses = np.zeros(60, bool)
     misses[::3] = True
-    found = drift.calibration(misses, *of(60))
-    assert found.state == "alert"
+    result = drift.calibration(misses, *of(60))
+    assert result.state == "alert"
     logs = log_e_values(np.cumsum(misses), np.arange(1, 61), 0.05)
-    assert found.statistic == pytest.approx(math.exp(logs.max()))
+    assert result.statistic == pytest.approx(math.exp(logs.max()))
     first = int(np.flatnonzero(logs >= math.log(100))[0])
-    assert found.evidence["first_alert"] == {"agent": AGENTS[first], "date": DAYS[first].isoformat()}
+    assert result.evidence["first_alert"] == {"agent": AGENTS[first], "date": DAYS[first].isoformat()}
     assert drift.calibration(misses[:0], [], []).state == "insufficient"
     early = drift.calibration(np.array([1] * 7 + [0] * 13, dtype=bool), *of(20))
     assert early.reason.startswith(
@@ -387,8 +390,8 @@ def saturated(mean, k, n_trials=1.0, omega=None, latest=None):
 
 def test_saturation_can_fire():
     """All of 60 tasks: the 99% limit is 60/(60 + z²) = .917; of 50 tasks .902, of 40 it is insufficient."""
-    found = saturated(1.0, 60)
-    assert (found.state, found.statistic) == ("alert", pytest.approx(60 / (60 + norm.isf(0.01) ** 2)))
+    result = saturated(1.0, 60)
+    assert (result.state, result.statistic) == ("alert", pytest.approx(60 / (60 + norm.isf(0.01) ** 2)))
     assert saturated(1.0, 50).state == "alert"
     assert saturated(1.0, 40).state == "insufficient"
     assert saturated(1.0, 40).advice.startswith("repeat trials")
@@ -396,16 +399,16 @@ def test_saturation_can_fire():
 
 def test_trials_and_noise_make_a_mean_surer():
     """Each is worth k·R/ω̂: 20 tasks, 5 trials, ω̂ = .5 are worth 200."""
-    found = saturated(0.94, 20, 5.0, 0.5)
-    assert found.evidence["n"] == pytest.approx(200)
-    assert found.statistic == pytest.approx(wilson(0.94, 200, 0.99)[0])
-    assert wilson(0.94, 200, 0.95)[0] >= 0.90 > found.statistic
-    assert found.state == "warn"
+    result = saturated(0.94, 20, 5.0, 0.5)
+    assert result.evidence["n"] == pytest.approx(200)
+    assert result.statistic == pytest.approx(wilson(0.94, 200, 0.99)[0])
+    assert wilson(0.94, 200, 0.95)[0] >= 0.90 > result.statistic
+    assert result.state == "warn"
     low, lower = wilson(0.94, 200, 0.95)[0], wilson(0.94, 200, 0.99)[0]
-    assert found.reason == (
+    assert result.reason == (
         f"b has 94.0% on 20 tasks, at least {low:.1%} with 95% confidence, {lower:.1%} with 99%"
     )
-    assert (found.evidence["lower_95"], found.evidence["lower_99"]) == (low, lower)
+    assert (result.evidence["lower_95"], result.evidence["lower_99"]) == (low, lower)
     assert saturated(0.97, 20, 5.0, 0.5).reason.endswith("with 99% confidence")  # the alert
     assert saturated(0.8, 20, 5.0, 0.5).reason.endswith("with 99% confidence")
     assert saturated(0.95, 20, 5.0, 0.0).statistic == pytest.approx(0.95, abs=1e-3)
@@ -414,14 +417,14 @@ def test_trials_and_noise_make_a_mean_surer():
 def test_of_agents_with_equal_means_the_first_is_the_best():
     latest = np.full((12, 20), 0.5)
     means = np.array([0.3, 0.1 + 0.2])
-    found = drift.saturation(means, np.ones(2), 20, None, ["a", "b"], latest)
-    assert (found.evidence["agent"], means[1] > means[0]) == ("a", True)
+    result = drift.saturation(means, np.ones(2), 20, None, ["a", "b"], latest)
+    assert (result.evidence["agent"], means[1] > means[0]) == ("a", True)
 
 
 def test_half_of_the_subset_solved_warns_on_a_board_of_any_size():
     latest = np.where(np.arange(20) < 10, 1.0, 0.2) * np.ones((12, 20))
-    found = saturated(0.6, 20, latest=latest)
-    assert (found.state, found.statistic) == ("warn", 0.5)
+    result = saturated(0.6, 20, latest=latest)
+    assert (result.state, result.statistic) == ("warn", 0.5)
     assert saturated(0.6, 20, latest=latest[:9]).state == "insufficient"
     assert saturated(0.6, 20, latest=np.full((20, 20), 0.95)).state == "insufficient"
 
@@ -429,7 +432,7 @@ def test_half_of_the_subset_solved_warns_on_a_board_of_any_size():
 def test_a_solved_subset_of_an_unsolved_benchmark_warns_and_proposes_another():
     """As on MINT, where the best agent had 96.6% of S and 66% of all 586 tasks."""
     found = saturated(0.98, 200)
-    full = drift.FullScore.measured(0.66, 586, 1.0, None)
+    full = drift.FullRunScore.measured(0.66, 586, 1.0, None)
     assert (found.state, full.lower) == ("alert", pytest.approx(wilson(0.66, 586, 0.99)[0]))
     asked = drift.of_benchmark(found, full)
     assert (asked.state, asked.statistic, asked.threshold) == ("warn", found.statistic, found.threshold)
@@ -439,15 +442,17 @@ def test_a_solved_subset_of_an_unsolved_benchmark_warns_and_proposes_another():
     )
     assert asked.advice == "choose the subset anew from the latest complete agents"
     assert (asked.evidence["subset_alone"], asked.evidence["full_score"]) == (True, 0.66)
-    estimated = drift.of_benchmark(found, drift.FullScore(0.7, 0.6, 586, is_estimated=True))
+    estimated = drift.of_benchmark(found, drift.FullRunScore(0.7, 0.6, 586, is_estimated=True))
     assert "b has an estimated 70.0%, at least 60.0%" in estimated.reason
 
 
 def test_a_solved_benchmark_alerts_and_what_is_quiet_stays_so():
-    found = saturated(0.98, 200)
-    assert drift.of_benchmark(found, drift.FullScore.measured(0.95, 586, 1.0, None)) == found
-    assert drift.of_benchmark(found, drift.FullScore.measured(0.92, 586, 1.0, None)).state == "warn"  # ≥ .89
-    quiet, low = saturated(0.6, 200), drift.FullScore(0.5, 0.4, 586)
+    result = saturated(0.98, 200)
+    assert drift.of_benchmark(result, drift.FullRunScore.measured(0.95, 586, 1.0, None)) == result
+    assert (
+        drift.of_benchmark(result, drift.FullRunScore.measured(0.92, 586, 1.0, None)).state == "warn"
+    )  # ≥ .89
+    quiet, low = saturated(0.6, 200), drift.FullRunScore(0.5, 0.4, 586)
     assert drift.of_benchmark(quiet, low) == quiet
     warned = drift.of_benchmark(saturated(0.94, 20, 5.0, 0.5), low)
     assert (warned.state, warned.evidence["subset_alone"]) == ("warn", False)
@@ -480,8 +485,8 @@ def test_tuning_weighs_newcomers_against_draws_of_whole_agents(monkeypatch):
     monkeypatch.setattr("analytics.drift.looks.CLEARLY_ABOVE", np.inf)  # all 9,999 draws
     reference = np.repeat([[0.0], [-1.0]], 5, axis=0) * np.ones(4)
     since = np.repeat([[-1.0], [0.0]], [60, 20], axis=0) * np.ones(4)
-    found = tuned(reference, np.concatenate([since, since]))
-    assert found.evidence["gap"] == pytest.approx(-0.75 + 0.5)
+    result = tuned(reference, np.concatenate([since, since]))
+    assert result.evidence["gap"] == pytest.approx(-0.75 + 0.5)
     exact = 0.0
     for b1, b2 in product(range(81), range(11)):
         off, needed = 0.5 - b2 / 10, 0.75 - b1 / 80
@@ -492,7 +497,7 @@ def test_tuning_weighs_newcomers_against_draws_of_whole_agents(monkeypatch):
         else:
             beyond = float(needed <= 1e-12)
         exact += binom.pmf(b1, 80, 0.5) * binom.pmf(b2, 10, 0.5) * beyond
-    assert found.statistic == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999))
+    assert result.statistic == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999))
 
 
 def test_tuning_weighs_newcomers_against_draws_of_tasks():
@@ -501,10 +506,10 @@ def test_tuning_weighs_newcomers_against_draws_of_tasks():
     since = np.full((10, 5), np.nan)
     since[:, :2] = -1.0
     since[:3, 0] = 0.0
-    found = tuned(reference, since)
-    assert found.evidence["gap"] == pytest.approx(-17 / 20 + 0.5)
-    assert found.statistic == pytest.approx(binom.sf(16, 20, 0.5), abs=4 * math.sqrt(0.0013 / 10_000))
-    assert (found.state, found.threshold) == ("alert", 1.5 * 0.005)
+    result = tuned(reference, since)
+    assert result.evidence["gap"] == pytest.approx(-17 / 20 + 0.5)
+    assert result.statistic == pytest.approx(binom.sf(16, 20, 0.5), abs=4 * math.sqrt(0.0013 / 10_000))
+    assert (result.state, result.threshold) == ("alert", 1.5 * 0.005)
 
 
 def test_what_is_off_for_everybody_is_no_tuning():
@@ -517,9 +522,9 @@ def test_what_is_off_for_everybody_is_no_tuning():
 def test_tuning_looks_at_those_audited_since_the_look_before_and_at_twenty_at_least():
     since = np.full((60, 3), np.nan)
     since[::2] = np.where(np.arange(30) < 20, -0.5, 0.5)[:, None]  # audited: 30, the look takes 20
-    found = tuned(np.zeros((10, 3)), since)
-    assert found.evidence["gap"] == -0.5
-    assert found.evidence["look"]["agent"] == AGENTS[38]
+    result = tuned(np.zeros((10, 3)), since)
+    assert result.evidence["gap"] == -0.5
+    assert result.evidence["look"]["agent"] == AGENTS[38]
     longer = tuned(np.zeros((10, 3)), np.repeat([[0.5], [-0.5], [0.5]], [40, 40, 5], axis=0) * np.ones(3))
     assert longer.evidence["gap"] == -0.5  # the look takes 80, those since the look at 40
     assert tuned(np.zeros((10, 3)), since[:18]).state == "insufficient"
@@ -531,9 +536,9 @@ def test_an_agent_alone_is_flagged_below_minus_three_on_five_tasks():
     outcomes = np.full((3, 12), np.nan)
     outcomes[0, :10] = outcomes[1, :4] = 0.0  # −√10 and −2
     outcomes[2, :9] = 0.0  # −3 exactly
-    found = tuned(np.zeros((10, 12)), outcomes - 0.5)
-    assert found.state == "insufficient"
-    assert found.evidence["agents"] == ["a000"]
+    result = tuned(np.zeros((10, 12)), outcomes - 0.5)
+    assert result.state == "insufficient"
+    assert result.evidence["agents"] == ["a000"]
 
 
 # ---------------------------------------------------------------------------------------------------- harness
@@ -559,21 +564,21 @@ def test_failures_are_bet_on_against_the_upper_limit_of_the_reference():
 
 def test_agents_that_differ_promise_less():
     shares = np.array([0.0] * 8 + [0.10] * 2)
-    found = drift.harness_failures(invalid(shares), invalid([0.0]), *of(1))
+    result = drift.harness_failures(invalid(shares), invalid([0.0]), *of(1))
     t = 2.262157  # t of 9 degrees at .975
-    assert found.evidence["promised"] == pytest.approx(
+    assert result.evidence["promised"] == pytest.approx(
         0.02 + t * shares.std(ddof=1) / math.sqrt(10), abs=1e-6
     )
 
 
 def test_noise_is_the_variance_over_the_binomial_one():
     means, variances = np.array([[0.5, 1.0, 0.2]]), np.array([[0.5, 0.0, np.nan]])
-    found = drift.noise_of(variances, means)
-    assert (found.variances[0], found.binomial[0]) == pytest.approx((0.5, 2 * 0.75 * 0.25))
+    result = drift.noise_of(variances, means)
+    assert (result.variances[0], result.binomial[0]) == pytest.approx((0.5, 2 * 0.75 * 0.25))
 
 
 def test_noise_matches_all_permutations_of_a_small_sample(monkeypatch):
-    monkeypatch.setattr("analytics.drift.noise.N_FEWEST", 5)
+    monkeypatch.setattr("analytics.drift.noise.MIN_AGENTS", 5)
     monkeypatch.setattr("analytics.drift.noise.last_look", lambda n: Look(1, 3, 0.005))
     rng = np.random.default_rng(5)
     both = rng.random((8, 2)) + np.array([0.0, 0.5])
@@ -585,9 +590,9 @@ def test_noise_matches_all_permutations_of_a_small_sample(monkeypatch):
 
     exact = np.mean([gap(rows) >= gap(range(3)) - 1e-12 for rows in combinations(range(8), 3)])
     reference, since = Noise(*both[3:].T), Noise(*both[:3].T)
-    found = drift.run_noise(reference, since, *of(3), 6)
-    assert found.statistic == pytest.approx(exact, abs=0.012)
-    assert found.evidence["since"] - found.evidence["before"] == pytest.approx(gap(range(3)))
+    result = drift.run_noise(reference, since, *of(3), 6)
+    assert result.statistic == pytest.approx(exact, abs=0.012)
+    assert result.evidence["since"] - result.evidence["before"] == pytest.approx(gap(range(3)))
 
 
 def test_only_noise_that_rose_is_found_at_the_last_look():
@@ -615,28 +620,28 @@ def novel(before, since):
 
 def test_novelty_is_hypergeometric_where_each_new_scaffold_has_one_agent():
     """Six of twenty agents have a scaffold of their own; all six came among the latest ten."""
-    found = novel(["old"] * 10, [*"uvwxyz", *["old"] * 4])
-    assert found.evidence["share"] == 0.6
-    assert found.statistic == pytest.approx(hypergeom.sf(5, 20, 6, 10), abs=4 * math.sqrt(0.0054 / 10_000))
-    assert (found.state, found.threshold) == ("warn", 5 * 0.005)
+    result = novel(["old"] * 10, [*"uvwxyz", *["old"] * 4])
+    assert result.evidence["share"] == 0.6
+    assert result.statistic == pytest.approx(hypergeom.sf(5, 20, 6, 10), abs=4 * math.sqrt(0.0054 / 10_000))
+    assert (result.state, result.threshold) == ("warn", 5 * 0.005)
 
 
 def test_a_scaffold_of_three_is_new_when_all_three_are_late():
-    found = novel(["old"] * 10, [*["new"] * 3, *["old"] * 7])
-    assert found.statistic == pytest.approx(hypergeom.sf(2, 20, 3, 10), abs=0.015)
-    assert found.state == "ok"
+    result = novel(["old"] * 10, [*["new"] * 3, *["old"] * 7])
+    assert result.statistic == pytest.approx(hypergeom.sf(2, 20, 3, 10), abs=0.015)
+    assert result.state == "ok"
 
 
 def test_scaffolds_of_one_agent_each_are_no_news():
     names = [f"s{i}" for i in range(30)]
-    found = novel(names[:10], names[10:])
-    assert (found.state, found.evidence["share"], found.statistic) == ("ok", 1.0, 1.0)
+    result = novel(names[:10], names[10:])
+    assert (result.state, result.evidence["share"], result.statistic) == ("ok", 1.0, 1.0)
 
 
 def test_novelty_looks_at_the_latest_twenty():
     since = ["new"] * 20 + ["old"] * 20 + ["new"] * 5
-    found = novel(["old"] * 15, since)
-    assert (found.evidence["share"], found.evidence["look"]["agent"]) == (0, AGENTS[39])
+    result = novel(["old"] * 15, since)
+    assert (result.evidence["share"], result.evidence["look"]["agent"]) == (0, AGENTS[39])
     assert novel(["old"] * 15, since[20:]).state == "ok"  # the look at 20
     assert novel(["old"] * 15, since[:39]).evidence["agents"] == AGENTS[:20]
     assert novel(["old"] * 15, since[:9]).state == "insufficient"
@@ -688,5 +693,5 @@ def test_each_agent_is_drawn_with_the_probability_stated():
 
 
 def test_series_of_different_length_are_refused():
-    with pytest.raises(SeriesMismatch, match="lengths 2, 3"):
+    with pytest.raises(CoreError, match="lengths 2, 3"):
         drift.capability_jump(np.zeros(2), AGENTS[:3], DAYS[:3])

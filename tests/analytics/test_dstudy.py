@@ -108,8 +108,8 @@ def test_divisors_of_table_13():
 
 def test_shares_per_observation(real_data):
     """The published column `pct_total`."""
-    found = published(real_data, "safety")
-    rows = {row.name: row for row in variance_table(found, project(found, SAFETY, INCLUDE))}
+    result = published(real_data, "safety")
+    rows = {row.name: row for row in variance_table(result, project(result, SAFETY, INCLUDE))}
     with (real_data / "published" / "tee_safety_components.csv").open(newline="") as lines:
         for row in csv.DictReader(lines):
             share = 100 * rows[row["component"]].share_of_observation
@@ -121,26 +121,26 @@ def test_shares_per_observation(real_data):
 
 
 def test_by_hand():
-    found = components(N=0.5, V=0.1, NV=0.06, R=0.12)
-    projection = project(found, {"N": 10, "V": 2, "R": 3})
+    result = components(N=0.5, V=0.1, NV=0.06, R=0.12)
+    projection = project(result, {"N": 10, "V": 2, "R": 3})
     assert projection.variance == pytest.approx(0.05 + 0.05 + 0.003 + 0.002)
 
 
 @given(st.lists(st.floats(0.01, 2.0), min_size=5, max_size=5), st.integers(1, 5), st.integers(1, 3))
 def test_variance_is_that_of_the_mean_of_the_effects(variances, n_items, n_prompts):
     """By definition: the mean is linear in the effects, so Var = Σ (weight of the effect)²·σ²."""
-    found = dict(zip(("N", "V", "NM", "NVMH", "R"), variances, strict=True))
+    result = dict(zip(("N", "V", "NM", "NVMH", "R"), variances, strict=True))
     levels = {"N": n_items, "V": n_prompts, "M": 2, "H": 2, "R": 2}
     weights = {}
     cells = list(itertools.product(*(range(n) for n in levels.values())))
     for cell in cells:
         at = dict(zip(levels, cell, strict=True))
-        for term in found:
+        for term in result:
             facets = "NVMHR" if term == "R" else term
             effect = (term, tuple(at[f] for f in facets))
             weights[effect] = weights.get(effect, 0.0) + 1.0 / len(cells)
-    slow = math.fsum(weight**2 * found[term] for (term, _), weight in weights.items())
-    assert project(components(**found), levels).variance == pytest.approx(slow, rel=1e-12)
+    slow = math.fsum(weight**2 * result[term] for (term, _), weight in weights.items())
+    assert project(components(**result), levels).variance == pytest.approx(slow, rel=1e-12)
 
 
 @given(st.sampled_from("NVMHR"), st.integers(1, 5))
@@ -166,9 +166,9 @@ def test_finite_with_include_keeps_the_panels_interactions():
 
 
 def test_panel_interactions_alone_are_no_error_of_a_declared_panel():
-    found = components(N=0.5, MH=0.2, Mf=0.1, Hf=0.1, R=0.1)
-    assert "MH" in project(found, SMALL).left_out
-    assert project(found, SMALL, INCLUDE).contributions["MH"] == pytest.approx(0.2 / 12)
+    result = components(N=0.5, MH=0.2, Mf=0.1, Hf=0.1, R=0.1)
+    assert "MH" in project(result, SMALL).left_out
+    assert project(result, SMALL, INCLUDE).contributions["MH"] == pytest.approx(0.2 / 12)
 
 
 def test_a_facet_held_at_one_level_leaves_its_interactions_at_full_size():
@@ -264,8 +264,8 @@ def test_readings_are_checked():
 
 
 def test_interventions_say_what_cannot_be_projected():
-    found = components(N=1.0, R=0.5, pooled=True)
-    notes = {change.name: change for change in interventions(found, {"N": 5, "R": 1})}
+    result = components(N=1.0, R=0.5, pooled=True)
+    notes = {change.name: change for change in interventions(result, {"N": 5, "R": 1})}
     assert notes["+2 prompts"].note == "prompts (V) are no facet of this design"
     assert "cannot be projected" in notes["+5 replicates"].note
     assert notes["+5 replicates"].variance is None
@@ -287,8 +287,8 @@ def test_read_components(tmp_path):
     path = write(
         tmp_path, "\ufeffcomponent,sd,variance\nvariant_id:item_id,9,1e-2\nResidual,9,0.5\ncategory,9,0\n"
     )
-    found = read_components(path, FACETS)
-    assert [(e.name, e.variance, e.facets) for e in found.entries] == [
+    result = read_components(path, FACETS)
+    assert [(e.name, e.variance, e.facets) for e in result.entries] == [
         ("variant_id:item_id", 0.01, frozenset("NV")),
         ("Residual", 0.5, frozenset("R")),
         ("category", 0.0, frozenset("C")),

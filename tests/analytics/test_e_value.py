@@ -5,15 +5,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from analytics.drift.bets import log_bets
-from analytics.drift.e_value import (
-    ShareMalformed,
-    e_text,
-    first_alert,
-    largest,
-    log_e_values,
-    upper_share,
-)
+from analytics.drift.e_value import e_text, first_alert, largest, log_e_values, upper_share
+from analytics.drift.failures import log_bets
+from analytics.errors import CoreError
 
 
 def e_values(n_missed, n, promised=0.05):
@@ -36,9 +30,9 @@ def test_it_is_the_integral(missed, n, promised):
         return ratio * math.exp(-(p - promised) / 0.1)
 
     points = [max(promised, missed / n + step / math.sqrt(n)) for step in (-1, -0.3, 0.01, 0.3)]
-    found = quad(integrand, promised, 1, points=points, limit=500, epsabs=0, epsrel=1e-10)[0]
+    result = quad(integrand, promised, 1, points=points, limit=500, epsabs=0, epsrel=1e-10)[0]
     total = 0.1 * (1 - math.exp(-(1 - promised) / 0.1))
-    assert e_values([missed], [n], promised)[0] == pytest.approx(found / total, rel=1e-8)
+    assert e_values([missed], [n], promised)[0] == pytest.approx(result / total, rel=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 7, 30, 3_000])
@@ -71,15 +65,15 @@ def test_upper_share_is_the_root_of_the_binomial_tail():
 
 
 def test_refusals():
-    with pytest.raises(ShareMalformed, match="strictly between"):
+    with pytest.raises(CoreError, match="strictly between"):
         log_e_values([0], [1], 0.0)
-    with pytest.raises(ShareMalformed, match="from 0 to the number"):
+    with pytest.raises(CoreError, match="from 0 to the number"):
         log_e_values([2], [1], 0.5)
-    with pytest.raises(ShareMalformed, match="5 misses of 5"):
+    with pytest.raises(CoreError, match="5 misses of 5"):
         upper_share(5, 5)
-    with pytest.raises(ShareMalformed, match="strictly between"):
+    with pytest.raises(CoreError, match="strictly between"):
         log_bets(np.array([0.5]), 1.0)
-    with pytest.raises(ShareMalformed, match="from 0 to 1"):
+    with pytest.raises(CoreError, match="from 0 to 1"):
         log_bets(np.array([1.5]), 0.5)
 
 
@@ -113,8 +107,8 @@ def test_the_words_are_of_the_largest_and_not_of_the_last():
 def test_bets_by_hand():
     """All that can be lost is the stake; a share of p₀ changes nothing, one of 2p₀ pays 1 + u."""
     u = ((np.arange(100) + 0.5) / 100) ** 2
-    found = np.exp(log_bets(np.array([0.02, 0.04, 0.0]), 0.02))
-    assert found == pytest.approx([1, np.mean(1 + u), np.mean((1 + u) * (1 - u))], rel=1e-12)
+    result = np.exp(log_bets(np.array([0.02, 0.04, 0.0]), 0.02))
+    assert result == pytest.approx([1, np.mean(1 + u), np.mean((1 + u) * (1 - u))], rel=1e-12)
 
 
 def test_bets_are_a_martingale_whatever_the_distribution():

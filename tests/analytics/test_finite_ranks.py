@@ -12,11 +12,11 @@ from scipy.stats import norm, studentized_range, t
 
 from analytics.differences import error_draws
 from analytics.differences.domain_ranks import rank_intervals, resample
-from analytics.differences.error_draws import DrawsRefused, draw_errors, upper_point
+from analytics.differences.error_draws import draw_errors, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
-from analytics.differences.finite_ranks import FEW_TASKS_NOTE, NOTES, RankSetsRefused, rank_sets
+from analytics.differences.finite_ranks import FEW_TASKS_NOTE, NOTES, rank_sets
 from analytics.differences.first import may_be_first
-from analytics.differences.neyman_draws import FewTasks, ahead
+from analytics.differences.neyman_draws import ahead
 from analytics.differences.rows import Row
 from analytics.differences.task_draws import agent_noise, task_weights
 from analytics.errors import CoreError
@@ -80,74 +80,74 @@ def three():
 
 def test_three_agents_on_two_tasks_by_hand():
     # (Σq + 4·.02)·(2/6)/4: Σq = 0 + .04, .03 + .01, .04 + 0.
-    found = rank_sets(three(), NOISE, seed=1)
-    assert found.variances == pytest.approx([0.01, 0.01, 0.01], rel=1e-12)
-    assert found.df == pytest.approx([0.01**2 / (q2 / 16) for q2 in (0.04**2 / 4, 0.001 / 9, 0.04**2 / 4)])
-    assert found.se == pytest.approx(np.full((3, 3), math.sqrt(0.02)))
-    assert found.means.tolist() == [0.9, 0.8, 0.1]
+    result = rank_sets(three(), NOISE, seed=1)
+    assert result.variances == pytest.approx([0.01, 0.01, 0.01], rel=1e-12)
+    assert result.df == pytest.approx([0.01**2 / (q2 / 16) for q2 in (0.04**2 / 4, 0.001 / 9, 0.04**2 / 4)])
+    assert result.se == pytest.approx(np.full((3, 3), math.sqrt(0.02)))
+    assert result.means.tolist() == [0.9, 0.8, 0.1]
     # d = .1, .7, .8 at √.02: .71, 4.9 and 5.7 standard errors; c of three with ν of about 1 to 14 is larger.
     beats = [
-        [found.means[i] - found.means[j] > found.critical * math.sqrt(0.02) for j in range(3)]
+        [result.means[i] - result.means[j] > result.critical * math.sqrt(0.02) for j in range(3)]
         for i in range(3)
     ]
-    assert found.beats.tolist() == beats
-    assert found.n_tasks == 2
-    assert found.methods == ("repeated trials",) * 3
-    assert found.notes == ()
+    assert result.beats.tolist() == beats
+    assert result.n_tasks == 2
+    assert result.methods == ("repeated trials",) * 3
+    assert result.notes == ()
 
 
 def test_a_clear_order_by_hand():
     # s² = .01 in 40 cells of 5 trials: V = (40·.002 + 4·.002)·(40/44)/40² = 5e-5; .5 is 50 standard errors.
     rows = [Row(np.full(40, m), np.full(40, 0.01), np.full(40, 5.0)) for m in (0.3, 0.8, 0.8)]
-    found = rank_sets(
+    result = rank_sets(
         [agent(n, r) for n, r in zip("abc", rows, strict=True)], TrialNoise(None, 0.002), seed=0
     )
-    assert found.variances == pytest.approx(np.full(3, 5e-5))
-    assert (found.lower.tolist(), found.upper.tolist()) == ([3, 1, 1], [3, 2, 2])
-    assert found.may_be_first.tolist() == [False, True, True]
-    assert found.tied_with(1) == (2,)
+    assert result.variances == pytest.approx(np.full(3, 5e-5))
+    assert (result.lower.tolist(), result.upper.tolist()) == ([3, 1, 1], [3, 2, 2])
+    assert result.may_be_first.tolist() == [False, True, True]
+    assert result.tied_with(1) == (2,)
     # ν = 160 for each: c near that of three known variances, 2.34
-    assert found.critical == pytest.approx(studentized_range.ppf(0.95, 3, math.inf) / math.sqrt(2), abs=0.07)
+    assert result.critical == pytest.approx(studentized_range.ppf(0.95, 3, math.inf) / math.sqrt(2), abs=0.07)
 
 
 def test_two_agents_of_known_variance_need_the_normal_quantile():
     rows = [Row(np.full(50, m), np.full(50, 0.2), np.full(50, 1e5)) for m in (0.5, 0.5)]
-    found = rank_sets([agent(n, r) for n, r in zip("ab", rows, strict=True)], NOISE, seed=3, n_draws=60_000)
-    assert found.critical == pytest.approx(norm.ppf(0.975), abs=0.03)
+    result = rank_sets([agent(n, r) for n, r in zip("ab", rows, strict=True)], NOISE, seed=3, n_draws=60_000)
+    assert result.critical == pytest.approx(norm.ppf(0.975), abs=0.03)
 
 
 def test_agents_of_one_calibration_share_its_error():
     # Two of them: T = |e_a − e_b|/(√2·s_cal·√(χ²/ν)) with errors of t₅ made to variance 1.
-    found = rank_sets([Calibrated(n, 0.5, 0.04, 7) for n in "ab"], TrialNoise(), seed=1, n_draws=100_000)
+    result = rank_sets([Calibrated(n, 0.5, 0.04, 7) for n in "ab"], TrialNoise(), seed=1, n_draws=100_000)
     rng = np.random.default_rng(0)
     e = rng.standard_t(5, (2, 400_000)) * math.sqrt(3 / 5)
     shared = np.abs(e[0] - e[1]) / np.sqrt(2 * rng.chisquare(7, 400_000) / 7)
-    assert found.critical == pytest.approx(np.quantile(shared, 0.95), abs=0.05)
-    assert found.df.tolist() == [7, 7]
+    assert result.critical == pytest.approx(np.quantile(shared, 0.95), abs=0.05)
+    assert result.df.tolist() == [7, 7]
     apart = rank_sets(
         [Calibrated(n, 0.5, 0.04, 7, calibration=c) for c, n in enumerate("ab")], TrialNoise(), seed=1
     )
-    assert apart.critical < found.critical - 0.1
-    assert found.n_tasks == 0
+    assert apart.critical < result.critical - 0.1
+    assert result.n_tasks == 0
 
 
 def test_a_linking_variance_of_a_calibrated_agent_adds_to_its_error():
     agents = [Calibrated("a", 0.5, 0.0009, 30), Calibrated("b", 0.4, 0.0009, 30, v_link=0.0016, df_link=11)]
-    found = rank_sets(agents, TrialNoise(), seed=1)
-    assert found.se[0, 1] == pytest.approx(math.sqrt(0.0009 * 2 + 0.0016))
+    result = rank_sets(agents, TrialNoise(), seed=1)
+    assert result.se[0, 1] == pytest.approx(math.sqrt(0.0009 * 2 + 0.0016))
 
 
 def test_a_single_trial_agent_against_a_calibrated_one_has_its_binomial_upper_bound():
     rng = np.random.default_rng(2)
     single = agent("a", tried(rng, np.full(20, 0.5), 1))
     other = agent("b", tried(rng, np.full(20, 0.5), 1))
-    found = rank_sets([single, other, Calibrated("c", 0.5, 0.001, 20)], TrialNoise(), seed=1, n_draws=999)
+    result = rank_sets([single, other, Calibrated("c", 0.5, 0.001, 20)], TrialNoise(), seed=1, n_draws=999)
     rate = (single.outcomes.sum() + 2) / 24
-    assert found.se[0, 2] == pytest.approx(math.sqrt(rate * (1 - rate) / 20 + 0.001))
+    assert result.se[0, 2] == pytest.approx(math.sqrt(rate * (1 - rate) / 20 + 0.001))
     d = single.outcomes - other.outcomes
-    assert found.se[0, 1] == pytest.approx(math.sqrt((d @ d + 1 - d.sum() ** 2 / 22) / 22**2))
-    assert found.methods == ("neyman", "neyman", "calibration")
-    assert found.notes == (NOTES["neyman"], NOTES["calibration"])
+    assert result.se[0, 1] == pytest.approx(math.sqrt((d @ d + 1 - d.sum() ** 2 / 22) / 22**2))
+    assert result.methods == ("neyman", "neyman", "calibration")
+    assert result.notes == (NOTES["neyman"], NOTES["calibration"])
 
 
 # ------------------------------------------------------------------------------------- pruning equals plain
@@ -180,15 +180,15 @@ def test_pruning_equals_all_pairs_of_all_draws_to_the_last_bit(seed, few_agents,
 def test_who_may_be_first_by_definition():
     agents = board(5, 7, spread=0.05)
     noise = noise_of(agents)
-    found = rank_sets(agents, noise, seed=4, n_draws=1_999)
+    result = rank_sets(agents, noise, seed=4, n_draws=1_999)
     draws, _, ahead_of = plain(agents, noise, seed=4, n_draws=1_999)
     own = np.sqrt(np.sort(ahead_of.max(axis=0), axis=1)[:, 1_900 - 1])
     for a in range(7):
-        out = any(found.means[b] - found.means[a] > own[a] * found.se[a, b] for b in range(7) if b != a)
-        assert found.may_be_first[a] == (not out)
-    assert 1 < found.may_be_first.sum() < 7
-    assert (found.lower[found.may_be_first] == 1).all()
-    assert found.may_be_first.sum() <= (found.lower == 1).sum()
+        out = any(result.means[b] - result.means[a] > own[a] * result.se[a, b] for b in range(7) if b != a)
+        assert result.may_be_first[a] == (not out)
+    assert 1 < result.may_be_first.sum() < 7
+    assert (result.lower[result.may_be_first] == 1).all()
+    assert result.may_be_first.sum() <= (result.lower == 1).sum()
     assert draws.errors.shape == (7, 1_999)
 
 
@@ -202,22 +202,22 @@ def singles(seed, n=6, k=30):
 def test_a_board_of_single_trials_is_the_procedure_of_resampled_tasks():
     agents = singles(1)
     outcomes = np.array([one.outcomes for one in agents])
-    found = rank_sets(agents, TrialNoise(), seed=7, n_draws=999)
+    result = rank_sets(agents, TrialNoise(), seed=7, n_draws=999)
     resamples = resample(outcomes, names(6), seed=7, n_draws=999)
     least = t.ppf(0.975, 29)
     largest = resamples.ahead.max(axis=1)
-    assert found.critical == pytest.approx(max(math.sqrt(np.sort(largest)[949]), least), rel=1e-10)
+    assert result.critical == pytest.approx(max(math.sqrt(np.sort(largest)[949]), least), rel=1e-10)
     domain = rank_intervals(resamples)
-    assert found.beats.tobytes() == domain.beats.tobytes()
-    assert found.may_be_first.tolist() == domain.may_be_first.tolist()
-    assert set(found.methods) == {"neyman"}
+    assert result.beats.tobytes() == domain.beats.tobytes()
+    assert result.may_be_first.tolist() == domain.may_be_first.tolist()
+    assert set(result.methods) == {"neyman"}
 
 
 def test_how_far_others_are_ahead_pair_by_pair():
     agents = [*singles(3, 4, 12), *board(4, 3, 12)]
     outcomes, v = np.array([one.outcomes for one in agents]), np.array([0, 0.01, 0, 0.02, 0, 0.03, 0])
     untold = np.arange(7) < 4
-    found = ahead(outcomes, names(7), v, untold, seed=5, n_draws=40)
+    result = ahead(outcomes, names(7), v, untold, seed=5, n_draws=40)
     draws = zip(task_weights(12, 5, 40), agent_noise(names(7), v, 5, 40), strict=True)
     for draw, (weights, noise) in enumerate(draws):
         drawn = np.repeat(np.arange(12), weights.astype(int))
@@ -230,7 +230,7 @@ def test_how_far_others_are_ahead_pair_by_pair():
                 shift = d[drawn].mean() - d.mean() + noise[b] - noise[a]
                 spread = (d[drawn] ** 2).sum() + 1 - d[drawn].sum() ** 2 / 14
                 ratios.append(max(shift, 0) ** 2 / (spread / 14**2 + v[a] + v[b]))
-            assert found[draw, a] == pytest.approx(max(ratios), rel=1e-5, abs=1e-7)
+            assert result[draw, a] == pytest.approx(max(ratios), rel=1e-5, abs=1e-7)
 
 
 def test_blocks_change_nothing(monkeypatch):
@@ -246,21 +246,21 @@ def test_one_critical_value_holds_for_both_kinds_of_pairs():
         [*board(1, 4, 30), *(replace(a, name=f"b{i}") for i, a in enumerate(singles(2, 3, 30)))],
         NOISE,
     )
-    found = rank_sets(agents, noise, seed=2, n_draws=999)
+    result = rank_sets(agents, noise, seed=2, n_draws=999)
     by_tasks = [(a, b) for a in range(7) for b in range(7) if a < b and b >= 4]
     _, ratios, _ = plain(agents, noise, seed=2, n_draws=999, by_tasks=by_tasks)
     outcomes = np.array([one.outcomes for one in agents])
     others = ahead(outcomes, [a.name for a in agents], np.zeros(7), np.arange(7) >= 4, seed=2, n_draws=999)
     largest = np.maximum(ratios.max(axis=(0, 1)), others.max(axis=1))
-    assert found.critical == math.sqrt(np.sort(largest)[949])
+    assert result.critical == math.sqrt(np.sort(largest)[949])
 
 
 def test_five_tasks_never_need_less_than_one_pair_would():
     agents = [agent(n, Row(np.full(5, x))) for n, x in (("a", 1.0), ("b", 0.0))]
-    found = rank_sets(agents, TrialNoise(), seed=0, n_draws=99)
-    assert found.critical == pytest.approx(t.ppf(0.975, 4))
-    assert found.may_be_first.tolist() == [True, False]
-    with pytest.raises(FewTasks, match="at least 5 tasks, not 4"):
+    result = rank_sets(agents, TrialNoise(), seed=0, n_draws=99)
+    assert result.critical == pytest.approx(t.ppf(0.975, 4))
+    assert result.may_be_first.tolist() == [True, False]
+    with pytest.raises(CoreError, match="at least 5 tasks, not 4"):
         rank_sets([agent(n, Row(np.ones(4))) for n in "ab"], TrialNoise(), seed=0, n_draws=99)
 
 
@@ -299,31 +299,31 @@ def test_permuted_tasks_change_nothing(seed):
         agent(a.name, Row(a.row.means[order], a.row.trial_variances[order], a.row.n_trials[order]))
         for a in agents
     ]
-    found, again = (rank_sets(some, noise_of(some), seed=1, n_draws=199) for some in (agents, moved))
-    assert again.critical == found.critical
-    assert again.beats.tobytes() == found.beats.tobytes()
-    assert again.may_be_first.tobytes() == found.may_be_first.tobytes()
+    result, again = (rank_sets(some, noise_of(some), seed=1, n_draws=199) for some in (agents, moved))
+    assert again.critical == result.critical
+    assert again.beats.tobytes() == result.beats.tobytes()
+    assert again.may_be_first.tobytes() == result.may_be_first.tobytes()
 
 
 @REPEATABLE
 @given(st.integers(0, 500))
 def test_ranks_and_ties_are_two_ways_to_say_who_beats_whom(seed):
-    found = rank_sets(board(seed, 7), NOISE, seed=seed, n_draws=99)
-    assert not (found.beats & found.beats.T).any()
-    place = 1 + (found.means[:, None] < found.means).sum(axis=1)
-    assert ((found.lower <= place) & (place <= found.upper)).all()
-    assert found.may_be_first[np.argmax(found.means)]
+    result = rank_sets(board(seed, 7), NOISE, seed=seed, n_draws=99)
+    assert not (result.beats & result.beats.T).any()
+    place = 1 + (result.means[:, None] < result.means).sum(axis=1)
+    assert ((result.lower <= place) & (place <= result.upper)).all()
+    assert result.may_be_first[np.argmax(result.means)]
     for a in range(7):
-        assert len(found.tied_with(a)) == found.upper[a] - found.lower[a]
+        assert len(result.tied_with(a)) == result.upper[a] - result.lower[a]
 
 
 @pytest.mark.parametrize("n_trials", [1, 5])
 def test_identical_agents_are_tied(n_trials):
     agents = board(3, 5, n_trials=n_trials, spread=0.4)
     agents[2] = replace(agents[3], name="a002")
-    found = rank_sets(agents, NOISE if n_trials > 1 else TrialNoise(), seed=1, n_draws=199)
-    assert 3 in found.tied_with(2)
-    assert (found.lower[2], found.upper[2]) == (found.lower[3], found.upper[3])
+    result = rank_sets(agents, NOISE if n_trials > 1 else TrialNoise(), seed=1, n_draws=199)
+    assert 3 in result.tied_with(2)
+    assert (result.lower[2], result.upper[2]) == (result.lower[3], result.upper[3])
 
 
 def test_ever_more_trials_give_the_order_of_the_means():
@@ -334,11 +334,11 @@ def test_ever_more_trials_give_the_order_of_the_means():
         agent(name, Row(np.full(20, m), row, np.full(20, 1e9)))
         for name, m, row in zip(names(9), means, s2, strict=True)
     ]
-    found = rank_sets(agents, noise_of(agents), seed=1, n_draws=999)
+    result = rank_sets(agents, noise_of(agents), seed=1, n_draws=999)
     place = 1 + (means[:, None] < means).sum(axis=1)
-    assert (found.lower == place).all()
-    assert (found.upper == place).all()
-    assert found.may_be_first.tolist() == (place == 1).tolist()
+    assert (result.lower == place).all()
+    assert (result.upper == place).all()
+    assert result.may_be_first.tolist() == (place == 1).tolist()
 
 
 def test_variance_added_in_the_decision_leaves_c_alone():
@@ -355,17 +355,17 @@ def test_unclaimed_orders_are_ties_and_exclude_nobody():
     agents = board(2, 4)
     unclaimed = np.zeros((4, 4), dtype=bool)
     unclaimed[0] = unclaimed[:, 0] = True
-    found = rank_sets(agents, NOISE, seed=1, n_draws=999, unclaimed=unclaimed)
-    assert found.tied_with(0) == (1, 2, 3)
-    assert found.may_be_first[0]
+    result = rank_sets(agents, NOISE, seed=1, n_draws=999, unclaimed=unclaimed)
+    assert result.tied_with(0) == (1, 2, 3)
+    assert result.may_be_first[0]
     assert not rank_sets(agents, NOISE, seed=1, n_draws=999).may_be_first[0]
 
 
 def test_one_agent_is_first_of_one():
     for one in (board(0, 1)[0], singles(0, 1)[0], Calibrated("c", 0.5, 0.01, 5)):
-        found = rank_sets([one], NOISE, seed=0, n_draws=99)
-        assert (found.lower.tolist(), found.upper.tolist(), found.critical) == ([1], [1], None)
-        assert found.may_be_first.tolist() == [True]
+        result = rank_sets([one], NOISE, seed=0, n_draws=99)
+        assert (result.lower.tolist(), result.upper.tolist(), result.critical) == ([1], [1], None)
+        assert result.may_be_first.tolist() == [True]
 
 
 def test_more_draws_leave_the_first_as_they_were():
@@ -420,8 +420,8 @@ def test_variances_of_any_size_give_finite_ranks():
     ]
     agents = [agent(n, r) for n, r in zip("abc", rows, strict=True)]
     with np.errstate(all="raise"):
-        found = rank_sets(agents, TrialNoise(None, 1e-33), seed=1, n_draws=99)
-    assert math.isfinite(found.critical)
+        result = rank_sets(agents, TrialNoise(None, 1e-33), seed=1, n_draws=99)
+    assert math.isfinite(result.critical)
 
 
 @pytest.mark.parametrize(
@@ -438,9 +438,8 @@ def test_variances_of_any_size_give_finite_ranks():
     ],
 )
 def test_what_cannot_be_ranked_is_refused(agents, changes, message):
-    with pytest.raises(RankSetsRefused, match=message):
+    with pytest.raises(CoreError, match=message):
         rank_sets(agents, NOISE, seed=0, **changes)
-    assert issubclass(RankSetsRefused, CoreError)
 
 
 def test_the_last_bit_of_the_degrees_of_freedom_changes_no_draw():
@@ -455,7 +454,7 @@ def test_the_last_bit_of_the_degrees_of_freedom_changes_no_draw():
 
 
 def test_one_calibration_has_one_number_of_degrees_of_freedom():
-    with pytest.raises(DrawsRefused, match="calibration 0: 9 and 8"):
+    with pytest.raises(CoreError, match="calibration 0: 9 and 8"):
         rank_sets(
             [Calibrated("a", 0.5, 0.1, 8), Calibrated("b", 0.5, 0.1, 9)], TrialNoise(), seed=0, n_draws=99
         )

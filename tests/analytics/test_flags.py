@@ -6,11 +6,11 @@ import pytest
 from scipy.stats import fisher_exact
 
 from analytics.command_line import flat_file
+from analytics.errors import CoreError
 from analytics.trials.consistency import improving_trials
 from analytics.trials.flags import (
     Dependence,
     Improvement,
-    RowsMalformed,
     _log_at_most,
     _orders,
     dependent_trials,
@@ -48,8 +48,8 @@ def test_the_pair_that_agrees_most_is_told():
     first, other = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
     nearly = first.copy()
     nearly[0] = 1 - nearly[0]
-    found = dependent_trials(*rows(other, first, nearly))
-    assert (found.trials, found.n_agreeing, found.n_tasks) == ((1, 2), 399, 400)
+    result = dependent_trials(*rows(other, first, nearly))
+    assert (result.trials, result.n_agreeing, result.n_tasks) == ((1, 2), 399, 400)
 
 
 def test_99_tasks_or_a_lower_agreement_are_not_enough():
@@ -73,9 +73,9 @@ def test_trials_are_compared_on_common_tasks_and_may_not_repeat():
     task, trial, outcome = rows(passes, passes)
     kept = ~((trial == 1) & (task >= 60))
     assert dependent_trials(task[kept], trial[kept], outcome[kept]) is None
-    with pytest.raises(RowsMalformed, match="twice"):
+    with pytest.raises(CoreError, match="twice"):
         dependent_trials(np.array([0, 0]), np.array([1, 1]), np.array([0.0, 1.0]))
-    with pytest.raises(RowsMalformed, match="differ"):
+    with pytest.raises(CoreError, match="differ"):
         dependent_trials(np.array([0]), np.array([1, 1]), np.array([0.0, 1.0]))
 
 
@@ -88,8 +88,8 @@ def in_turn(*tasks):
 def test_trials_that_only_improve_by_hand():
     """Two passes of five trials end it with probability 1/C(5, 2) = 1/10: of six tasks 1e-6."""
     late, solved, failed = [0, 0, 0, 1, 1], [1] * 5, [0] * 5
-    found = only_improving(*in_turn(*[late] * 6, solved, failed))
-    assert found == Improvement(6, 0, pytest.approx(math.log(1e-6), rel=1e-12))
+    result = only_improving(*in_turn(*[late] * 6, solved, failed))
+    assert result == Improvement(6, 0, pytest.approx(math.log(1e-6), rel=1e-12))
     assert only_improving(*in_turn(*[late] * 5, solved, failed)) is None  # 1e-5
     assert only_improving(*in_turn(*[late[::-1]] * 60)) is None  # only getting worse is no gain
     assert only_improving(*in_turn(*[[0.0, 0.5, 1.0]] * 8)) == Improvement(
@@ -103,8 +103,8 @@ def test_trials_that_only_improve_by_hand():
 def test_a_task_that_gets_worse_hides_nothing():
     """Of 21 tasks with p = 1/10 at most one gets worse with probability 10^-21 + 21·.9·10^-20."""
     late, back = [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]
-    found = only_improving(*in_turn(*[late] * 20, back))
-    assert found == Improvement(21, 1, pytest.approx(math.log(1e-21 + 21 * 0.9e-20), rel=1e-12))
+    result = only_improving(*in_turn(*[late] * 20, back))
+    assert result == Improvement(21, 1, pytest.approx(math.log(1e-21 + 21 * 0.9e-20), rel=1e-12))
     assert only_improving(*in_turn(*[late] * 7, back)) == Improvement(8, 1, pytest.approx(math.log(7.3e-7)))
     assert only_improving(*in_turn(*[late] * 6, back)) is None  # 6.4e-6
     tasks = [[0, 1], [0, 0, 1], late, [0, 0.5, 1], [0, 0, 0, 1], [0, 0.2, 0.4, 0.6, 1]] * 2 + [back, [1, 0]]
@@ -129,8 +129,8 @@ def test_the_chance_of_an_order_is_the_share_of_all_orders_that_ascend():
     shares = [
         np.mean([list(order) == sorted(order) for order in itertools.permutations(one)]) for one in tasks
     ]
-    found = only_improving(*in_turn(*tasks * 2))
-    assert found == Improvement(8, 0, pytest.approx(2 * sum(map(math.log, shares)), rel=1e-12))
+    result = only_improving(*in_turn(*tasks * 2))
+    assert result == Improvement(8, 0, pytest.approx(2 * sum(map(math.log, shares)), rel=1e-12))
 
 
 def test_honest_repeats_never_only_improve():

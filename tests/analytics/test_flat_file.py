@@ -679,11 +679,11 @@ def test_a_value_of_metadata_has_at_most_4_kib():
 
 def test_metadata_of_a_submission_are_limited_in_all_and_those_of_a_file_are_not():
     rows = [record(trial=i, note="x" * 1000, more="y" * 500) for i in range(50)]
-    said = (
+    message = (
         "note: the rows hold 75,000 bytes of metadata, 50,000 of them in this column;"
         " at most 65,536 are allowed in all"
     )
-    assert record_faults(*rows) == [said]
+    assert record_faults(*rows) == [message]
     assert from_records(rows[:43], constants={}, as_of=AS_OF).n_rows == 43
     assert parse(as_lines(rows)).n_rows == 50
 

@@ -56,7 +56,7 @@ def test_the_submission_is_read_with_what_it_states_once():
 
 
 def test_the_limits_are_told():
-    told = (
+    result = (
         FILE.n_rows,
         FILE.n_name_characters,
         SUBMISSION.n_rows,
@@ -64,7 +64,7 @@ def test_the_limits_are_told():
         SUBMISSION.n_settings,
         MAX_VALUE_BYTES,
     )
-    for number in told:
+    for number in result:
         assert f"{number:,}" in PAGE
     assert (FILE.n_bytes, SUBMISSION.n_bytes, SUBMISSION.n_metadata_bytes) == (512 << 20, 16 << 20, 64 << 10)
     assert all(size in PAGE for size in ("512 MiB", "16 MiB", "64 KiB"))

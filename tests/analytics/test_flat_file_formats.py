@@ -414,9 +414,9 @@ def test_uneven_rows_keep_their_numbers_across_blocks(monkeypatch):
     lines[62] = lines[62].replace(",b,", ",b,").replace("t", " t", 1)
     with pytest.raises(FlatFileError) as caught:
         parse("\n\n".join(lines).encode())
-    told = [fault.row for fault in caught.value.faults]
-    assert [row for row in told if row in (1, 17, 18, 60, 100)] == [1, 17, 18, 60, 100]
-    assert set(told) <= {1, 17, 18, 59, 60, 62, 100}
+    result = [fault.row for fault in caught.value.faults]
+    assert [row for row in result if row in (1, 17, 18, 60, 100)] == [1, 17, 18, 60, 100]
+    assert set(result) <= {1, 17, 18, 59, 60, 62, 100}
 
 
 @pytest.mark.parametrize("size", range(1, 40))

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.reml.formula import FormulaRefused, parse
+from analytics.errors import CoreError
+from analytics.reml.formula import parse
 from tests.refusals import refused
 
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -43,7 +44,7 @@ def test_the_order_of_factors_makes_no_other_term(one, other):
     first, second = parse(":".join(one), COLUMNS)[0], parse(":".join(other), COLUMNS)[0]
     assert first.factors == second.factors
     assert first.name == ":".join(one)
-    with refused(FormulaRefused, "term_repeated", match="position 9"):
+    with refused(CoreError, "term_repeated", match="position 9"):
         parse(f"{':'.join(one)} + {':'.join(other)}", COLUMNS)
 
 
@@ -73,5 +74,5 @@ def test_the_order_of_factors_makes_no_other_term(one, other):
     ],
 )
 def test_a_malformed_text_is_refused_with_its_place(text, code, message):
-    with refused(FormulaRefused, code, match=message):
+    with refused(CoreError, code, match=message):
         parse(text, COLUMNS)

@@ -159,14 +159,14 @@ def test_every_fault_names_its_row_and_its_rule(columns, row, field, rule):
     frame = small()
     for name, values in columns.items():
         frame[name] = values
-    told = faults_of(frame)
-    assert told[0][:2] == (row, field)
-    assert rule in told[0][2]
+    result = faults_of(frame)
+    assert result[0][:2] == (row, field)
+    assert rule in result[0][2]
 
 
 def test_all_faults_are_told_at_once():
-    told = faults_of(small(outcome=[2, 0, None, 1], temperature=["hot", 0, 0, 0]))
-    assert [(row, field) for row, field, _ in told] == [(1, "outcome"), (1, "temperature"), (3, "outcome")]
+    result = faults_of(small(outcome=[2, 0, None, 1], temperature=["hot", 0, 0, 0]))
+    assert [(row, field) for row, field, _ in result] == [(1, "outcome"), (1, "temperature"), (3, "outcome")]
 
 
 def test_rows_count_from_one_whatever_the_index():

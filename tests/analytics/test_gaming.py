@@ -9,13 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from analytics.trials import (
-    GamingRefused,
-    expected_maximum,
-    gains,
-    gains_by_design,
-    selectable,
-)
+from analytics.errors import CoreError
+from analytics.research.gaming import gains, gains_by_design, selectable
+from analytics.trials.best_of import expected_maximum
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
 COMPONENTS = {"item": 0.04, "prompt": 0.002, "item:judge": 0.03, "judge (fixed)": 0.001, "residual": 0.6}
@@ -88,7 +84,7 @@ def test_large_k_equal_to_the_integral_over_quantiles(exponent):
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, True])
 def test_a_number_of_submissions_is_a_whole_number(k):
-    with pytest.raises(GamingRefused, match="a whole number from 1 on is needed"):
+    with pytest.raises(CoreError, match="a whole number from 1 on is needed"):
         expected_maximum(k)
 
 
@@ -132,30 +128,30 @@ def test_the_gain_is_what_simulation_finds():
         {"item": 4.0, "prompt": 0.002, "residual": 0.6},
         {"item": 100, "prompt": 2, "trial": 5},
     )
-    (found,) = gains(selectable(components, levels, {"prompt"}), {"a": k})
-    assert found.gain == pytest.approx(best.mean(), abs=4 * best.std() / math.sqrt(n))
+    (result,) = gains(selectable(components, levels, {"prompt"}), {"a": k})
+    assert result.gain == pytest.approx(best.mean(), abs=4 * best.std() / math.sqrt(n))
 
 
 def test_each_team_has_its_own_number_of_submissions():
     noise = selectable(COMPONENTS, LEVELS, {"judge"})
-    found = gains(noise, {"zeta": 27, "alpha": 1, "meta": 2})
-    assert [(gain.team, gain.n_submissions) for gain in found] == [("alpha", 1), ("meta", 2), ("zeta", 27)]
-    assert [gain.gain for gain in found] == pytest.approx(
+    result = gains(noise, {"zeta": 27, "alpha": 1, "meta": 2})
+    assert [(gain.team, gain.n_submissions) for gain in result] == [("alpha", 1), ("meta", 2), ("zeta", 27)]
+    assert [gain.gain for gain in result] == pytest.approx(
         [0.0, noise.sd / math.sqrt(math.pi), 1.99827 * noise.sd]
     )
-    assert found[2].points == pytest.approx(100 * found[2].gain)
+    assert result[2].points == pytest.approx(100 * result[2].gain)
 
 
 def test_how_the_gain_shrinks():
     doubled = {facet: 2 * n for facet, n in LEVELS.items()}
     designs = [LEVELS, *(LEVELS | {facet: n} for facet, n in doubled.items()), doubled]
-    found = gains_by_design(COMPONENTS, designs, {"prompt", "judge"}, 27)
+    result = gains_by_design(COMPONENTS, designs, {"prompt", "judge"}, 27)
     variances = [0.001 + 1e-4 + 1e-3 / 3 + 2e-4]
     variances += [0.001 + 5e-5 + 1e-3 / 3 + 1e-4, 0.0005 + 1e-4 + 1e-3 / 3 + 1e-4]
     variances += [0.001 + 5e-5 + 1e-3 / 6 + 1e-4, 0.001 + 1e-4 + 1e-3 / 3 + 1e-4]
-    assert [row.sd for row in found[:5]] == pytest.approx([math.sqrt(v) for v in variances])
-    assert [row.relative for row in found] == pytest.approx([row.gain / found[0].gain for row in found])
-    assert min(found, key=lambda row: row.gain) is found[-1]
+    assert [row.sd for row in result[:5]] == pytest.approx([math.sqrt(v) for v in variances])
+    assert [row.relative for row in result] == pytest.approx([row.gain / result[0].gain for row in result])
+    assert min(result, key=lambda row: row.gain) is result[-1]
 
 
 @REPEATABLE
@@ -182,5 +178,5 @@ def test_more_levels_never_raise_the_gain(k, facet, factor):
     ],
 )
 def test_what_cannot_be_said_is_refused(call, message):
-    with pytest.raises(GamingRefused, match=message):
+    with pytest.raises(CoreError, match=message):
         call()

@@ -17,14 +17,15 @@ from scipy.stats import binom, norm
 
 from analytics.cli import main
 from analytics.drift.fidelity import spearman
-from analytics.glmm import Facets, LogitRefused, fit_logit, logit_check
+from analytics.errors import CoreError
+from analytics.glmm import Facets, fit_logit, logit_check
 from analytics.glmm.laplace import Counts
 from analytics.glmm.layout import layout_of
 from analytics.reml import FitRefused, fit
 from analytics.reml.model import designed
 from analytics.reml.sparse.cells import cells_of
 from analytics.tee import Component, Components, Reading, project, read_components
-from analytics.tee.benchmark import Outcomes, variance_study
+from analytics.tee.benchmark import TrialOutcomes, variance_study
 from perf.glmm import CROSSED, crossed
 from tests.refusals import refused
 
@@ -90,25 +91,25 @@ def design():
 )
 def test_real_boards(real_rows, file, outcome, random, deviance, components, intercept):
     columns = columns_of(real_rows(file))
-    found = fit_logit(columns, np.array(columns[outcome], dtype=float), random=random)
-    assert found.converged
-    assert found.deviance == pytest.approx(deviance, abs=1e-6)
-    for value, printed in zip(found.components.values(), components, strict=True):
+    result = fit_logit(columns, np.array(columns[outcome], dtype=float), random=random)
+    assert result.converged
+    assert result.deviance == pytest.approx(deviance, abs=1e-6)
+    for value, printed in zip(result.components.values(), components, strict=True):
         assert value == pytest.approx(printed, rel=5e-5)
     if intercept:
-        assert found.fixed["(Intercept)"] == pytest.approx(intercept, abs=5e-5)
+        assert result.fixed["(Intercept)"] == pytest.approx(intercept, abs=5e-5)
     stored = next(fitted for fitted in GLMER.values() if abs(fitted["deviance"] - deviance) < 0.01)
-    assert found.deviance <= stored["deviance"] + 1e-4
+    assert result.deviance <= stored["deviance"] + 1e-4
 
 
 def test_crossed_design_with_all_terms(design):
-    found, _ = design
+    result, _ = design
     stored = GLMER["crossed 60 × 5 × 3 × 3 × 5"]
-    assert found.deviance <= stored["deviance"] + 1e-4
-    assert found.deviance == pytest.approx(stored["deviance"], abs=0.05)
-    zeros = [name for name, variance in found.components.items() if variance == 0.0]
+    assert result.deviance <= stored["deviance"] + 1e-4
+    assert result.deviance == pytest.approx(stored["deviance"], abs=0.05)
+    zeros = [name for name, variance in result.components.items() if variance == 0.0]
     assert zeros == ["item:temperature", "prompt:temperature"]
-    for name, variance in found.components.items():
+    for name, variance in result.components.items():
         assert variance == pytest.approx(stored["components"][name], rel=0.01, abs=1e-4)
 
 
@@ -130,8 +131,8 @@ def test_deviance_and_gradient(random, fixed, variances, beta):
     columns, outcome = unbalanced()
     counts = counts_of(columns, outcome, random, fixed)
     variances, beta = np.array(variances), np.array(beta)
-    found = counts.at(variances, beta)
-    assert found.value == pytest.approx(dense_deviance(counts, variances, beta), rel=1e-9)
+    result = counts.at(variances, beta)
+    assert result.value == pytest.approx(dense_deviance(counts, variances, beta), rel=1e-9)
     for i in range(variances.size + beta.size):
         low, high = np.concatenate([variances, beta]), np.concatenate([variances, beta])
         high[i] += 1e-5
@@ -139,7 +140,7 @@ def test_deviance_and_gradient(random, fixed, variances, beta):
         values = [counts.at(point[: variances.size], point[variances.size :]).value for point in (low, high)]
         slope = (values[1] - values[0]) / (high[i] - low[i])
         tolerance = 1e-5 if variances.size <= i or variances[i] else 2e-3
-        assert found.gradient[i] == pytest.approx(slope, rel=tolerance, abs=1e-4)
+        assert result.gradient[i] == pytest.approx(slope, rel=tolerance, abs=1e-4)
 
 
 def dense_deviance(counts, variances, beta):
@@ -173,9 +174,9 @@ def test_items_alone_are_one_integral_each():
         successes = np.array([n // 8, n // 2, 7 * n // 8])
         columns = {"item": np.repeat(["a", "b", "c"], n)}
         outcome = np.concatenate([np.arange(n) < s for s in successes]).astype(float)
-        found = counts_of(columns, outcome, "item").at(np.array([variance]), np.array([beta])).value
-        assert found == pytest.approx(sum(laplace(s, n, variance, beta) for s in successes), abs=1e-9)
-        errors.append(abs(found - sum(integral(s, n, variance, beta) for s in successes)))
+        result = counts_of(columns, outcome, "item").at(np.array([variance]), np.array([beta])).value
+        assert result == pytest.approx(sum(laplace(s, n, variance, beta) for s in successes), abs=1e-9)
+        errors.append(abs(result - sum(integral(s, n, variance, beta) for s in successes)))
     assert errors[2] < errors[1] / 2 < errors[0] / 3
 
 
@@ -213,7 +214,7 @@ def test_shares_are_those_of_a_d_study(design):
     check = logit_check(linear, logit)
     letters = {"item": "N", "prompt": "V", "judge": "M", "temperature": "H"}
     sizes = {"N": 60, "V": 5, "M": 3, "H": 3, "R": 5}
-    for found, variances, residual, fixed in (
+    for result, variances, residual, fixed in (
         (check.linear, linear.components, linear.residual, linear.fixed),
         (check.logit, logit.components, np.pi**2 / 3, logit.fixed),
     ):
@@ -228,7 +229,7 @@ def test_shares_are_those_of_a_d_study(design):
             )
         entries.append(Component("Residual", residual, frozenset("R")))
         expected = project(Components(tuple(entries)), sizes, INCLUDE).shares
-        assert found == pytest.approx(expected, abs=1e-12)
+        assert result == pytest.approx(expected, abs=1e-12)
     assert -1.0 <= check.spearman <= 1.0
 
 
@@ -243,7 +244,7 @@ def test_categories_and_held_agents():
     assert ratio["item"] * 15 == pytest.approx(ratio["prompt"] * 4)
     category = logit.components["category"]
     assert check.logit["category"] == pytest.approx(ratio["item"] * category)
-    held = logit_check(fit(columns, outcome, random=random), logit, Facets(held="prompt"))
+    held = logit_check(fit(columns, outcome, random=random), logit, Facets(by_level="prompt"))
     assert "prompt" not in held.logit
     assert held.logit["category"] * logit.components["item"] * 3 == pytest.approx(
         held.logit["item"] * category * 15, abs=1e-9
@@ -260,7 +261,7 @@ def test_one_sentence_where_the_largest_differs(real_rows):
         "The largest part of the variance of the mean over all outcomes is agent on the scale of the "
         "outcomes (53%), but task on the logit scale (54%)."
     )
-    assert logit_check(*both, Facets(held="agent")).sentence == ""
+    assert logit_check(*both, Facets(by_level="agent")).sentence == ""
 
 
 def board(outcome, task):
@@ -268,7 +269,7 @@ def board(outcome, task):
     columns |= {
         facet: np.zeros(outcome.size, dtype=str) for facet in ("prompt", "judge", "temperature", "run")
     }
-    return variance_study(Outcomes(columns, outcome), complete=[], n_tasks=40)
+    return variance_study(TrialOutcomes(columns, outcome), complete=[], n_tasks=40)
 
 
 def test_the_study_of_a_leaderboard_holds_the_logit_part():
@@ -277,16 +278,16 @@ def test_the_study_of_a_leaderboard_holds_the_logit_part():
     task = np.tile([f"t{j:02d}" for j in range(40)], 6)
     eta = np.repeat(np.linspace(-1, 1, 6), 40) + np.tile(1.9 * rng.standard_normal(40), 6)
     outcome = (rng.random(240) < expit(eta)).astype(float)
-    found = board(outcome, task)["logit"]
-    assert found["available"]
-    assert set(found["components"]) == {"agent", "task"}
-    assert set(found["shares"]["logit"]) == {"task", "Residual"}
-    largest = [max(found["shares"][scale], key=found["shares"][scale].get) for scale in ("linear", "logit")]
-    assert bool(found["sentence"]) == (largest[0] != largest[1])
-    assert json.loads(json.dumps(found)) == found
+    result = board(outcome, task)["logit"]
+    assert result["available"]
+    assert set(result["components"]) == {"agent", "task"}
+    assert set(result["shares"]["logit"]) == {"task", "Residual"}
+    largest = [max(result["shares"][scale], key=result["shares"][scale].get) for scale in ("linear", "logit")]
+    assert bool(result["sentence"]) == (largest[0] != largest[1])
+    assert json.loads(json.dumps(result)) == result
     assert board(np.clip(outcome, 0.1, 0.9), task)["logit"] is None
-    told = board(np.repeat(np.arange(6) % 2, 40).astype(float), task)
-    assert not told["available"] or not told["logit"]["available"]
+    summary = board(np.repeat(np.arange(6) % 2, 40).astype(float), task)
+    assert not summary["available"] or not summary["logit"]["available"]
 
 
 # --------------------------------------------------------------------------------------- published figures
@@ -360,8 +361,8 @@ def test_outcomes_that_are_not_0_or_1_are_refused(run, tmp_path):
     columns, outcome = unbalanced(n_rows=60)
     outcome[4] = 0.5
     path = written(tmp_path / "graded.csv", columns | {"y": outcome.tolist()})
-    told = refusal(run, "variance", path, "--outcome", "y", "--random", "item", "--logit")
-    assert "row 5: an outcome of 0.5; the logit scale is for outcomes 0 and 1" in told
+    result = refusal(run, "variance", path, "--outcome", "y", "--random", "item", "--logit")
+    assert "row 5: an outcome of 0.5; the logit scale is for outcomes 0 and 1" in result
 
 
 def test_a_fixed_level_of_one_outcome_is_refused(run, tmp_path):
@@ -369,25 +370,25 @@ def test_a_fixed_level_of_one_outcome_is_refused(run, tmp_path):
     outcome[np.array(columns["judge"]) == "judge1"] = 1.0
     path = written(tmp_path / "constant.csv", columns | {"y": outcome.tolist()})
     called = ("variance", path, "--outcome", "y", "--random", "item", "--fixed", "judge", "--logit")
-    told = refusal(run, *called)
+    result = refusal(run, *called)
     n_rows = columns["judge"].count("judge1")
-    assert f"fixed judge[judge1]: all {n_rows} outcomes are 1" in told
+    assert f"fixed judge[judge1]: all {n_rows} outcomes are 1" in result
 
 
 def test_what_else_is_refused():
     columns, outcome = unbalanced()
-    with refused(LogitRefused, "outcome_constant", match="all 900 outcomes are alike"):
+    with refused(CoreError, "outcome_constant", match="all 900 outcomes are alike"):
         fit_logit(columns, np.ones(900), random="item")
-    with refused(LogitRefused, "no_random_term", match="row: one row for each level"):
+    with refused(CoreError, "no_random_term", match="row: one row for each level"):
         fit_logit(columns | {"row": list(range(900))}, outcome, random="row")
     with refused(FitRefused, "confounded", match="group the rows alike"):
         fit_logit(columns | {"twin": columns["item"]}, outcome, random="item + twin")
     same = {"item": np.repeat(np.arange(40), 200).tolist()}
-    with refused(LogitRefused, "no_residual_noise", match="item: outcomes of one level never differ"):
+    with refused(CoreError, "no_residual_noise", match="item: outcomes of one level never differ"):
         fit_logit(same, np.repeat(np.arange(40) % 2, 200), random="item")
     nearly = np.repeat(np.arange(40) % 2, 200)
     nearly[0] = 1
-    with refused(LogitRefused, "not_estimable", match=r"item: a standard deviation of \d\d logits"):
+    with refused(CoreError, "not_estimable", match=r"item: a standard deviation of \d\d logits"):
         fit_logit(same, nearly, random="item")
 
 
@@ -399,25 +400,25 @@ def test_one_trial_in_each_cell_drops_the_cell_term(run, tmp_path):
     called = ("variance", path, "--outcome", "y", "--logit", "--json", "--random")
     code, out, _ = run(*called, "agent + task + agent:task")
     assert code == 0
-    found = json.loads(out)
-    assert found["logit"]["dropped"] == ["agent:task"]
+    payload = json.loads(out)
+    assert payload["logit"]["dropped"] == ["agent:task"]
     without = json.loads(run(*called, "agent + task")[1])
     assert without["logit"]["dropped"] == []
-    assert found["components"] == without["components"]
-    assert found["logit"]["deviance"] == without["logit"]["deviance"]
+    assert payload["components"] == without["components"]
+    assert payload["logit"]["deviance"] == without["logit"]["deviance"]
 
 
 def test_the_object_of_the_command_and_what_a_reader_sees(run, tmp_path):
     columns, outcome = unbalanced()
     path = written(tmp_path / "rows.csv", columns | {"y": outcome.astype(int)})
     called = ("variance", path, "--outcome", "y", "--random", "item + prompt", "--fixed", "judge", "--logit")
-    found = json.loads(run(*called, "--json")[1])["logit"]
-    assert list(found) == ["components", "fixed", "shares", "deviance", "spearman", "dropped", "sentence"]
+    payload = json.loads(run(*called, "--json")[1])["logit"]
+    assert list(payload) == ["components", "fixed", "shares", "deviance", "spearman", "dropped", "sentence"]
     expected = fit_logit(columns, outcome, random="item + prompt", fixed="judge")
-    assert found["components"] == pytest.approx(expected.components)
-    assert found["fixed"] == pytest.approx(expected.fixed)
+    assert payload["components"] == pytest.approx(expected.components)
+    assert payload["fixed"] == pytest.approx(expected.fixed)
     names = ["item", "prompt", "judge (fixed)", "Residual"]
-    assert {scale: list(shares) for scale, shares in found["shares"].items()} == {
+    assert {scale: list(shares) for scale, shares in payload["shares"].items()} == {
         "linear": names,
         "logit": names,
     }
@@ -436,15 +437,17 @@ def test_each_level_on_its_own(run, real_data, tmp_path):
     path = written(tmp_path / "noisy.csv", columns)
     called = ("variance", path, "--outcome", "score", "--random", "item", "--by", "temperature")
     facets = ("--facets", "N=item,V=version,H=temperature")
-    found = json.loads(run(*called, *facets, "--json")[1])["by"]
-    residuals = {level: part["residual"] for level, part in found["levels"].items()}
+    payload = json.loads(run(*called, *facets, "--json")[1])["by"]
+    residuals = {level: part["residual"] for level, part in payload["levels"].items()}
     assert residuals == pytest.approx({"0": 0.25, "1": 1.0}, rel=4 * (2 / 480) ** 0.5)
-    assert found["mean_residual"] == pytest.approx(sum(residuals.values()) / 2)
-    assert found["left_out"] == []
-    noise = found["mean_residual"] / (60 * 4 * 2 * 3)
-    assert found["projection"]["shares"]["Residual"] == pytest.approx(noise / found["projection"]["variance"])
+    assert payload["mean_residual"] == pytest.approx(sum(residuals.values()) / 2)
+    assert payload["left_out"] == []
+    noise = payload["mean_residual"] / (60 * 4 * 2 * 3)
+    assert payload["projection"]["shares"]["Residual"] == pytest.approx(
+        noise / payload["projection"]["variance"]
+    )
     assert "each temperature on its own" in run(*called, *facets)[1]
     assert "no column is declared for strata by judge" in refusal(run, *called[:-1], "judge", *facets)
     named = written(tmp_path / "named.csv", {"thing": item, "temperature": temperature, "score": score})
-    told = refusal(run, "variance", named, *called[2:5], "thing", "--by", "temperature")
-    assert "--facets N=COLUMN" in told
+    result = refusal(run, "variance", named, *called[2:5], "thing", "--by", "temperature")
+    assert "--facets N=COLUMN" in result

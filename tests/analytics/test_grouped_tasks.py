@@ -8,7 +8,7 @@ import pytest
 from analytics.differences.groups import Groups, mean_variance
 from analytics.tee.advice import advice
 from analytics.tee.agent_projection import project_agent
-from analytics.tee.benchmark import Outcomes, variance_study
+from analytics.tee.benchmark import TrialOutcomes, variance_study
 from analytics.tee.dstudy import DStudyRefused
 from analytics.tee.grouped_tasks import NO_AGENT, by_groups, task_groups
 from perf.studies.grouped_tasks import codes
@@ -27,9 +27,9 @@ def drawn_scores(seed, code, sd, n_agents):
 
 
 def result(groups, parts=PARTS):
-    told = [{"name": name, "variance": variance} for name, variance in parts.items()]
+    summary = [{"name": name, "variance": variance} for name, variance in parts.items()]
     levels = {"task": 50, "prompt": 1, "judge": 1, "temperature": 1}
-    return {"components": told, "fixed": {}, "levels": levels, "not_measured": [], "groups": groups}
+    return {"components": summary, "fixed": {}, "levels": levels, "not_measured": [], "groups": groups}
 
 
 def projected(groups, design, estimand="domain"):
@@ -46,9 +46,9 @@ def test_groups_of_one_size_are_a_one_way_analysis_of_variance():
     within = [np.mean(row.reshape(12, 5).var(axis=1, ddof=1)) for row in x]
     expected = (np.mean(between) - np.mean(within)) / 5
     assert expected > 0
-    found = task_groups(x, Groups.of(code, "cluster"))
-    assert found["between"] == pytest.approx(expected)
-    assert found["removed"] == pytest.approx(expected * (1 - 1 / 12) * 60 / 59)
+    estimate = task_groups(x, Groups.of(code, "cluster"))
+    assert estimate["between"] == pytest.approx(expected)
+    assert estimate["removed"] == pytest.approx(expected * (1 - 1 / 12) * 60 / 59)
 
 
 @pytest.mark.parametrize("code", [codes(60, 12), UNEVEN])
@@ -84,8 +84,8 @@ def test_labels_are_names_alone():
 
 def test_groups_that_do_not_differ_have_no_part_and_groups_of_one_task_no_say():
     x = np.tile(np.tile([0.0, 1.0], 30), (2, 1))
-    found = task_groups(x, Groups.of(np.arange(60) // 4, "cluster"))
-    assert (found["between"], found["removed"]) == (0.0, 0.0)
+    estimate = task_groups(x, Groups.of(np.arange(60) // 4, "cluster"))
+    assert (estimate["between"], estimate["removed"]) == (0.0, 0.0)
     assert task_groups(x, Groups.of(np.arange(60), "cluster")) is None
 
 
@@ -93,8 +93,8 @@ def test_what_tells_nothing_says_why():
     x = drawn_scores(5, codes(60, 9), 0.5, 2)
     assert "at least 10 groups, not 9" in task_groups(x, Groups.of(codes(60, 9), "cluster"))["reason"]
     x[:, 3] = np.nan
-    found = task_groups(x, Groups.of(codes(60, 12), "cluster"))
-    assert found == {"role": "cluster", "n_groups": 12, "reason": NO_AGENT}
+    estimate = task_groups(x, Groups.of(codes(60, 12), "cluster"))
+    assert estimate == {"role": "cluster", "n_groups": 12, "reason": NO_AGENT}
 
 
 # ------------------------------------------------------------------------------------------- the projections
@@ -124,10 +124,10 @@ def test_groups_that_are_not_drawn_cannot_be_projected():
 
 
 def test_twice_as_many_groups_help_more_than_twice_as_many_tasks_of_them():
-    found = advice(PARTS, levels={"prompt": 1, "judge": 1}, n_tasks=50, sensitivity=None, groups=DRAWN)
+    estimate = advice(PARTS, levels={"prompt": 1, "judge": 1}, n_tasks=50, sensitivity=None, groups=DRAWN)
     now = 0.03 / 10 + 0.16 / 50
-    assert found["now"]["domain"] == pytest.approx(math.sqrt(now))
-    by_change = {one["change"]: one["share"] for one in found["changes"]["domain"]}
+    assert estimate["now"]["domain"] == pytest.approx(math.sqrt(now))
+    by_change = {one["change"]: one["share"] for one in estimate["changes"]["domain"]}
     assert list(by_change) == [
         "twice as many groups of tasks",
         "twice as many tasks",
@@ -144,7 +144,7 @@ def test_a_study_projects_by_groups_and_leaves_these_tasks_alone():
     a, j, _ = np.indices(trials.shape)
     columns = {"agent": a.ravel().astype(str), "task": j.ravel().astype(str)}
     columns |= {name: np.full(a.size, "") for name in ("prompt", "judge", "temperature", "run")}
-    outcomes, complete = Outcomes(columns, trials.ravel()), [str(i) for i in range(6)]
+    outcomes, complete = TrialOutcomes(columns, trials.ravel()), [str(i) for i in range(6)]
     groups = task_groups(trials.mean(axis=2), Groups.of(code, "cluster"))
     plain, by = (
         variance_study(outcomes, complete=complete, n_tasks=40, groups=one) for one in (None, groups)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics import flat_file
-from analytics.outcome_table import RowMalformed
+from analytics.errors import CoreError
 from analytics.trials import (
     AccuracyRefused,
     IccRefused,
@@ -74,7 +74,7 @@ def published_interval(mean, sigma_b2, correlation, a, n, method=None):
 @pytest.fixture
 def few_tasks(monkeypatch):
     """Let the arithmetic be seen on fewer tasks than an estimate needs."""
-    monkeypatch.setattr("analytics.trials.icc.LEAST_TASKS", 2)
+    monkeypatch.setattr("analytics.trials.icc.MIN_TASKS", 2)
 
 
 def slow_anova(trials_by_task):
@@ -95,31 +95,31 @@ def slow_anova(trials_by_task):
 
 def test_two_by_two_by_hand(few_tasks):
     # Tasks 1,1 | 1,0 | 0,0: means 1, .5, 0; MSB = 2·(.25 + .25)/2 = .5; MSW = .5/3; σ_b² = (1/2 − 1/6)/2.
-    found = intraclass_correlation(task_trials(*rows([[1, 1], [1, 0], [0, 0]])))
-    assert (found.sigma_b2, found.sigma_w2) == pytest.approx((1 / 6, 1 / 6), abs=1e-15)
-    assert found.icc == found.icc_untruncated == pytest.approx(0.5)
-    assert (found.n_0, found.n_tasks, found.n_trials) == (2.0, 3, 6)
+    result = intraclass_correlation(task_trials(*rows([[1, 1], [1, 0], [0, 0]])))
+    assert (result.sigma_b2, result.sigma_w2) == pytest.approx((1 / 6, 1 / 6), abs=1e-15)
+    assert result.icc == result.icc_untruncated == pytest.approx(0.5)
+    assert (result.n_0, result.n_tasks, result.n_trials) == (2.0, 3, 6)
 
 
 def test_uneven_trials_by_hand(few_tasks):
     # n = 3, 2, 1, 5; N = 11; n₀ = (11 − 39/11)/3 = 82/33; SSW = 2/3 + 0 + 0 + 6/5 = 28/15 over 7 df.
     # Sums 2, 0, 1, 3: SSB = 4/3 + 0 + 1 + 9/5 − 36/11 = 142/165 over 3 df.
-    found = intraclass_correlation(task_trials(*rows(UNEVEN)))
+    result = intraclass_correlation(task_trials(*rows(UNEVEN)))
     msb, msw, n_0 = 142 / 495, 28 / 105, 82 / 33
-    assert found.n_0 == pytest.approx(n_0, abs=1e-14)
-    assert found.sigma_w2 == pytest.approx(msw, abs=1e-15)
-    assert found.sigma_b2 == pytest.approx((msb - msw) / n_0, abs=1e-15)
-    assert found.icc == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-15)
-    assert (found.least_trials, found.most_trials) == (1, 5)
+    assert result.n_0 == pytest.approx(n_0, abs=1e-14)
+    assert result.sigma_w2 == pytest.approx(msw, abs=1e-15)
+    assert result.sigma_b2 == pytest.approx((msb - msw) / n_0, abs=1e-15)
+    assert result.icc == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-15)
+    assert (result.least_trials, result.most_trials) == (1, 5)
 
 
 def test_a_negative_estimate_is_truncated_and_kept(few_tasks):
     # Every task 1,0: MSB = 0, MSW = 1/2, σ_b² = −1/4: the sum ¼ is below the bound, though MSW alone is not.
-    found = intraclass_correlation(task_trials(*rows([[1, 0]] * 4)))
-    assert (found.icc, found.sigma_b2, found.sigma_w2) == (0.0, 0.0, 0.5)
-    assert found.icc_untruncated == pytest.approx(-1.0)
-    assert found.interval is None
-    assert "not finite" in found.note
+    result = intraclass_correlation(task_trials(*rows([[1, 0]] * 4)))
+    assert (result.icc, result.sigma_b2, result.sigma_w2) == (0.0, 0.0, 0.5)
+    assert result.icc_untruncated == pytest.approx(-1.0)
+    assert result.interval is None
+    assert "not finite" in result.note
 
 
 def test_the_t_interval_of_an_accuracy_by_hand():
@@ -127,10 +127,10 @@ def test_the_t_interval_of_an_accuracy_by_hand():
     means = np.array([0.2, 0.4, 0.6, 0.8])
     trials = TaskTrials(np.full(4, 5), means, np.ones(4), binary=False)
     se = math.sqrt(0.2 / 3 / 4)
-    found = accuracy_interval(trials)
+    result = accuracy_interval(trials)
     reach = 3.182446305284263 * se / 0.25
-    assert found.method == "logit-t"
-    assert (found.lower, found.upper) == pytest.approx(
+    assert result.method == "logit-t"
+    assert (result.lower, result.upper) == pytest.approx(
         (1 / (1 + math.exp(reach)), 1 / (1 + math.exp(-reach)))
     )
 
@@ -143,13 +143,13 @@ def test_the_t_interval_of_an_accuracy_by_hand():
 def test_equal_to_the_definition(seed, n_tasks, most, binary):
     by_task = drawn(seed, n_tasks, most, binary=binary)
     try:
-        found = intraclass_correlation(task_trials(*rows(by_task)))
+        result = intraclass_correlation(task_trials(*rows(by_task)))
     except IccRefused:
         return
     msb, msw, n_0 = slow_anova(by_task)
-    assert found.sigma_w2 == pytest.approx(msw, abs=1e-12)
-    assert found.n_0 == pytest.approx(n_0, abs=1e-12)
-    assert found.icc_untruncated == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-10)
+    assert result.sigma_w2 == pytest.approx(msw, abs=1e-12)
+    assert result.n_0 == pytest.approx(n_0, abs=1e-12)
+    assert result.icc_untruncated == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-10)
 
 
 @REPEATABLE
@@ -157,12 +157,12 @@ def test_equal_to_the_definition(seed, n_tasks, most, binary):
 def test_the_jackknife_is_the_one_that_leaves_tasks_out(seed, n_tasks, most, binary):
     by_task = drawn(seed, n_tasks, most, least=3, binary=binary)
     try:
-        found = intraclass_correlation(task_trials(*rows(by_task)))
+        result = intraclass_correlation(task_trials(*rows(by_task)))
     except IccRefused:
         return
     kept = [slow_anova(by_task[:i] + by_task[i + 1 :]) for i in range(n_tasks)]
     if any(msb < 1e-12 or msw < 1e-12 for msb, msw, _ in kept):
-        assert found.interval is None
+        assert result.interval is None
         return
     z = np.array([math.log(msb / msw) for msb, msw, _ in kept])
     msb, msw, n_0 = slow_anova(by_task)
@@ -170,9 +170,9 @@ def test_the_jackknife_is_the_one_that_leaves_tasks_out(seed, n_tasks, most, bin
     reach = stats.t.ppf(0.975, n_tasks - 1) * se
     ends = [math.exp(math.log(msb / msw) + sign * reach) for sign in (-1, 1)]
     expected = [max((f - 1) / (f + n_0 - 1), 0.0) for f in ends]
-    assert found.interval.method == "jackknife"
-    assert (found.interval.lower, found.interval.upper) == pytest.approx(expected, abs=1e-9)
-    assert found.interval.lower <= found.icc <= found.interval.upper
+    assert result.interval.method == "jackknife"
+    assert (result.interval.lower, result.interval.upper) == pytest.approx(expected, abs=1e-9)
+    assert result.interval.lower <= result.icc <= result.interval.upper
 
 
 @REPEATABLE
@@ -214,13 +214,13 @@ def test_shift_and_scale_of_outcomes_leave_the_correlation():
 
 def test_mean_squares_and_f_interval_equal_to_scipy():
     by_task = drawn(11, 14, 6, least=6, binary=False)
-    found = intraclass_correlation(task_trials(*rows(by_task)))
+    result = intraclass_correlation(task_trials(*rows(by_task)))
     f = stats.f_oneway(*by_task).statistic
-    assert found.icc_untruncated == pytest.approx((f - 1) / (f + 5), abs=1e-12)
+    assert result.icc_untruncated == pytest.approx((f - 1) / (f + 5), abs=1e-12)
     f_lower, f_upper = f / stats.f.ppf(0.975, 13, 70), f * stats.f.ppf(0.975, 70, 13)
     expected = [max((edge - 1) / (edge + 5), 0.0) for edge in (f_lower, f_upper)]
-    assert found.normal_theory.method == "normal theory"
-    assert (found.normal_theory.lower, found.normal_theory.upper) == pytest.approx(expected, abs=1e-12)
+    assert result.normal_theory.method == "normal theory"
+    assert (result.normal_theory.lower, result.normal_theory.upper) == pytest.approx(expected, abs=1e-12)
 
 
 def test_shrout_and_fleiss_icc_1_1(few_tasks):
@@ -229,9 +229,9 @@ def test_shrout_and_fleiss_icc_1_1(few_tasks):
     ratings = (
         np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]) / 10
     )
-    found = intraclass_correlation(task_trials(*rows(list(ratings))))
-    assert found.icc == pytest.approx(0.17, abs=0.005)
-    assert (found.normal_theory.lower, found.normal_theory.upper) == pytest.approx((0.0, 0.72), abs=0.005)
+    result = intraclass_correlation(task_trials(*rows(list(ratings))))
+    assert result.icc == pytest.approx(0.17, abs=0.005)
+    assert (result.normal_theory.lower, result.normal_theory.upper) == pytest.approx((0.0, 0.72), abs=0.005)
 
 
 def test_no_f_interval_for_pass_fail_or_uneven_trials():
@@ -243,24 +243,24 @@ def test_no_f_interval_for_pass_fail_or_uneven_trials():
 def test_published_accuracy_intervals(name):
     # To .15 points as the tables print them; GAIA 3 GPT-4o by t, as published, though its 1.7 passes are few.
     a, mean, sigma_b2, correlation, lower, upper = PUBLISHED[name]
-    found = published_interval(mean, sigma_b2, correlation, a, 64, "t")
-    error = max(abs(100 * found.lower - lower), abs(100 * found.upper - upper))
+    result = published_interval(mean, sigma_b2, correlation, a, 64, "t")
+    error = max(abs(100 * result.lower - lower), abs(100 * result.upper - upper))
     assert round(error, 2) <= 0.15
 
 
 def test_published_intervals_named_by_the_issue():
-    found = published_interval(0.7731, 0.088, 0.496, 50, 64)
-    assert found.method == "t"
-    assert (100 * found.lower, 100 * found.upper) == pytest.approx((68.86, 85.77), abs=0.1)
-    found = published_interval(0.227, 0.100, 0.561, 53, 64)
-    assert (100 * found.lower, 100 * found.upper) == pytest.approx((14.0, 31.4), abs=0.15)
+    result = published_interval(0.7731, 0.088, 0.496, 50, 64)
+    assert result.method == "t"
+    assert (100 * result.lower, 100 * result.upper) == pytest.approx((68.86, 85.77), abs=0.1)
+    result = published_interval(0.227, 0.100, 0.561, 53, 64)
+    assert (100 * result.lower, 100 * result.upper) == pytest.approx((14.0, 31.4), abs=0.15)
 
 
 @pytest.mark.parametrize("name", CONTRADICTORY)
 def test_published_rows_that_contradict_their_own_components(name):
     a, mean, sigma_b2, correlation, lower, upper = CONTRADICTORY[name]
-    found = published_interval(mean, sigma_b2, correlation, a, 64, "t")
-    assert max(abs(100 * found.lower - lower), abs(100 * found.upper - upper)) > 0.3
+    result = published_interval(mean, sigma_b2, correlation, a, 64, "t")
+    assert max(abs(100 * result.lower - lower), abs(100 * result.upper - upper)) > 0.3
 
 
 def test_published_components_that_pass_fail_outcomes_cannot_have():
@@ -271,9 +271,9 @@ def test_published_components_that_pass_fail_outcomes_cannot_have():
 
 
 def test_few_passes_published_take_the_logit():
-    found = published_interval(0.066, 0.019, 0.304, 26, 64)
-    assert found.method == "logit-t"
-    assert 0.0 < found.lower < 0.066 < found.upper
+    result = published_interval(0.066, 0.019, 0.304, 26, 64)
+    assert result.method == "logit-t"
+    assert 0.0 < result.lower < 0.066 < result.upper
 
 
 # ------------------------------------------------------------------------------------------------- refused
@@ -337,7 +337,7 @@ def test_what_has_no_accuracy_interval(by_task, code, message):
     [([0, 1], [0.5]), ([0, -1], [0.5, 0.5]), ([0, 1], [0.5, math.nan]), ([0.5, 1.5], [0.5, 1.0])],
 )
 def test_malformed_rows_are_refused(task, outcome):
-    with pytest.raises(RowMalformed):
+    with refused(CoreError, "row_malformed"):
         task_trials(task, outcome)
 
 
@@ -347,18 +347,18 @@ def test_malformed_rows_are_refused(task, outcome):
 def test_convergence_of_a_steady_and_of_a_noisy_agent():
     rng = np.random.default_rng(5)
     sharp = [rng.binomial(1, p, 64) for p in np.where(np.arange(60) % 2, 0.03, 0.97)]
-    found = convergence(*rows(sharp), seed=1)
-    assert [step.n_trials for step in found.steps] == [2, 4, 8, 16, 32, 64]
-    assert found.n_subsets == 200
-    assert found.trials_needed in (4, 8, 16)
-    assert found.steps[-1].sd == pytest.approx(0.0, abs=1e-12)
-    assert found.steps[-1].mean == pytest.approx(intraclass_correlation(task_trials(*rows(sharp))).icc)
-    assert found.steps[-1].share_within is None
+    result = convergence(*rows(sharp), seed=1)
+    assert [step.n_trials for step in result.steps] == [2, 4, 8, 16, 32, 64]
+    assert result.n_subsets == 200
+    assert result.trials_needed in (4, 8, 16)
+    assert result.steps[-1].sd == pytest.approx(0.0, abs=1e-12)
+    assert result.steps[-1].mean == pytest.approx(intraclass_correlation(task_trials(*rows(sharp))).icc)
+    assert result.steps[-1].share_within is None
     noisy = [rng.binomial(1, p, 8) for p in rng.uniform(0, 1, 15)]
-    found = convergence(*rows(noisy), seed=1)
-    assert found.trials_needed is None
-    assert found.verdict == "not reached with 8 trials per task"
-    assert found.steps[0].sd > found.steps[1].sd
+    result = convergence(*rows(noisy), seed=1)
+    assert result.trials_needed is None
+    assert result.verdict == "not reached with 8 trials per task"
+    assert result.steps[0].sd > result.steps[1].sd
 
 
 def test_convergence_is_repeatable_and_ignores_the_order_of_rows():
@@ -374,8 +374,8 @@ def test_convergence_is_repeatable_and_ignores_the_order_of_rows():
 def test_every_subset_of_two_of_four_trials_is_met_equally(few_tasks):
     # Tasks 1,1,0,0 and 1,1,1,1: a pair agrees on task 0 with probability 1/3 (ICC 0 or 1 or undefined).
     # Pairs (1,1), (1,1) are all equal: undefined with probability 1/6.
-    found = convergence(*rows([[1, 1, 0, 0], [1, 1, 1, 1]]), seed=2, n_subsets=3000)
-    assert found.steps[0].n_undefined / 3000 == pytest.approx(1 / 6, abs=3 * math.sqrt(5 / 36 / 3000))
+    result = convergence(*rows([[1, 1, 0, 0], [1, 1, 1, 1]]), seed=2, n_subsets=3000)
+    assert result.steps[0].n_undefined / 3000 == pytest.approx(1 / 6, abs=3 * math.sqrt(5 / 36 / 3000))
 
 
 def test_convergence_refuses_what_it_cannot_tell():
@@ -424,17 +424,17 @@ def test_one_line_for_each_agent_and_category(few_tasks):
     ]
     lines += [line("amy", task, 1, y[0], category=task[:4]) for task, y in grid.items()]
     lines += [line("zoe", "hard2", 4, "", valid=0, category="hard")]
-    found = of(written(lines))
-    assert [(row.agent, row.category, row.n_tasks) for row in found] == [
+    result = of(written(lines))
+    assert [(row.agent, row.category, row.n_tasks) for row in result] == [
         (agent, category, 4 if category is None else 2)
         for agent in ("amy", "zoe")
         for category in (None, "easy", "hard")
     ]
-    assert {row.condition for row in found} == {""}
-    assert dict(found[0].notes)["icc"] == "not measured: one trial per task"
-    assert found[0].accuracy is not None
-    assert found[3].icc == intraclass_correlation(task_trials(*rows(list(grid.values()))))
-    assert found[5].icc == intraclass_correlation(task_trials(*rows([grid["hard1"], grid["hard2"]])))
+    assert {row.condition for row in result} == {""}
+    assert dict(result[0].notes)["icc"] == "not measured: one trial per task"
+    assert result[0].accuracy is not None
+    assert result[3].icc == intraclass_correlation(task_trials(*rows(list(grid.values()))))
+    assert result[5].icc == intraclass_correlation(task_trials(*rows([grid["hard1"], grid["hard2"]])))
 
 
 def test_copied_trials_count_as_one():
@@ -448,9 +448,9 @@ def test_prompts_are_no_repeats_and_runs_are():
     """One trial under each of two prompts repeats nothing; the same rows under two run labels do."""
     tasks = range(12)
     prompts = [outcomes("a", tasks, seed, 1, prompt_variant=name) for seed, name in enumerate("pq")]
-    found = of(written([row for rows_of in prompts for row in rows_of]))
-    assert [(row.condition, row.icc) for row in found] == [("prompt p", None), ("prompt q", None)]
-    assert {dict(row.notes)["icc"] for row in found} == {"not measured: one trial per task"}
+    result = of(written([row for rows_of in prompts for row in rows_of]))
+    assert [(row.condition, row.icc) for row in result] == [("prompt p", None), ("prompt q", None)]
+    assert {dict(row.notes)["icc"] for row in result} == {"not measured: one trial per task"}
     runs = [outcomes("a", tasks, seed, 1, run=name) for seed, name in enumerate("pq")]
     (row,) = of(written([row for rows_of in runs for row in rows_of]))
     assert (row.condition, row.icc.n_0) == ("", 2.0)
@@ -479,19 +479,19 @@ def test_temperature_is_a_condition_where_an_agent_has_two():
 def test_agents_are_compared_on_their_common_tasks():
     """A and b miss a task each of 20, c ran half: a and b meet on 18 tasks, c stands on its own ten."""
     a, b = outcomes("a", range(1, 20), 1), outcomes("b", range(19), 2)
-    found = of(written(a + b + outcomes("c", range(10), 3)))
-    assert [(row.agent, row.compared, row.n_tasks) for row in found] == [
+    result = of(written(a + b + outcomes("c", range(10), 3)))
+    assert [(row.agent, row.compared, row.n_tasks) for row in result] == [
         ("a", True, 18),
         ("b", True, 18),
         ("c", False, 10),
     ]
     (on_common,) = of(written([row for row in a if ",t19," not in row]))
-    assert found[0].icc == on_common.icc
+    assert result[0].icc == on_common.icc
 
 
 def test_without_ten_common_tasks_nobody_is_compared():
-    found = of(written(outcomes("a", range(12), 1) + outcomes("b", range(6, 18), 2)))
-    assert [(row.compared, row.n_tasks) for row in found] == [(False, 12), (False, 12)]
+    result = of(written(outcomes("a", range(12), 1) + outcomes("b", range(6, 18), 2)))
+    assert [(row.compared, row.n_tasks) for row in result] == [(False, 12), (False, 12)]
     assert [row.compared for row in of(written(outcomes("a", range(9), 1)))] == [False]
 
 
@@ -504,9 +504,9 @@ def test_terminal_bench_by_the_slow_way(real_rows, real_data):
     assert len(common) == 73
     rows_of = {name: {task: tasks[task] for task in common} for name, tasks in rows_of.items()}
     with (real_data / "terminal_bench_core_011.csv.gz").open("rb") as stream:
-        found = [row for row in of(flat_file.read(stream, as_of=AS_OF)) if row.category is None]
-    assert [row.agent for row in found] == sorted(rows_of)
-    for row in found:
+        result = [row for row in of(flat_file.read(stream, as_of=AS_OF)) if row.category is None]
+    assert [row.agent for row in result] == sorted(rows_of)
+    for row in result:
         msb, msw, n_0 = slow_anova(list(rows_of[row.agent].values()))
         assert row.icc.icc == pytest.approx((msb - msw) / (msb + (n_0 - 1) * msw), abs=1e-12)
         assert row.icc.interval.lower < row.icc.icc < row.icc.interval.upper

@@ -42,11 +42,11 @@ def covered(name):
     for _ in range(N_REPLICATES):
         rates = rng.binomial(N_TRIALS, rng.beta(mean * kappa, (1 - mean) * kappa, n_tasks)) / N_TRIALS
         try:
-            found = intraclass_correlation(TaskTrials(n_trials, rates, N_TRIALS * rates * (1 - rates), True))
+            result = intraclass_correlation(TaskTrials(n_trials, rates, N_TRIALS * rates * (1 - rates), True))
         except IccRefused:
             continue
-        if found.interval is not None:
-            yield found.interval.lower <= icc <= found.interval.upper
+        if result.interval is not None:
+            yield result.interval.lower <= icc <= result.interval.upper
 
 
 @pytest.mark.slow

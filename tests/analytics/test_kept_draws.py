@@ -103,12 +103,12 @@ def test_earlier_outcomes_of_the_same_agents_take_no_room(agents):
 def test_variances_of_pairs_are_made_once_of_the_same_outcomes(agents):
     outcomes, _, v, _ = agents
     kept = KeptDraws(most_bytes=4 * 8 * N_AGENTS**2)
-    found = kept.pair_variances(outcomes, v)
-    np.testing.assert_array_equal(found, pair_variances(outcomes, v))
-    assert kept.pair_variances(outcomes.copy(), v.copy()) is found
+    result = kept.pair_variances(outcomes, v)
+    np.testing.assert_array_equal(result, pair_variances(outcomes, v))
+    assert kept.pair_variances(outcomes.copy(), v.copy()) is result
     for others, w in ((outcomes, 2 * v), (1 - outcomes, v)):
         np.testing.assert_array_equal(kept.pair_variances(others, w), pair_variances(others, w))
-    assert kept.pair_variances(outcomes, v) is not found  # room for two
+    assert kept.pair_variances(outcomes, v) is not result  # room for two
 
 
 def test_weights_are_drawn_once_for_all_boards(monkeypatch):

@@ -10,12 +10,10 @@ import pytest
 from scipy.special import expit
 from scipy.stats import studentized_range
 
-from analytics.cli import main
-from analytics.differences.domain_ranks import RanksRefused
-from analytics.differences.joint_ranks import joint_ranks
-from analytics.pairwise import (
-    ComparisonsRefused,
-    Outcomes,
+from analytics.errors import CoreError
+from analytics.research.cli import main
+from analytics.research.pairwise import (
+    OutcomeMatrix,
     StrengthsRefused,
     agreement,
     bootstrap_cells,
@@ -26,8 +24,8 @@ from analytics.pairwise import (
     verdicts_of_scores,
     verdicts_of_shares,
 )
-from analytics.pairwise.cells import CellsRefused
-from analytics.pairwise.report import pairwise
+from analytics.research.pairwise.joint_ranks import joint_ranks
+from analytics.research.pairwise.report import pairwise
 from tests.refusals import refused
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
@@ -54,7 +52,7 @@ def outcomes_of(rows):
             cells[row["agent"], row["task"]].append(float(row["outcome"]))
     agents, tasks = (sorted({key[i] for key in cells}) for i in (0, 1))
     means = np.array([[np.mean(cells.get((a, t), [np.nan])) for t in tasks] for a in agents])
-    return Outcomes.of(agents, tasks, means)
+    return OutcomeMatrix.of(agents, tasks, means)
 
 
 def battles(
@@ -123,20 +121,20 @@ def refusal(capsys):
     ],
 )
 def test_strengths_of_real_boards(real_rows, name, n_decisive, log_likelihood, largest, ratio):
-    found = fit(outcomes_of(real_rows(name)))
-    assert found.n_comparisons == n_decisive
-    assert found.log_likelihood == pytest.approx(log_likelihood, abs=1e-6)
-    assert found.strengths.max() == pytest.approx(largest, abs=1e-6)
-    median = np.median(found.se / found.naive_se)
+    result = fit(outcomes_of(real_rows(name)))
+    assert result.n_comparisons == n_decisive
+    assert result.log_likelihood == pytest.approx(log_likelihood, abs=1e-6)
+    assert result.strengths.max() == pytest.approx(largest, abs=1e-6)
+    median = np.median(result.se / result.naive_se)
     assert round(median, 2) == pytest.approx(ratio, abs=0.0051)  # over the tasks that agents differ on
-    assert abs(found.strengths.sum()) < 1e-12
+    assert abs(result.strengths.sum()) < 1e-12
 
 
 def test_two_agents_differ_by_the_log_of_their_wins():
     outcomes = np.array([[1.0] * 7 + [0.0] * 3 + [1.0] * 5, [0.0] * 7 + [1.0] * 3 + [1.0] * 5])
-    found = fit(Outcomes.of(["x", "y"], [f"t{j:02d}" for j in range(15)], outcomes))
-    assert found.strengths[0] - found.strengths[1] == pytest.approx(np.log(7 / 3), abs=1e-10)
-    assert (found.n_items, found.n_comparisons) == (10, 10)
+    result = fit(OutcomeMatrix.of(["x", "y"], [f"t{j:02d}" for j in range(15)], outcomes))
+    assert result.strengths[0] - result.strengths[1] == pytest.approx(np.log(7 / 3), abs=1e-10)
+    assert (result.n_items, result.n_comparisons) == (10, 10)
     assert elo(np.array([np.log(10)])) == pytest.approx(1400)
 
 
@@ -153,8 +151,8 @@ def test_position_effects_and_errors_by_the_formulas_written_out(every):
     """Of each item all twelve rows, or one: the errors of the latter are added up by pair."""
     columns = {name: texts[::every] for name, texts in battles(noise=1.0, tie=0.1, items=400).items()}
     c = read_comparisons(columns)
-    found = fit(c)
-    names, judges = found.agents, found.judges
+    result = fit(c)
+    names, judges = result.agents, result.judges
     design = np.zeros((len(columns["item"]), len(names) + len(judges)))
     y = np.empty(len(design))
     for row, (a, b, winner, first, judge) in enumerate(
@@ -163,7 +161,7 @@ def test_position_effects_and_errors_by_the_formulas_written_out(every):
         design[row, names.index(a)], design[row, names.index(b)] = 1, -1
         design[row, len(names) + judges.index(judge)] = 1 if first == "a" else -1
         y[row] = {"a": 1, "b": 0, "tie": 0.5}[winner]
-    theta = np.concatenate([found.strengths, found.positions])
+    theta = np.concatenate([result.strengths, result.positions])
     p = expit(design @ theta)
     assert np.abs(design.T @ (y - p)).max() < 1e-10
     inverse = np.linalg.pinv(design.T @ (design * (p * (1 - p))[:, None]))
@@ -172,13 +170,13 @@ def test_position_effects_and_errors_by_the_formulas_written_out(every):
     np.add.at(scores, items, design * (y - p)[:, None])
     m = len(scores)
     np.testing.assert_allclose(
-        found.covariance, inverse @ scores.T @ scores @ inverse * m / (m - 1), atol=1e-10
+        result.covariance, inverse @ scores.T @ scores @ inverse * m / (m - 1), atol=1e-10
     )
-    np.testing.assert_allclose(found.naive, inverse, atol=1e-10)
-    assert found.log_likelihood == pytest.approx(y @ np.log(p) + (1 - y) @ np.log(1 - p))
-    for effect, truth, se in zip(found.positions, (0.5, -0.3), found.se[-2:], strict=True):
+    np.testing.assert_allclose(result.naive, inverse, atol=1e-10)
+    assert result.log_likelihood == pytest.approx(y @ np.log(p) + (1 - y) @ np.log(1 - p))
+    for effect, truth, se in zip(result.positions, (0.5, -0.3), result.se[-2:], strict=True):
         assert abs(effect - truth) < 4 * se + 0.15  # what items add to x shrinks all effects
-    assert (np.median(found.se / found.naive_se) > 1.3) == (every == 1)
+    assert (np.median(result.se / result.naive_se) > 1.3) == (every == 1)
 
 
 def test_neither_the_order_of_rows_nor_which_agent_is_a_matters():
@@ -227,18 +225,18 @@ def test_a_prior_makes_strengths_finite_where_they_are_not():
 
 def test_critical_value_of_independent_estimates_is_that_of_the_studentized_range():
     for n, m in ((2, 1_000_000), (10, 1_000_000), (10, 20)):
-        found = joint_ranks([f"a{i}" for i in range(n)], np.zeros(n), np.eye(n), m, seed=3)
-        assert found.critical == pytest.approx(studentized_range.ppf(0.95, n, m - 1) / np.sqrt(2), abs=0.06)
-        assert (found.lower == 1).all()
-        assert (found.upper == n).all()
+        result = joint_ranks([f"a{i}" for i in range(n)], np.zeros(n), np.eye(n), m, seed=3)
+        assert result.critical == pytest.approx(studentized_range.ppf(0.95, n, m - 1) / np.sqrt(2), abs=0.06)
+        assert (result.lower == 1).all()
+        assert (result.upper == n).all()
 
 
 def test_ranks_use_what_errors_share():
     """Two estimates that err together are told apart; the third is not."""
     covariance = np.array([[1.0, 0.999, 0.0], [0.999, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    found = joint_ranks(["a", "b", "c"], np.array([0.5, 0.0, 0.2]), covariance, 100, seed=0)
-    assert (found.lower.tolist(), found.upper.tolist()) == ([1, 2, 1], [2, 3, 3])
-    assert found.may_be_first.tolist() == [True, False, True]
+    result = joint_ranks(["a", "b", "c"], np.array([0.5, 0.0, 0.2]), covariance, 100, seed=0)
+    assert (result.lower.tolist(), result.upper.tolist()) == ([1, 2, 1], [2, 3, 3])
+    assert result.may_be_first.tolist() == [True, False, True]
 
 
 def test_equal_agents_are_rarely_put_in_order():
@@ -247,17 +245,19 @@ def test_equal_agents_are_rarely_put_in_order():
     names, tasks = [f"a{i}" for i in range(6)], [f"t{j:02d}" for j in range(60)]
     for board in range(200):
         passed = rng.random((6, 60)) < expit(rng.normal(0, 1.5, 60))
-        found = fit(Outcomes.of(names, tasks, passed.astype(float)))
-        ranks = joint_ranks(names, found.strengths, found.covariance, found.n_items, seed=board, n_draws=199)
+        result = fit(OutcomeMatrix.of(names, tasks, passed.astype(float)))
+        ranks = joint_ranks(
+            names, result.strengths, result.covariance, result.n_items, seed=board, n_draws=199
+        )
         wrong += ranks.beats.any()
     assert wrong / 200 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
 def test_a_difference_without_error_decides_nothing():
-    found = joint_ranks(["a", "b"], np.array([1.0, 0.0]), np.ones((2, 2)), 100, seed=0)
-    assert not found.beats.any()
+    result = joint_ranks(["a", "b"], np.array([1.0, 0.0]), np.ones((2, 2)), 100, seed=0)
+    assert not result.beats.any()
     for names, n_items, why in ((["b", "a"], 100, "stands after"), (["a", "b"], 1, "1 item tells no error")):
-        with pytest.raises(RanksRefused, match=why):
+        with pytest.raises(CoreError, match=why):
             joint_ranks(names, np.zeros(2), np.eye(2), n_items, seed=0)
 
 
@@ -322,14 +322,14 @@ def test_agreement_by_hand():
         ("4", "x", "y", "b", "j2", "art", "a"),
         ("5", "x", "y", "b", "j2", "art", ""),  # nobody said
     ]
-    found = agreement(read_comparisons(of_rows(*rows, names=names), "human"))
-    told = {(one.pipeline, one.category): one for one in found.pipelines}
-    panel = told["panel", None]
+    result = agreement(read_comparisons(of_rows(*rows, names=names), "human"))
+    summary = {(one.pipeline, one.category): one for one in result.pipelines}
+    panel = summary["panel", None]
     assert (panel.n, panel.overall, panel.n_ab, panel.ab_only) == (4, 0.5, 2, 0.5)
-    assert (told["judge j1", None].ab_only, told["judge j2", None].ab_only) == (1 / 3, 2 / 3)
-    assert told["panel", "law"].ab_only == 1.0
-    assert told["panel", "art"].overall == 0.5
-    lead = {one.against: one for one in found.differences}["judge j1"]
+    assert (summary["judge j1", None].ab_only, summary["judge j2", None].ab_only) == (1 / 3, 2 / 3)
+    assert summary["panel", "law"].ab_only == 1.0
+    assert summary["panel", "art"].overall == 0.5
+    lead = {one.against: one for one in result.differences}["judge j1"]
     assert (lead.n_items, lead.difference) == (2, 0.0)  # battles 1 and 4
     assert lead.se == pytest.approx(np.sqrt(1 / 16))  # (0 + 1 − 0)/(2 + 2)²
 
@@ -347,15 +347,15 @@ def test_the_command_answers_with_these_keys(answer, tmp_path):
     columns = battles(n=4, items=60, prompts=1)
     people = ["a" if a > b else "b" for a, b in zip(columns["a"], columns["b"], strict=True)]
     path = write(tmp_path / "battles.csv", columns | {"people": people})
-    found = answer(path, "--cells", "--human", "people")
-    assert list(found) == KEYS
-    assert list(found["agents"][0]) == ["agent", "strength", "se", "elo", "rank_lo", "rank_hi"]
-    assert [line["agent"] for line in found["agents"]] == ["m3", "m2", "m1", "m0"]
-    assert set(found["position"]) == {"j0", "j1"}
-    assert set(found["position"]["j0"]) == {"effect", "se"}
-    assert (found["n_items"], found["n_comparisons"]) == (60, 240)
-    assert [one["pipeline"] for one in found["cells"]] == ["single", "panel"]
-    assert found["agreement"]["pipelines"][0]["ab_only"] > 0.5
+    result = answer(path, "--cells", "--human", "people")
+    assert list(result) == KEYS
+    assert list(result["agents"][0]) == ["agent", "strength", "se", "elo", "rank_lo", "rank_hi"]
+    assert [line["agent"] for line in result["agents"]] == ["m3", "m2", "m1", "m0"]
+    assert set(result["position"]) == {"j0", "j1"}
+    assert set(result["position"]["j0"]) == {"effect", "se"}
+    assert (result["n_items"], result["n_comparisons"]) == (60, 240)
+    assert [one["pipeline"] for one in result["cells"]] == ["single", "panel"]
+    assert result["agreement"]["pipelines"][0]["ab_only"] > 0.5
     assert answer(path)["cells"] is answer(path)["agreement"] is None
 
 
@@ -364,8 +364,8 @@ def test_outcomes_of_a_flat_file(answer, tmp_path, capsys):
     rows = [f"B,{a},S,M,,t{j},1,{m}" for a, line in marks.items() for j, m in enumerate(line)]
     path = tmp_path / "outcomes.csv"
     path.write_text("\n".join([HEAD, *rows]) + "\n")
-    found = answer(path, "--from-outcomes")
-    assert (found["n_items"], found["n_comparisons"], found["position"]) == (6, 12, {})
+    result = answer(path, "--from-outcomes")
+    assert (result["n_items"], result["n_comparisons"], result["position"]) == (6, 12, {})
     assert main(["pairwise", str(path), "--from-outcomes"]) == 0
     assert "a board is never ordered by this" in capsys.readouterr().out
 
@@ -426,40 +426,40 @@ def test_options_that_the_file_cannot_have(refusal, tmp_path):
 )
 def test_rows_that_are_no_comparisons(row, code):
     names = ("item", "a", "b", "winner", "first")
-    with refused(ComparisonsRefused, code, "row 2"):
+    with refused(CoreError, code, "row 2"):
         read_comparisons(of_rows(("0", "x", "y", "a", ""), row, names=names))
 
 
 def test_a_long_name_is_told_in_part(refusal, tmp_path):
     long = "x" * 10_000
     for row in (("2", long, long, "a"), ("2", "x", "y", long), ("2", long, "y", "a")):
-        said = refusal(write(tmp_path / "b.csv", of_rows(("1", "x", "y", "a"), row)))
-        assert "x" * 79 + "…" in said
-        assert len(said) < 500
+        message = refusal(write(tmp_path / "b.csv", of_rows(("1", "x", "y", "a"), row)))
+        assert "x" * 79 + "…" in message
+        assert len(message) < 500
 
 
 def test_what_tells_no_strengths():
-    with refused(ComparisonsRefused, "none_decisive"):
-        Outcomes.of(["x", "y"], ["t"], np.array([[1.0], [1.0]]))
-    with pytest.raises(ComparisonsRefused, match="one agent"):
-        Outcomes.of(["x"], ["t"], np.array([[1.0]]))
-    with refused(ComparisonsRefused, "no_rows"):
+    with refused(CoreError, "none_decisive"):
+        OutcomeMatrix.of(["x", "y"], ["t"], np.array([[1.0], [1.0]]))
+    with pytest.raises(CoreError, match="one agent"):
+        OutcomeMatrix.of(["x"], ["t"], np.array([[1.0]]))
+    with refused(CoreError, "no_rows"):
         read_comparisons({name: [] for name in ("item", "a", "b", "winner")})
     with refused(StrengthsRefused, "one_agent"):
         fit_wins(np.zeros((1, 1)))
     rows = [("i", "x", "y", "a"), ("i", "x", "y", "b")]
     with refused(StrengthsRefused, "few_items"):
         fit(read_comparisons(of_rows(*rows)))
-    with pytest.raises(CellsRefused):
+    with refused(CoreError, "cells"):
         bootstrap_cells(read_comparisons(of_rows(*rows)), seed=0)
 
 
 def test_people_who_contradict_each_other():
     names = ("item", "a", "b", "winner", "human")
     rows = [("i", "x", "y", "a", "a"), ("i", "y", "x", "a", "a")]
-    with refused(ComparisonsRefused, "human", "row 2: item 'i' has two human verdicts"):
+    with refused(CoreError, "human", "row 2: item 'i' has two human verdicts"):
         agreement(read_comparisons(of_rows(*rows, names=names), "human"))
-    with refused(ComparisonsRefused, "human", "no row has a human verdict"):
+    with refused(CoreError, "human", "no row has a human verdict"):
         agreement(read_comparisons(of_rows(("i", "x", "y", "a", ""), names=names), "human"))
 
 
@@ -471,8 +471,8 @@ def test_verdicts_that_are_not_valid_are_left_out(answer, refusal, tmp_path):
         name: [*texts, "?" if name == "winner" else texts[0], texts[0]] for name, texts in columns.items()
     }
     valid = ["1"] * n_rows + ["0", "false"]
-    found = answer(write(tmp_path / "b.csv", {**more, "valid": valid}))
-    assert (whole["n_invalid"], found["n_invalid"]) == (0, 2)
-    assert found == whole | {"n_invalid": 2}
+    result = answer(write(tmp_path / "b.csv", {**more, "valid": valid}))
+    assert (whole["n_invalid"], result["n_invalid"]) == (0, 2)
+    assert result == whole | {"n_invalid": 2}
     odd = {**more, "valid": ["0", *[""] * (n_rows + 1)]}
     assert f"row {n_rows + 1}: winner is '?'" in refusal(write(tmp_path / "c.csv", odd))

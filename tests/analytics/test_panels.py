@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from analytics.cli import main
-from analytics.panels import area, disagreement, ensemble, tiers
-from analytics.panels.ensemble import EnsembleRefused
-from analytics.panels.items import PanelRefused
-from analytics.panels.tiers import TiersRefused
+from analytics.errors import CoreError
+from analytics.research.cli import main
+from analytics.research.panels import area, disagreement, ensemble, tiers
+from analytics.research.panels.ensemble import EnsembleRefused
 from tests.refusals import refused
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,judge"
@@ -52,8 +51,8 @@ def test_disagreement_and_error_are_tied_by_arithmetic():
         v, agreed = share * (1 - share), np.maximum(share, 1 - share)
         right.append(np.corrcoef(v, agreed)[0, 1])
         mixed.append(np.corrcoef(v, np.where(rng.random(50) < 0.8, agreed, 1 - agreed))[0, 1])
-    for found, published in ((right, -0.98), (mixed, -0.29)):
-        assert np.mean(found) == pytest.approx(published, abs=3 * np.std(found) / 20 + 0.005)
+    for result, published in ((right, -0.98), (mixed, -0.29)):
+        assert np.mean(result) == pytest.approx(published, abs=3 * np.std(result) / 20 + 0.005)
     np.testing.assert_allclose(np.quantile(mixed, [0.025, 0.975]), [-0.61, -0.03], atol=0.05)
 
 
@@ -95,15 +94,15 @@ def test_the_tertiles_do_not_average_to_the_text():
 def test_what_tells_too_little_of_items():
     votes = votes_of(np.random.default_rng(1), 40)
     majority = (votes.mean(axis=1) > 0.5).astype(float)
-    with refused(PanelRefused, "few_items", "29 items"):
+    with refused(CoreError, "few_items", "29 items"):
         disagreement(votes[:29], majority[:29], seed=0)
-    with refused(PanelRefused, "few_wrong", "wrong on 0 of 40"):
+    with refused(CoreError, "few_wrong", "wrong on 0 of 40"):
         disagreement(votes, majority, seed=0)
-    with refused(PanelRefused, "votes"):
+    with refused(CoreError, "votes"):
         disagreement(votes * 0.5, majority, seed=0)
-    with refused(PanelRefused, "votes", "40 of 40 items with a label have under two votes"):
+    with refused(CoreError, "votes", "40 of 40 items with a label have under two votes"):
         disagreement(votes[:, :1], majority, seed=0)
-    with refused(PanelRefused, "constant"):
+    with refused(CoreError, "constant"):
         disagreement(np.tile([0.0, 1.0, 1.0], (40, 1)), np.arange(40) % 2.0, seed=0)
 
 
@@ -141,11 +140,11 @@ def test_what_tells_too_little_of_tiers():
     item, judge, prompt, score, names, _ = judged([0.3, 0.3, 0.3])
     four = judge < 4
     few = (item[four], judge[four], prompt[four], score[four], names[:4])
-    with refused(TiersRefused, "few_partitions", "in 3 ways"):
+    with refused(CoreError, "few_partitions", "in 3 ways"):
         tiers(*few, ["a", "a", "b", "b"], seed=0)
-    with refused(TiersRefused, "one_judge"):
+    with refused(CoreError, "one_judge"):
         tiers(*few, ["a", "a", "a", "b"], seed=0)
-    with refused(TiersRefused, "one_tier"):
+    with refused(CoreError, "one_tier"):
         tiers(*few, ["a"] * 4, seed=0)
 
 
@@ -158,8 +157,8 @@ def test_an_ensemble_is_worth_its_independent_members():
     assert ensemble(own).effective == pytest.approx(4, abs=0.2)
     assert ensemble(shared + own).effective == pytest.approx(1 / (0.5 + 0.5 / 4), abs=0.05)
     assert ensemble(np.repeat(shared, 3, axis=0)).effective == pytest.approx(1)
-    found = ensemble(shared + own)
-    assert found.variance == pytest.approx((shared + own).mean(axis=0).var(ddof=1))
+    result = ensemble(shared + own)
+    assert result.variance == pytest.approx((shared + own).mean(axis=0).var(ddof=1))
     runs = own + rng.normal(0, 0.5, (4, 4000, 3))  # the tasks are given: their part is gone
     assert ensemble(runs, finite=True).variance == pytest.approx(0.25 / 4, rel=0.05)
 
@@ -170,9 +169,9 @@ def test_a_trial_that_is_missing_leaves_the_others_of_its_task():
     runs[0, 0, 0] = runs[1, 1, 2] = runs[0, 2, 1] = runs[0, 3, 0] = runs[1, 3, 2] = np.nan
     shared = [task[:, ~np.isnan(task).any(axis=0)] for task in runs.swapaxes(0, 1)]
     products = [(one.shape[1] - 1) * np.cov(one) for one in shared if one.shape[1] > 1]
-    found = ensemble(runs, finite=True)
-    assert found.n_tasks == 4
-    np.testing.assert_allclose(found.covariance, sum(products) / (1 + 1 + 1 + 2))
+    result = ensemble(runs, finite=True)
+    assert result.n_tasks == 4
+    np.testing.assert_allclose(result.covariance, sum(products) / (1 + 1 + 1 + 2))
 
 
 def test_what_is_no_ensemble():
@@ -198,8 +197,8 @@ def board(path, *, n_tasks=40, extra=("human", "tier")):
             chance, truth = rng.random(), int(rng.random() < 0.5)
             for judge in range(6):
                 for trial in (1, 2):
-                    told = {"human": truth if agent == "a" else "", "tier": "xy"[judge // 3]}
-                    more = ",".join(str(told[name]) for name in extra)
+                    result = {"human": truth if agent == "a" else "", "tier": "xy"[judge // 3]}
+                    more = ",".join(str(result[name]) for name in extra)
                     outcome = int(rng.random() < chance)
                     rows.append(f"B,{agent},S,M,,t{j:02d},{trial},{outcome},j{judge},{more}")
     path.write_text("\n".join([",".join([HEAD, *extra]), *rows]) + "\n")
@@ -208,9 +207,9 @@ def board(path, *, n_tasks=40, extra=("human", "tier")):
 
 def test_the_command_on_a_board(answer, refusal, tmp_path, capsys):
     path = board(tmp_path / "a.csv")
-    found = answer(path, "--reference", "human")
-    assert (found["n_items"], found["n_pipelines"]) == (40, 12)
-    assert found["items"][0]["agent"] == "a"
+    result = answer(path, "--reference", "human")
+    assert (result["n_items"], result["n_pipelines"]) == (40, 12)
+    assert result["items"][0]["agent"] == "a"
     members = answer(path, "--members", "a,b")
     assert 1 < members["domain"]["effective"] < 2.5
     assert members["finite"]["n_tasks"] == 40

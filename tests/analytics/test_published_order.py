@@ -20,7 +20,7 @@ def test_the_share_of_pairs_by_loops():
     rng = np.random.default_rng(4)
     scores = np.round(rng.random(10), 2)
     estimates, errors = scores + rng.normal(0, 0.1, 10), rng.uniform(0.02, 0.1, 10)
-    found = asked(estimates, errors, scores)
+    result = asked(estimates, errors, scores)
 
     def share(rows):
         pairs = [(i, j) for i in rows for j in rows if i < j and scores[i] != scores[j]]
@@ -31,19 +31,19 @@ def test_the_share_of_pairs_by_loops():
     right, promised = share(range(10))
     without = np.array([share([i for i in range(10) if i != left])[0] for left in range(10)])
     error = np.sqrt(0.9 * ((without - without.mean()) ** 2).sum())
-    assert found.evidence["share"] == pytest.approx(right)
-    assert found.evidence["promised"] == pytest.approx(promised)
-    assert found.evidence["se"] == pytest.approx(error)
-    assert found.threshold == pytest.approx(min(0.92, promised))
-    assert found.statistic == pytest.approx(min(right + norm.isf(0.005) * error, 1))
+    assert result.evidence["share"] == pytest.approx(right)
+    assert result.evidence["promised"] == pytest.approx(promised)
+    assert result.evidence["se"] == pytest.approx(error)
+    assert result.threshold == pytest.approx(min(0.92, promised))
+    assert result.statistic == pytest.approx(min(right + norm.isf(0.005) * error, 1))
 
 
 def test_an_order_turned_round_alerts_and_one_that_holds_does_not():
     scores = np.linspace(0.1, 0.9, 20)
     assert asked(scores, np.full(20, 0.02), scores).state == "ok"
-    found = asked(scores[::-1], np.full(20, 0.02), scores)
-    assert (found.state, found.evidence["share"]) == ("alert", 0.0)
-    assert "the verdict" in found.advice
+    result = asked(scores[::-1], np.full(20, 0.02), scores)
+    assert (result.state, result.evidence["share"]) == ("alert", 0.0)
+    assert "the verdict" in result.advice
 
 
 def test_between_two_looks_the_last_one_stands():
@@ -55,9 +55,9 @@ def test_between_two_looks_the_last_one_stands():
 def test_close_scores_are_not_held_against_estimates_that_promised_little():
     rng = np.random.default_rng(1)
     scores = rng.normal(0.5, 0.01, 40)
-    found = asked(scores + rng.normal(0, 0.03, 40), np.full(40, 0.03), scores)
-    assert found.evidence["share"] < 0.8
-    assert found.state == "ok"
+    result = asked(scores + rng.normal(0, 0.03, 40), np.full(40, 0.03), scores)
+    assert result.evidence["share"] < 0.8
+    assert result.state == "ok"
 
 
 def test_too_few_agents_and_equal_scores_say_nothing():
@@ -82,8 +82,8 @@ def test_a_board_that_does_not_change_seldom_alerts(spread):
 
 def test_estimates_without_a_relation_to_the_scores_are_noticed():
     rng = np.random.default_rng(8)
-    found = []
+    result = []
     for _ in range(100):
         scores, estimates = rng.normal(0.5, 0.15, (2, 20))
-        found.append(asked(estimates, np.full(20, 0.03), scores).state)
-    assert found.count("alert") >= 80
+        result.append(asked(estimates, np.full(20, 0.03), scores).state)
+    assert result.count("alert") >= 80

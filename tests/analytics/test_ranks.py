@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analytics.differences.domain_ranks import RanksRefused, rank_intervals, resample
+from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.first import least_by_tasks
 from analytics.differences.neyman_draws import draws_for
 from analytics.differences.task_draws import agent_noise, task_weights
@@ -40,7 +40,7 @@ def fifths(seed, n, k):
 def slow_ratios(outcomes, v, seed, n_draws):
     """T*_ba pair by pair, with the resampled differences written out and two rows of ±1 of half weight."""
     n, k = outcomes.shape
-    found = np.zeros((n_draws, n, n))
+    result = np.zeros((n_draws, n, n))
     draws = zip(task_weights(k, seed, n_draws), agent_noise(names(n), v, seed, n_draws), strict=True)
     for draw, (weights, noise) in enumerate(draws):
         drawn = np.repeat(np.arange(k), weights.astype(int))
@@ -50,8 +50,8 @@ def slow_ratios(outcomes, v, seed, n_draws):
             values = np.concatenate([d[drawn], [1.0, -1.0]])
             counts = np.concatenate([np.ones(k), [0.5, 0.5]])
             spread = np.sum(counts * values**2) - np.sum(counts * values) ** 2 / (k + 2)
-            found[draw, b, a] = shift / math.sqrt(spread / (k + 2) ** 2 + v[a] + v[b])
-    return found
+            result[draw, b, a] = shift / math.sqrt(spread / (k + 2) ** 2 + v[a] + v[b])
+    return result
 
 
 def upper_point(largest):
@@ -62,31 +62,31 @@ def upper_point(largest):
 @pytest.mark.parametrize("v", [None, [0.0, 0.01, 0.0, 0.02]])
 def test_c_and_ranks_equal_those_found_pair_by_pair(v):
     outcomes = fifths(1, 4, 9)
-    found = rank_intervals(resample(outcomes, names(4), seed=5, v=v, n_draws=59))
+    result = rank_intervals(resample(outcomes, names(4), seed=5, v=v, n_draws=59))
     ratios = slow_ratios(outcomes, np.zeros(4) if v is None else np.array(v), 5, 59)
     critical = upper_point(ratios.max(axis=(1, 2)))
-    assert found.critical == pytest.approx(max(critical, stats.t.ppf(0.975, 8)), rel=1e-5)
+    assert result.critical == pytest.approx(max(critical, stats.t.ppf(0.975, 8)), rel=1e-5)
     each = ratios.max(axis=1)
     least = max(upper_point(each.ravel()), stats.t.ppf(0.95, 8))
     own = [max(upper_point(each[:, a]), least) for a in range(4)]
     means = outcomes.mean(axis=1)
-    first = [not any(means[b] - means[a] > own[a] * found.se[a, b] for b in range(4)) for a in range(4)]
-    assert found.may_be_first.tolist() == first
+    first = [not any(means[b] - means[a] > own[a] * result.se[a, b] for b in range(4)) for a in range(4)]
+    assert result.may_be_first.tolist() == first
     for a in range(4):
         beaten = [
-            b for b in range(4) if outcomes[a].mean() - outcomes[b].mean() > found.critical * found.se[a, b]
+            b for b in range(4) if outcomes[a].mean() - outcomes[b].mean() > result.critical * result.se[a, b]
         ]
-        assert np.flatnonzero(found.beats[a]).tolist() == beaten
-        assert found.upper[a] == 4 - len(beaten)
-        assert found.lower[a] == 1 + np.count_nonzero(found.beats[:, a])
+        assert np.flatnonzero(result.beats[a]).tolist() == beaten
+        assert result.upper[a] == 4 - len(beaten)
+        assert result.lower[a] == 1 + np.count_nonzero(result.beats[:, a])
 
 
 def test_a_standard_error_by_hand():
     # d = 1, 0, 0, 0, 0: (1 + 1 − 1/7)/49, and with v .01 + .02.
     outcomes = np.array([[1.0, 1, 0, 0, 0], [0.0, 1, 0, 0, 0]])
     assert rank_intervals(resample(outcomes, "ab", seed=0)).se[0, 1] == pytest.approx(math.sqrt(13 / 7) / 7)
-    found = rank_intervals(resample(outcomes, "ab", seed=0, v=[0.01, 0.02]))
-    assert found.se[0, 1] == pytest.approx(math.sqrt(13 / 343 + 0.03))
+    result = rank_intervals(resample(outcomes, "ab", seed=0, v=[0.01, 0.02]))
+    assert result.se[0, 1] == pytest.approx(math.sqrt(13 / 343 + 0.03))
 
 
 def test_the_critical_value_of_two_agents_is_near_the_paired_t_quantile():
@@ -103,19 +103,19 @@ def test_the_critical_value_of_two_agents_is_near_the_paired_t_quantile():
 def test_identical_agents_are_tied_and_share_their_rank_interval():
     outcomes = (np.random.default_rng(3).random((5, 60)) < np.linspace(0.1, 0.9, 5)[:, None]).astype(float)
     outcomes[2] = outcomes[1]
-    found = rank_intervals(resample(outcomes, names(5), seed=1))
-    assert 2 in found.tied_with(1)
-    assert 1 in found.tied_with(2)
-    assert (found.lower[1], found.upper[1]) == (found.lower[2], found.upper[2])
-    assert found.beats[4, 0]
-    assert 0 not in found.tied_with(4)
+    result = rank_intervals(resample(outcomes, names(5), seed=1))
+    assert 2 in result.tied_with(1)
+    assert 1 in result.tied_with(2)
+    assert (result.lower[1], result.upper[1]) == (result.lower[2], result.upper[2])
+    assert result.beats[4, 0]
+    assert 0 not in result.tied_with(4)
 
 
 def test_equal_outcomes_leave_every_rank_open():
     for value in (0.0, 0.3, 1.0):
-        found = rank_intervals(resample(np.full((4, 6), value), names(4), seed=0, n_draws=50))
-        assert (found.lower.tolist(), found.upper.tolist()) == ([1] * 4, [4] * 4)
-        assert found.tied_with(0) == (1, 2, 3)
+        result = rank_intervals(resample(np.full((4, 6), value), names(4), seed=0, n_draws=50))
+        assert (result.lower.tolist(), result.upper.tolist()) == ([1] * 4, [4] * 4)
+        assert result.tied_with(0) == (1, 2, 3)
 
 
 def test_means_equal_to_nine_decimals_are_equal():
@@ -124,16 +124,16 @@ def test_means_equal_to_nine_decimals_are_equal():
 
 
 def test_one_agent_is_first_of_one():
-    found = rank_intervals(resample(fifths(0, 1, 8), ("only",), seed=0, n_draws=50))
-    assert (found.lower.tolist(), found.upper.tolist(), found.critical) == ([1], [1], None)
-    assert found.tied_with(0) == ()
+    result = rank_intervals(resample(fifths(0, 1, 8), ("only",), seed=0, n_draws=50))
+    assert (result.lower.tolist(), result.upper.tolist(), result.critical) == ([1], [1], None)
+    assert result.tied_with(0) == ()
 
 
 def test_five_tasks_never_need_less_than_one_pair_would():
     # All five differences are 1: no draw differs from the data and T* is 0.
-    found = rank_intervals(resample(np.stack([np.ones(5), np.zeros(5)]), "ab", seed=0))
-    assert found.critical == pytest.approx(stats.t.ppf(0.975, 4))
-    assert found.beats.tolist() == [[False, True], [False, False]]
+    result = rank_intervals(resample(np.stack([np.ones(5), np.zeros(5)]), "ab", seed=0))
+    assert result.critical == pytest.approx(stats.t.ppf(0.975, 4))
+    assert result.beats.tolist() == [[False, True], [False, False]]
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,8 @@ def test_five_tasks_never_need_less_than_one_pair_would():
 )
 def test_what_cannot_be_ranked_is_refused(changes, message):
     arguments = {"outcomes": np.ones((2, 6)), "agents": ("a", "b"), "seed": 0} | changes
-    with pytest.raises(RanksRefused, match=message):
+    with pytest.raises(CoreError, match=message):
         resample(**arguments)
-    assert issubclass(RanksRefused, CoreError)
 
 
 # ------------------------------------------------------------------------- randomness, one agent more
@@ -187,11 +186,11 @@ def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
     whole = resample(table, names(7), seed=2, v=v, n_draws=50)
     monkeypatch.setattr("analytics.differences.neyman_draws._n_chunk", lambda n_agents: 3)
     assert resample(table, names(7), seed=2, v=v, n_draws=50).ahead.tobytes() == whole.ahead.tobytes()
-    found = np.zeros((50, 7))
+    result = np.zeros((50, 7))
     for i, j in combinations(range(7), 2):
         pair = resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=50)
-        found[:, [i, j]] = np.maximum(found[:, [i, j]], pair.ahead)
-    assert found.tobytes() == whole.ahead.tobytes()
+        result[:, [i, j]] = np.maximum(result[:, [i, j]], pair.ahead)
+    assert result.tobytes() == whole.ahead.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -221,12 +220,12 @@ def test_unclaimed_orders_are_ties_and_exclude_nobody():
     outcomes = (np.random.default_rng(3).random((5, 60)) < np.linspace(0.1, 0.9, 5)[:, None]).astype(float)
     drawn, unclaimed = resample(outcomes, names(5), seed=1, n_draws=200), np.zeros((5, 5), dtype=bool)
     unclaimed[0] = unclaimed[:, 0] = True
-    plain, found = rank_intervals(drawn), rank_intervals(drawn, unclaimed)
+    plain, result = rank_intervals(drawn), rank_intervals(drawn, unclaimed)
     assert not plain.may_be_first[0]
-    assert found.may_be_first[0]
-    assert found.tied_with(0) == (1, 2, 3, 4)
-    assert (found.beats[1:, 1:] == plain.beats[1:, 1:]).all()
-    assert found.critical == plain.critical
+    assert result.may_be_first[0]
+    assert result.tied_with(0) == (1, 2, 3, 4)
+    assert (result.beats[1:, 1:] == plain.beats[1:, 1:]).all()
+    assert result.critical == plain.critical
 
 
 def test_the_seed_decides_and_nothing_else():
@@ -242,27 +241,27 @@ def test_the_seed_decides_and_nothing_else():
 @given(st.integers(0, 500))
 def test_renaming_agents_only_relabels_them(seed):
     outcomes, order = fifths(seed, 5, 12), np.random.default_rng(seed).permutation(5)
-    found = rank_intervals(resample(outcomes, names(5), seed=0, n_draws=60))
+    result = rank_intervals(resample(outcomes, names(5), seed=0, n_draws=60))
     moved = rank_intervals(resample(outcomes[order], names(5), seed=0, n_draws=60))
-    assert moved.critical == found.critical
-    assert (moved.lower == found.lower[order]).all()
-    assert (moved.upper == found.upper[order]).all()
+    assert moved.critical == result.critical
+    assert (moved.lower == result.lower[order]).all()
+    assert (moved.upper == result.upper[order]).all()
 
 
 @REPEATABLE
 @given(st.integers(0, 500))
 def test_ranks_and_ties_are_two_ways_to_say_who_beats_whom(seed):
     outcomes = (np.random.default_rng(seed).random((8, 40)) < np.linspace(0.1, 0.9, 8)[:, None]).astype(float)
-    found = rank_intervals(resample(outcomes, names(8), seed=0, n_draws=60))
-    assert not (found.beats & found.beats.T).any()
-    assert found.may_be_first[np.argmax(found.means)]
-    assert (found.lower[found.may_be_first] == 1).all()
-    by_mean = 1 + (found.means[:, None] < found.means).sum(axis=1)
-    assert ((found.lower <= by_mean) & (by_mean <= found.upper)).all()
+    result = rank_intervals(resample(outcomes, names(8), seed=0, n_draws=60))
+    assert not (result.beats & result.beats.T).any()
+    assert result.may_be_first[np.argmax(result.means)]
+    assert (result.lower[result.may_be_first] == 1).all()
+    by_mean = 1 + (result.means[:, None] < result.means).sum(axis=1)
+    assert ((result.lower <= by_mean) & (by_mean <= result.upper)).all()
     for a in range(8):
-        width = found.upper[a] - found.lower[a]
-        assert len(found.tied_with(a)) == width
-        assert all(a in found.tied_with(b) for b in found.tied_with(a))
+        width = result.upper[a] - result.lower[a]
+        assert len(result.tied_with(a)) == width
+        assert all(a in result.tied_with(b) for b in result.tied_with(a))
 
 
 # ---------------------------------------------------------------------------------------------- real boards

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from analytics.errors import CoreError
 from analytics.record import (
     About,
     Condition,
     Counting,
     Delivery,
     Record,
-    RecordRefused,
     Rows,
     agent_rows,
     compare,
-    held,
+    condition_counts,
     offer,
     record,
     shared_tasks,
@@ -96,21 +96,21 @@ def same(found, expected):
 
 def test_graded_trials_are_counted_among_the_valid_ones_that_count():
     """Of a0 two of three trials, of a1 none of three; a2, which is not complete, teaches nothing: 2 of 6."""
-    found = made([*full(0, [0.5, 0.25, 1]), *full(1, [0, 1, 1]), *full(2, [0.5, 0.5, INVALID])])
-    assert found.complete.tolist() == [True, True, False]
-    assert found.graded_share == pytest.approx(2 / 6)
+    result = made([*full(0, [0.5, 0.25, 1]), *full(1, [0, 1, 1]), *full(2, [0.5, 0.5, INVALID])])
+    assert result.complete.tolist() == [True, True, False]
+    assert result.graded_share == pytest.approx(2 / 6)
     mean_of_two = made([(0, 0, 1, 1), (0, 0, 0, 2), *full(1, [0, 1, 1])])
     assert mean_of_two.graded_share == 0.0
 
 
 def test_three_agents_by_hand():
-    found = made(full(0, [1, 0, 1]) + full(1, [0, 0.5, INVALID]) + full(2, [1, 1]))
-    same(found.table.means, [[1, 0, 1], [0, 0.5, NAN], [1, 1, NAN]])
-    same(found.n_places, [[1, 1, 1], [1, 1, 1], [1, 1, 0]])
-    same(found.n_gaps, [[0, 0, 0], [0, 0, 1], [0, 0, 0]])
-    assert found.complete.tolist() == [True, False, False]  # 1 of 3 places missing, whether void or absent
-    assert found.completed.tolist() == [0, 0, -1]
-    lower, upper, n_missing = found.bounds(np.arange(3))
+    result = made(full(0, [1, 0, 1]) + full(1, [0, 0.5, INVALID]) + full(2, [1, 1]))
+    same(result.table.means, [[1, 0, 1], [0, 0.5, NAN], [1, 1, NAN]])
+    same(result.n_places, [[1, 1, 1], [1, 1, 1], [1, 1, 0]])
+    same(result.n_gaps, [[0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    assert result.complete.tolist() == [True, False, False]  # 1 of 3 places missing, whether void or absent
+    assert result.completed.tolist() == [0, 0, -1]
+    lower, upper, n_missing = result.bounds(np.arange(3))
     np.testing.assert_allclose(lower, [2 / 3, 0.5 / 3, 2 / 3], rtol=1e-15)
     np.testing.assert_allclose(upper, [2 / 3, 1.5 / 3, 1], rtol=1e-15)
     assert n_missing.tolist() == [0, 1, 1]
@@ -118,23 +118,23 @@ def test_three_agents_by_hand():
 
 def test_agents_stand_in_name_order_and_one_without_a_row_is_left_out():
     about = [About(name=name, scaffold="s", model=name.upper()) for name in ("z", "B", "a")]
-    found = made([*full(0, [1, 1, 1]), (2, 0, 0)], about=about, deliveries=[Delivery(i) for i in range(3)])
-    assert found.table.agents == ("a", "z")
-    assert found.table.models == ("A", "Z")
-    assert [one.name for one in found.about] == ["a", "z"]
+    result = made([*full(0, [1, 1, 1]), (2, 0, 0)], about=about, deliveries=[Delivery(i) for i in range(3)])
+    assert result.table.agents == ("a", "z")
+    assert result.table.models == ("A", "Z")
+    assert [one.name for one in result.about] == ["a", "z"]
 
 
 def test_a_trial_counts_once_and_a_condition_counts_once():
     """Judge j1: runs of 1, 1 and of 0; judge j2: one run of 0.8 and 0.2: (2/3 + 1/2)/2, and s² pooled."""
     settings = [(None, "j1", None, "a"), (None, "j1", None, "b"), (None, "j2", None, "a")]
     rows = [(0, 0, 1, 1, 0), (0, 0, 1, 2, 0), (0, 0, 0, 1, 1), (0, 0, 0.8, 1, 2), (0, 0, 0.2, 2, 2)]
-    found = made(rows, n_tasks=1, levels=settings)
-    assert found.compared == ("judge j1", "judge j2")
-    assert found.table.means[0, 0] == pytest.approx(7 / 12, rel=1e-15)
-    assert found.table.n_valid[0, 0] == 5
+    result = made(rows, n_tasks=1, levels=settings)
+    assert result.compared == ("judge j1", "judge j2")
+    assert result.table.means[0, 0] == pytest.approx(7 / 12, rel=1e-15)
+    assert result.table.n_valid[0, 0] == 5
     # s² = (6/9 + 0.18)/(2 + 1); 1/R = (1/4)·(1/3 + 1/2)
-    assert found.table.trial_variances[0, 0] == pytest.approx((2 / 3 + 0.18) / 3, rel=1e-12)
-    assert found.table.n_trials[0, 0] == pytest.approx(4.8, rel=1e-12)
+    assert result.table.trial_variances[0, 0] == pytest.approx((2 / 3 + 0.18) / 3, rel=1e-12)
+    assert result.table.n_trials[0, 0] == pytest.approx(4.8, rel=1e-12)
 
 
 def test_names_of_runs_that_are_given_afterwards_gain_nothing():
@@ -154,25 +154,25 @@ def test_the_effective_trials_give_the_variance_of_the_cell():
             settings.append((None, f"j{condition}", None, f"r{run}"))
             rows += [(0, 0, 0.5, 1 + t, len(settings) - 1) for t in range(n)]
             weights += [1 / (len(counts) * sum(runs))] * n
-    found = made(rows, n_tasks=1, levels=settings)
-    assert 1 / found.table.n_trials[0, 0] == pytest.approx(sum(w**2 for w in weights), rel=1e-12)
+    result = made(rows, n_tasks=1, levels=settings)
+    assert 1 / result.table.n_trials[0, 0] == pytest.approx(sum(w**2 for w in weights), rel=1e-12)
 
 
 def test_a_cell_is_valid_only_under_every_compared_condition():
     rows = full(0, [1, 1, 1], 1, 0) + full(0, [0, INVALID, 0], 1, 1)
     named = tuple(Condition(None, judge, None) for judge in ("j1", "j2"))
-    found = made(rows, levels=judged("j1", "j2"), settings=named)
-    same(found.table.means, [[0.5, NAN, 0.5]])
-    same(found.n_places, [[2, 2, 2]])
-    same(found.n_gaps, [[0, 2, 0]])  # nothing is left of the task
+    result = made(rows, levels=judged("j1", "j2"), settings=named)
+    same(result.table.means, [[0.5, NAN, 0.5]])
+    same(result.n_places, [[2, 2, 2]])
+    same(result.n_gaps, [[0, 2, 0]])  # nothing is left of the task
 
 
 def test_a_condition_that_was_never_run_leaves_no_place():
     rows = full(0, [1, 1, 1], 1, 0) + full(0, [0, 1], 1, 1)
     named = tuple(Condition(None, judge, None) for judge in ("j1", "j2"))
-    found = made(rows, levels=judged("j1", "j2"), settings=named)
-    same(found.n_places, [[2, 2, 0]])
-    same(found.table.means, [[0.5, 1, NAN]])
+    result = made(rows, levels=judged("j1", "j2"), settings=named)
+    same(result.n_places, [[2, 2, 0]])
+    same(result.table.means, [[0.5, 1, NAN]])
 
 
 # --------------------------------------------------------------------------------------------- counted trials
@@ -181,9 +181,9 @@ def test_a_condition_that_was_never_run_leaves_no_place():
 def test_only_as_many_trials_count_as_every_task_has():
     """Trials 3, 1, 2 on the tasks: R_a = 1, the first by number."""
     rows = [(0, 0, 0, 1), (0, 0, 1, 2), (0, 0, 1, 3), (0, 1, 0, 1), (0, 2, 1, 2), (0, 2, 0, 1)]
-    found = made(rows, deliveries=[self_run()])
-    same(found.table.means, [[0, 0, 0]])
-    same(found.n_places, [[1, 1, 1]])
+    result = made(rows, deliveries=[self_run()])
+    same(result.table.means, [[0, 0, 0]])
+    same(result.n_places, [[1, 1, 1]])
     loaded = made(rows)  # an operator's: all count
     same(loaded.table.means, [[2 / 3, 0, 0.5]])
     same(loaded.n_places, [[3, 1, 2]])
@@ -193,18 +193,18 @@ def test_the_first_trials_are_those_accepted_first():
     """The later delivery, which came first into the list, brings lower numbers; they come second."""
     deliveries = [self_run(arrival=7), self_run(arrival=2)]
     rows = full(0, [1, 1, 1], 1, 0, 0) + full(0, [0, 0, 0], 5, 0, 1)
-    found = made(rows[:-1] + rows[-1:], deliveries=deliveries)
-    same(found.table.means, [[0.5, 0.5, 0.5]])  # two on every task: both count
-    found = made(rows[1:], deliveries=deliveries)  # task 0 has the one of arrival 2
-    same(found.table.means, [[0, 0, 0]])
+    result = made(rows[:-1] + rows[-1:], deliveries=deliveries)
+    same(result.table.means, [[0.5, 0.5, 0.5]])  # two on every task: both count
+    result = made(rows[1:], deliveries=deliveries)  # task 0 has the one of arrival 2
+    same(result.table.means, [[0, 0, 0]])
 
 
 def test_numbers_of_trials_gain_nothing_within_a_delivery():
     """What failed is tried three times more, and a pass numbered first: the failure counts."""
     rows = [(0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 1, 2), (0, 1, 1, 3), (0, 1, 0, 4), (0, 2, 0, 1)]
-    found = made(rows, deliveries=[self_run()])
-    same(found.table.means, [[1, 0, 0]])
-    same(found.n_places, [[1, 1, 1]])
+    result = made(rows, deliveries=[self_run()])
+    same(result.table.means, [[1, 0, 0]])
+    same(result.n_places, [[1, 1, 1]])
 
 
 def test_trials_beside_what_was_asked_for_gain_nothing_in_a_full_run():
@@ -212,9 +212,9 @@ def test_trials_beside_what_was_asked_for_gain_nothing_in_a_full_run():
     asked = [(0, 0, 1, 1), (0, 0, 0, 2)]
     rest = [(0, 1, 1, 1), (0, 2, 0, 1)]
     one = self_run(asked=frozenset({"t000"}))
-    found = made([*asked, *rest, (0, 2, 1, 2)], deliveries=[one])
-    same(found.table.means, [[0.5, 1, 0]])
-    same(found.n_places, [[2, 1, 1]])
+    result = made([*asked, *rest, (0, 2, 1, 2)], deliveries=[one])
+    same(result.table.means, [[0.5, 1, 0]])
+    same(result.n_places, [[2, 1, 1]])
     twice = made([*asked, *rest, (0, 1, 1, 2), (0, 2, 1, 2)], deliveries=[one])
     same(twice.table.means, [[0.5, 1, 0.5]])  # every task was tried again
     thrice = made([*asked, *rest, *[(0, j, 1, t) for j in (1, 2) for t in (2, 3)]], deliveries=[one])
@@ -228,9 +228,9 @@ def test_a_whole_run_counts_with_its_mean_and_no_second_one_beyond_what_was_aske
         same(made(rows, deliveries=[one]).table.means, [[0.5, 0.5, 0.5]])
     two = [self_run(n_trials=1), self_run(arrival=1, n_trials=1)]
     apart = full(0, [1, 0, 1], 1) + full(0, [0, 1, 0], 2, 0, 1)
-    found = made(apart, deliveries=two)
-    same(found.table.means, [[1, 0, 1]])
-    assert found.table.n_valid.tolist() == [[1, 1, 1]]
+    result = made(apart, deliveries=two)
+    same(result.table.means, [[1, 0, 1]])
+    assert result.table.n_valid.tolist() == [[1, 1, 1]]
     asked = [replace(one, n_trials=2) for one in two]
     same(made(apart, deliveries=asked).table.means, [[0.5, 0.5, 0.5]])
 
@@ -253,9 +253,9 @@ def test_tasks_asked_for_later_leave_the_trials_of_the_earlier_ones():
     first = [(0, 0, 1, 1), (0, 0, 0, 2), (0, 1, 1, 1), (0, 1, 1, 2)]
     earlier, anew = frozenset({"t000", "t001"}), frozenset({"t000", "t001", "t002"})
     two = [self_run(asked=earlier, n_trials=1), self_run(arrival=1, asked=anew, n_trials=1)]
-    found = made([*first, (0, 2, 1, 1, 0, 1)], deliveries=two)
-    same(found.table.means, [[0.5, 1, 1]])
-    same(found.n_places, [[2, 2, 1]])
+    result = made([*first, (0, 2, 1, 1, 0, 1)], deliveries=two)
+    same(result.table.means, [[0.5, 1, 1]])
+    same(result.n_places, [[2, 2, 1]])
     thrice = made([*first, *[(0, 2, int(t > 1), t, 0, 1) for t in (1, 2, 3)]], deliveries=two)
     same(thrice.table.means, [[0.5, 1, 2 / 3]])
     three = [*two, self_run(arrival=2, asked=anew, n_trials=1)]
@@ -269,9 +269,9 @@ def test_an_assignment_bounds_no_tasks_that_were_delivered_without_one():
     earlier = frozenset({"t000", "t001"})
     two = [self_run(asked=earlier), self_run(arrival=1, asked=earlier)]
     anew = self_run(arrival=2, asked=frozenset({*earlier, "t002"}), n_trials=1)
-    found = made([*first, (0, 2, 1, 1, 0, 2)], deliveries=[*two, anew])
-    same(found.table.means, [[0.5, 1, 1]])
-    same(found.n_places, [[2, 2, 1]])
+    result = made([*first, (0, 2, 1, 1, 0, 2)], deliveries=[*two, anew])
+    same(result.table.means, [[0.5, 1, 1]])
+    same(result.n_places, [[2, 2, 1]])
     bounded = made([*first, (0, 2, 1, 1, 0, 2)], deliveries=[replace(two[0], n_trials=1), two[1], anew])
     same(bounded.n_places, [[1, 1, 1]])
 
@@ -282,9 +282,9 @@ def test_the_rest_of_a_full_run_counts_all_trials_that_it_came_with(named):
     asked = self_run(asked=frozenset({"t000"}), n_trials=1)
     deliveries = [asked, *(replace(asked, arrival=i, asked=named or asked.asked) for i in (1, 2))]
     rest = [(0, j, int(t <= j), t, 0, 1) for j in (1, 2) for t in (1, 2, 3)]
-    found = made([(0, 0, 1, 1), *rest], deliveries=deliveries)
-    same(found.table.means, [[1, 1 / 3, 2 / 3]])
-    same(found.n_places, [[1, 3, 3]])
+    result = made([(0, 0, 1, 1), *rest], deliveries=deliveries)
+    same(result.table.means, [[1, 1 / 3, 2 / 3]])
+    same(result.n_places, [[1, 3, 3]])
     more = made([(0, 0, 1, 1), *rest, (0, 1, 1, 4, 0, 2), (0, 2, 1, 4, 0, 2)], deliveries=deliveries)
     same(more.table.means, [[1, 1 / 3, 2 / 3]])
 
@@ -295,25 +295,25 @@ def test_passing_trials_alone_gain_nothing_where_gaps_are_failures():
     passes = [row for row in honest if row[2] == 1]
     for one in (self_run(), self_run(n_trials=1), self_run(n_trials=2)):
         for rows in (honest, passes):
-            found = made(rows, n_tasks=3, deliveries=[one], missing="zero")
-            same(found.table.means, [[0.5, 0, 1]])
-            same(found.n_places, [[2, 2, 2]])
+            result = made(rows, n_tasks=3, deliveries=[one], missing="zero")
+            same(result.table.means, [[0.5, 0, 1]])
+            same(result.n_places, [[2, 2, 2]])
 
 
 def test_an_invalid_trial_is_counted_among_those_delivered():
     """Invalid rows are trials: R_a = 2, so that the third valid one on task 0 is not needed."""
     rows = [(0, 0, CLAIMED, 1), (0, 0, 1, 2), (0, 0, 1, 3), *full(0, [1, 1], 1), *full(0, [1, 1], 2)]
     rows = [row for row in rows if not (row[1] == 0 and len(row) == 4 and row[2] == 1 and row[3] == 1)]
-    found = made([*rows, (0, 2, 0, 1), (0, 2, 0, 2)], deliveries=[self_run()])
-    same(found.n_places, [[2, 2, 2]])
-    same(found.table.means, [[0.5, 1, 0]])
+    result = made([*rows, (0, 2, 0, 1), (0, 2, 0, 2)], deliveries=[self_run()])
+    same(result.n_places, [[2, 2, 2]])
+    same(result.table.means, [[0.5, 1, 0]])
 
 
 def test_an_unconfirmed_invalid_trial_counts_0_and_a_confirmed_one_is_a_gap():
     rows = full(0, [1, CLAIMED, INVALID])
-    found = made(rows, deliveries=[self_run()])
-    same(found.table.means, [[1, 0, NAN]])
-    same(found.n_gaps, [[0, 0, 1]])
+    result = made(rows, deliveries=[self_run()])
+    same(result.table.means, [[1, 0, NAN]])
+    same(result.n_gaps, [[0, 0, 1]])
     assert made(rows).n_gaps.tolist() == [[0, 1, 1]]  # what an operator loads is confirmed
 
 
@@ -325,7 +325,7 @@ def finished(rows, deliveries, n_tasks=3, levels=(PLAIN,), counting=None):
         "deliveries": deliveries,
         "counting": counting or Counting(),
     }
-    compared = compare(held(rows_of(rows, deliveries), **given), given["counting"])
+    compared = compare(condition_counts(rows_of(rows, deliveries), **given), given["counting"])
     return agent_rows(rows_of(rows, deliveries), compared=compared, **given)
 
 
@@ -355,12 +355,12 @@ def test_an_agent_finished_under_whatever_setting():
 
 def test_missing_counts_as_zero_if_the_rules_say_so():
     rows = full(0, [1, INVALID, 1]) + full(1, [1, 1])
-    found = made(rows, missing="zero")
-    same(found.table.means, [[1, 0, 1], [1, 1, 0]])
-    same(found.n_gaps, [[0, 0, 0], [0, 0, 0]])
-    assert found.complete.tolist() == [True, True]
-    assert found.completed.tolist() == [0, 0]
-    lower, upper, n_missing = found.bounds(np.arange(3))
+    result = made(rows, missing="zero")
+    same(result.table.means, [[1, 0, 1], [1, 1, 0]])
+    same(result.n_gaps, [[0, 0, 0], [0, 0, 0]])
+    assert result.complete.tolist() == [True, True]
+    assert result.completed.tolist() == [0, 0]
+    lower, upper, n_missing = result.bounds(np.arange(3))
     assert lower.tolist() == upper.tolist() == [2 / 3, 2 / 3]
     assert n_missing.tolist() == [0, 0]
 
@@ -368,17 +368,17 @@ def test_missing_counts_as_zero_if_the_rules_say_so():
 def test_a_failure_for_every_usual_trial_of_an_absent_task():
     """Trials 2, 2, 3 and none: the lower median is 2, so 2 failures."""
     rows = [(0, task, 1, trial) for task, n in enumerate((2, 2, 3)) for trial in range(n)]
-    found = made(rows, n_tasks=4, missing="zero")
-    same(found.n_places, [[2, 2, 3, 2]])
-    same(found.table.means, [[1, 1, 1, 0]])
-    same(found.table.trial_variances, [[0, 0, 0, 0]])
+    result = made(rows, n_tasks=4, missing="zero")
+    same(result.n_places, [[2, 2, 3, 2]])
+    same(result.table.means, [[1, 1, 1, 0]])
+    same(result.table.trial_variances, [[0, 0, 0, 0]])
 
 
 def test_what_a_submitter_never_delivered_stays_missing_or_counts_as_failed():
-    found = made(full(0, [1, 1]), deliveries=[self_run()])
-    same(found.table.means, [[1, 1, NAN]])
-    assert found.short.tolist() == [True]
-    assert not found.is_direct(np.array([0, 1])).any()  # ranked nowhere
+    result = made(full(0, [1, 1]), deliveries=[self_run()])
+    same(result.table.means, [[1, 1, NAN]])
+    assert result.short.tolist() == [True]
+    assert not result.is_direct(np.array([0, 1])).any()  # ranked nowhere
     zero = made(full(0, [1, 1]), deliveries=[self_run()], missing="zero")
     same(zero.table.means, [[1, 1, 0]])
     assert (zero.short.tolist(), zero.is_direct(np.arange(3)).tolist()) == ([False], [True])
@@ -389,15 +389,15 @@ def test_what_a_submitter_never_delivered_stays_missing_or_counts_as_failed():
 def test_one_place_in_twenty_may_be_a_gap(n_gaps, direct):
     outcomes = [INVALID] * n_gaps + [1] * (20 - n_gaps)
     for deliveries in ([Delivery(0)], [self_run()]):
-        found = made(full(0, outcomes), n_tasks=20, deliveries=deliveries)
-        assert found.is_direct(np.arange(20)).tolist() == found.complete.tolist() == [direct]
-        assert found.is_direct(np.arange(n_gaps, 20)).tolist() == [True]
+        result = made(full(0, outcomes), n_tasks=20, deliveries=deliveries)
+        assert result.is_direct(np.arange(20)).tolist() == result.complete.tolist() == [direct]
+        assert result.is_direct(np.arange(n_gaps, 20)).tolist() == [True]
     absent = [row for row in full(0, outcomes) if row[2] == 1]
-    found = made(absent, n_tasks=20)
-    assert found.complete.tolist() == [direct]  # in an operator's load a task without a row is a gap
-    assert found.completed.tolist() == [0 if direct else -1]
-    found = made(absent, n_tasks=20, deliveries=[self_run()])
-    assert found.complete.tolist() == [n_gaps == 0]  # in a submission it was never delivered
+    result = made(absent, n_tasks=20)
+    assert result.complete.tolist() == [direct]  # in an operator's load a task without a row is a gap
+    assert result.completed.tolist() == [0 if direct else -1]
+    result = made(absent, n_tasks=20, deliveries=[self_run()])
+    assert result.complete.tolist() == [n_gaps == 0]  # in a submission it was never delivered
 
 
 def test_gaps_are_counted_by_places_and_not_by_tasks():
@@ -407,17 +407,17 @@ def test_gaps_are_counted_by_places_and_not_by_tasks():
     ]
     assert made(rows, n_tasks=5).complete.tolist() == [True]
     rows[5] = (0, 1, INVALID, 1)
-    found = made(rows, n_tasks=5)
-    assert found.complete.tolist() == [False]
-    assert found.table.valid().all()
-    lower, upper, n_missing = found.bounds(np.arange(5))
+    result = made(rows, n_tasks=5)
+    assert result.complete.tolist() == [False]
+    assert result.table.valid().all()
+    lower, upper, n_missing = result.bounds(np.arange(5))
     assert (lower[0], upper[0], n_missing[0]) == (pytest.approx(18 / 20), pytest.approx(1), 2)
 
 
 def test_an_agent_without_any_place_is_not_direct():
-    found = made(full(0, [INVALID] * 3) + full(1, [1, 1, 1]))
-    assert found.is_direct(np.arange(3)).tolist() == [False, True]
-    assert [part.tolist() for part in found.bounds(np.arange(3))] == [[0, 1], [1, 1], [3, 0]]
+    result = made(full(0, [INVALID] * 3) + full(1, [1, 1, 1]))
+    assert result.is_direct(np.arange(3)).tolist() == [False, True]
+    assert [part.tolist() for part in result.bounds(np.arange(3))] == [[0, 1], [1, 1], [3, 0]]
 
 
 def test_a_task_without_a_row_has_as_many_places_as_the_others_on_average():
@@ -428,9 +428,9 @@ def test_a_task_without_a_row_has_as_many_places_as_the_others_on_average():
 
 
 def test_who_may_not_be_ranked_is_not_complete():
-    found = made(full(0, [1, 1, 1]), about=agents(1, withheld="resubmitted: better"))
-    assert found.complete.tolist() == [False]
-    assert found.is_direct(np.arange(3)).tolist() == [True]
+    result = made(full(0, [1, 1, 1]), about=agents(1, withheld="resubmitted: better"))
+    assert result.complete.tolist() == [False]
+    assert result.is_direct(np.arange(3)).tolist() == [True]
 
 
 # ------------------------------------------------------------------------------------- assignments and extras
@@ -456,24 +456,24 @@ def test_extras_count_once_every_task_was_delivered():
 
 
 def test_an_assigned_task_that_was_not_delivered_makes_short():
-    found = made(full(0, [1]), deliveries=[assigned("t000", "t001")])
-    assert found.short.tolist() == [True]
-    assert found.is_direct(np.array([0])).tolist() == [False]
-    same(found.n_places, [[1, 0, 0]])  # and does not force R_a to 0
+    result = made(full(0, [1]), deliveries=[assigned("t000", "t001")])
+    assert result.short.tolist() == [True]
+    assert result.is_direct(np.array([0])).tolist() == [False]
+    same(result.n_places, [[1, 0, 0]])  # and does not force R_a to 0
     assert not made(full(0, [1])).short.any()
 
 
 def test_two_assignments_ask_for_both():
     deliveries = [assigned("t000"), assigned("t001", arrival=1)]
-    found = made([(0, 0, 1), (0, 1, 0, 1, 0, 1)], deliveries=deliveries)
-    same(found.asked, [[True, True, False]])
-    same(found.table.means, [[1, 0, NAN]])
+    result = made([(0, 0, 1), (0, 1, 0, 1, 0, 1)], deliveries=deliveries)
+    same(result.asked, [[True, True, False]])
+    same(result.table.means, [[1, 0, NAN]])
 
 
 def test_of_an_assignment_outside_the_active_tasks_nothing_is_left():
-    found = made(full(0, [1, 1, 1]), deliveries=[assigned("retired")])
-    same(found.asked, [[False] * 3])
-    assert found.complete.tolist() == [True]  # it has delivered every task
+    result = made(full(0, [1, 1, 1]), deliveries=[assigned("retired")])
+    same(result.asked, [[False] * 3])
+    assert result.complete.tolist() == [True]  # it has delivered every task
 
 
 # ------------------------------------------------------------------------------------------------- duplicates
@@ -483,9 +483,13 @@ def test_of_an_assignment_outside_the_active_tasks_nothing_is_left():
 def test_which_deliveries_count(duplicates, means):
     deliveries = [self_run(arrival=9), self_run(arrival=4)]
     rows = full(0, [1, 1, 1], 2, 0, 0) + full(0, [0, 0, 0], 1, 0, 1)
-    found = made(rows, deliveries=deliveries, duplicates=duplicates)
-    same(found.table.means, [[means] * 3])
-    assert (found.n_deliveries.tolist(), found.arrival.tolist(), found.completed.tolist()) == ([2], [4], [4])
+    result = made(rows, deliveries=deliveries, duplicates=duplicates)
+    same(result.table.means, [[means] * 3])
+    assert (result.n_deliveries.tolist(), result.arrival.tolist(), result.completed.tolist()) == (
+        [2],
+        [4],
+        [4],
+    )
 
 
 # ------------------------------------------------------------------------------------------------- conditions
@@ -494,13 +498,13 @@ def test_which_deliveries_count(duplicates, means):
 def test_two_judges_on_different_agents():
     """j1 on two agents, j2 on one: j1 is compared, the third is listed under j2."""
     rows = full(0, [1, 1, 1]) + full(1, [0, 1, 1]) + full(2, [1, 1, 1], 1, 1)
-    found = made(rows, levels=judged("j1", "j2"))
-    assert found.compared == ("judge j1",)
-    assert found.left_out == (("judge j2", 1),)
-    assert found.condition == ("", "", "judge j2")
-    assert found.complete.tolist() == [True, True, False]
-    assert np.isnan(found.table.means[2]).all()
-    assert not found.is_direct(np.arange(3))[2]
+    result = made(rows, levels=judged("j1", "j2"))
+    assert result.compared == ("judge j1",)
+    assert result.left_out == (("judge j2", 1),)
+    assert result.condition == ("", "", "judge j2")
+    assert result.complete.tolist() == [True, True, False]
+    assert np.isnan(result.table.means[2]).all()
+    assert not result.is_direct(np.arange(3))[2]
     zero = made(rows, levels=judged("j1", "j2"), missing="zero")
     assert np.isnan(zero.table.means[2]).all()  # it was asked under j2: nothing is made up
 
@@ -514,60 +518,62 @@ def test_equal_numbers_of_agents_are_told_apart_by_outcomes_then_name():
 def test_conditions_that_nearly_all_full_runs_have_are_compared():
     rows = [row for i in range(20) for j in (0, 1) for row in full(i, [1, 0, 1], 1, j)]
     nineteen = [row for row in rows if not (row[0] == 7 and row[4] == 1)]
-    found = made(nineteen, levels=judged("j1", "j2"))
-    assert found.compared == ("judge j1", "judge j2")
-    assert found.condition[7] == "judge j1"
-    assert found.left_out == ()
+    result = made(nineteen, levels=judged("j1", "j2"))
+    assert result.compared == ("judge j1", "judge j2")
+    assert result.condition[7] == "judge j1"
+    assert result.left_out == ()
     eighteen = [row for row in nineteen if not (row[0] == 9 and row[4] == 1)]
-    found = made(eighteen, levels=judged("j1", "j2"))
-    assert found.compared == ("judge j1",)
-    assert found.left_out == (("judge j2", 18),)
-    assert set(found.condition) == {""}
+    result = made(eighteen, levels=judged("j1", "j2"))
+    assert result.compared == ("judge j1",)
+    assert result.left_out == (("judge j2", 18),)
+    assert set(result.condition) == {""}
 
 
 def test_holders_of_the_commonest_bring_what_nearly_all_of_them_have():
     """Three agents under a and b, two under c: a and b, though neither has 95% of the agents."""
     rows = [row for i in range(3) for j in (0, 1) for row in full(i, [1, 0, 1], 1, j)]
     rows += [row for i in (3, 4) for row in full(i, [1, 0, 1], 1, 2)]
-    found = made(rows, levels=judged("a", "b", "c"))
-    assert found.compared == ("judge a", "judge b")
-    assert found.condition == ("", "", "", "judge c", "judge c")
+    result = made(rows, levels=judged("a", "b", "c"))
+    assert result.compared == ("judge a", "judge b")
+    assert result.condition == ("", "", "", "judge c", "judge c")
 
 
 def test_of_the_many_conditions_of_an_agent_ten_are_named():
     rows = full(0, [1, 0, 1]) + [row for j in range(1, 16) for row in full(1, [1, 0, 1], 1, j)]
-    found = made(rows, levels=judged("a", *(f"b{j:02d}" for j in range(15))))
-    assert found.compared == ("judge a",)
-    assert found.condition[1] == ", ".join(f"judge b{j:02d}" for j in range(10)) + " and 5 more"
+    result = made(rows, levels=judged("a", *(f"b{j:02d}" for j in range(15))))
+    assert result.compared == ("judge a",)
+    assert result.condition[1] == ", ".join(f"judge b{j:02d}" for j in range(10)) + " and 5 more"
 
 
 def test_only_full_runs_choose():
     """One full run under j1; two runs of the assigned task under j2 do not outvote it."""
     deliveries = [self_run(0), assigned("t000", agent=1), assigned("t000", agent=2)]
     rows = [*full(0, [1, 0, 1]), (1, 0, 1, 1, 1), (2, 0, 1, 1, 1)]
-    found = made(rows, levels=judged("j1", "j2"), deliveries=deliveries)
-    assert found.compared == ("judge j1",)
-    assert found.condition == ("", "judge j2", "judge j2")
-    assert not found.short.any()  # told by the condition
+    result = made(rows, levels=judged("j1", "j2"), deliveries=deliveries)
+    assert result.compared == ("judge j1",)
+    assert result.condition == ("", "judge j2", "judge j2")
+    assert not result.short.any()  # told by the condition
 
 
 @pytest.mark.parametrize(("n_loaded", "compared"), [(4, "judge mine"), (5, "judge j")])
 def test_where_five_full_runs_were_loaded_whoever_submits_more_chooses_nothing(n_loaded, compared):
     deliveries = [*map(Delivery, range(n_loaded)), *(self_run(i) for i in range(n_loaded, n_loaded + 6))]
     rows = [row for i, one in enumerate(deliveries) for row in full(i, [1, 0, 0], 1, int(not one.operator))]
-    found = made(rows, levels=judged("j", "mine"), deliveries=deliveries)
-    assert found.compared == (compared,)
-    assert [bool(said) for said in found.condition] == [one.operator == (n_loaded == 4) for one in deliveries]
+    result = made(rows, levels=judged("j", "mine"), deliveries=deliveries)
+    assert result.compared == (compared,)
+    assert [bool(message) for message in result.condition] == [
+        one.operator == (n_loaded == 4) for one in deliveries
+    ]
 
 
 def test_leaving_out_the_stricter_judge_takes_it_from_nobody():
     """Five were loaded under both judges; one of six with a full run is more than 5%."""
     rows = [row for i in range(5) for s in (0, 1) for row in full(i, [1, 1 - s, 0], 1, s)]
     deliveries = [*map(Delivery, range(5)), self_run(5)]
-    found = made([*rows, *full(5, [1, 1, 0])], levels=judged("easy", "strict"), deliveries=deliveries)
-    assert found.compared == ("judge easy", "judge strict")
-    assert found.condition == (*[""] * 5, "judge easy")
-    assert found.complete.tolist() == [True] * 5 + [False]
+    result = made([*rows, *full(5, [1, 1, 0])], levels=judged("easy", "strict"), deliveries=deliveries)
+    assert result.compared == ("judge easy", "judge strict")
+    assert result.condition == (*[""] * 5, "judge easy")
+    assert result.complete.tolist() == [True] * 5 + [False]
 
 
 def test_where_five_full_runs_were_loaded_who_submits_two_temperatures_makes_it_no_condition():
@@ -580,27 +586,27 @@ def test_where_five_full_runs_were_loaded_who_submits_two_temperatures_makes_it_
 
 def test_a_run_of_the_assigned_tasks_has_a_condition():
     deliveries = [self_run(0), assigned("t000", agent=1)]
-    found = made([*full(0, [1, 0, 1]), (1, 0, 1)], deliveries=deliveries)
-    assert found.is_direct(np.array([0])).tolist() == [True, True]
+    result = made([*full(0, [1, 0, 1]), (1, 0, 1)], deliveries=deliveries)
+    assert result.is_direct(np.array([0])).tolist() == [True, True]
 
 
 def test_an_incomplete_run_is_not_told_from_its_condition():
     rows = full(0, [1, 1, 1]) + full(1, [1])
-    found = made([*rows, (0, 0, 1, 1, 1)], levels=judged("j1", "j2"))
-    assert found.condition == ("", "")
+    result = made([*rows, (0, 0, 1, 1, 1)], levels=judged("j1", "j2"))
+    assert result.condition == ("", "")
 
 
 def test_not_stated_is_a_level_and_facets_that_do_not_vary_are_not_named():
     levels = [("p", None, 0.0, None), ("p", "j", 0.0, None)]
-    found = made(full(0, [1, 1, 1]) + full(1, [1, 1, 1]) + full(2, [1, 1, 1], 1, 1), levels=levels)
-    assert (found.compared, found.left_out) == (("no judge stated",), (("judge j", 1),))
+    result = made(full(0, [1, 1, 1]) + full(1, [1, 1, 1]) + full(2, [1, 1, 1], 1, 1), levels=levels)
+    assert (result.compared, result.left_out) == (("no judge stated",), (("judge j", 1),))
 
 
 def test_a_condition_in_words():
     levels = [("p1", "j1", 0.0, None), ("p2", "j1", 0.7, None), ("p2", "j2", 0.7, None)]
     rows = [row for i in (0, 1) for s in range(3) for row in full(i, [1, 1, 1], 1, s)]
-    found = made(rows, levels=levels)
-    assert found.compared == (
+    result = made(rows, levels=levels)
+    assert result.compared == (
         "prompt p1, judge j1, temperature 0",
         "prompt p2, judge j1, temperature 0.7",
         "prompt p2, judge j2, temperature 0.7",
@@ -612,15 +618,15 @@ HEATS = [(None, None, 0.0, None), (None, None, 1.0, None)]
 
 def test_temperature_is_a_facet_only_where_an_agent_has_two():
     apart = full(0, [1, 1, 1]) + full(1, [0, 0, 0], 1, 1)
-    found = made(apart, levels=HEATS)
-    assert found.compared == ()
-    assert found.complete.tolist() == [True, True]
-    found = made([*apart, *full(0, [0, 0, 0], 1, 1)], levels=HEATS)
-    assert found.compared == ("temperature 1",)  # of both agents, temperature 0 of one
-    assert found.condition == ("", "")
-    found = made([*apart, *full(2, [1, 0, 1]), *full(1, [0, 1, 0])], levels=HEATS)
-    assert found.compared == ("temperature 0",)
-    assert found.condition == ("", "", "")
+    result = made(apart, levels=HEATS)
+    assert result.compared == ()
+    assert result.complete.tolist() == [True, True]
+    result = made([*apart, *full(0, [0, 0, 0], 1, 1)], levels=HEATS)
+    assert result.compared == ("temperature 1",)  # of both agents, temperature 0 of one
+    assert result.condition == ("", "")
+    result = made([*apart, *full(2, [1, 0, 1]), *full(1, [0, 1, 0])], levels=HEATS)
+    assert result.compared == ("temperature 0",)
+    assert result.condition == ("", "", "")
 
 
 @pytest.mark.parametrize("loaded", [False, True])
@@ -629,15 +635,15 @@ def test_a_pilot_at_another_temperature_changes_nobody_compared(loaded, n_tried)
     """On 18 of 20 tasks: under 95%. The agents that state one temperature each keep their ranks."""
     rows = full(0, [1] * 20) + full(1, [0] * 20, 1, 1) + full(2, [1] * 20) + full(2, [0] * n_tried, 1, 1)
     deliveries = [Delivery(0), Delivery(1), Delivery(2, operator=loaded)]
-    found = made(rows, n_tasks=20, levels=HEATS, deliveries=deliveries)
-    assert (found.compared, set(found.condition)) == ((), {""})
-    assert found.complete.tolist() == [True, True, True]
+    result = made(rows, n_tasks=20, levels=HEATS, deliveries=deliveries)
+    assert (result.compared, set(result.condition)) == ((), {""})
+    assert result.complete.tolist() == [True, True, True]
 
 
 def test_nineteen_of_twenty_tasks_at_each_of_two_temperatures_are_a_vote():
     rows = full(0, [1] * 20) + full(1, [0] * 20, 1, 1) + full(2, [1] * 19) + full(2, [0] * 19, 1, 1)
-    found = made(rows, n_tasks=20, levels=HEATS)
-    assert found.compared != ()
+    result = made(rows, n_tasks=20, levels=HEATS)
+    assert result.compared != ()
 
 
 @pytest.mark.parametrize(("loaded", "compared"), [(False, ()), (True, ("temperature 0",))])
@@ -649,15 +655,15 @@ def test_without_a_full_run_what_an_operator_loaded_tells(loaded, compared):
 
 def test_a_run_label_is_no_condition():
     levels = [(None, None, None, "a"), (None, None, None, "b")]
-    found = made(full(0, [1, 1, 1]) + full(1, [0, 0, 0], 1, 1), levels=levels)
-    assert (found.compared, found.left_out, set(found.condition)) == ((), (), {""})
+    result = made(full(0, [1, 1, 1]) + full(1, [0, 0, 0], 1, 1), levels=levels)
+    assert (result.compared, result.left_out, set(result.condition)) == ((), (), {""})
 
 
 def test_named_conditions_are_compared_whatever_most_have():
     rows = full(0, [1, 1, 1]) + full(1, [0, 1, 1]) + full(2, [1, 1, 1], 1, 1)
-    found = made(rows, levels=judged("j1", "j2"), settings=(Condition(None, "j2", None),))
-    assert found.compared == ("judge j2",)
-    assert found.complete.tolist() == [False, False, True]
+    result = made(rows, levels=judged("j1", "j2"), settings=(Condition(None, "j2", None),))
+    assert result.compared == ("judge j2",)
+    assert result.complete.tolist() == [False, False, True]
     nobody = made(rows, levels=judged("j1", "j2"), settings=(Condition(None, "j3", None),))
     assert nobody.compared == ("judge j3",)
     assert nobody.condition == ("judge j1", "judge j1", "judge j2")
@@ -667,16 +673,16 @@ def test_a_condition_named_without_temperature_takes_in_all():
     """Named before anybody had two temperatures: an agent that adds one votes nobody out."""
     levels = [(None, None, 0.0, None), (None, None, 1.0, None)]
     rows = full(0, [1, 1, 1]) + full(0, [0, 0, 0], 1, 1) + full(1, [0, 1, 1], 1, 1)
-    found = made(rows, levels=levels, settings=(Condition(None, None, None),))
-    assert found.complete.tolist() == [True, True]
-    same(found.table.means, [[0.5] * 3, [0, 1, 1]])
+    result = made(rows, levels=levels, settings=(Condition(None, None, None),))
+    assert result.complete.tolist() == [True, True]
+    same(result.table.means, [[0.5] * 3, [0, 1, 1]])
 
 
 # --------------------------------------------------------------------------------------------------- universe
 
 
 def test_no_condition_named_is_refused():
-    with pytest.raises(RecordRefused, match="no condition is named"):
+    with pytest.raises(CoreError, match="no condition is named"):
         made(full(0, [1, 1, 1]), settings=())
 
 
@@ -685,9 +691,9 @@ def test_common_tasks_are_those_that_nearly_all_have():
     rows = [row for i in range(20) for row in full(i, [1] * 12)]
     rows = [row for row in rows if (row[1], row[0]) not in ((0, 3), (1, 4), (1, 5))]
     rows = [row for row in rows if row[1] != 11 or row[0] == 0]
-    found = made(rows, n_tasks=12, universe="common")
-    assert found.table.tasks == ("t000", *(f"t{j:03}" for j in range(2, 11)))
-    assert found.universe == (
+    result = made(rows, n_tasks=12, universe="common")
+    assert result.table.tasks == ("t000", *(f"t{j:03}" for j in range(2, 11)))
+    assert result.universe == (
         "10 of 12 tasks are active, those with an outcome from at least 95% of 20 agents; "
         "left out: t001, t011"
     )
@@ -698,29 +704,29 @@ def test_common_tasks_are_those_that_nearly_all_have():
         "1 of 20 agents are complete on all 12 tasks; all 20 share 10: whoever operates the board may have "
         "them compared on these"
     )
-    assert found.complete.sum() == 19
-    assert offer(found) == ""
+    assert result.complete.sum() == 19
+    assert offer(result) == ""
 
 
 def test_runs_of_assigned_tasks_do_not_shrink_the_universe():
     deliveries = [self_run(0), assigned("t000", agent=1)]
-    found = made([*full(0, [1] * 10), (1, 0, 1)], n_tasks=10, deliveries=deliveries, universe="common")
-    assert (found.n_tasks, found.universe) == (10, "")
+    result = made([*full(0, [1] * 10), (1, 0, 1)], n_tasks=10, deliveries=deliveries, universe="common")
+    assert (result.n_tasks, result.universe) == (10, "")
 
 
 def test_under_ten_common_tasks_are_refused():
-    with pytest.raises(RecordRefused, match="9 tasks have an outcome from at least 95% of 1 agents; 10 are"):
+    with pytest.raises(CoreError, match="9 tasks have an outcome from at least 95% of 1 agents; 10 are"):
         made(full(0, [1] * 9), n_tasks=12, universe="common")
     assert offer(made(full(0, [1] * 9), n_tasks=12)) == ""
 
 
 def test_a_universe_by_name():
-    found = made(full(0, [1, 0, 1]), universe=("t002", "t000"))
-    assert found.table.tasks == ("t000", "t002")
-    assert found.universe == "2 of 3 tasks are active, those named; left out: t001"
-    with pytest.raises(RecordRefused, match="'t9' is no task"):
+    result = made(full(0, [1, 0, 1]), universe=("t002", "t000"))
+    assert result.table.tasks == ("t000", "t002")
+    assert result.universe == "2 of 3 tasks are active, those named; left out: t001"
+    with pytest.raises(CoreError, match="'t9' is no task"):
         made(full(0, [1, 0, 1]), universe=("t9",))
-    with pytest.raises(RecordRefused, match="nothing is no task"):
+    with pytest.raises(CoreError, match="nothing is no task"):
         made(full(0, [1, 0, 1]), universe=())
 
 
@@ -738,11 +744,11 @@ def test_a_run_is_one_trial_of_every_task_at_the_mean_of_those_that_state_a_cost
         (0, 1, 1, 2, 0, None, NAN),
         (0, 2, 1, 1, 0, None, NAN),
     ]
-    found = made(rows, levels=levels)
-    same(found.costs, [[8.0 / 3.0, 0.5, NAN]])
-    assert found.n_uncosted == (2,)
-    assert found.n_tokens == (pytest.approx(800.0 / 3.0 + 50.0),)
-    assert found.seconds == (None,)
+    result = made(rows, levels=levels)
+    same(result.costs, [[8.0 / 3.0, 0.5, NAN]])
+    assert result.n_uncosted == (2,)
+    assert result.n_tokens == (pytest.approx(800.0 / 3.0 + 50.0),)
+    assert result.seconds == (None,)
 
 
 def test_a_failure_called_invalid_hides_no_cost():
@@ -758,25 +764,25 @@ def test_each_of_several_conditions_has_a_consistency_of_its_own():
     draws = rng.integers(0, 2, (12, 3)).astype(float)
     rows = [(0, j, draws[j, t], t, 0) for j in range(12) for t in range(3)]
     rows += [(0, j, draws[j, 0], t, 1) for j in range(12) for t in range(2)]
-    found = made(rows, n_tasks=12, levels=judged("j1", "j2"))
-    assert len(found.compared) == 2
+    result = made(rows, n_tasks=12, levels=judged("j1", "j2"))
+    assert len(result.compared) == 2
     n, a = 3, 12
     between = n * draws.mean(axis=1).var(ddof=1)
     within = draws.var(axis=1, ddof=1).mean()
-    told = found.repeats[0]
-    assert (told.icc, told.sigma_w2, told.trials_needed, told.n_tasks) == (None, None, None, a)
-    assert told.reason.startswith("not measured: each of the 2 conditions has its own")
-    assert told.levels == {"run": 1, "prompt": 1, "judge": 2}
-    first, second = told.by_condition
+    summary = result.repeats[0]
+    assert (summary.icc, summary.sigma_w2, summary.trials_needed, summary.n_tasks) == (None, None, None, a)
+    assert summary.reason.startswith("not measured: each of the 2 conditions has its own")
+    assert summary.levels == {"run": 1, "prompt": 1, "judge": 2}
+    first, second = summary.by_condition
     assert first["icc"] == pytest.approx(max(0, (between - within) / (between + (n - 1) * within)), rel=1e-12)
     assert first["sigma_w2"] == pytest.approx(within, rel=1e-12)
     assert (first["trials_per_task"], first["n_tasks"]) == (pytest.approx(3), a)
     assert (second["icc"], second["n_tasks"]) == (None, a)
     assert "(MSW = 0)" in second["reason"]
     turned = made(rows, n_tasks=12, levels=judged("j3", "j2")).repeats[0]
-    assert replace(turned, by_condition=()) == replace(told, by_condition=())
+    assert replace(turned, by_condition=()) == replace(summary, by_condition=())
     assert turned.by_condition == (second, first)
-    assert Repeats.of_plain(json.loads(json.dumps(told.as_plain()))) == told
+    assert Repeats.of_plain(json.loads(json.dumps(summary.as_plain()))) == summary
 
 
 def test_copies_under_any_of_several_conditions_count_as_one():
@@ -830,13 +836,13 @@ def test_of_a_submitters_cumulative_trials_the_first_is_its_score(n_worse):
     tries = cumulative()
     tries[np.flatnonzero(tries[:, 0])[:n_worse], 7] = 0.0
     rows = [(i, j, tries[j, t], t + 1) for i in range(2) for j in range(134) for t in range(15)]
-    found = made(rows, n_tasks=134, deliveries=[Delivery(agent=0), self_run(1)])
-    same(found.table.means[0], tries.mean(axis=1))
-    same(found.table.means[1], tries[:, 0])
+    result = made(rows, n_tasks=134, deliveries=[Delivery(agent=0), self_run(1)])
+    same(result.table.means[0], tries.mean(axis=1))
+    same(result.table.means[1], tries[:, 0])
     some = {0: "none", 1: "only 1", 5: "only 5"}[n_worse]
-    assert found.repeats[1].copies.startswith(f"its trials are cumulative, not repeats: {some} of the ")
-    assert f"outcomes {'get' if n_worse == 5 else 'gets'} worse" in found.repeats[1].copies
-    same(found.n_places[1], [15] * 134)
+    assert result.repeats[1].copies.startswith(f"its trials are cumulative, not repeats: {some} of the ")
+    assert f"outcomes {'get' if n_worse == 5 else 'gets'} worse" in result.repeats[1].copies
+    same(result.n_places[1], [15] * 134)
 
 
 def test_from_how_many_trials_on_the_consistency_settles():
@@ -876,9 +882,9 @@ def test_runs_are_repeats_and_copies_have_no_consistency():
 def test_a_latest_delivery_that_only_gains_is_told_though_it_counts_for_little():
     deliveries = [self_run(arrival=0), self_run(arrival=1)]
     rows = [*full(0, [0, 0, 1], 1, 0, 0), (0, 0, 1, 2, 0, 1), (0, 2, 1, 2, 0, 1)]
-    found = made(rows, deliveries=deliveries)
-    assert found.repeats[0].gains == "its latest submission is better on 1 of 2 tasks and worse on none"
-    same(found.table.means, [[0, 0, 1]])
+    result = made(rows, deliveries=deliveries)
+    assert result.repeats[0].gains == "its latest submission is better on 1 of 2 tasks and worse on none"
+    same(result.table.means, [[0, 0, 1]])
     assert made([*rows[:-1], (0, 2, 0, 2, 0, 1)], deliveries=deliveries).repeats[0].gains == ""
 
 
@@ -888,14 +894,14 @@ def test_a_latest_delivery_that_only_gains_is_told_though_it_counts_for_little()
 def test_rows_that_point_nowhere_are_refused():
     deliveries = [Delivery(0)]
     good = {"tasks": ["t0"], "settings": [PLAIN], "deliveries": deliveries, "counting": Counting()}
-    with pytest.raises(RecordRefused, match="task: 1 to 1, not 0 to 0"):
-        held(rows_of([(0, 1, 1)], deliveries), n_agents=1, **good)
-    with pytest.raises(RecordRefused, match="setting: 2 to 2, not 0 to 0"):
-        held(rows_of([(0, 0, 1, 1, 2)], deliveries), n_agents=1, **good)
-    with pytest.raises(RecordRefused, match="tasks ascend"):
-        held(rows_of([(0, 0, 1)], deliveries), n_agents=1, **good | {"tasks": ["b", "a"]})
-    with pytest.raises(RecordRefused, match="tasks ascend"):
-        held(rows_of([], deliveries), n_agents=1, **good | {"tasks": []})
+    with pytest.raises(CoreError, match="task: 1 to 1, not 0 to 0"):
+        condition_counts(rows_of([(0, 1, 1)], deliveries), n_agents=1, **good)
+    with pytest.raises(CoreError, match="setting: 2 to 2, not 0 to 0"):
+        condition_counts(rows_of([(0, 0, 1, 1, 2)], deliveries), n_agents=1, **good)
+    with pytest.raises(CoreError, match="tasks ascend"):
+        condition_counts(rows_of([(0, 0, 1)], deliveries), n_agents=1, **good | {"tasks": ["b", "a"]})
+    with pytest.raises(CoreError, match="tasks ascend"):
+        condition_counts(rows_of([], deliveries), n_agents=1, **good | {"tasks": []})
 
 
 def test_the_parts_can_be_called_one_by_one():
@@ -903,31 +909,33 @@ def test_the_parts_can_be_called_one_by_one():
     deliveries = [Delivery(0), self_run(1)]
     rows = rows_of(full(0, [1, 0, 1]) + full(1, [1, 1, 0]), deliveries)
     given = {"tasks": ["a", "b", "c"], "settings": [PLAIN], "counting": Counting()}
-    found = compare(held(rows, n_agents=2, deliveries=deliveries, **given), Counting())
-    both = agent_rows(rows, n_agents=2, deliveries=deliveries, compared=found, **given)
+    result = compare(condition_counts(rows, n_agents=2, deliveries=deliveries, **given), Counting())
+    both = agent_rows(rows, n_agents=2, deliveries=deliveries, compared=result, **given)
     alone = agent_rows(
         rows_of(full(0, [1, 1, 0]), [self_run()]),
         n_agents=1,
         deliveries=[self_run()],
         compared=compare(
-            held(rows_of(full(0, [1, 1, 0]), [self_run()]), n_agents=1, deliveries=[self_run()], **given),
+            condition_counts(
+                rows_of(full(0, [1, 1, 0]), [self_run()]), n_agents=1, deliveries=[self_run()], **given
+            ),
             Counting(),
         ),
         **given,
     )
     stacked = record(
-        agents(2), [both[0], alone[0]], tasks=["a", "b", "c"], counting=Counting(), compared=found
+        agents(2), [both[0], alone[0]], tasks=["a", "b", "c"], counting=Counting(), compared=result
     )
     same(stacked.table.means, [[1, 0, 1], [1, 1, 0]])
     assert stacked.operator.tolist() == [True, False]
-    with pytest.raises(RecordRefused, match="2 agents, 1 lines, 2 conditions differ"):
-        record(agents(2), both[:1], tasks=["a", "b", "c"], counting=Counting(), compared=found)
+    with pytest.raises(CoreError, match="2 agents, 1 lines, 2 conditions differ"):
+        record(agents(2), both[:1], tasks=["a", "b", "c"], counting=Counting(), compared=result)
 
 
 def test_without_rows_there_is_a_record_without_agents():
     deliveries = [Delivery(0)]
-    found = Record.of(
+    result = Record.of(
         agents(1), rows_of([], deliveries), tasks=["a"], settings=[PLAIN], deliveries=deliveries
     )
-    assert (found.n_agents, found.n_tasks) == (0, 1)
-    assert found.table.means.shape == (0, 1)
+    assert (result.n_agents, result.n_tasks) == (0, 1)
+    assert result.table.means.shape == (0, 1)

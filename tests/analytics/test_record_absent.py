@@ -96,12 +96,12 @@ def test_absent_trials_by_hand():
 
 
 def test_what_cannot_be_told_is_said():
-    found = made(trials(0, [1, 1], [1], [0]) + trials(1, [1], [1], [0]))
-    assert found.uneven == (
+    result = made(trials(0, [1, 1], [1], [0]) + trials(1, [1], [1], [0]))
+    assert result.uneven == (
         "1 of 2 agents have fewer trials on some tasks than on others: each task counts with the trials that "
         "it has",
     )
-    same(found.n_gaps, [[0] * 3] * 2)
+    same(result.n_gaps, [[0] * 3] * 2)
 
 
 def test_failures_more_are_what_their_rows_would_be():
@@ -113,14 +113,14 @@ def test_failures_more_are_what_their_rows_would_be():
     cells = cell_moments(task, 0 * task, outcome, task >= 0, 40)
     tasks = np.concatenate([task, failed])
     whole = cell_moments(tasks, 0 * tasks, np.concatenate([outcome, 0.0 * failed]), tasks >= 0, 40)
-    for found, expected in zip(with_failures(cells, more), whole, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+    for result, expected in zip(with_failures(cells, more), whole, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_no_real_board_lacks_a_trial(name, real_data):
-    found = Record.from_flat(flat_file(real_data / f"{name}.csv.gz"))
-    assert found.uneven == ()
+    result = Record.from_flat(flat_file(real_data / f"{name}.csv.gz"))
+    assert result.uneven == ()
 
 
 @pytest.fixture
@@ -137,8 +137,8 @@ def test_an_agent_loaded_with_its_passes_alone_gains_nothing(real_data):
     full = Record.of(**parts, counting=zero).table.scores()
     for agent in range(13):
         passes = rows.where((rows.agent != agent) | (rows.valid & (rows.outcome == 1)))
-        found = Record.of(**{**parts, "rows": passes}, counting=zero)
-        np.testing.assert_allclose(found.table.scores(), full, rtol=1e-12)
+        result = Record.of(**{**parts, "rows": passes}, counting=zero)
+        np.testing.assert_allclose(result.table.scores(), full, rtol=1e-12)
         gaps = Record.of(**{**parts, "rows": passes})
         (position,) = (i for i, one in enumerate(gaps.about) if one.name == parts["about"][agent].name)
         assert not gaps.is_direct(np.flatnonzero(gaps.n_places[position]))[position]
@@ -152,8 +152,8 @@ def test_an_agent_delivered_with_its_passes_alone_gains_nothing(real_data):
 
     def scores(rows, n_trials, **counting):
         own = [replace(one, operator=False, n_trials=n_trials) for one in parts["deliveries"]]
-        found = Record.of(**{**parts, "rows": rows, "deliveries": own}, counting=Counting(**counting))
-        return found.table.means.mean(axis=1)
+        result = Record.of(**{**parts, "rows": rows, "deliveries": own}, counting=Counting(**counting))
+        return result.table.means.mean(axis=1)
 
     whole = np.bincount(rows.agent, np.where(rows.valid, rows.outcome, 0)) / np.bincount(rows.agent)
     names = [one.name for one in parts["about"]]
@@ -180,8 +180,8 @@ def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing)
     parts = contents(flat_file(real_data / "terminal_bench_core_011.csv.gz"))
     for agent, about in enumerate(parts["about"]):
         rows = one_pass_a_task(parts["rows"], agent)
-        found = Record.of(**{**parts, "rows": rows}, counting=Counting(missing=missing))
-        assert found.uneven[-1] == (
+        result = Record.of(**{**parts, "rows": rows}, counting=Counting(missing=missing))
+        assert result.uneven[-1] == (
             f"1 agent has passes alone and lacks tasks or trials: {about.name}; if its failures were left "
             "out, the scores are too high"
         )
@@ -190,17 +190,17 @@ def test_an_agent_of_which_one_pass_a_task_is_there_is_named(real_data, missing)
 def test_passes_alone_by_hand():
     """Named: 0 lacks a task. Not named: 1 passes all, 2 has a failure, 3 a fraction, 4 an invalid row."""
     rows = full(0, [1, 1]) + full(1, [1, 1, 1]) + full(2, [1, 0]) + full(3, [1, 0.5]) + full(4, [1, INVALID])
-    told = (
+    result = (
         "1 agent has passes alone and lacks tasks or trials: a00; if its failures were left out, the scores"
     )
-    assert [one.startswith(told) for one in made(rows).uneven] == [True]
-    assert [one.startswith(told) for one in made(rows, missing="zero").uneven] == [True]
+    assert [one.startswith(result) for one in made(rows).uneven] == [True]
+    assert [one.startswith(result) for one in made(rows, missing="zero").uneven] == [True]
 
 
 def test_fewer_trials_than_nearly_all_others_have():
     """One trial of each task, all passed, where five others have five."""
-    told = "1 agent has passes alone and lacks tasks or trials: a05; "
-    assert made(others() + trials(5, [1], [1], [1], [1]), n_tasks=4).uneven[-1].startswith(told)
+    result = "1 agent has passes alone and lacks tasks or trials: a05; "
+    assert made(others() + trials(5, [1], [1], [1], [1]), n_tasks=4).uneven[-1].startswith(result)
     assert made(others() + trials(5, *[[1] * 5] * 4), n_tasks=4).uneven == ()
 
 
@@ -212,5 +212,5 @@ def test_only_the_first_names_are_told():
 
 @pytest.mark.parametrize("name", REAL)
 def test_no_agent_of_a_real_board_has_passes_alone(name, real_data):
-    found = Record.from_flat(flat_file(real_data / f"{name}.csv.gz"), Counting(missing="zero"))
-    assert found.uneven == ()
+    result = Record.from_flat(flat_file(real_data / f"{name}.csv.gz"), Counting(missing="zero"))
+    assert result.uneven == ()

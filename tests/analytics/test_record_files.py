@@ -45,7 +45,7 @@ def real(real_data):
 
 
 def test_an_agents_date_is_its_earliest(made):
-    found = made(
+    result = made(
         [
             "B,a,s,m,2026-01-05,t,1,1",
             "B,a,s,m,2025-12,t,2,1",
@@ -53,14 +53,14 @@ def test_an_agents_date_is_its_earliest(made):
             "B,c,s,m,2026-01-05T22:00:00Z,t,1,0",
         ]
     )
-    assert [one.submitted_at for one in found.about] == ["2025-12-01", None, "2026-01-05"]
-    assert [one.imprecise for one in found.about] == [True, False, False]
-    assert [day and day.isoformat() for day in found.table.dates] == ["2025-12-01", None, "2026-01-05"]
-    assert {one.run_by for one in found.about} == {"operator"}
+    assert [one.submitted_at for one in result.about] == ["2025-12-01", None, "2026-01-05"]
+    assert [one.imprecise for one in result.about] == [True, False, False]
+    assert [day and day.isoformat() for day in result.table.dates] == ["2025-12-01", None, "2026-01-05"]
+    assert {one.run_by for one in result.about} == {"operator"}
 
 
 def test_columns_that_say_more_of_an_agent(made):
-    found = made(
+    result = made(
         [
             "B,a,s,m,2026-01-05,t,1,1,,u.org,",
             "B,a,s,m,2026-01-05,u,1,1,2.1,,https://x/1",
@@ -68,17 +68,17 @@ def test_columns_that_say_more_of_an_agent(made):
         ],
         head=f"{HEAD},version,organisation,report",
     )
-    assert (found.about[0].version, found.about[0].organisation) == ("2.1", "u.org")
-    assert found.about[0].links == {"report": "https://x/1"}
-    assert (found.about[1].version, found.about[1].links) == ("", {})
+    assert (result.about[0].version, result.about[0].organisation) == ("2.1", "u.org")
+    assert result.about[0].links == {"report": "https://x/1"}
+    assert (result.about[1].version, result.about[1].links) == ("", {})
 
 
 def test_a_run_label_is_a_delivery(made):
     lines = ["B,a,s,m,,t,1,1,one", "B,a,s,m,,t,1,0,two", "B,a,s,m,,u,1,0,two", "B,b,s,m,,t,1,0,"]
     head = f"{HEAD},run"
-    found = made(lines, head=head)
-    assert found.n_deliveries.tolist() == [2, 1]
-    assert found.table.means[0].tolist() == [0.5, 0.0]
+    result = made(lines, head=head)
+    assert result.n_deliveries.tolist() == [2, 1]
+    assert result.table.means[0].tolist() == [0.5, 0.0]
     assert made(lines, head=head, counting=Counting(duplicates="latest")).table.means[0].tolist() == [0, 0]
     first = made(lines, head=head, counting=Counting(duplicates="first")).table.means[0]
     assert first[0] == 1
@@ -86,13 +86,13 @@ def test_a_run_label_is_a_delivery(made):
 
 
 def test_tokens_and_seconds_are_added_up(made):
-    found = made(
+    result = made(
         ["B,a,s,m,,t,1,1,100,,1.5,", "B,a,s,m,,u,1,0,10,5,,", "B,b,s,m,,t,1,0,,,,"],
         head=f"{HEAD},n_input_tokens,n_output_tokens,seconds_execution,seconds_scoring",
     )
-    assert found.n_tokens == (115.0, None)
-    assert found.seconds == (1.5, None)
-    assert np.isnan(found.costs).all()
+    assert result.n_tokens == (115.0, None)
+    assert result.seconds == (1.5, None)
+    assert np.isnan(result.costs).all()
 
 
 # ------------------------------------------------------------------------------------------------- real files
@@ -101,7 +101,7 @@ def test_tokens_and_seconds_are_added_up(made):
 @pytest.mark.parametrize("name", REAL)
 def test_without_settings_the_record_has_the_plain_table(name, real):
     flat = real(name)
-    found = Record.from_flat(flat)
+    result = Record.from_flat(flat)
     plain = outcome_table(
         agents=flat.agents,
         tasks=flat.tasks,
@@ -112,31 +112,31 @@ def test_without_settings_the_record_has_the_plain_table(name, real):
         valid=flat.valid,
     )
     for field in ("means", "n_valid", "trial_variances", "n_trials"):
-        np.testing.assert_array_equal(getattr(found.table, field), getattr(plain, field))
-    assert (found.compared, found.left_out, found.universe) == ((), (), "")
-    assert not found.short.any()
+        np.testing.assert_array_equal(getattr(result.table, field), getattr(plain, field))
+    assert (result.compared, result.left_out, result.universe) == ((), (), "")
+    assert not result.short.any()
 
 
 def test_two_judges_of_one_board(real, real_rows):
     """All four agents were judged by conda, three also by docker: conda alone is compared."""
-    found = Record.from_flat(real("swebench_lite_repeats_acr"))
-    assert found.compared == ("judge swe-bench-conda",)
-    assert found.left_out == (("judge swe-bench-docker", 3),)
-    assert set(found.condition) == {""}
-    assert found.complete.all()
+    result = Record.from_flat(real("swebench_lite_repeats_acr"))
+    assert result.compared == ("judge swe-bench-conda",)
+    assert result.left_out == (("judge swe-bench-docker", 3),)
+    assert set(result.condition) == {""}
+    assert result.complete.all()
     passed = defaultdict(list)
     for row in real_rows("swebench_lite_repeats_acr"):
         if row["judge"] == "swe-bench-conda":
             passed[row["agent"]].append(float(row["outcome"]))
-    assert found.table.scores().tolist() == pytest.approx(
-        [sum(passed[a]) / len(passed[a]) for a in found.table.agents]
+    assert result.table.scores().tolist() == pytest.approx(
+        [sum(passed[a]) / len(passed[a]) for a in result.table.agents]
     )
-    assert found.n_places.tolist() == [[1] * 300, [1] * 300, [3] * 300, [3] * 300]
-    assert [told.icc is None for told in found.repeats] == [True, True, False, False]
+    assert result.n_places.tolist() == [[1] * 300, [1] * 300, [3] * 300, [3] * 300]
+    assert [summary.icc is None for summary in result.repeats] == [True, True, False, False]
     docker = Counting(settings=(Condition(None, "swe-bench-docker", None),))
-    found = Record.from_flat(real("swebench_lite_repeats_acr"), docker)
-    assert found.complete.tolist() == [True, True, True, False]
-    assert found.condition == ("", "", "", "judge swe-bench-conda")
+    result = Record.from_flat(real("swebench_lite_repeats_acr"), docker)
+    assert result.complete.tolist() == [True, True, True, False]
+    assert result.condition == ("", "", "", "judge swe-bench-conda")
 
 
 def test_void_trials_of_terminal_bench(real, real_rows):
@@ -146,21 +146,21 @@ def test_void_trials_of_terminal_bench(real, real_rows):
         n_void[row["agent"]] += row["valid"] == "0"
         passed[row["agent"]] += float(row["outcome"]) if row["valid"] == "1" else 0.0
     flat = real("terminal_bench_core_011")
-    found = Record.from_flat(flat)
-    assert found.n_gaps.sum(axis=1).tolist() == [n_void[name] for name in found.table.agents]
-    assert found.complete.tolist() == [20 * n_void[name] <= 400 for name in found.table.agents]
-    assert found.complete.sum() == 7
+    result = Record.from_flat(flat)
+    assert result.n_gaps.sum(axis=1).tolist() == [n_void[name] for name in result.table.agents]
+    assert result.complete.tolist() == [20 * n_void[name] <= 400 for name in result.table.agents]
+    assert result.complete.sum() == 7
     zero = Record.from_flat(flat, Counting(missing="zero"))
     assert zero.complete.all()
     assert zero.table.scores().tolist() == pytest.approx([passed[a] / 400 for a in zero.table.agents])
-    lower, upper, n_missing = found.bounds(np.arange(80))
+    lower, upper, n_missing = result.bounds(np.arange(80))
     np.testing.assert_allclose(lower, zero.table.scores(), rtol=1e-12)
     np.testing.assert_allclose(upper, lower + n_missing / 400, rtol=1e-12)
 
 
 def test_a_run_of_gaia_costs_the_mean_of_its_trials(real, real_rows):
     """The leader ran every task twice, for $356.90 in all; a run of it is told as $178, its mean."""
-    found = Record.from_flat(real("hal_gaia"))
+    result = Record.from_flat(real("hal_gaia"))
     stated = defaultdict(list)
     for row in real_rows("hal_gaia"):
         if row["cost_usd"]:
@@ -168,7 +168,7 @@ def test_a_run_of_gaia_costs_the_mean_of_its_trials(real, real_rows):
     means = defaultdict(float)
     for (agent, _), costs in stated.items():
         means[agent] += sum(costs) / len(costs)
-    sums = dict(zip(found.table.agents, np.nansum(found.costs, axis=1), strict=True))
+    sums = dict(zip(result.table.agents, np.nansum(result.costs, axis=1), strict=True))
     assert sums == pytest.approx(means)
 
 
@@ -177,9 +177,9 @@ def test_no_agent_of_a_real_board_is_a_copy_even_if_it_had_been_submitted(name, 
     """On SciCode three agents pass the same one of 65 tasks, two the same three: chance explains it."""
     parts = contents(real(name))
     submitted = [replace(one, operator=False) for one in parts["deliveries"]]
-    found = Record.of(**{**parts, "deliveries": submitted})
-    assert set(found.copy_of) == {""}
-    assert bool(identical_agents(found.table.means)) == (name == "hal_scicode")
+    result = Record.of(**{**parts, "deliveries": submitted})
+    assert set(result.copy_of) == {""}
+    assert bool(identical_agents(result.table.means)) == (name == "hal_scicode")
 
 
 def test_groups_are_those_of_the_active_tasks():
@@ -190,7 +190,7 @@ def test_groups_are_those_of_the_active_tasks():
     ]
     text = "\n".join(["benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,group,category", *rows])
     flat = read(io.BytesIO(text.encode()), as_of=datetime(2026, 1, 1, tzinfo=UTC))
-    found = Record.from_flat(flat)
-    assert (found.groups, found.categories) == (("g", "", "h"), ("", "c", "c"))
+    result = Record.from_flat(flat)
+    assert (result.groups, result.categories) == (("g", "", "h"), ("", "c", "c"))
     two = Record.from_flat(flat, Counting(universe=("t2", "t3")))
     assert (two.table.tasks, two.groups, two.categories) == (("t2", "t3"), ("", "h"), ("c", "c"))

@@ -19,7 +19,7 @@ from analytics.record import (
     Rows,
     agent_rows,
     compare,
-    held,
+    condition_counts,
 )
 
 SEEDS = range(12)
@@ -154,18 +154,18 @@ def test_neither_order_nor_numbering_leaves_a_trace(seed, counting):
 def test_who_is_complete_was_completed_by_a_delivery_of_its_own(seed, duplicates, missing):
     about, rows, given = random_board(seed)
     rows = rows.where(~((rows.agent < 3) & (rows.task == 4)))
-    found = Record.of(about, rows, **given, counting=replace(HARD, duplicates=duplicates, missing=missing))
+    result = Record.of(about, rows, **given, counting=replace(HARD, duplicates=duplicates, missing=missing))
     own = [{d.arrival for d in given["deliveries"] if d.agent == i} for i in range(len(about))]
-    assert all(found.completed[i] in own[i] for i in np.flatnonzero(found.complete))
-    assert (found.completed[found.completed >= 0] >= found.arrival[found.completed >= 0]).all()
-    assert found.complete.sum() >= (2 if missing == "zero" else 0)
+    assert all(result.completed[i] in own[i] for i in np.flatnonzero(result.complete))
+    assert (result.completed[result.completed >= 0] >= result.arrival[result.completed >= 0]).all()
+    assert result.complete.sum() >= (2 if missing == "zero" else 0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_agents_line_depends_on_its_own_rows_alone(seed):
     about, rows, given = random_board(seed)
     given["counting"] = Counting()
-    compared = compare(held(rows, n_agents=len(about), **given), Counting())
+    compared = compare(condition_counts(rows, n_agents=len(about), **given), Counting())
     whole = agent_rows(rows, n_agents=len(about), compared=compared, **given)
     alone = agent_rows(rows.where(rows.agent == 2), n_agents=len(about), compared=compared, **given)
     for name, value in vars(whole[2]).items():
@@ -182,7 +182,7 @@ def test_what_was_withdrawn_counts_nowhere(seed, duplicates, missing):
     counting = Counting(duplicates=duplicates, missing=missing)
     gone = [one.agent == 1 or d % 3 == seed % 3 for d, one in enumerate(given["deliveries"])]
     marked = [replace(one, withdrawn=is_gone) for one, is_gone in zip(given["deliveries"], gone, strict=True)]
-    found = Record.of(about, rows, **given | {"deliveries": marked}, counting=counting)
+    result = Record.of(about, rows, **given | {"deliveries": marked}, counting=counting)
     standing = np.flatnonzero(~np.array(gone))
     number = np.cumsum(~np.array(gone)) - 1
     here = rows.where(~np.array(gone)[rows.delivery])
@@ -192,8 +192,8 @@ def test_what_was_withdrawn_counts_nowhere(seed, duplicates, missing):
         **given | {"deliveries": [given["deliveries"][d] for d in standing]},
         counting=counting,
     )
-    assert about[1].name not in found.table.agents
-    assert_same(found, alone)
+    assert about[1].name not in result.table.agents
+    assert_same(result, alone)
 
 
 # ------------------------------------------------------------------------------------------ nothing is gained
@@ -335,7 +335,7 @@ def reduced(about, rows, given, judges):
             for key, part in slots.items()
             if loaded or not named or key[0] in blocks or len(there) == len(tasks)
         }
-        found = means_of(counting, tasks, judges, deliveries)
+        result = means_of(counting, tasks, judges, deliveries)
         if not loaded:
             n_counted = counted_trials(slots, blocks, own, tasks)
             whole, retried = by_runs(slots, blocks, own, deliveries, judges, tasks)
@@ -347,9 +347,9 @@ def reduced(about, rows, given, judges):
             }
             by_rule = means_of(weighted, tasks, judges, deliveries)
             ranking = [j for j in range(len(tasks)) if j in blocks or not named]
-            if not retried or score_of(by_rule, ranking) <= score_of(found, ranking):
-                found = by_rule
-        cells |= {(i, j): found[j] for j in range(len(tasks))}
+            if not retried or score_of(by_rule, ranking) <= score_of(result, ranking):
+                result = by_rule
+        cells |= {(i, j): result[j] for j in range(len(tasks))}
     return cells
 
 
@@ -395,7 +395,7 @@ def runs_of(series, part):
         if n.keys() & outcomes.keys():
             run, n = [], Counter()
         run.append(d)
-        n.update({j: len(found) for j, found in outcomes.items()})
+        n.update({j: len(result) for j, result in outcomes.items()})
         if set(n) == part and len(set(n.values())) == 1:
             runs |= set(run)
             run, n = [], Counter()
@@ -434,7 +434,7 @@ def first_asked(named, tasks):
 
 def counted_trials(slots, blocks, own, tasks):
     """Of each block, and of the tasks beside them, the fewest trials of a task, up to what was asked for."""
-    found = {}
+    result = {}
     for number in {blocks.get(j, BESIDE) for j in range(len(tasks))}:
         of = min(blocks.values()) if blocks and number == BESIDE else number
         here = {task for j, task in enumerate(tasks) if blocks.get(j, BESIDE) == of}
@@ -442,8 +442,8 @@ def counted_trials(slots, blocks, own, tasks):
         bounded = asking and asking[0].n_trials is not None
         limit = max(d.n_trials or 0 for d in asking) if bounded else math.inf
         parts = [part for (j, _), part in slots.items() if blocks.get(j, BESIDE) == number]
-        found[number] = min([*map(len, parts), limit])
-    return found
+        result[number] = min([*map(len, parts), limit])
+    return result
 
 
 def in_turn(trial, deliveries):
@@ -477,20 +477,20 @@ def cell(parts, is_loaded):
 def test_the_record_is_what_the_rules_say_row_by_row(seed, judges):
     about, rows, given = random_board(seed)
     counting = Counting(settings=tuple(Condition(None, judge, None) for judge in judges))
-    found = Record.of(about, rows, **given, counting=counting)
+    result = Record.of(about, rows, **given, counting=counting)
     expected = reduced(about, rows, given, judges)
-    assert found.n_agents * found.n_tasks == len(expected) == prod(found.table.means.shape)
+    assert result.n_agents * result.n_tasks == len(expected) == prod(result.table.means.shape)
     for (i, j), (mean, n_places, n_gaps) in expected.items():
-        got = found.table.means[i, j]
+        got = result.table.means[i, j]
         assert np.isnan(got) if mean is None else got == pytest.approx(float(mean), abs=1e-14), (i, j)
-        assert (found.n_places[i, j], found.n_gaps[i, j]) == (n_places, n_gaps), (i, j)
+        assert (result.n_places[i, j], result.n_gaps[i, j]) == (n_places, n_gaps), (i, j)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_held_is_one_group_by(seed):
     about, rows, given = random_board(seed)
-    found = held(rows, n_agents=len(about), **given, counting=Counting())
-    assert [condition.judge for condition in found.conditions] == [None, "easy", "hard"]
+    result = condition_counts(rows, n_agents=len(about), **given, counting=Counting())
+    assert [condition.judge for condition in result.conditions] == [None, "easy", "hard"]
     n_outcomes, cells = Counter(), set()
     operator = np.array([d.operator for d in given["deliveries"]])[rows.delivery]
     for row in np.flatnonzero(rows.valid | ~(rows.confirmed | operator)):
@@ -499,5 +499,5 @@ def test_what_is_held_is_one_group_by(seed):
         cells.add((*key, rows.task[row]))
     for i in range(len(about)):
         for c in range(3):
-            assert found.n_outcomes[i, c] == n_outcomes[i, c]
-            assert found.n_tasks[i, c] == sum(key[:2] == (i, c) for key in cells)
+            assert result.n_outcomes[i, c] == n_outcomes[i, c]
+            assert result.n_tasks[i, c] == sum(key[:2] == (i, c) for key in cells)

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analytics.errors import CoreError
 from analytics.reml import FitRefused, fit, fitting
-from analytics.reml.factors import FactorRefused
-from analytics.reml.strata import StrataRefused
-from analytics.reml.variance_components import VarianceRefused, asymptotic_intervals
+from analytics.reml.variance_components import asymptotic_intervals
 from tests.analytics.optimum_check import check_optimum
 from tests.refusals import refused
 
@@ -183,8 +182,8 @@ def test_terms_are_named_as_typed_and_found_in_any_order():
     assert list(result.components) == ["prompt", "prompt:item", "item"]
     assert result.component("item:prompt") == result.components["prompt:item"]
     assert result.component("Residual") == result.residual
-    told = "no term item:judge; the model has prompt, prompt:item, item, Residual"
-    with refused(VarianceRefused, "term_unknown", match=told):
+    summary = "no term item:judge; the model has prompt, prompt:item, item, Residual"
+    with refused(CoreError, "term_unknown", match=summary):
         result.component("item:judge")
 
 
@@ -250,10 +249,10 @@ def test_the_asymptotic_interval_of_a_residual_by_hand():
 
 def test_a_component_on_the_boundary_has_a_reason_and_no_asymptotic_interval():
     result = fit({"g": list("aabbcc")}, [0, 2, 1, 3, 0, 2], random="g")
-    found = asymptotic_intervals(result)
-    assert list(found.intervals) == ["Residual"]
-    assert found.notes == {"g": "on the boundary: the likelihood has no quadratic top there"}
-    with refused(VarianceRefused, "level", match=r"level of 1\.0"):
+    estimate = asymptotic_intervals(result)
+    assert list(estimate.intervals) == ["Residual"]
+    assert estimate.notes == {"g": "on the boundary: the likelihood has no quadratic top there"}
+    with refused(CoreError, "level", match=r"level of 1\.0"):
         asymptotic_intervals(result, 1.0)
 
 
@@ -307,7 +306,7 @@ GRID = {
             "rank_deficient",
             r"fixed half\[q\] is a combination of the columns before it",
         ),
-        ("b", "a:half", FactorRefused, "margin_missing", "fixed a:half needs fixed half"),
+        ("b", "a:half", FitRefused, "margin_missing", "fixed a:half needs fixed half"),
         (
             "a",
             "deep",
@@ -315,7 +314,7 @@ GRID = {
             "more_parameters_than_rows",
             "8 fixed effects and 2 components from 8 rows",
         ),
-        ("gap", "", FactorRefused, "label_missing", "row 2 has no label in column gap"),
+        ("gap", "", FitRefused, "label_missing", "row 2 has no label in column gap"),
     ],
 )
 def test_unidentifiable_designs_are_refused_with_term_and_reason(random, fixed, refusal, code, message):
@@ -333,7 +332,7 @@ def test_unidentifiable_designs_are_refused_with_term_and_reason(random, fixed, 
         (Y[:7], FitRefused, "lengths_differ", "column a has 8 rows, the outcome 7"),
         (
             [1, 1, 2, 2, 3, 3, 5, 5],
-            StrataRefused,
+            CoreError,
             "no_residual_noise",
             "residual sum of squares is 0 on 4 degrees",
         ),
@@ -353,11 +352,11 @@ def test_fixed_effects_that_would_fill_the_memory_are_refused(monkeypatch):
     columns = {"a": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], "b": [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]}
     y = [1, 2, 4, 3, 1, 5, 2, 2, 6, 1]
     monkeypatch.setattr(fitting, "FEW_FIXED", 2)
-    monkeypatch.setattr(fitting, "MOST_FIXED_NUMBERS", 29)
-    said = "3 fixed effects in 10 rows that are not balanced; at most 2 are fitted"
-    with refused(FitRefused, "too_many_fixed_effects", match=said):
+    monkeypatch.setattr(fitting, "MAX_FIXED_NUMBERS", 29)
+    message = "3 fixed effects in 10 rows that are not balanced; at most 2 are fitted"
+    with refused(FitRefused, "too_many_fixed_effects", match=message):
         fit(columns, y, random="a", fixed="b")
-    monkeypatch.setattr(fitting, "MOST_FIXED_NUMBERS", 30)
+    monkeypatch.setattr(fitting, "MAX_FIXED_NUMBERS", 30)
     assert len(fit(columns, y, random="a", fixed="b").fixed) == 3
 
 

@@ -26,12 +26,12 @@ def runs(n_both, n_first, n_second, n_neither=0):
     ],
 )
 def test_passes_by_hand(b, c, p):
-    found = agreement(*runs(10, b, c, 2))
-    assert (found.test, found.n_first, found.n_second) == ("McNemar", b, c)
-    assert found.p == pytest.approx(p, rel=1e-12)
-    assert found.agrees == (p >= 0.01)
-    assert found.first_mean == pytest.approx((10 + b) / (12 + b + c))
-    assert found.second_mean == pytest.approx((10 + c) / (12 + b + c))
+    result = agreement(*runs(10, b, c, 2))
+    assert (result.test, result.n_first, result.n_second) == ("McNemar", b, c)
+    assert result.p == pytest.approx(p, rel=1e-12)
+    assert result.agrees == (p >= 0.01)
+    assert result.first_mean == pytest.approx((10 + b) / (12 + b + c))
+    assert result.second_mean == pytest.approx((10 + c) / (12 + b + c))
 
 
 @pytest.mark.parametrize(("b", "c"), [(1, 0), (2, 9), (14, 3), (40, 21)])
@@ -45,9 +45,9 @@ def test_graded_outcomes_as_scipy(shift):
     rng = np.random.default_rng(3)
     first = rng.uniform(0, 0.6, 24)
     second = np.clip(first + shift + rng.normal(0, 0.05, 24), 0, 1)
-    found = agreement(first, second)
-    assert found.test == "paired t"
-    assert found.p == pytest.approx(stats.ttest_rel(second, first).pvalue, rel=1e-9)
+    result = agreement(first, second)
+    assert result.test == "paired t"
+    assert result.p == pytest.approx(stats.ttest_rel(second, first).pvalue, rel=1e-9)
 
 
 def test_a_graded_difference_by_hand():

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.reml.sparse import Criterion, SparseRefused, layout, minimise
-from analytics.threads import one_blas_thread
+from analytics.errors import CoreError
+from analytics.programs import one_blas_thread
+from analytics.reml.sparse import Criterion, layout, minimise
 from tests.refusals import refused
 
 TERMS = ((0,), (1,), (0, 1), (1, 2), (0, 2), (0, 1, 2))
@@ -83,7 +84,7 @@ def criterion_of(case):
     """The criterion, or None where the random design is refused."""
     try:
         return Criterion(*case)
-    except SparseRefused:
+    except CoreError:
         return None
 
 
@@ -171,24 +172,24 @@ class TestByHand:
     def test_one_way_balanced(self):
         """Two columns of 3: MSB = 13.5, MSW = 1; σ² = 1, σ_b² = 12.5/3; λ = 13.5."""
         y, group = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.repeat([0, 1], 3)
-        found = minimise(Criterion(y, (group,), (2,), ((0,),), np.ones((6, 1))))
-        assert found.converged
-        assert found.residual == pytest.approx(1.0, rel=1e-6)
-        assert found.variances[0] == pytest.approx(12.5 / 3.0, rel=1e-6)
-        assert found.beta == pytest.approx([3.5])
-        assert found.beta_covariance[0, 0] == pytest.approx(13.5 / 6.0, rel=1e-6)
+        result = minimise(Criterion(y, (group,), (2,), ((0,),), np.ones((6, 1))))
+        assert result.converged
+        assert result.residual == pytest.approx(1.0, rel=1e-6)
+        assert result.variances[0] == pytest.approx(12.5 / 3.0, rel=1e-6)
+        assert result.beta == pytest.approx([3.5])
+        assert result.beta_covariance[0, 0] == pytest.approx(13.5 / 6.0, rel=1e-6)
         # log|V| = 4·log 1 + 2·log 13.5; log(X'V⁻¹X) = log(6/13.5); y'Py = 4 + 1; n − p = 5.
         by_hand = 2 * np.log(13.5) + np.log(6 / 13.5) + 5 + 5 * np.log(2 * np.pi)
-        assert found.criterion == pytest.approx(by_hand, abs=1e-9)
+        assert result.criterion == pytest.approx(by_hand, abs=1e-9)
 
     def test_equal_means_give_exactly_zero(self):
         """MSB = 0: the optimum is σ_b² = 0, σ² = SS/(n − 1) = 4/5."""
         y, group = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0]), np.repeat([0, 1], 3)
-        found = minimise(Criterion(y, (group,), (2,), ((0,),), np.ones((6, 1))))
-        assert found.variances[0] == 0.0
-        assert found.gradient[0] > 0.0
-        assert found.residual == pytest.approx(0.8, rel=1e-6)
-        assert found.criterion == pytest.approx(
+        result = minimise(Criterion(y, (group,), (2,), ((0,),), np.ones((6, 1))))
+        assert result.variances[0] == 0.0
+        assert result.gradient[0] > 0.0
+        assert result.residual == pytest.approx(0.8, rel=1e-6)
+        assert result.criterion == pytest.approx(
             5 * np.log(0.8) + np.log(6) + 5 + 5 * np.log(2 * np.pi), abs=1e-9
         )
 
@@ -217,13 +218,13 @@ class TestProperties:
         criterion = criterion_of(case)
         if criterion is None:
             return
-        found, other = minimise(criterion), minimise(criterion.with_outcome(scale * case[0]))
+        result, other = minimise(criterion), minimise(criterion.with_outcome(scale * case[0]))
         n_free = case[0].size - case[4].shape[1]
-        assert other.criterion == pytest.approx(found.criterion + 2 * n_free * np.log(scale), abs=1e-7)
+        assert other.criterion == pytest.approx(result.criterion + 2 * n_free * np.log(scale), abs=1e-7)
         np.testing.assert_allclose(
-            other.variances, scale**2 * found.variances, rtol=1e-4, atol=1e-6 * scale**2
+            other.variances, scale**2 * result.variances, rtol=1e-4, atol=1e-6 * scale**2
         )
-        np.testing.assert_array_equal(other.variances == 0.0, found.variances == 0.0)
+        np.testing.assert_array_equal(other.variances == 0.0, result.variances == 0.0)
 
     @given(seed=st.integers(0, 10**6))
     @settings(max_examples=40, deadline=None)
@@ -233,16 +234,16 @@ class TestProperties:
         criterion = criterion_of(case)
         if criterion is None:
             return
-        found = minimise(criterion)
-        assert found.converged
-        theta = np.append(found.variances, found.residual)
-        slope = found.gradient * theta.sum()
+        result = minimise(criterion)
+        assert result.converged
+        theta = np.append(result.variances, result.residual)
+        slope = result.gradient * theta.sum()
         assert np.all(slope > -1e-3)
         assert np.all(np.abs(slope[theta > 0.0]) < 1e-3)
         rng = np.random.default_rng(seed)
         for _ in range(5):
             near = theta * np.exp(0.02 * rng.normal(size=theta.size)) + 1e-3 * theta.sum() * (theta == 0.0)
-            assert criterion.at(near).value >= found.criterion - 1e-9
+            assert criterion.at(near).value >= result.criterion - 1e-9
 
     def test_a_far_origin_costs_no_digits(self):
         (y, *rest), _ = random_case(11)
@@ -273,12 +274,12 @@ class TestProperties:
     def test_far_starts_end_at_one_optimum(self, seed):
         case, _ = random_case(seed + 30, n_rows=200)
         criterion, rng = Criterion(*case), np.random.default_rng(seed)
-        found = minimise(criterion)
+        result = minimise(criterion)
         for _ in range(5):
             start = np.exp(3.0 * rng.normal(size=criterion.n_terms + 1))
             other = minimise(criterion, start=start)
-            assert other.criterion == pytest.approx(found.criterion, abs=1e-8)
-            np.testing.assert_allclose(other.variances, found.variances, rtol=1e-9)
+            assert other.criterion == pytest.approx(result.criterion, abs=1e-8)
+            np.testing.assert_allclose(other.variances, result.variances, rtol=1e-9)
 
 
 ITEM, PROMPT, TEMP, JUDGE = "item", "prompt", "temp", "judge"
@@ -335,16 +336,16 @@ class TestAgainstLme4:
     )
     def test_stored_fit(self, real_data, name):
         case, (criterion, components, fixed) = read(real_data, name)
-        found = minimise(Criterion(*case))
-        estimates = np.append(found.variances, found.residual)
+        result = minimise(Criterion(*case))
+        estimates = np.append(result.variances, result.residual)
         small = components < 0.01 * components.sum()
-        assert found.converged
-        assert found.criterion <= criterion + 1e-4
+        assert result.converged
+        assert result.criterion <= criterion + 1e-4
         np.testing.assert_array_equal(estimates == 0.0, components == 0.0)
         np.testing.assert_allclose(estimates[~small], components[~small], rtol=1e-4)
         np.testing.assert_allclose(estimates[small], components[small], rtol=5e-3)
         if fixed:
-            np.testing.assert_allclose(found.beta, list(fixed.values()), atol=1e-5)
+            np.testing.assert_allclose(result.beta, list(fixed.values()), atol=1e-5)
 
     def test_two_large_factors_are_blocked_by_the_largest(self, real_data):
         case, _ = read(real_data, "InstEval")
@@ -361,7 +362,7 @@ class TestRefusals:
     def refusal(
         self, *, y=None, factors=None, n_levels=(6, 4), terms=((0,), (1,)), design=None, code="not_estimable"
     ):
-        with refused(SparseRefused, code) as raised:
+        with refused(CoreError, code) as raised:
             minimise(
                 Criterion(
                     self.y if y is None else y,
@@ -415,5 +416,5 @@ class TestRefusals:
 
     @pytest.mark.parametrize("start", [[1.0, 1.0], [1.0, -1.0, 1.0], [1.0, 1.0, 0.0], [1.0, np.nan, 1.0]])
     def test_start(self, start):
-        with refused(SparseRefused, "argument"):
+        with refused(CoreError, "argument"):
             minimise(Criterion(self.y, (self.a, self.b), (6, 4), ((0,), (1,)), self.ones), start=start)

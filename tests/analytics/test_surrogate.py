@@ -7,8 +7,9 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import t as student
 
-from analytics.cli import main
-from analytics.surrogate import Labelled, SurrogateRefused, correct, difference, pipeline_error
+from analytics.human_labels import Labelled, SurrogateRefused, correct, difference
+from analytics.research.cli import main
+from analytics.research.surrogate import pipeline_error
 from tests.refusals import refused
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,judge"
@@ -72,9 +73,9 @@ def samples(counts, n):
 
 
 def labelled(judge, human, picked):
-    said = np.full(judge.size, np.nan)
-    said[picked] = human[picked]
-    return Labelled(judge, said)
+    message = np.full(judge.size, np.nan)
+    message[picked] = human[picked]
+    return Labelled(judge, message)
 
 
 def half(told):
@@ -87,11 +88,11 @@ def exactly(docker, conda, n):
     groups = [np.flatnonzero(e == value) for value in (1, -1, 0)]
     for drawn, chance in samples([group.size for group in groups], n):
         picked = np.concatenate([group[:k] for group, k in zip(groups, drawn, strict=True)])
-        told = correct(labelled(conda, docker, picked)).corrected
-        covered += chance * (told.lower - 1e-12 <= docker.mean() <= told.upper + 1e-12)
-        width += chance * half(told)
+        result = correct(labelled(conda, docker, picked)).corrected
+        covered += chance * (result.lower - 1e-12 <= docker.mean() <= result.upper + 1e-12)
+        width += chance * half(result)
         bare = np.sqrt((1 - n / e.size) * e[picked].var(ddof=1) / n) * student.ppf(0.975, n - 1)
-        plain += chance * (abs(told.value - docker.mean()) <= bare + 1e-12)
+        plain += chance * (abs(result.value - docker.mean()) <= bare + 1e-12)
     groups = [np.flatnonzero(docker == value) for value in (1, 0)]
     for drawn, chance in samples([group.size for group in groups], n):
         picked = np.concatenate([group[:k] for group, k in zip(groups, drawn, strict=True)])
@@ -108,13 +109,13 @@ def exactly(docker, conda, n):
     ],
 )
 def test_coverage_by_exact_sums(repeats, n, least, plain, widths):
-    found = [exactly(*repeats[agent], n) for agent in AGENTS]
-    for covered, covered_plain, width, alone in found:
+    result = [exactly(*repeats[agent], n) for agent in AGENTS]
+    for covered, covered_plain, width, alone in result:
         assert covered >= least
         assert plain[0] <= covered_plain <= plain[1]
         assert width < alone
     if widths:
-        means = np.mean([one[2:] for one in found], axis=0)
+        means = np.mean([one[2:] for one in result], axis=0)
         np.testing.assert_allclose(means, widths, atol=0.0005)
 
 
@@ -129,34 +130,34 @@ def test_the_formulas_by_hand():
     human = np.full(100, np.nan)
     human[:40] = judge[:40]
     human[[0, 2, 4, 1]] = [0, 0, 0, 1]  # Σe = −2, Σe² = 4
-    found = correct(Labelled(judge, human))
+    result = correct(Labelled(judge, human))
     variance = 0.6 * (4 + 1 - 4 / 42) / 42**2
-    assert (found.judge_mean, found.n_labels, found.n_tasks, found.design) == (
+    assert (result.judge_mean, result.n_labels, result.n_tasks, result.design) == (
         0.5,
         40,
         100,
         "simple random sample",
     )
-    assert found.corrected.value == pytest.approx(0.5 - 2 / 40)
-    assert found.corrected.se == pytest.approx(np.sqrt(variance))
-    assert half(found.corrected) == pytest.approx(student.ppf(0.975, 39) * np.sqrt(variance))
+    assert result.corrected.value == pytest.approx(0.5 - 2 / 40)
+    assert result.corrected.se == pytest.approx(np.sqrt(variance))
+    assert half(result.corrected) == pytest.approx(student.ppf(0.975, 39) * np.sqrt(variance))
     alone = 0.6 * human[:40].var(ddof=1) / 40
-    assert found.alone.se == pytest.approx(np.sqrt(alone))
-    assert found.worth == pytest.approx(1 / (0.01 + variance / alone * (1 / 40 - 0.01)))
+    assert result.alone.se == pytest.approx(np.sqrt(alone))
+    assert result.worth == pytest.approx(1 / (0.01 + variance / alone * (1 / 40 - 0.01)))
     equal = correct(Labelled(judge, human, np.full(100, 0.3)))
-    assert equal.corrected == found.corrected  # given their number, equally likely labels are a sample
+    assert equal.corrected == result.corrected  # given their number, equally likely labels are a sample
     mixed = np.where(np.arange(100) < 20, 0.5, 0.25)
-    told = correct(Labelled(judge, human, mixed)).corrected
-    assert told.value == pytest.approx(0.5 + (-2 / 0.5) / 100)
-    assert told.se == pytest.approx(np.sqrt(4 * 0.5 / 0.25 + 0.6 * (100 / 40) ** 2) / 100)
+    summary = correct(Labelled(judge, human, mixed)).corrected
+    assert summary.value == pytest.approx(0.5 + (-2 / 0.5) / 100)
+    assert summary.se == pytest.approx(np.sqrt(4 * 0.5 / 0.25 + 0.6 * (100 / 40) ** 2) / 100)
 
 
 def test_all_labels_leave_no_error():
     judge = np.tile([1.0, 0.0], 20)
-    found = correct(Labelled(judge, 1 - judge * 0.5))
-    assert (found.corrected.value, found.corrected.se) == (0.75, 0.0)
-    assert found.worth == pytest.approx(40)
-    assert found.design == "all tasks labelled: the mean of the labels"
+    result = correct(Labelled(judge, 1 - judge * 0.5))
+    assert (result.corrected.value, result.corrected.se) == (0.75, 0.0)
+    assert result.worth == pytest.approx(40)
+    assert result.design == "all tasks labelled: the mean of the labels"
 
 
 def test_a_probability_of_one_is_that_of_all_tasks():
@@ -173,8 +174,8 @@ def test_labels_of_some_trials_of_every_task():
     """Two trials of each of 40 tasks, one of them labelled: no other task is left, and the labels stand."""
     task, judge = np.repeat(np.arange(40), 2), np.tile([1.0, 0.0], 40)
     human = np.where(np.arange(80) % 2, np.nan, np.tile([1.0, np.nan, 0.0, np.nan], 20))
-    found = correct(Labelled.of_trials(task, judge, human))
-    assert (found.judge_mean, found.corrected.value, found.corrected.se) == (0.5, 0.5, 0.0)
+    result = correct(Labelled.of_trials(task, judge, human))
+    assert (result.judge_mean, result.corrected.value, result.corrected.se) == (0.5, 0.5, 0.0)
     some = np.where(task < 30, human, np.nan)  # e = human − 1 on the trial that people saw
     assert correct(Labelled.of_trials(task, judge, some)).corrected.value == pytest.approx(0.5 - 15 / 30)
 
@@ -187,10 +188,10 @@ def test_unequal_probabilities_cover_and_do_not_bias():
     values, covered = [], 0
     for _ in range(1_000):
         picked = rng.random(400) < probability
-        said = np.where(picked, human, np.nan)
-        told = correct(Labelled(judge, said, probability)).corrected
-        values.append(told.value)
-        covered += told.lower <= human.mean() <= told.upper
+        message = np.where(picked, human, np.nan)
+        result = correct(Labelled(judge, message, probability)).corrected
+        values.append(result.value)
+        covered += result.lower <= human.mean() <= result.upper
     assert abs(np.mean(values) - human.mean()) < 3 * np.std(values) / np.sqrt(1_000)
     assert covered / 1_000 > 0.94
 
@@ -201,21 +202,21 @@ def test_differences_are_paired_where_labels_are_on_the_same_tasks():
     human = np.where(rng.random((2, 120)) < 0.2, 1 - judge, judge)
     same = [labelled(judge[i], human[i], np.arange(50)) for i in (0, 1)]
     e = (human - judge)[:, :50]
-    told, d = difference(*same), e[0] - e[1]
-    assert told.value == pytest.approx((judge[0] - judge[1]).mean() + d.mean())
-    assert told.se == pytest.approx(np.sqrt((1 - 50 / 120) * (d @ d + 1 - d.sum() ** 2 / 52)) / 52)
+    result, d = difference(*same), e[0] - e[1]
+    assert result.value == pytest.approx((judge[0] - judge[1]).mean() + d.mean())
+    assert result.se == pytest.approx(np.sqrt((1 - 50 / 120) * (d @ d + 1 - d.sum() ** 2 / 52)) / 52)
     apart = difference(same[0], labelled(judge[1], human[1], np.arange(50, 100)))
     ends = correct(same[0]), correct(labelled(judge[1], human[1], np.arange(50, 100)))
     assert apart.se == pytest.approx(np.hypot(*(end.corrected.se for end in ends)))
 
 
 def test_what_a_pipeline_adds():
-    found = pipeline_error(
+    result = pipeline_error(
         prompts=0.03, cells=0.02, replicates=0.12, n_prompts=3, n_replicates=4, mean_square=0.1
     )
-    assert (found.prompts, found.replicates) == pytest.approx((0.01, 0.01))
-    assert found.cells == pytest.approx(0.02 / 3)
-    assert found.bias == pytest.approx(0.1 - 0.02 - 0.02 / 3)
+    assert (result.prompts, result.replicates) == pytest.approx((0.01, 0.01))
+    assert result.cells == pytest.approx(0.02 / 3)
+    assert result.bias == pytest.approx(0.1 - 0.02 - 0.02 / 3)
 
 
 # ------------------------------------------------------------------------------------------------ the command
@@ -229,8 +230,8 @@ def outcomes(path, *, n_labels=40, extra=("human", "human_probability"), prompts
         for j in range(100):
             for v in range(prompts):
                 y = int(rng.random() < 0.5)
-                said = int(y ^ (rng.random() < 0.1))
-                labels = {"human": said, "human_probability": 0.4} if j < n_labels else {}
+                message = int(y ^ (rng.random() < 0.1))
+                labels = {"human": message, "human_probability": 0.4} if j < n_labels else {}
                 more = [str(labels.get(name, "")) for name in extra]
                 rows.append(",".join([f"B,{agent},S,M,,t{j:03d},1,{y},j,v{v}", *more]))
     path.write_text("\n".join([",".join([HEAD, "prompt_variant", *extra]), *rows]) + "\n")
@@ -239,45 +240,45 @@ def outcomes(path, *, n_labels=40, extra=("human", "human_probability"), prompts
 
 def test_labels_in_a_column(answer, tmp_path, capsys):
     path = outcomes(tmp_path / "a.csv", prompts=2)
-    found = answer(path, "--judge", "j", "--human", "human", "--probability", "human_probability")
-    assert found == answer(path, "--judge", "j", "--human", "human", "--random-sample")
-    assert [line["agent"] for line in found["agents"]] == ["a", "b"]
-    line = found["agents"][0]
+    result = answer(path, "--judge", "j", "--human", "human", "--probability", "human_probability")
+    assert result == answer(path, "--judge", "j", "--human", "human", "--random-sample")
+    assert [line["agent"] for line in result["agents"]] == ["a", "b"]
+    line = result["agents"][0]
     assert (line["n_labels"], line["n_tasks"]) == (40, 100)
     assert line["lower"] < line["corrected_mean"] < line["upper"]
-    assert (found["differences"][0]["a"], found["differences"][0]["b"]) == ("a", "b")
-    assert (found["pipeline_error"]["n_prompts"], found["left_out"]) == (2, {})
+    assert (result["differences"][0]["a"], result["differences"][0]["b"]) == ("a", "b")
+    assert (result["pipeline_error"]["n_prompts"], result["left_out"]) == (2, {})
     main(["surrogate", str(path), "--judge", "j", "--human", "human", "--random-sample"])
     assert "it never orders a board" in capsys.readouterr().out
 
 
 def test_labels_of_all_tasks_have_no_interval(answer, tmp_path, capsys):
     path = outcomes(tmp_path / "a.csv", n_labels=100)
-    found = answer(path, "--judge", "j", "--human", "human", "--random-sample")
-    line, told = found["agents"][0], found["differences"][0]
+    result = answer(path, "--judge", "j", "--human", "human", "--random-sample")
+    line, summary = result["agents"][0], result["differences"][0]
     assert (line["se"], line["lower"], line["upper"], line["labels_alone"]["se"]) == (None,) * 4
     assert line["corrected_mean"] == line["labels_alone"]["mean"]
-    assert (told["lower"], told["upper"], told["reason"]) == (None, None, line["design"])
+    assert (summary["lower"], summary["upper"], summary["reason"]) == (None, None, line["design"])
     main(["surrogate", str(path), "--judge", "j", "--human", "human", "--random-sample"])
     assert "all tasks labelled: the mean of the labels" in capsys.readouterr().out
 
 
 def test_labels_as_a_level_of_judge(answer, real_data, repeats):
     file = real_data / "swebench_lite_repeats_acr.csv.gz"
-    found = answer(file, "--judge", CONDA, "--human-judge", DOCKER, "--random-sample")
-    lines = {line["agent"]: line for line in found["agents"]}
+    result = answer(file, "--judge", CONDA, "--human-judge", DOCKER, "--random-sample")
+    lines = {line["agent"]: line for line in result["agents"]}
     assert set(lines) == set(AGENTS)
-    first = found["differences"][0]
+    first = result["differences"][0]
     assert first["difference"] == pytest.approx(repeats[AGENTS[0]][0].mean() - repeats[AGENTS[1]][0].mean())
     assert first["n_tasks"] == 300
     for agent in AGENTS[:2]:  # one trial each
         docker, conda = repeats[agent]
         assert lines[agent]["judge_mean"] == pytest.approx(conda.mean())
         assert lines[agent]["corrected_mean"] == pytest.approx(docker.mean())
-    assert found["left_out"] == {
+    assert result["left_out"] == {
         "sweagent_gpt4": "0 labels; at least 30 are needed to tell how often a judge errs"
     }
-    assert found["pipeline_error"]["replicates"] > 0
+    assert result["pipeline_error"]["replicates"] > 0
 
 
 def test_labels_picked_by_hand(refusal, tmp_path):
@@ -289,14 +290,14 @@ def test_labels_picked_by_hand(refusal, tmp_path):
 
 def test_labels_without_a_probability(refusal, tmp_path):
     path = outcomes(tmp_path / "a.csv", extra=("human", "why"))
-    said = refusal(path, "--judge", "j", "--human", "human", "--probability", "why")
-    assert "agent 'a': a task that people judged has no probability of having been drawn" in said
+    message = refusal(path, "--judge", "j", "--human", "human", "--probability", "why")
+    assert "agent 'a': a task that people judged has no probability of having been drawn" in message
 
 
 def test_too_few_labels(refusal, tmp_path):
     path = outcomes(tmp_path / "a.csv", n_labels=29)
-    said = refusal(path, "--judge", "j", "--human", "human", "--random-sample")
-    assert "no agent has enough labels: 29 labels; at least 30" in said
+    message = refusal(path, "--judge", "j", "--human", "human", "--random-sample")
+    assert "no agent has enough labels: 29 labels; at least 30" in message
 
 
 def test_what_the_file_does_not_have(refusal, tmp_path):

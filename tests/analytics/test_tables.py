@@ -295,10 +295,10 @@ def refusal(path, limits=None, **options):
     more = {"limits": limits} if limits else {}
     with pytest.raises(FlatFileError) as refused:
         read_table(path, TableOptions(**options), as_of=AS_OF, **more)
-    said = str(refused.value)
-    assert said.startswith(path.name)
-    assert "\n" not in said
-    return said
+    message = str(refused.value)
+    assert message.startswith(path.name)
+    assert "\n" not in message
+    return message
 
 
 def test_a_fault_names_sheet_row_column_value_and_rule(few, tmp_path):
@@ -410,9 +410,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_read_is_told_in_a_line(tmp_path, name):
-    file, text, said = REFUSED[name]
+    file, text, message = REFUSED[name]
     is_latin = file != "a.csv" or name == "Windows-1252"
-    assert said in refusal(written(tmp_path / file, text, "latin-1" if is_latin else "utf-8"))
+    assert message in refusal(written(tmp_path / file, text, "latin-1" if is_latin else "utf-8"))
 
 
 def test_sheets_are_named(few, tmp_path):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
+from analytics.errors import CoreError
 from analytics.tee import (
     Declaration,
-    DesignRefused,
     DStudyRefused,
     Reading,
     by_stratum,
@@ -53,18 +53,18 @@ def crossed141(real_data):
 def test_against_the_exact_fit(crossed141):
     """The closed form in the reference file, projected by hand; the mean is that of all outcomes."""
     columns, exact = crossed141
-    found = total_error(columns, Declaration("score", "item", "prompt", "judge", "temp", "rep"))
+    result = total_error(columns, Declaration("score", "item", "prompt", "judge", "temp", "rep"))
     sizes = {"item": 141, "prompt": 5, "judge": 3, "temp": 3}
     variance = 0.0
     for term, value in exact["vcov"].items():
         divisor = exact["rows"] if term == "Residual" else math.prod(sizes[word] for word in term.split(":"))
         named = term.replace("temp", "temperature")
-        entry = next(e for e in found.components.entries if set(e.name.split(":")) == set(named.split(":")))
+        entry = next(e for e in result.components.entries if set(e.name.split(":")) == set(named.split(":")))
         assert entry.variance == pytest.approx(value, rel=1e-6)
         variance += value / divisor
-    assert found.se == pytest.approx(math.sqrt(variance), rel=1e-6)
-    assert found.projection.se == pytest.approx(found.se, rel=1e-9)
-    assert found.theta == pytest.approx(columns["score"].mean(), rel=1e-9)
+    assert result.se == pytest.approx(math.sqrt(variance), rel=1e-6)
+    assert result.projection.se == pytest.approx(result.se, rel=1e-9)
+    assert result.theta == pytest.approx(columns["score"].mean(), rel=1e-9)
 
 
 def test_the_fits_error_is_the_projections_where_balanced(study):
@@ -114,10 +114,10 @@ def test_order_of_rows_and_names_of_levels_change_nothing(study):
 def test_missing_cells():
     columns = factorial()
     rows = np.random.default_rng(4).permutation(len(columns["score"]))[:600]
-    found = total_error(kept(columns, rows), DECLARED)
-    contrast, covariance = found.fit.contrast, found.fit.beta_covariance
-    assert found.se == pytest.approx(math.sqrt(contrast @ covariance @ contrast))
-    assert not any("cells are missing" in note for note in found.notes)
+    result = total_error(kept(columns, rows), DECLARED)
+    contrast, covariance = result.fit.contrast, result.fit.beta_covariance
+    assert result.se == pytest.approx(math.sqrt(contrast @ covariance @ contrast))
+    assert not any("cells are missing" in note for note in result.notes)
     projected = total_error(kept(columns, rows), DECLARED, INCLUDE)
     assert any("cells are missing" in note for note in projected.notes)
 
@@ -143,11 +143,11 @@ def test_selected_items_have_no_domain():
 
 
 def test_one_outcome_in_a_cell():
-    found = total_error(factorial(n_replicates=1), DECLARED, FINITE)
-    assert found.components.pooled
-    assert any(note.startswith("not measured: replicate noise") for note in found.notes)
-    assert any("upper bound" in note for note in found.notes)
-    assert {c.name: c.variance for c in changes_of(found)}["+5 replicates"] is None
+    result = total_error(factorial(n_replicates=1), DECLARED, FINITE)
+    assert result.components.pooled
+    assert any(note.startswith("not measured: replicate noise") for note in result.notes)
+    assert any("upper bound" in note for note in result.notes)
+    assert {c.name: c.variance for c in changes_of(result)}["+5 replicates"] is None
 
 
 # ------------------------------------------------------------------------------------------------ intervals
@@ -155,9 +155,9 @@ def test_one_outcome_in_a_cell():
 
 def test_interval_of_five_prompts_is_satterthwaites(study):
     """By definition: ν = (Σ aλ)²/Σ (aλ)²/df over the strata that hold a random facet, from mean squares."""
-    found = study.interval()
-    assert found.name == "confidence interval"
-    assert found.method == "satterthwaite"
+    result = study.interval()
+    assert result.name == "confidence interval"
+    assert result.method == "satterthwaite"
     y = factorial()["score"].reshape(12, 5, 3, 2, 2)
     by_both = y.mean(axis=(2, 3, 4))
     item, prompt = by_both.mean(axis=1), by_both.mean(axis=0)
@@ -170,36 +170,36 @@ def test_interval_of_five_prompts_is_satterthwaites(study):
     variance = sum(part for part, _ in parts)
     nu = variance**2 / sum(part**2 / df for part, df in parts)
     assert study.se**2 == pytest.approx(variance, rel=1e-8)
-    assert found.df == pytest.approx(nu, rel=1e-3)
-    assert found.upper - found.lower == pytest.approx(2 * t.ppf(0.975, found.df) * study.se, rel=1e-10)
+    assert result.df == pytest.approx(nu, rel=1e-3)
+    assert result.upper - result.lower == pytest.approx(2 * t.ppf(0.975, result.df) * study.se, rel=1e-10)
 
 
 def test_few_prompts_are_conservative():
-    found = total_error(factorial(n_prompts=3), DECLARED).interval(0.9)
-    assert (found.method, found.df) == ("conservative", 2.0)
-    assert found.upper - found.estimate == pytest.approx(t.ppf(0.95, 2) * found.standard_error)
+    result = total_error(factorial(n_prompts=3), DECLARED).interval(0.9)
+    assert (result.method, result.df) == ("conservative", 2.0)
+    assert result.upper - result.estimate == pytest.approx(t.ppf(0.95, 2) * result.standard_error)
 
 
 def test_counting_panels_widens_and_renames():
-    found = total_error(factorial(), DECLARED, INCLUDE)
-    assert found.interval().name == "design-sensitivity interval"
-    assert found.se > total_error(factorial(), DECLARED).se
-    random = found.se**2 - sum(
-        found.projection.contributions[f"{w} (fixed)"] for w in ("judge", "temperature")
+    result = total_error(factorial(), DECLARED, INCLUDE)
+    assert result.interval().name == "design-sensitivity interval"
+    assert result.se > total_error(factorial(), DECLARED).se
+    random = result.se**2 - sum(
+        result.projection.contributions[f"{w} (fixed)"] for w in ("judge", "temperature")
     )
     plain = total_error(factorial(), DECLARED).interval()
-    assert found.interval().df == pytest.approx(plain.df * (found.se**2 / random) ** 2, rel=1e-6)
+    assert result.interval().df == pytest.approx(plain.df * (result.se**2 / random) ** 2, rel=1e-6)
 
 
 def test_random_judges_have_their_own_degrees():
-    found = total_error(factorial(), DECLARED, Reading(judges="random")).interval()
-    assert (found.method, found.df) == ("conservative", 2.0)
+    result = total_error(factorial(), DECLARED, Reading(judges="random")).interval()
+    assert (result.method, result.df) == ("conservative", 2.0)
 
 
 def test_finite_interval_leaves_items_out():
-    found = total_error(factorial(), DECLARED, FINITE)
-    assert found.interval().df < found.layout.levels["N"]
-    assert found.interval().method == "satterthwaite"
+    result = total_error(factorial(), DECLARED, FINITE)
+    assert result.interval().df < result.layout.levels["N"]
+    assert result.interval().method == "satterthwaite"
 
 
 # -------------------------------------------------------------------------------------- naive against TEE
@@ -211,9 +211,9 @@ def test_published_width_ratio(real_data):
     E s²/N is the sum of the components that hold items, over N; the ratio of roots is near the mean ratio.
     """
     facets = {"N": "item_id", "V": "variant_id", "M": "judge_model", "H": "temperature"}
-    found = read_components(real_data / "published" / "tee_safety_components.csv", facets)
-    alone = project(found, {"N": 141, "V": 1, "M": 1, "H": 1, "R": 8})
-    naive = math.sqrt(sum(alone.contributions[e.name] for e in found.entries if e.facets & set("NRC")))
+    result = read_components(real_data / "published" / "tee_safety_components.csv", facets)
+    alone = project(result, {"N": 141, "V": 1, "M": 1, "H": 1, "R": 8})
+    naive = math.sqrt(sum(alone.contributions[e.name] for e in result.entries if e.facets & set("NRC")))
     assert naive / alone.se == pytest.approx(0.57, abs=0.01)
 
 
@@ -245,11 +245,11 @@ def test_strata_that_cannot_be_fitted_are_named():
 
 def test_refusals():
     columns = factorial()
-    with pytest.raises(DesignRefused, match="row 7: the outcome is not a finite number"):
+    with pytest.raises(CoreError, match="row 7: the outcome is not a finite number"):
         total_error(columns | {"score": np.where(np.arange(720) == 7, np.nan, columns["score"])}, DECLARED)
-    with pytest.raises(DesignRefused, match="no column is declared for strata by category"):
+    with pytest.raises(CoreError, match="no column is declared for strata by category"):
         by_stratum(columns, DECLARED, "category")
-    with pytest.raises(DesignRefused, match="needs two items"):
+    with pytest.raises(CoreError, match="needs two items"):
         naive_standard_error(np.array(["a", "a"]), np.array([0.0, 1.0]))
 
 
@@ -272,13 +272,13 @@ def unequal(n_items=12, n_prompts=1, seed=1):
 def test_the_mean_of_these_items_is_that_of_their_means_with_each_R_as_it_is():
     """By hand: the mean of task means, N⁻²·Σ σ̂²/R, in which R is neither floored nor averaged."""
     columns = unequal()
-    found = total_error(columns, Declaration("score", "item"), FINITE)
+    result = total_error(columns, Declaration("score", "item"), FINITE)
     by_item = [columns["score"][columns["item"] == item] for item in range(12)]
-    assert found.theta == pytest.approx(np.mean([one.mean() for one in by_item]), abs=1e-15)
-    assert found.theta != pytest.approx(columns["score"].mean(), abs=1e-3)
-    variance = found.fit.residual * sum(1 / one.size for one in by_item) / 12**2
-    assert found.se == pytest.approx(math.sqrt(variance), rel=1e-12)
-    text = paragraph(found)
+    assert result.theta == pytest.approx(np.mean([one.mean() for one in by_item]), abs=1e-15)
+    assert result.theta != pytest.approx(columns["score"].mean(), abs=1e-3)
+    variance = result.fit.residual * sum(1 / one.size for one in by_item) / 12**2
+    assert result.se == pytest.approx(math.sqrt(variance), rel=1e-12)
+    text = paragraph(result)
     assert "The mean over 12 items and 1 to 4 replicates (30 outcomes) is" in text
     assert "cells are missing" not in text
 
@@ -286,35 +286,35 @@ def test_the_mean_of_these_items_is_that_of_their_means_with_each_R_as_it_is():
 def test_a_lost_cell_leaves_its_item_the_others():
     """By hand, cell by cell: item 0 has one prompt of two."""
     columns = unequal(n_prompts=2)
-    found = total_error(columns, Declaration("score", "item", "prompt"), FINITE)
-    parts = {entry.name: entry.variance for entry in found.components.entries}
+    result = total_error(columns, Declaration("score", "item", "prompt"), FINITE)
+    parts = {entry.name: entry.variance for entry in result.components.entries}
     cells = {}
     for item, prompt, score in zip(*columns.values(), strict=True):
         cells.setdefault((item, prompt), []).append(score)
     weight = {cell: 1 / 12 if cell[0] == 0 else 1 / 24 for cell in cells}
-    assert found.theta == pytest.approx(sum(weight[c] * np.mean(cells[c]) for c in cells))
+    assert result.theta == pytest.approx(sum(weight[c] * np.mean(cells[c]) for c in cells))
     of_prompt = [sum(w for cell, w in weight.items() if cell[1] == v) for v in (0, 1)]
     variance = parts["prompt"] * sum(w**2 for w in of_prompt)
     variance += parts["item:prompt"] * sum(w**2 for w in weight.values())
     variance += parts["Residual"] * sum(weight[c] ** 2 / len(cells[c]) for c in cells)
-    assert found.se == pytest.approx(math.sqrt(variance), rel=1e-12)
-    assert math.fsum(found.projection.shares.values()) == pytest.approx(1.0)
+    assert result.se == pytest.approx(math.sqrt(variance), rel=1e-12)
+    assert math.fsum(result.projection.shares.values()) == pytest.approx(1.0)
 
 
 def test_of_these_items_the_rows_of_a_balanced_study_weigh_the_same():
     columns = factorial()
-    found = total_error(columns, DECLARED, FINITE)
-    assert found.theta == pytest.approx(columns["score"].mean(), rel=1e-12)
-    projected = project(found.components, found.layout.design, FINITE)
-    assert dict(found.projection.contributions) == pytest.approx(dict(projected.contributions), rel=1e-12)
+    result = total_error(columns, DECLARED, FINITE)
+    assert result.theta == pytest.approx(columns["score"].mean(), rel=1e-12)
+    projected = project(result.components, result.layout.design, FINITE)
+    assert dict(result.projection.contributions) == pytest.approx(dict(projected.contributions), rel=1e-12)
 
 
 def test_an_interval_is_clipped_to_what_the_mean_can_be():
-    found = total_error(unequal(n_prompts=2), Declaration("score", "item", "prompt"), FINITE)
-    whole, clipped = found.interval(), found.interval(within=(0.0, 1.0))
+    result = total_error(unequal(n_prompts=2), Declaration("score", "item", "prompt"), FINITE)
+    whole, clipped = result.interval(), result.interval(within=(0.0, 1.0))
     assert whole.lower < 0 < clipped.estimate < 1 < whole.upper
     assert (clipped.lower, clipped.upper) == (0.0, 1.0)
     assert "No 95% confidence interval is told: 2 prompts leave every score from 0 to 1." in paragraph(
-        found, SCORES
+        result, SCORES
     )
-    assert (found.interval(0.2, (0.0, 1.0)).lower, whole.df) == (found.interval(0.2).lower, 1.0)
+    assert (result.interval(0.2, (0.0, 1.0)).lower, whole.df) == (result.interval(0.2).lower, 1.0)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from analytics.cli import main
-from analytics.turns import TurnsRefused, crossing, model_hazard, model_survival, published_hazard
+from analytics.research.cli import main
+from analytics.research.turns import TurnsRefused, crossing, model_hazard, model_survival, published_hazard
 from tests.refusals import refused
 
 
@@ -69,15 +69,15 @@ def test_hazards_by_hand():
     item = np.array([0, 0, 1, 2])
     crossed = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
     seen = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 0]], dtype=bool)
-    found = crossing(item, seen, crossed)
-    assert (found.n_at_risk.tolist(), found.n_crossed.tolist()) == ([4, 2, 1], [1, 1, 0])
-    assert found.hazard.tolist() == [0.25, 0.5, 0.0]
-    assert found.survival.tolist() == [0.75, 0.375, 0.375]
+    result = crossing(item, seen, crossed)
+    assert (result.n_at_risk.tolist(), result.n_crossed.tolist()) == ([4, 2, 1], [1, 1, 0])
+    assert result.hazard.tolist() == [0.25, 0.5, 0.0]
+    assert result.survival.tolist() == [0.75, 0.375, 0.375]
     # Turn 1, by item: (d − h·n)/(4·.75) = −.5/3, .75/3, −.25/3; turn 2 adds (1 − .5·2)/(2·.5) = 0.
     se = np.sqrt(1.5 * (0.5**2 + 0.75**2 + 0.25**2) / 9)
-    np.testing.assert_allclose(found.se, [se] * 3)
-    assert found.lower[0] < 0.75 < found.upper[0]
-    assert found.n_items == 3
+    np.testing.assert_allclose(result.se, [se] * 3)
+    assert result.lower[0] < 0.75 < result.upper[0]
+    assert result.n_items == 3
 
 
 def test_intervals_cover_where_conversations_on_an_item_are_alike():
@@ -87,8 +87,8 @@ def test_intervals_cover_where_conversations_on_an_item_are_alike():
     covered = 0
     for _ in range(300):
         scores = -1.5 + np.sqrt(0.5) * (rng.normal(size=80)[item, None] + rng.normal(size=(320, 4)))
-        found = crossing(item, seen, scores > 0)
-        covered += found.lower[3] <= truth <= found.upper[3]
+        result = crossing(item, seen, scores > 0)
+        covered += result.lower[3] <= truth <= result.upper[3]
     assert covered / 300 > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 300)
 
 
@@ -124,11 +124,11 @@ def scores(path, *, prompts=2, items=30, turns=4, column="score"):
 
 
 def test_scores_and_a_threshold(answer, tmp_path, capsys):
-    found = answer(scores(tmp_path / "a.csv"), "--threshold", "0")["agents"][0]
-    assert (found["agent"], found["n_items"], found["reason"]) == ("x", 30, "")
-    assert [line["turn"] for line in found["turns"]] == [1, 2, 3, 4]
-    assert found["turns"][0]["n_at_risk"] == 60
-    last = found["turns"][3]
+    result = answer(scores(tmp_path / "a.csv"), "--threshold", "0")["agents"][0]
+    assert (result["agent"], result["n_items"], result["reason"]) == ("x", 30, "")
+    assert [line["turn"] for line in result["turns"]] == [1, 2, 3, 4]
+    assert result["turns"][0]["n_at_risk"] == 60
+    last = result["turns"][3]
     assert last["hazard_model"] < last["hazard_published"]
     counted = answer(scores(tmp_path / "b.csv", column="crossed"))["agents"][0]
     assert counted["turns"][3]["survival"] == last["survival"]
@@ -162,9 +162,9 @@ def test_conversations_that_end_where_they_cross_have_no_model(answer, tmp_path)
     ]
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["agent,item,turn,score", *rows]) + "\n")
-    found = answer(path, "--threshold", "-0.2")["agents"][0]
-    assert found["turns"][0]["hazard_published"] is None
-    assert "conversations end at different turns" in found["reason"]
+    result = answer(path, "--threshold", "-0.2")["agents"][0]
+    assert result["turns"][0]["hazard_published"] is None
+    assert "conversations end at different turns" in result["reason"]
 
 
 def test_turns_that_are_not_valid_are_left_out(answer, refusal, tmp_path):
@@ -174,8 +174,8 @@ def test_turns_that_are_not_valid_are_left_out(answer, refusal, tmp_path):
     path.write_text("\n".join(["agent,item,turn,crossed,valid", *rows]) + "\n")
     assert [turn["n_at_risk"] for turn in answer(path)["agents"][0]["turns"]] == [12, 12, 12]
     path.write_text("\n".join(["agent,item,turn,crossed,valid", *rows[:-1], "A,11,3,,0"]) + "\n")
-    found = answer(path)
-    assert [turn["n_at_risk"] for turn in found["agents"][0]["turns"]] == [12, 12, 11]
-    assert found["n_invalid"] == 1
+    result = answer(path)
+    assert [turn["n_at_risk"] for turn in result["agents"][0]["turns"]] == [12, 12, 11]
+    assert result["n_invalid"] == 1
     path.write_text("\n".join(["agent,item,turn,crossed,valid", "A,,x,,0", "A,1,1,?,1"]) + "\n")
     assert "row 2: crossed is '?', not 1 or 0" in refusal(path)

@@ -76,12 +76,12 @@ def each(tasks, trials):
 @pytest.fixture(scope="module")
 def terminal_bench(real_data):
     """The 13 agents of Terminal-Bench with five trials of each of 80 tasks."""
-    found = contents(read(real_data / "terminal_bench_core_011.csv.gz", as_of=AS_OF))
-    rows, agents = found["rows"], []
-    for i, about in enumerate(found["about"]):
+    result = contents(read(real_data / "terminal_bench_core_011.csv.gz", as_of=AS_OF))
+    rows, agents = result["rows"], []
+    for i, about in enumerate(result["about"]):
         mine = rows.where(rows.agent == i)
         order = np.lexsort((mine.trial, mine.task))
-        shape = (len(found["tasks"]), -1)
+        shape = (len(result["tasks"]), -1)
         agents.append(Runs(about.name, mine.outcome[order].reshape(shape), mine.valid[order].reshape(shape)))
     return agents
 
@@ -125,19 +125,19 @@ def hand(*outcomes):
 
 def test_a_second_run_shares_the_place_that_is_left():
     """1 and then 0, 1, 1, 1 of the first task: (1 + ¾)/2, as good as 1/(¼ + 4/64) = 3.2 trials."""
-    found = scored(hand([1, 0, 1, 1, 1], [0, 0, 0, 0, 1]), ways(2)["1 then 4"])
-    assert found.table.means.tolist() == [[0.875, 0.125]]
-    assert found.table.n_trials.tolist() == [[pytest.approx(3.2, abs=1e-12)] * 2]
-    assert found.table.trial_variances.tolist() == [[pytest.approx(0.2, abs=1e-12)] * 2]
-    assert (found.n_places.tolist(), found.table.n_valid.tolist()) == ([[5, 5]], [[5, 5]])
-    assert found.retried == (False,)
+    result = scored(hand([1, 0, 1, 1, 1], [0, 0, 0, 0, 1]), ways(2)["1 then 4"])
+    assert result.table.means.tolist() == [[0.875, 0.125]]
+    assert result.table.n_trials.tolist() == [[pytest.approx(3.2, abs=1e-12)] * 2]
+    assert result.table.trial_variances.tolist() == [[pytest.approx(0.2, abs=1e-12)] * 2]
+    assert (result.n_places.tolist(), result.table.n_valid.tolist()) == ([[5, 5]], [[5, 5]])
+    assert result.retried == (False,)
 
 
 def test_what_is_no_whole_run_takes_its_places_first_where_it_came_first():
     """A pilot of the first task, 1; then both tasks twice: the run shares one place of the first task."""
     runs = hand([1, 0, 1], [1, 0])
-    found = scored(runs, [{0: [0]}, {0: [1, 2], 1: [0, 1]}])
-    assert found.table.means.tolist() == [[0.75, 0.5]]
+    result = scored(runs, [{0: [0]}, {0: [1, 2], 1: [0, 1]}])
+    assert result.table.means.tolist() == [[0.75, 0.5]]
     # A delivery with a task that is there already begins another run, which lacks the second task.
     assert scored(
         hand([1, 0, 1, 1], [1, 0]), [{0: [0]}, {0: [1, 2, 3]}, {1: [0, 1]}]
@@ -157,15 +157,15 @@ def test_two_stages_that_are_asked_for_apart_are_whole_runs_of_their_own():
     first = Delivery(0, 0, operator=False, asked=frozenset(names[:2]), n_trials=1)
     later = Delivery(0, 1, operator=False, asked=frozenset(names), n_trials=1)
     parts = [{0: [0, 1], 1: [0, 1]}, {2: [0, 1]}]
-    found = scored(runs, parts, deliveries=[first, later])
-    assert found.table.means.tolist() == [[0.5, 0.5, 0.5]]
+    result = scored(runs, parts, deliveries=[first, later])
+    assert result.table.means.tolist() == [[0.5, 0.5, 0.5]]
 
 
 def test_who_tried_again_and_then_did_worse_has_the_lower_mean_and_a_flag():
     """Of the first task 1 and 1, of the second 0; then 0 and 1: (1 + ½)/2 by places, (⅔ + ½)/2 by all."""
-    found = scored(hand([1, 1, 0], [0, 1]), [{0: [0, 1], 1: [0]}, {0: [2], 1: [1]}])
-    assert found.table.means.tolist() == [[pytest.approx(2 / 3, abs=1e-12), 0.5]]
-    assert found.retried == (True,)
+    result = scored(hand([1, 1, 0], [0, 1]), [{0: [0, 1], 1: [0]}, {0: [2], 1: [1]}])
+    assert result.table.means.tolist() == [[pytest.approx(2 / 3, abs=1e-12), 0.5]]
+    assert result.retried == (True,)
     better = scored(hand([1, 0, 1], [0, 1]), [{0: [0, 1], 1: [0]}, {0: [2], 1: [1]}])
     assert better.retried == (False,)
     assert better.table.means.tolist() == [[0.5, 0.5]]
@@ -220,12 +220,12 @@ def test_neither_the_cuts_nor_the_numbers_of_whole_runs_move_anything(drawn):
         for run, shard in zip(whole, shards, strict=True)
         for s in range(4)
     ]
-    found = scored(runs, whole, n_trials=limit)
+    result = scored(runs, whole, n_trials=limit)
     again = scored(runs, [part for part in cut if part], n_trials=limit, numbers=np.array(numbers))
     for name in ("means", "n_trials", "trial_variances"):
-        np.testing.assert_array_equal(getattr(found.table, name), getattr(again.table, name))
-    assert found.n_places.tolist() == again.n_places.tolist()
-    assert found.retried == again.retried == (False,)
+        np.testing.assert_array_equal(getattr(result.table, name), getattr(again.table, name))
+    assert result.n_places.tolist() == again.n_places.tolist()
+    assert result.retried == again.retried == (False,)
 
 
 # ------------------------------------------------------------------------------------------ nothing is gained
@@ -286,9 +286,9 @@ def test_no_way_of_trying_again_gains_anything(terminal_bench, way, gone):
             )
             failed = ~(mixed.valid[:, 0] & (mixed.outcome[:, 0] == 1))
             parts = way(failed, range(len(failed)))
-            found = scored(mixed, [part for part in parts if part], withdrawn=gone)
-            gains.append(float(found.table.scores()[0]) - runs.mean)
-            n_flagged += found.retried[0]
+            result = scored(mixed, [part for part in parts if part], withdrawn=gone)
+            gains.append(float(result.table.scores()[0]) - runs.mean)
+            n_flagged += result.retried[0]
     error = np.std(gains, ddof=1) / np.sqrt(len(gains))
     print(f"{way.__name__:14} {100 * np.mean(gains):+.2f} ±{100 * error:.2f} points, {n_flagged} flagged")
     assert np.mean(gains) < 3 * error + 1e-12

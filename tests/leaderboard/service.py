@@ -185,7 +185,7 @@ def migrate(home):
 STAY = """
 import sys
 from leaderboard import postgres
-from analytics.ending import orderly_end
+from analytics.programs import orderly_end
 with orderly_end():
     postgres.ensure()
     sys.stdin.read()

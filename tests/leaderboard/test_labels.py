@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from analytics.cli import main
 from analytics.flat_file import read
+from analytics.research.cli import main
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from analytics.tee import Declaration, DesignRefused, Reading, project, total_error
+from analytics.errors import CoreError
+from analytics.tee import Declaration, Reading, project, total_error
 from perf.studies.naive import naive_against_tee
 from tests.analytics.factorial import factorial
 
@@ -46,5 +47,5 @@ def test_pipelines_without_spread_are_named():
 
 def test_a_level_is_checked():
     columns = factorial()
-    with pytest.raises(DesignRefused, match="a level lies inside"):
+    with pytest.raises(CoreError, match="a level lies inside"):
         naive_against_tee(columns, total_error(columns, DECLARED), level=1.0)

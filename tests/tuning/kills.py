@@ -14,10 +14,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from analytics.research.tuning.search import trial_of
+from analytics.research.tuning.store import Store
+from analytics.research.tuning.study import read_study
 from tests.tuning.studies import HARNESS, study_file
-from tuning.search import told
-from tuning.store import Store
-from tuning.study import read_study
 
 COUNTING = HARNESS.replace(
     "def run(request):",
@@ -52,7 +52,7 @@ def trials(path):
     store = Store(read_study(path))
     return [
         (one.number, dict(one.configuration), one.state, one.figures.F)
-        for one in (told(store.study, trial) for trial in store.trials())
+        for one in (trial_of(store.study, trial) for trial in store.trials())
     ]
 
 
@@ -62,7 +62,7 @@ def files(folder):
 
 def started(folder):
     return subprocess.Popen(
-        [sys.executable, "-m", "tuning", "run", str(folder / "study.toml")],
+        [sys.executable, "-m", "analytics.research.tuning", "run", str(folder / "study.toml")],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

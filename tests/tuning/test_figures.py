@@ -14,11 +14,18 @@ from analytics.harness import (
     reliability,
     variance_components,
 )
-from tuning import bench
-from tuning.cells import AnswerRefused, Asked, failed, joined, read_answer, stored_cells
-from tuning.figures import figures, reliability_difference, run_means, standard_error
+from analytics.research.tuning import bench
+from analytics.research.tuning.cells import (
+    AnswerRefused,
+    RunRequest,
+    failed,
+    joined,
+    read_answer,
+    stored_cells,
+)
+from analytics.research.tuning.figures import figures, reliability_difference, run_means, standard_error
 
-ASKED = Asked(("a", "b"), ("t1", "t2", "t3"), 1, 3)
+ASKED = RunRequest(("a", "b"), ("t1", "t2", "t3"), 1, 3)
 
 
 def answer(tmp_path, **fields):
@@ -51,11 +58,11 @@ def tensor_of(scores):
 def test_they_are_those_of_the_harness_room(tmp_path):
     cells = read_answer(answer(tmp_path, cost_usd=0.5), ASKED)
     tensor = cells.tensor(ASKED)
-    found = figures(cells, ASKED)
-    assert reliability(variance_components(tensor), 3) == found.R
-    assert discriminability(tensor) == found.D
-    assert (found.C, found.cost_usd, found.n_runs) == (1.0, 0.5, 3)
-    assert pytest.approx(fitness(found.R, found.D, found.C), abs=1e-15) == found.F
+    result = figures(cells, ASKED)
+    assert reliability(variance_components(tensor), 3) == result.R
+    assert discriminability(tensor) == result.D
+    assert (result.C, result.cost_usd, result.n_runs) == (1.0, 0.5, 3)
+    assert pytest.approx(fitness(result.R, result.D, result.C), abs=1e-15) == result.F
 
 
 def test_what_is_stored_comes_back(tmp_path):
@@ -69,10 +76,10 @@ def test_what_is_stored_comes_back(tmp_path):
 
 def test_a_cell_that_is_not_there_or_not_valid_is_missing_and_never_0(tmp_path):
     path = answer(tmp_path)
-    told = json.loads(path.read_text())
-    told["cells"][0] |= {"valid": False, "score": None}
-    del told["cells"][1]
-    path.write_text(json.dumps(told))
+    payload = json.loads(path.read_text())
+    payload["cells"][0] |= {"valid": False, "score": None}
+    del payload["cells"][1]
+    path.write_text(json.dumps(payload))
     tensor = read_answer(path, ASKED).tensor(ASKED)
     assert np.isnan(tensor.scores[0, 0, :2]).all()
     assert not tensor.valid[0, 0, :2].any()
@@ -111,9 +118,9 @@ def test_an_answer_that_is_none_is_refused_with_its_place(tmp_path, content, why
 
 def test_a_failed_run_has_no_figures_and_keeps_its_cost(tmp_path):
     cells = failed("ended with code 1", answer(tmp_path, cost_usd=2.5), ASKED)
-    found = figures(cells, ASKED)
-    assert (found.R, found.F, found.C, found.cost_usd) == (None, None, 0.0, 2.5)
-    assert found.why == "ended with code 1"
+    result = figures(cells, ASKED)
+    assert (result.R, result.F, result.C, result.cost_usd) == (None, None, 0.0, 2.5)
+    assert result.why == "ended with code 1"
     assert failed("x", tmp_path / "none.json", ASKED).cost_usd == 0.0
 
 
@@ -149,11 +156,11 @@ def test_a_difference_of_reliability_is_that_of_two_icc():
     models = np.linspace(0, 1, 5)[:, None, None]
     noisy = tensor_of(models + draw.normal(0, 0.3, (5, 1, 6)) + draw.normal(0, 0.05, (5, 20, 6)))
     quiet = tensor_of(models + draw.normal(0, 0.02, (5, 1, 6)) + draw.normal(0, 0.05, (5, 20, 6)))
-    found = reliability_difference(noisy, quiet, seed=1, n_draws=400)
+    result = reliability_difference(noisy, quiet, seed=1, n_draws=400)
     expected = agreement(quiet.scores.mean(axis=1)).icc - agreement(noisy.scores.mean(axis=1)).icc
-    assert found.difference == pytest.approx(expected, abs=1e-12)
-    assert 0 < found.lower < found.difference < found.upper
-    assert found.p_value < 0.05
+    assert result.difference == pytest.approx(expected, abs=1e-12)
+    assert 0 < result.lower < result.difference < result.upper
+    assert result.p_value < 0.05
     same = reliability_difference(noisy, noisy, seed=1, n_draws=400)
     assert same.lower < 0 < same.upper
     assert same.p_value > 0.3
@@ -161,15 +168,15 @@ def test_a_difference_of_reliability_is_that_of_two_icc():
 
 def test_the_bench_scores_what_its_components_say():
     """Mean and reliability of many runs approach the truth of the components."""
-    asked = Asked(bench.MODELS, bench.TASKS, 1, 60)
+    asked = RunRequest(bench.MODELS, bench.TASKS, 1, 60)
     request = {"configuration": bench.BASELINE, "models": asked.models, "tasks": asked.tasks, "seed": 5}
-    told = bench.run(request | {"first_run": 1, "n_runs": 60})["cells"]
-    scores = np.array([cell["score"] for cell in told]).reshape(60, 5, 200).transpose(1, 2, 0)
+    result = bench.run(request | {"first_run": 1, "n_runs": 60})["cells"]
+    scores = np.array([cell["score"] for cell in result]).reshape(60, 5, 200).transpose(1, 2, 0)
     v, scale, covered, _ = bench.truth(bench.BASELINE)
-    found = variance_components(tensor_of(scores[:, :, :10])).variances
-    assert found["residual"] == pytest.approx(v["residual"], rel=0.05)
-    assert found["task:run"] == pytest.approx(v["task:run"], rel=0.1)
-    assert np.mean([cell["valid"] for cell in told]) == pytest.approx(covered, abs=0.005)
+    estimate = variance_components(tensor_of(scores[:, :, :10])).variances
+    assert estimate["residual"] == pytest.approx(v["residual"], rel=0.05)
+    assert estimate["task:run"] == pytest.approx(v["task:run"], rel=0.1)
+    assert np.mean([cell["valid"] for cell in result]) == pytest.approx(covered, abs=0.005)
     means = scores.mean(axis=(1, 2))
     assert np.ptp(means) == pytest.approx(0.44 * scale, abs=0.06)
 
@@ -177,7 +184,7 @@ def test_the_bench_scores_what_its_components_say():
 def test_the_best_fitness_of_the_bench():
     """20,000 random configurations have a mean of .638 and a best of .725, to their printed digits."""
     draw = np.random.default_rng(0)
-    found = [
+    result = [
         bench.true_fitness(
             {
                 "timeout": math.exp(draw.uniform(math.log(20), math.log(600))),
@@ -189,5 +196,5 @@ def test_the_best_fitness_of_the_bench():
         )
         for _ in range(20_000)
     ]
-    assert np.mean(found) == pytest.approx(0.638, abs=0.0015)
-    assert np.max(found) == pytest.approx(0.725, abs=0.0015)
+    assert np.mean(result) == pytest.approx(0.638, abs=0.0015)
+    assert np.max(result) == pytest.approx(0.725, abs=0.0015)

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tuning.front import FrontRefused, front, hypervolume
-from tuning.report import as_markdown
+from analytics.errors import CoreError
+from analytics.research.tuning.front import front, hypervolume
+from analytics.research.tuning.report import as_markdown
+from tests.refusals import refused
 
 POINTS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(3)), elements=st.integers(0, 3))
 
@@ -47,21 +49,21 @@ def test_the_volume_is_the_share_of_unit_cells_below_some_point(points):
 
 
 def test_what_is_no_matrix_of_numbers_is_refused():
-    with pytest.raises(FrontRefused):
+    with refused(CoreError, "front"):
         front([[np.nan, 1.0]])
-    with pytest.raises(FrontRefused):
+    with refused(CoreError, "front"):
         hypervolume([[1.0, 1.0]], (0.0,))
 
 
 def test_the_report_says_that_its_two_reliabilities_are_estimated_apart():
     figures = {"R": 0.797, "D": 1.0, "C": 1.0, "F": 0.6, "cost_usd": 1.0, "configuration": {}}
     best = figures | {"fingerprint": "abc", "R": 0.847, "ci": [0.01, 0.09], "difference": 0.053}
-    told = {
+    result = {
         **{"study": "s", "n_trials": 3, "cost_usd": 1.0, "below_protocol": [], "baseline": figures},
         **{"best": best, "candidates": [best], "front": None, "ablations": None, "stability": None},
         **{"metadata": {}, "notes": {}},
     }
-    shown = as_markdown(told)
+    shown = as_markdown(result)
     assert "R rose by 0.053 (0.010 to 0.090)" in shown
     assert "0.797" in shown
     assert "0.847" in shown

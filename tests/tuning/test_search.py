@@ -12,15 +12,16 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from analytics.errors import CoreError
+from analytics.research.tuning.cli import main
+from analytics.research.tuning.process import end_left_behind, started_at
+from analytics.research.tuning.protocol import candidates, run, winner
+from analytics.research.tuning.search import best, evaluate_stored, search, trial_of
+from analytics.research.tuning.store import Store
+from analytics.research.tuning.study import read_study
 from tests.disks import fill, small_disk
 from tests.tuning.kills import compared, trials
 from tests.tuning.studies import HARNESS, study_file
-from tuning.cli import main
-from tuning.process import end_left_behind, started_at
-from tuning.protocol import candidates, run, winner
-from tuning.search import best, evaluate_stored, search, told
-from tuning.store import Store, StoreRefused
-from tuning.study import read_study
 
 
 def searched(path):
@@ -65,12 +66,12 @@ def test_in_two_sittings_it_finds_what_one_finds(tmp_path, how):
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2"])
 def test_killed_at_random_moments_it_ends_as_if_undisturbed(tmp_path, sampler):
-    found = compared(tmp_path, sampler, n_trials=12, n_kills=10, seed=len(sampler))
-    assert found.rough == found.quiet
-    assert found.rough_files == found.quiet_files
-    assert found.n_kills >= 8
-    assert found.n_left == 0
-    assert len(found.rough_files) <= found.n_asked <= len(found.rough_files) + found.n_kills
+    result = compared(tmp_path, sampler, n_trials=12, n_kills=10, seed=len(sampler))
+    assert result.rough == result.quiet
+    assert result.rough_files == result.quiet_files
+    assert result.n_kills >= 8
+    assert result.n_left == 0
+    assert len(result.rough_files) <= result.n_asked <= len(result.rough_files) + result.n_kills
 
 
 @pytest.mark.slow
@@ -79,9 +80,9 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
     path = study_file(tmp_path, runs='command = ["sh", "hang.sh"]')
     path.write_text(path.read_text().replace("deadline_seconds = 20", "deadline_seconds = 0.5"))
     store, _ = searched(path)
-    found = [told(store.study, one) for one in store.trials()]
-    assert [one.state for one in found] == ["failed"] * 5
-    assert found[0].figures.why == "not done after 0.5 seconds"
+    result = [trial_of(store.study, one) for one in store.trials()]
+    assert [one.state for one in result] == ["failed"] * 5
+    assert result[0].figures.why == "not done after 0.5 seconds"
     child = int((tmp_path / "child.pid").read_text())
     assert (
         not started_at(child) or Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -109,7 +110,7 @@ open(path, "w").write("{\\"cells\\": [" + "[]," * 2_000_000 + "0]}")' "$request"
 def test_a_program_that_fails_makes_a_failed_trial(tmp_path, body, why):
     (tmp_path / "bad.sh").write_text(f"#!/bin/sh\n{body}\n")
     store, _ = searched(study_file(tmp_path, runs='command = ["sh", "bad.sh"]', search="n_trials = 1"))
-    (one,) = [told(store.study, trial) for trial in store.trials()]
+    (one,) = [trial_of(store.study, trial) for trial in store.trials()]
     assert (one.state, one.figures.why, one.figures.F) == ("failed", why, None)
 
 
@@ -128,8 +129,10 @@ def test_an_answer_that_is_no_file_makes_a_failed_trial(tmp_path, made, why):
     )
     path = study_file(tmp_path, runs=f'command = ["{sys.executable}", "odd.py"]', search="n_trials = 2")
     store, _ = searched(path)
-    found = [told(store.study, trial) for trial in store.trials()]
-    assert [(one.state, one.figures.why, one.figures.cost_usd) for one in found] == [("failed", why, 0.0)] * 2
+    result = [trial_of(store.study, trial) for trial in store.trials()]
+    assert [(one.state, one.figures.why, one.figures.cost_usd) for one in result] == [
+        ("failed", why, 0.0)
+    ] * 2
     assert not list(store.runs.glob("*.json"))
 
 
@@ -169,10 +172,10 @@ def test_a_full_disk_is_no_fault_of_the_harness(tmp_path, capsys, room, is_silen
         fill(filling)
         os.truncate(filling, filling.stat().st_size - room)
         assert main(["run", str(study)]) == 2
-        said = capsys.readouterr().err.splitlines()[-1]
-        assert said.startswith("python -m tuning run: ")
-        assert "no space" in said.lower()
-        assert "mend the harness" not in said
+        printed = capsys.readouterr().err.splitlines()[-1]
+        assert printed.startswith("python -m analytics.research.tuning run: ")
+        assert "no space" in printed.lower()
+        assert "mend the harness" not in printed
         filling.unlink()
         assert main(["run", str(study)]) == 0
         assert main(["status", str(study), "--json"]) == 0
@@ -265,7 +268,7 @@ def test_a_damaged_store_is_told_with_what_to_do(tmp_path, capsys, finished, nam
     assert said in "".join(capsys.readouterr())
     assert main(["ablate", str(folder / "study.toml")]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("python -m tuning ablate: ")
+    assert line.startswith("python -m analytics.research.tuning ablate: ")
     assert said in line
 
 
@@ -290,14 +293,14 @@ def test_another_plan_is_another_study(tmp_path):
     path = study_file(tmp_path, search="n_trials = 1")
     searched(path)
     path.write_text(path.read_text().replace("seed = 1", "seed = 2"))
-    with pytest.raises(StoreRefused, match=r"another plan \(seed differ\)"):
+    with pytest.raises(CoreError, match=r"another plan \(seed differ\)"):
         Store(read_study(path))
 
 
 def test_two_at_once_are_refused(tmp_path):
     path = study_file(tmp_path)
     first, second = Store(read_study(path)), Store(read_study(path))
-    with first.writing(), pytest.raises(StoreRefused, match="another process works in"), second.writing():
+    with first.writing(), pytest.raises(CoreError, match="another process works in"), second.writing():
         pass
 
 
@@ -322,8 +325,8 @@ def test_ablations_search_anew_within_the_budget(tmp_path, capsys, usd, is_paid)
     path.write_text(path.read_text().replace("usd = 3", "usd = 2"))
     capsys.readouterr()
     assert main(["ablate", str(path), "--search", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["ablations"]
-    assert len(found) == (40 if is_paid else 0)  # 5 conditions, 8 seeds
+    payload = json.loads(capsys.readouterr().out)["ablations"]
+    assert len(payload) == (40 if is_paid else 0)  # 5 conditions, 8 seeds
     paid = Store(read_study(path)).cost_usd() - before
     assert 0 < paid <= 0.45 * 31 if is_paid else paid == 0  # of 32 configurations none is run twice
 
@@ -360,20 +363,20 @@ def test_another_scorer_must_tell_right_references_from_wrong_ones(tmp_path, ref
     store = Store(read_study(study_file(tmp_path, search=how, top=top, harness=harness)))
     with store.writing():
         run(store, lambda *_: None)
-    found = candidates(store)
-    assert {one.scorer for one in found} == {0.625 if references else None}
-    why = {one.configuration["scorer"]: one.refused for one in found}
+    result = candidates(store)
+    assert {one.scorer for one in result} == {0.625 if references else None}
+    why = {one.configuration["scorer"]: one.refused for one in result}
     assert why == {"exact": "", "fuzzy": refused}
-    able = [one for one in found if not refused or one.configuration["scorer"] == "exact"]
-    assert winner(found) == max(able, key=lambda one: one.figures.F)
+    able = [one for one in result if not refused or one.configuration["scorer"] == "exact"]
+    assert winner(result) == max(able, key=lambda one: one.figures.F)
 
 
 def test_what_would_cost_too_much_in_full_is_not_the_best(tmp_path):
     top = "budget = {usd_per_evaluation = 0.5}"  # 3 models x 10 tasks x 3 runs at a cent are 0.9
     store, _ = searched(study_file(tmp_path, search='sampler = "random"\nn_trials = 2', top=top))
-    found = [told(store.study, one) for one in store.trials()]
-    assert [one.is_feasible for one in found] == [False, False]
-    assert best(found) is None
+    result = [trial_of(store.study, one) for one in store.trials()]
+    assert [one.is_feasible for one in result] == [False, False]
+    assert best(result) is None
 
 
 def test_the_whole_from_the_command_line(tmp_path, capsys):
@@ -396,7 +399,10 @@ def test_the_whole_from_the_command_line(tmp_path, capsys):
         assert main([command, str(path)]) == 0
     told_ = capsys.readouterr().out
     anew = subprocess.run(  # Optuna's own lines are kept away from stderr where nothing is searched either
-        [sys.executable, "-m", "tuning", "status", path], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "analytics.research.tuning", "status", path],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert anew.stderr == ""
     assert "**Below protocol:** 3 models, not 5;" in told_

@@ -2,9 +2,9 @@
 
 import pytest
 
+from analytics.research.tuning.cli import main
+from analytics.research.tuning.study import read_study
 from tests.tuning.studies import study_file
-from tuning.cli import main
-from tuning.study import read_study
 
 
 def test_what_is_read(tmp_path):
@@ -71,7 +71,7 @@ def test_a_fault_is_one_line(tmp_path, capsys, before, after, said):
     path.write_text(path.read_text().replace(before, after, 1))
     assert main(["status", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("python -m tuning status: ")
+    assert line.startswith("python -m analytics.research.tuning status: ")
     assert said in line
     assert len(line) < 800
 

@@ -29,7 +29,7 @@ n_c             ``n_rows_in``              (n_cells,)                           
 ȳ, SSW          ``means``, ``within``      (n_cells,), scalar                          outcome, outcome²
 w               ``weight``                 (n_cells,), n_c/(σ² + n_c σ_cell²)          1/outcome²
 A               ``incidence``              (n_cells, n_block_levels + b)               1
-G               ``_CrossProducts``         blocks, (n_pattern_levels, b), (b, b)       1/outcome²
+G               ``WeightedProducts``       blocks, (n_pattern_levels, b), (b, b)       1/outcome²
 N_i, T, S, Ŝ    ``_inverses``,             blocks, (n_pattern_levels, b), (b, b)       outcome², 1,
                 ``_solved``, ``_schur``,                                               1/outcome²,
                 ``_border_inverse``                                                    outcome²
@@ -51,7 +51,7 @@ Thompson & Cullis, *Average Information REML*, Biometrics 51, 1995 (information)
 Zhou, *MM Algorithms for Variance Components Models*, 2019 (the multiplicative step).
 """
 
-from analytics.reml.sparse.criterion import Criterion, SparseRefused
+from analytics.reml.sparse.criterion import Criterion
 from analytics.reml.sparse.optimum import minimise
 
-__all__ = ["Criterion", "SparseRefused", "minimise"]
+__all__ = ["Criterion", "minimise"]

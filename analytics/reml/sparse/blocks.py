@@ -12,13 +12,13 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from analytics.arrays import CodeArray, FloatArray
-from analytics.reml.sparse.layout import Batch, Layout, Matrix
+from analytics.reml.sparse.layout import BlockBatch, BlockLayout, Matrix
 
 
-class CrossProducts:
+class WeightedProducts:
     """A'WA at given group weights: inner blocks by batch, cross and border matrices."""
 
-    def __init__(self, layout: Layout, group_weight: FloatArray) -> None:
+    def __init__(self, layout: BlockLayout, group_weight: FloatArray) -> None:
         products = layout.cross_products
         inner, cross = products.inner @ group_weight, products.cross @ group_weight
         self.inner = [inner[b.entries].reshape(-1, b.size, b.size) for b in layout.batches]
@@ -57,7 +57,7 @@ def in_blocks(rows: FloatArray, size: int) -> FloatArray:
     return rows.reshape(-1, size, rows.shape[1])
 
 
-def block_product(layout: Layout, blocks: list[FloatArray], matrix: Matrix) -> Matrix:
+def block_product(layout: BlockLayout, blocks: list[FloatArray], matrix: Matrix) -> Matrix:
     """Block-diagonal matrix, pattern after pattern, times a matrix with the patterns' levels as rows."""
     if isinstance(matrix, np.ndarray):
         pairs = zip(layout.batches, blocks, strict=True)
@@ -66,7 +66,7 @@ def block_product(layout: Layout, blocks: list[FloatArray], matrix: Matrix) -> M
     return sp.csr_array(_block_diagonal(layout.batches, blocks) @ matrix)
 
 
-def _block_diagonal(batches: Sequence[Batch], blocks: list[FloatArray]) -> sp.csr_array:
+def _block_diagonal(batches: Sequence[BlockBatch], blocks: list[FloatArray]) -> sp.csr_array:
     columns = [
         np.repeat(np.arange(b.pattern_rows.start, b.pattern_rows.stop).reshape(-1, b.size), b.size, axis=0)
         for b in batches
@@ -83,13 +83,13 @@ def _rows_times(factor: FloatArray, matrix: Matrix) -> Matrix:
     return sp.csr_array(sp.diags_array(factor) @ matrix)
 
 
-def summed_product(layout: Layout, left: Matrix, right: Matrix) -> FloatArray:
+def summed_product(layout: BlockLayout, left: Matrix, right: Matrix) -> FloatArray:
     """Σ left'right over all blocks, from rows for the levels of the patterns."""
     product = left.T @ _rows_times(layout.n_blocks_of, right)
     return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.float64)
 
 
-def pattern_sums(layout: Layout, columns: FloatArray) -> FloatArray:
+def pattern_sums(layout: BlockLayout, columns: FloatArray) -> FloatArray:
     """Sum of the block levels' rows over the blocks of each pattern."""
     sums = np.empty((layout.pattern_term.size, columns.shape[1]))
     for batch in layout.batches:
@@ -98,7 +98,7 @@ def pattern_sums(layout: Layout, columns: FloatArray) -> FloatArray:
     return sums
 
 
-def n_blocks_of(layout: Layout, batch: Batch) -> FloatArray:
+def n_blocks_of(layout: BlockLayout, batch: BlockBatch) -> FloatArray:
     """Blocks of each pattern of the batch."""
     return layout.n_blocks_of[batch.pattern_rows][:: batch.size]
 

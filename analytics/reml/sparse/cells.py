@@ -27,7 +27,6 @@ class Cells:
         Rows in each cell.
     levels : tuple of int arrays, shape (n_cells,) each
         Level of each term; every level occurs.
-    n_levels : tuple of int
     blocks : tuple of int arrays, shape (n_cells,) each
         Partitions that may serve as blocks: the factors of the terms.
     design : float array, shape (n_cells, p)
@@ -62,8 +61,6 @@ def cells_of(
     Parameters
     ----------
     factors : sequence of int arrays, shape (n_rows,) each
-    n_levels : sequence of int
-    terms : sequence of tuples of factor indices
     design : float array, shape (n_rows, p)
     """
     used = sorted({factor for term in terms for factor in term})

@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
+from analytics.programs import one_blas_thread
 from analytics.reml.sparse.blocks import (
-    CrossProducts,
+    WeightedProducts,
     block_product,
     border_inverse,
     group_sums,
@@ -32,16 +33,11 @@ from analytics.reml.sparse.blocks import (
     summed_product,
 )
 from analytics.reml.sparse.cells import cells_of
-from analytics.reml.sparse.layout import Layout, layout_of
-from analytics.threads import one_blas_thread
-
-
-class SparseRefused(CoreError):
-    """The data do not determine the components (`not_estimable`), or an `argument` is malformed."""
+from analytics.reml.sparse.layout import BlockLayout, layout_of
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class CriterionOutcome:
     """What the criterion needs of an outcome.
 
     Parameters
@@ -76,7 +72,7 @@ class Criterion:
 
     Raises
     ------
-    SparseRefused
+    CoreError
         When a term has one level, one level for each row, the levels of another term, or levels in the
         span of the design; when there are no more rows than fixed effects; when the outcome leaves no
         variance to divide.
@@ -94,9 +90,9 @@ class Criterion:
         design = np.asarray(design, dtype=np.float64)
         _check_arguments(codes, n_levels, terms, design)
         with one_blas_thread():
-            self.layout: Layout = layout_of(cells_of(codes, n_levels, terms, design))
+            self.layout: BlockLayout = layout_of(cells_of(codes, n_levels, terms, design))
             _check_terms(self.layout, terms, len(design))
-            self.outcome: Outcome = _outcome(self.layout, y)
+            self.outcome: CriterionOutcome = _outcome(self.layout, y)
 
     @property
     def n_terms(self) -> int:
@@ -114,12 +110,7 @@ class Criterion:
         return self.layout.method
 
     def with_outcome(self, y: npt.ArrayLike) -> "Criterion":
-        """Return the criterion of another outcome on the same rows; nothing of the design is redone.
-
-        Raises
-        ------
-        SparseRefused
-        """
+        """Return the criterion of another outcome on the same rows; nothing of the design is redone."""
         other = copy.copy(self)
         other.outcome = _outcome(self.layout, y)
         return other
@@ -139,13 +130,11 @@ class Evaluation:
 
     Parameters
     ----------
-    layout : Layout
-    outcome : Outcome
     theta : float array, shape (n_terms + 1,)
         Variances of the terms, then of the residual.
     """
 
-    def __init__(self, layout: Layout, outcome: Outcome, theta: FloatArray) -> None:
+    def __init__(self, layout: BlockLayout, outcome: CriterionOutcome, theta: FloatArray) -> None:
         self.layout, self.outcome, self.theta = layout, outcome, theta
         self.residual = float(theta[-1])
         counts, cell_term = layout.group_count, layout.cells.cell_term
@@ -158,7 +147,7 @@ class Evaluation:
     def _factor(self) -> None:
         layout, p = self.layout, self.layout.cells.design.shape[1]
         scale = np.sqrt(np.append(self.theta[:-1], 0.0))
-        self._gram = CrossProducts(layout, self.group_weight)
+        self._gram = WeightedProducts(layout, self.group_weight)
         self._inverses, self._log_determinant = [], 0.0
         for batch, inner in zip(layout.batches, self._gram.inner, strict=True):
             level_scale = scale[layout.pattern_term[batch.pattern_rows]].reshape(-1, batch.size)
@@ -280,7 +269,7 @@ class Evaluation:
     def _cell_trace(self) -> float:
         """tr(P̄) = Σ w_c − ⟨N, A'W²A⟩."""
         layout = self.layout
-        squared = CrossProducts(layout, self.group_weight**2)
+        squared = WeightedProducts(layout, self.group_weight**2)
         trace = float(np.sum(self.weight))
         for batch, inverse, inner in zip(layout.batches, self._inverses, squared.inner, strict=True):
             trace -= float(n_blocks_of(layout, batch) @ np.sum(inverse * inner, axis=(1, 2)))
@@ -289,11 +278,11 @@ class Evaluation:
         return trace - float(np.sum(self._border_inverse * border))
 
 
-def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
+def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> CriterionOutcome:
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)
     if y.shape != cells.of_row.shape or not np.isfinite(y).all():
-        raise SparseRefused(
+        raise CoreError(
             f"the outcome has shape {y.shape}, not ({cells.of_row.size},), or is not finite", code="argument"
         )
     means = np.bincount(cells.of_row, weights=y) / cells.n_rows_in
@@ -301,25 +290,23 @@ def _outcome(layout: Layout, y: npt.ArrayLike) -> Outcome:
     offset = _least_squares(layout, cells.n_rows_in * means)
     means = means - np.einsum("cj,j->c", cells.design, offset)
     _check_variation(layout, y, means, within)
-    return Outcome(means=means, within=within, offset=offset)
+    return CriterionOutcome(means=means, within=within, offset=offset)
 
 
-def _least_squares(layout: Layout, sums: FloatArray) -> FloatArray:
+def _least_squares(layout: BlockLayout, sums: FloatArray) -> FloatArray:
     """(X'X)⁻¹X'y from the cells' sums; the criterion does not depend on its last digits."""
     design = layout.cells.design
-    gram = CrossProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
+    gram = WeightedProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
     return np.asarray(np.linalg.solve(gram, np.einsum("cj,c->j", design, sums)), dtype=np.float64)
 
 
-def _check_variation(layout: Layout, y: FloatArray, means: FloatArray, within: float) -> None:
+def _check_variation(layout: BlockLayout, y: FloatArray, means: FloatArray, within: float) -> None:
     cells, rounding = layout.cells, 1e-26 * float(np.sum(np.square(y)))
     between = float(np.sum(cells.n_rows_in * np.square(means)))
     if within + between <= rounding:
-        raise SparseRefused(
-            f"the fixed effects leave no variance in the {y.size} outcomes", code="not_estimable"
-        )
+        raise CoreError(f"the fixed effects leave no variance in the {y.size} outcomes", code="not_estimable")
     if cells.cell_term is not None and within <= rounding:
-        raise SparseRefused(
+        raise CoreError(
             f"the {y.size} rows do not differ within the {cells.n_cells} cells of term {cells.cell_term}: "
             "the residual would be 0",
             code="not_estimable",
@@ -333,47 +320,45 @@ def _check_arguments(
     design: FloatArray,
 ) -> None:
     if design.ndim != 2 or not terms or len(codes) != len(n_levels):
-        raise SparseRefused(
+        raise CoreError(
             f"a design {design.shape}, {len(terms)} terms, {len(codes)} factors and {len(n_levels)} counts",
             code="argument",
         )
     n_rows, p = design.shape
     for f, (factor, n) in enumerate(zip(codes, n_levels, strict=True)):
         if factor.shape != (n_rows,) or n_rows == 0 or factor.min() < 0 or factor.max() >= n:
-            raise SparseRefused(
+            raise CoreError(
                 f"factor {f} has shape {factor.shape} or codes outside 0 … {n - 1}; {n_rows} rows",
                 code="argument",
             )
     if n_rows <= p:
-        raise SparseRefused(f"{p} fixed effects from {n_rows} rows leave no residual", code="not_estimable")
+        raise CoreError(f"{p} fixed effects from {n_rows} rows leave no residual", code="not_estimable")
     if any(not term or max(term) >= len(codes) or min(term) < 0 for term in terms):
-        raise SparseRefused(f"terms {tuple(terms)} of {len(codes)} factors", code="argument")
+        raise CoreError(f"terms {tuple(terms)} of {len(codes)} factors", code="argument")
 
 
-def _check_terms(layout: Layout, terms: Sequence[tuple[int, ...]], n_rows: int) -> None:
+def _check_terms(layout: BlockLayout, terms: Sequence[tuple[int, ...]], n_rows: int) -> None:
     """Refuse a term that cannot be told from the intercept, the residual, or another term."""
     levels = layout.cells.levels
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]
         if n == 1:
-            raise SparseRefused(f"term {terms[t]} has one level", code="not_estimable")
+            raise CoreError(f"term {terms[t]} has one level", code="not_estimable")
         if n == n_rows:
-            raise SparseRefused(
+            raise CoreError(
                 f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual",
                 code="not_estimable",
             )
         if n <= layout.cells.design.shape[1] and _spanned(layout, codes, n):
-            raise SparseRefused(
-                f"the fixed effects span the {n} levels of term {terms[t]}", code="not_estimable"
-            )
+            raise CoreError(f"the fixed effects span the {n} levels of term {terms[t]}", code="not_estimable")
         for s in range(t):
             if layout.cells.n_levels[s] == n and np.unique(levels[s] * n + codes).size == n:
-                raise SparseRefused(
+                raise CoreError(
                     f"terms {terms[s]} and {terms[t]} have the same {n} levels", code="not_estimable"
                 )
 
 
-def _spanned(layout: Layout, codes: CodeArray, n: int) -> bool:
+def _spanned(layout: BlockLayout, codes: CodeArray, n: int) -> bool:
     """Whether the indicators of the levels are combinations of the design's columns."""
     root, indicators = np.sqrt(layout.cells.n_rows_in), np.eye(n)[codes]
     design = root[:, None] * layout.cells.design

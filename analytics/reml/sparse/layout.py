@@ -35,7 +35,7 @@ WIDEST_FULL_BORDER = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class BlockBatch:
     """Blocks of one (filled up) size, ordered by pattern.
 
     Parameters
@@ -102,12 +102,11 @@ class CrossProducts:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class BlockLayout:
     """Blocks, border and cross products of a design.
 
     Parameters
     ----------
-    cells : Cells
     incidence : sparse matrix, shape (n_cells, n_block_levels + b)
         A: block levels (empty ones included), then border levels, then the design's columns.
     column_term : int array, shape (n_block_levels + b,)
@@ -116,8 +115,6 @@ class Layout:
         Term of each level of the patterns; n_terms for empty levels.
     n_blocks_of : float array, shape (n_pattern_levels,)
         Blocks that have the level's pattern.
-    batches : tuple of Batch
-    cross_products : CrossProducts
     group : int array, shape (n_cells,)
         Weight group of each cell: by count where there is a cell term, else all in one.
     group_count : float array, shape (n_groups,)
@@ -129,7 +126,7 @@ class Layout:
     column_term: CodeArray
     pattern_term: CodeArray
     n_blocks_of: FloatArray
-    batches: tuple[Batch, ...]
+    batches: tuple[BlockBatch, ...]
     cross_products: CrossProducts
     group: CodeArray
     group_count: FloatArray
@@ -150,7 +147,7 @@ class Layout:
         return "patterns" if self.cross_products.structure is None else "blocked"
 
 
-def layout_of(cells: Cells) -> Layout:
+def layout_of(cells: Cells) -> BlockLayout:
     """Choose the blocks and number everything that hangs on them."""
     n_terms = len(cells.levels)
     block, inside = cheapest_blocks(cells)
@@ -162,7 +159,7 @@ def layout_of(cells: Cells) -> Layout:
     rows = block_base[block][:, None] + numbering.local
     pattern_rows = pattern_base[numbering.pattern[block]][:, None] + numbering.local
     pattern_size, n_block_levels = _pattern_size(numbering), int(numbering.size.sum())
-    return Layout(
+    return BlockLayout(
         cells=cells,
         incidence=_incidence(rows, n_block_levels, border),
         column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), border.term]),
@@ -266,7 +263,7 @@ def _starts(lengths: CodeArray) -> CodeArray:
     return np.asarray(np.cumsum(lengths) - lengths, dtype=np.int64)
 
 
-def _batches(numbering: Numbering) -> tuple[Batch, ...]:
+def _batches(numbering: Numbering) -> tuple[BlockBatch, ...]:
     sizes = _pattern_size(numbering)
     pattern = np.sort(numbering.pattern)
     batches, blocks, patterns, entries = [], 0, 0, 0
@@ -274,7 +271,7 @@ def _batches(numbering: Numbering) -> tuple[Batch, ...]:
         chosen = np.flatnonzero(sizes == size)
         pattern_of = pattern[(pattern >= chosen[0]) & (pattern <= chosen[-1])] - chosen[0]
         batches.append(
-            Batch(
+            BlockBatch(
                 size=int(size),
                 block_rows=slice(blocks, blocks := blocks + pattern_of.size * int(size)),
                 pattern_rows=slice(patterns, patterns := patterns + chosen.size * int(size)),

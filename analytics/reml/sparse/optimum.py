@@ -18,20 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
-from analytics.reml.sparse.criterion import Criterion, Evaluation, SparseRefused
-from analytics.threads import one_blas_thread
+from analytics.errors import CoreError
+from analytics.programs import one_blas_thread
+from analytics.reml.sparse.criterion import Criterion, Evaluation
 
 EXPECTED_FALL = 1e-20
 ROUNDING_FALL = 1e-7
-MOST_STEPS = 200
-MOST_HALVINGS = 5
+MAX_STEPS = 200
+MAX_HALVINGS = 5
 ARMIJO = 1e-4
 ROUNDING = 1e-12
 RIDGE = 1e-12
-LEAST_SHRINKAGE = 0.1
-LARGEST_GROWTH = 1.0
+MIN_SHRINKAGE = 0.1
+MAX_GROWTH = 1.0
 CLOSE_TO_ZERO = 1e-6
-LEAST_RESIDUAL = 1e-8
+MIN_RESIDUAL = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,6 @@ class Optimum:
         boundary is the asymptotic covariance of the components.
     n_evaluations : int
         Factorisations.
-    converged : bool
     message : str
         How the search ended.
     method : str
@@ -81,17 +81,16 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
 
     Parameters
     ----------
-    criterion : Criterion
     start : float array, shape (n_terms + 1,), optional
         (variances …, residual), the residual above 0. Default: the mean square within cells for the
         residual, the rest of the variance in equal shares for the terms.
 
     Raises
     ------
-    SparseRefused
+    CoreError
         When the start has another shape, a negative variance, or a residual of at most 1e-8 of the
         largest variance: there the matrices have too few digits.
-    SparseRefused
+    CoreError
         When the residual falls to 1e-8 of the variance: the terms and fixed effects reproduce the outcome.
     """
     theta = _checked_start(criterion, start)
@@ -101,7 +100,7 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
 
 def _descent(criterion: Criterion, theta: FloatArray) -> Optimum:
     point, n_evaluations = criterion.at(theta), 1
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         step = _newton_step(point)
         fall = 0.5 * abs(float(point.gradient @ step))
         if fall < EXPECTED_FALL:
@@ -112,12 +111,12 @@ def _descent(criterion: Criterion, theta: FloatArray) -> Optimum:
             message = f"no lower point found; expected fall {fall:.1e}"
             return _optimum(criterion, point, n_evaluations, fall < ROUNDING_FALL, message)
         point = following
-        if point.residual <= LEAST_RESIDUAL * np.sum(point.theta):
-            raise SparseRefused(
+        if point.residual <= MIN_RESIDUAL * np.sum(point.theta):
+            raise CoreError(
                 f"the residual tends to 0; at {point.residual:.1e} the criterion still falls",
                 code="not_estimable",
             )
-    return _optimum(criterion, point, n_evaluations, False, f"stopped after {MOST_STEPS} steps")
+    return _optimum(criterion, point, n_evaluations, False, f"stopped after {MAX_STEPS} steps")
 
 
 def _newton_step(point: Evaluation) -> FloatArray:
@@ -141,17 +140,17 @@ def _resting(theta: FloatArray, gradient: FloatArray, curvature: FloatArray) -> 
 
 def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[Evaluation | None, int]:
     """Return a point that is lower by enough, along the projected step or else by the multiplicative one."""
-    for halving in range(MOST_HALVINGS):
-        furthest = point.theta + LARGEST_GROWTH * np.sum(point.theta)
+    for halving in range(MAX_HALVINGS):
+        furthest = point.theta + MAX_GROWTH * np.sum(point.theta)
         theta = np.clip(point.theta + step / 2.0**halving, 0.0, furthest)
-        theta[-1] = max(theta[-1], LEAST_SHRINKAGE * point.theta[-1])
+        theta[-1] = max(theta[-1], MIN_SHRINKAGE * point.theta[-1])
         trial = _is_lower(criterion, point, theta)
         if trial is not None:
             return trial, halving + 1
     if np.min(point.traces) <= 0.0:
-        return None, MOST_HALVINGS
+        return None, MAX_HALVINGS
     theta = point.theta * np.sqrt(point.squares / point.traces)
-    return _is_lower(criterion, point, theta), MOST_HALVINGS + 1
+    return _is_lower(criterion, point, theta), MAX_HALVINGS + 1
 
 
 def _is_lower(criterion: Criterion, point: Evaluation, theta: FloatArray) -> Evaluation | None:
@@ -197,11 +196,11 @@ def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatAr
         return _default_start(criterion)
     theta = np.array(start, dtype=np.float64)
     if theta.shape != (criterion.n_terms + 1,) or not np.isfinite(theta).all():
-        raise SparseRefused(
+        raise CoreError(
             f"a start of shape {theta.shape} for {criterion.n_terms} terms and the residual", code="argument"
         )
     if theta.min() < 0.0 or theta[-1] == 0.0:
-        raise SparseRefused(
+        raise CoreError(
             f"a start at {theta.tolist()}: variances are not negative, the residual above 0", code="argument"
         )
     return theta

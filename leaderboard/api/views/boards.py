@@ -159,5 +159,5 @@ class Compare(BaseEndpoint):
 
         names = self.query["agents"]
         latest = self.benchmark.boards.order_by("-number").values_list("number", flat=True).first()
-        comparison = comparison(benchmark=self.benchmark, agents=names, target=self.query["target"])
-        return Response({"board": latest, **comparison})
+        compared = comparison(benchmark=self.benchmark, agents=names, target=self.query["target"])
+        return Response({"board": latest, **compared})

@@ -24,8 +24,8 @@ from analytics.flat_file import (
     ALIASES,
     DELIVERED,
     SUBMISSION,
-    Beside,
     Fault,
+    FileContext,
     FlatFile,
     FlatFileError,
     GzipMembers,
@@ -152,14 +152,14 @@ def _flat(
     known: KnownTasks,
     as_of: datetime,
 ) -> FlatFile:
-    beside = Beside(
+    beside = FileContext(
         constants={"benchmark": place.slug, **columns},
         known_as={"benchmark": (place.title,)},
         optional=("submitted_at",),
         strange_task=known,
     )
     upload.file.seek(0)
-    return read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, beside=beside)
+    return read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=beside)
 
 
 def _imported(

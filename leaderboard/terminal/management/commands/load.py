@@ -129,7 +129,7 @@ def read_all(
     """Read files and folders of any format: flat ones one by one, all of another as if in one folder."""
     check_slug(slug)
     paths, refusals, imported = list(dict.fromkeys(files)), list[Faulty | CommandError](), list[Imported]()
-    name = name or (FLAT if table.given else None)
+    name = name or (FLAT if table.is_given else None)
     for group in _groups(paths, name, refusals):
         first = group[0]
         reads = reading(first.root, EXPECTED, folders=True)

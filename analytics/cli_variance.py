@@ -1,0 +1,225 @@
+"""``python -m analytics variance FILE``: components by REML, the logit check, and a fit of each level."""
+
+import argparse
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics import glmm, tee
+from analytics.arrays import FloatArray, Mask
+from analytics.command_line import (
+    LEFT_OUT,
+    Answer,
+    add_command,
+    check_columns,
+    csv_header,
+    csv_valid,
+    numbers,
+    plain,
+)
+from analytics.errors import CoreError
+from analytics.reml import RESIDUAL, FitRefused, VarianceFit, fit, parse
+from analytics.tee.design import WORDS
+
+STRATA = ("temperature", "judge", "prompt", "category")
+
+Columns = Mapping[str, npt.ArrayLike]
+
+
+def add(commands: Any) -> None:
+    """Register the command."""
+    parser = add_command(
+        commands,
+        "variance",
+        _variance,
+        summary="Variance components by REML, as lme4's lmer gives them.",
+        file="FILE",
+        about="FILE is any CSV with a header, plain or compressed by gzip; only the columns named are read. "
+        "Every column named in --random or --fixed is a factor, even if it holds numbers. Where there is a "
+        "column valid that is not named, rows whose valid is 0 are left out.",
+    )
+    parser.add_argument("--outcome", required=True, metavar="COLUMN", help="column of numbers")
+    parser.add_argument(
+        "--random", required=True, metavar="TERMS", help='such as "item + prompt + item:prompt"'
+    )
+    parser.add_argument("--fixed", default="", metavar="TERMS", help='such as "judge + temperature"')
+    parser.add_argument(
+        "--logit",
+        action="store_true",
+        help="outcomes 0 and 1: the same terms on the logit scale beside the linear ones, as lme4's glmer "
+        "gives them; a term with a level for each row is left out of both",
+    )
+    parser.add_argument(
+        "--by", choices=STRATA, help="fit each level on its own, and project the mean of their residuals"
+    )
+    parser.add_argument(
+        "--facets",
+        default="",
+        metavar="N=COLUMN,…",
+        help="columns of N items, V prompts, M judges, H temperatures, C categories, for --logit and --by "
+        f"(the columns named {', '.join(WORDS.values())})",
+    )
+
+
+def _variance(arguments: argparse.Namespace) -> Answer:
+    there = csv_header(arguments.file)
+    terms = [*parse(arguments.random, there), *parse(arguments.fixed, there)]
+    facets = _facets(arguments.facets, there)
+    check_columns([arguments.outcome, *facets.values()], there)
+    declared = list(facets.values()) if arguments.by else []
+    factors = dict.fromkeys([*(name for term in terms for name in term.columns), *declared])
+    columns, valid = csv_valid(arguments.file, [*factors, arguments.outcome], there)
+    outcome = numbers(arguments.outcome, columns[arguments.outcome], valid)[valid]
+    labels = {name: _labels(name, columns[name], valid) for name in factors}
+    start = time.perf_counter()
+    fitted, logit = _fits(arguments, labels, outcome, facets)
+    extra = {"n_invalid": int((~valid).sum()), "seconds": time.perf_counter() - start}
+    values = _fit_values(fitted) | extra
+    shown = _fit_shown(fitted, values)
+    if logit is not None:
+        values["logit"] = logit.as_json()
+        shown |= _logit_shown(logit)
+    if arguments.by:
+        values["by"] = by_levels(
+            {**labels, arguments.outcome: outcome}, _declared(arguments, facets), arguments.by
+        )
+        shown |= _by_shown(values["by"])
+    return Answer(values, shown)
+
+
+def _fits(
+    arguments: argparse.Namespace, labels: Columns, outcome: FloatArray, facets: Mapping[str, str]
+) -> tuple[VarianceFit, glmm.LogitCheck | None]:
+    """Fit the terms, under --logit those that the logit scale can tell on both scales."""
+    if not arguments.logit:
+        return fit(labels, outcome, random=arguments.random, fixed=arguments.fixed), None
+    logit = glmm.fit_logit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
+    linear = fit(labels, outcome, random=logit.random, fixed=arguments.fixed)
+    return linear, glmm.logit_check(linear, logit, glmm.Facets(facets.get("C"), facets.get("N")))
+
+
+def _labels(name: str, texts: list[str], valid: Mask) -> list[str]:
+    rows = np.flatnonzero(valid).tolist()
+    if (row := next((row for row in rows if not texts[row]), None)) is not None:
+        raise FitRefused(f"row {row + 1}: no label in column {name}", code="label_missing")
+    return [texts[row] for row in rows]
+
+
+def _facets(text: str, there: Collection[str]) -> dict[str, str]:
+    """Letter → column, by default the columns with the names of facets."""
+    named = {letter: word for letter, word in WORDS.items() if word in there}
+    return tee.parse_facets(text) if text else named
+
+
+def _fit_values(fit: VarianceFit) -> dict[str, Any]:
+    figures = ("components", "residual", "fixed", "criterion", "boundary")
+    ending = ("method", "converged", "message", "n_rows")
+    return {name: plain(getattr(fit, name)) for name in (*figures, *ending)}
+
+
+def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:
+    errors = np.sqrt(np.diag(fit.beta_covariance)).tolist()
+    return {
+        "": variance_rows(fit.components | {RESIDUAL: fit.residual}),
+        "at 0, the boundary": ", ".join(fit.boundary) or "none",
+        "fixed effects": [
+            {"name": name, "estimate": estimate, "standard error": error}
+            for (name, estimate), error in zip(fit.fixed.items(), errors, strict=True)
+        ],
+        "REML criterion": fit.criterion,
+        "method": f"{fit.method} ({fit.message})",
+        "rows": fit.n_rows,
+        **({LEFT_OUT: values["n_invalid"]} if values["n_invalid"] else {}),
+        "seconds": values["seconds"],
+    }
+
+
+def variance_rows(components: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return a row for each component, with its share of their sum."""
+    total = sum(components.values())
+    return [
+        {"component": name, "variance": variance, "sd": variance**0.5, "share": variance / total}
+        for name, variance in components.items()
+    ]
+
+
+def _logit_shown(check: glmm.LogitCheck) -> dict[str, Any]:
+    components = check.fit.components
+    return {
+        "shares of the variance of the mean": [
+            {
+                "component": name,
+                "linear": share,
+                "logit": check.logit[name],
+                "variance on the logit scale": components.get(name, ""),
+            }
+            for name, share in check.linear.items()
+        ],
+        "Spearman's ρ of the shares": check.spearman,
+        "deviance on the logit scale": check.fit.deviance,
+        "left out, a level for each row": ", ".join(check.fit.dropped) or "none",
+        "largest component": check.sentence or "the same on both scales",
+    }
+
+
+# ------------------------------------------------------------------------------------------- level by level
+
+
+def _declared(arguments: argparse.Namespace, facets: Mapping[str, str]) -> tee.Declaration:
+    if "N" not in facets:
+        raise CoreError("--by needs the column of the items: --facets N=COLUMN,…", code="facet_unknown")
+    return tee.Declaration(
+        outcome=arguments.outcome,
+        item=facets["N"],
+        prompt=facets.get("V"),
+        judge=facets.get("M"),
+        temperature=facets.get("H"),
+        category=facets.get("C"),
+    )
+
+
+def by_levels(columns: Columns, declaration: tee.Declaration, facet: str) -> dict[str, Any]:
+    """Fit each level of a facet on its own, and project the declared design with the mean of the residuals.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, shape (n_rows,)
+    facet : {"temperature", "judge", "prompt", "category"}
+
+    Raises
+    ------
+    CoreError, DStudyRefused, and the refusals of a fit
+    """
+    strata = tee.by_stratum(columns, declaration, facet)
+    study = tee.total_error(columns, declaration)
+    design = study.layout.design
+    projected = tee.project(tee.with_residual(study.components, strata.mean_residual), design)
+    return {
+        "facet": facet,
+        "levels": {
+            level: {"residual": residual, "components": dict(strata.components[level])}
+            for level, residual in strata.residuals.items()
+        },
+        "mean_residual": strata.mean_residual,
+        "left_out": list(strata.left_out),
+        "design": design,
+        "projection": tee.as_json(projected),
+        "one_residual": {"residual": study.fit.residual, "se": study.projection.se},
+    }
+
+
+def _by_shown(by: Mapping[str, Any]) -> dict[str, Any]:
+    facet = by["facet"]
+    return {
+        f"each {facet} on its own": [
+            {facet: level, "Residual": figures["residual"], **figures["components"]}
+            for level, figures in by["levels"].items()
+        ],
+        "mean of the residuals": by["mean_residual"],
+        "left out": "; ".join(by["left_out"]) or "none",
+        "standard error with it": by["projection"]["se"],
+        "with one residual for all": by["one_residual"]["se"],
+    }

@@ -1,0 +1,453 @@
+"""``python -m analytics.research gaming FILE``: what a team gains by submitting K times and showing the best.
+
+Model
+-----
+A submission's mean score is θ + s + x: θ its true score, s noise that all submissions share (the tasks they
+are all judged on), x noise drawn anew for each of them, x ~ N(0, σ²). The best of K equally good submissions
+shows θ + s plus, in expectation::
+
+    gain = E[max(Z_1 … Z_K)]·σ            Z_k independent standard normals
+    σ²   = Σ_T σ_T² / Π_{f in T} L_f      terms T that hold a facet which varies between submissions
+
+with L_f the levels of facet f that one submission averages over (D-study divisors). The residual holds every
+facet of the design, and is drawn anew each time. Which other facets vary is the board's rule: where each
+submission brings its own runs, prompts or judges they do; a prompt that the operator fixes for everyone is
+part of s.
+
+In a flat file a submission is all rows of an agent with one date. The file's own repeats are fitted as
+agent + task + agent:task + f + agent:f + task:f for each setting facet f that varies.
+
+E[max] is `analytics.trials.best_of.expected_maximum`.
+
+Symbols
+-------
+===========  ==========================  ==========================  ==============
+symbol       code                        shape                       unit
+===========  ==========================  ==========================  ==============
+K            ``n_submissions``           scalar, at least 1          submissions
+E[max]       ``expected_maximum(K)``     scalar                      σ
+σ_T²         ``components``              term → variance             outcome²
+L_f          ``levels``                  facet → count               levels
+σ            ``Selectable.sd``           scalar                      0 to 1
+gain         ``gain``                    scalar                      0 to 1
+===========  ==========================  ==========================  ==============
+
+Limits: K = 1 gains nothing. E[max] grows like √(2 log K): 27 submissions gain 2.0σ, a million 4.9σ; averaging
+noise away helps where limiting K does not. Submissions that truly differ gain more, and rightly so; a team
+that tunes to a known prompt or judge gains more than this, and this does not bound it.
+
+Not done here
+-------------
+Which facets a submitter chooses is not in the file. A submission's design is the median one. Scores are
+taken as normal and unbounded: near 0 or 1, or with few tasks, the gain is overstated. Components count as
+known.
+
+Source
+------
+Messing, *Hidden Measurement Error in LLM Pipelines*, §4.4 (gain, K = 27) and Eq. 8 (divisors). Singh et al.,
+*The Leaderboard Illusion*, 2025 (27 variants).
+"""
+
+import argparse
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.cli_variance import variance_rows
+from analytics.command_line import Answer, add_command, copied_trials, outcomes_of
+from analytics.errors import CoreError
+from analytics.flat_file import FlatFile, Setting
+from analytics.reml import VarianceFit, fit
+from analytics.text import counted
+from analytics.trials.best_of import check_n_submissions, expected_maximum
+
+RESIDUAL = "residual"
+FIXED = " (fixed)"
+N_SUBMISSIONS = (2, 5, 10, 27)
+N_SUBMISSIONS_DESIGNS = 10
+GIVEN_TO_ALL = ("judge",)
+
+
+@dataclass(frozen=True)
+class Selectable:
+    """The noise that a submitter can select on, under one design.
+
+    Attributes
+    ----------
+    levels : mapping of str to int
+        The design: facet → levels that one submission averages over.
+    contributions : mapping of str to float
+        σ_T²/divisor of every term drawn anew with each submission, outcome².
+    shared : tuple of str
+        Terms that all submissions share: no selection on them.
+    """
+
+    levels: Mapping[str, int]
+    contributions: Mapping[str, float]
+    shared: tuple[str, ...]
+
+    @property
+    def variance(self) -> float:
+        """σ², outcome²."""
+        return math.fsum(self.contributions.values())
+
+    @property
+    def sd(self) -> float:
+        """σ, in the unit of the score."""
+        return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What best of K gives one team.
+
+    Attributes
+    ----------
+    n_submissions : int
+        K.
+    gain : float
+        Expected inflation of the best score, in the unit of the score (0 to 1).
+    """
+
+    team: str
+    n_submissions: int
+    gain: float
+
+    @property
+    def points(self) -> float:
+        """The gain in score points, of which the scale has 100."""
+        return 100.0 * self.gain
+
+
+@dataclass(frozen=True)
+class DesignGain:
+    """One line of the table of designs.
+
+    Attributes
+    ----------
+    sd : float
+        σ of the selectable noise.
+    gain : float
+        For the K of the table.
+    relative : float
+        Gain over that of the table's first design.
+    """
+
+    levels: Mapping[str, int]
+    sd: float
+    gain: float
+    relative: float
+
+    @property
+    def points(self) -> float:
+        """The gain in score points, of which the scale has 100."""
+        return 100.0 * self.gain
+
+
+def selectable(
+    components: Mapping[str, float], levels: Mapping[str, int], varies: Collection[str]
+) -> Selectable:
+    """Tell the noise drawn anew with every submission from the noise all submissions share.
+
+    Parameters
+    ----------
+    components : mapping of str to float
+        Term → variance, as a fit names them: facets joined by ``:``, ``residual`` for the replicates; a
+        sensitivity is marked by `` (fixed)``.
+    levels : mapping of str to int
+        Facet → levels that one submission averages over, at least 1. Every facet of a selectable term, and
+        every facet that divides the residual.
+    varies : collection of str
+        Facets that differ from submission to submission, such as ``{"run", "prompt", "judge"}``.
+
+    Raises
+    ------
+    CoreError
+        A negative variance, a count below 1, a facet without a count, a facet that no component has, or no
+        selectable component at all.
+    """
+    _check_levels(levels)
+    known = {facet for term in components for facet in _facets(term, levels)} | set(levels)
+    for facet in varies:
+        if facet not in known:
+            raise CoreError(f"{facet!r} varies between submissions, but no component or count knows it")
+    drawn = {
+        term: variance / _divisor(term, levels)
+        for term, variance in _checked_components(components).items()
+        if term.lower() == RESIDUAL or _facets(term, levels) & set(varies)
+    }
+    if not drawn:
+        raise CoreError(f"no component holds a facet of {sorted(varies)} or is the residual")
+    shared = tuple(term for term in components if term not in drawn)
+    return Selectable(MappingProxyType(dict(levels)), MappingProxyType(drawn), shared)
+
+
+def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> tuple[Gain, ...]:
+    """Give the expected gain of each team with its own number of submissions, in name order.
+
+    Parameters
+    ----------
+    n_submissions : mapping of str to int
+        Team → K.
+
+    Raises
+    ------
+    CoreError
+        When a K is not a whole number from 1 on.
+    """
+    for team, k in n_submissions.items():
+        check_n_submissions(team, k)
+    return tuple(
+        Gain(team, n_submissions[team], expected_maximum(n_submissions[team]) * noise.sd)
+        for team in sorted(n_submissions)
+    )
+
+
+def gains_by_design(
+    components: Mapping[str, float],
+    designs: Sequence[Mapping[str, int]],
+    varies: Collection[str],
+    n_submissions: int,
+) -> tuple[DesignGain, ...]:
+    """How the gain of best of K shrinks with prompts, judges, trials and tasks.
+
+    Parameters
+    ----------
+    components, varies
+        As in `selectable`.
+    designs : sequence of mapping of str to int, length at least 1
+        The first is what the others are compared with.
+    n_submissions : int
+        K, at least 2 where there is to be a gain.
+
+    Raises
+    ------
+    CoreError
+        As `selectable`; or when the first design leaves nothing to gain.
+    """
+    factor = expected_maximum(n_submissions)
+    noises = [selectable(components, levels, varies) for levels in designs]
+    if not noises or noises[0].sd * factor == 0.0:
+        raise CoreError(f"nothing to shrink: best of {n_submissions} gains 0 under the first design")
+    return tuple(
+        DesignGain(noise.levels, noise.sd, factor * noise.sd, noise.sd / noises[0].sd) for noise in noises
+    )
+
+
+def _facets(term: str, levels: Mapping[str, int]) -> frozenset[str]:
+    """Facets of a term; the residual holds all of the design."""
+    if term.lower() == RESIDUAL:
+        return frozenset(levels)
+    return frozenset(term.removesuffix(FIXED).split(":"))
+
+
+def _divisor(term: str, levels: Mapping[str, int]) -> int:
+    missing = sorted(_facets(term, levels) - set(levels))
+    if missing:
+        raise CoreError(f"component {term}: the design does not give the number of levels of {missing[0]}")
+    return math.prod(levels[facet] for facet in _facets(term, levels))
+
+
+def _check_levels(levels: Mapping[str, int]) -> None:
+    for facet, count in levels.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise CoreError(f"the design has {count!r} levels of {facet}; a whole number from 1 on is needed")
+
+
+def _checked_components(components: Mapping[str, float]) -> Mapping[str, float]:
+    for term, variance in components.items():
+        if not (math.isfinite(variance) and variance >= 0.0):
+            raise CoreError(f"component {term}: a variance is at least 0, not {variance}")
+    return components
+
+
+# ------------------------------------------------------------------------------- submissions of a flat file
+
+
+def fit_repeats(flat: FlatFile, copied: Collection[str]) -> tuple[VarianceFit, list[str]]:
+    """Fit agents, tasks, the facets that vary and what they do together.
+
+    Parameters
+    ----------
+    copied : collection of str
+        Agents with copies among their trials, who are left out.
+
+    Returns
+    -------
+    VarianceFit, list of str
+        The facets that vary are of `Setting`.
+
+    Raises
+    ------
+    CoreError, and the refusals of `analytics.reml.fit`
+    """
+    rows = flat.valid & ~np.isin(flat.agent, [flat.agents.index(agent) for agent in copied])
+    columns = {"agent": flat.agent[rows], "task": flat.task[rows]}
+    for facet in Setting._fields:
+        labels = np.array([str(getattr(setting, facet)) for setting in flat.settings])
+        columns[facet] = labels[flat.setting[rows]]
+    cells = flat.agent[rows].astype(np.int64) * len(flat.tasks) + flat.task[rows]
+    if np.unique(cells).size == cells.size:
+        raise CoreError("not measured: one trial per task, and no other setting of any", code="not_measured")
+    several = [name for name, labels in columns.items() if np.unique(labels).size > 1]
+    facets = [name for name in several if name in Setting._fields]
+    units = [name for name in several if name not in Setting._fields]
+    terms = [*units, *([":".join(units)] if len(units) > 1 else []), *facets]
+    terms += [f"{unit}:{facet}" for facet in facets for unit in units]
+    return fit(columns, flat.outcome[rows], random=" + ".join(terms)), facets
+
+
+def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:
+    """Code of each row's submission, shape (n_rows,): an agent on one date."""
+    _, days = np.unique(flat.submitted_at.astype("datetime64[D]").astype(np.int64), return_inverse=True)
+    _, codes = np.unique(flat.agent.astype(np.int64) * (days.max() + 1) + days, return_inverse=True)
+    return np.asarray(codes, dtype=np.int64)
+
+
+def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
+    """Return the levels that one submission averages over: the median over submissions.
+
+    Parameters
+    ----------
+    facets : sequence of str
+        Of `Setting`.
+    """
+    submission = _submissions(flat)
+    levels = {"agent": 1, "task": len(flat.tasks)}
+    for facet in facets:
+        names = [str(getattr(setting, facet)) for setting in flat.settings]
+        codes = np.unique(names, return_inverse=True)[1][flat.setting]
+        levels[facet] = _median_count(np.unique(np.stack([submission, codes]), axis=1)[0])
+    cells = np.unique(np.stack([submission, flat.task, flat.setting]), axis=1, return_counts=True)[1]
+    return levels | {"trial": int(np.median(cells))}
+
+
+def _median_count(codes: npt.NDArray[np.int64]) -> int:
+    return int(np.median(np.bincount(codes)))
+
+
+def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
+    """Return the number of submissions of each team that shows at least two.
+
+    Parameters
+    ----------
+    column : str
+        What tells teams apart: ``agent``, ``scaffold``, ``model`` or a column of the file's own.
+    """
+    first = np.unique(_submissions(flat), return_index=True)[1]
+    teams = _team_of_agents(flat, column)
+    counted: dict[str, int] = {}
+    for row in first.tolist():
+        team = teams[flat.agent[row]]
+        counted[team] = counted.get(team, 0) + 1
+    return {team: n for team, n in sorted(counted.items()) if n > 1}
+
+
+def _team_of_agents(flat: FlatFile, column: str) -> Sequence[str]:
+    known = {"agent": flat.agents, "scaffold": flat.scaffolds, "model": flat.models}
+    if column in known:
+        return known[column]
+    if column not in flat.metadata:
+        raise CoreError(
+            f"no column {column!r} for teams; there are {', '.join([*known, *flat.metadata])}",
+            code="team_unknown",
+        )
+    names = flat.metadata[column].to_pylist()
+    teams_of = [{names[row] for row in np.flatnonzero(flat.agent == i)} for i in range(len(flat.agents))]
+    for agent, teams in zip(flat.agents, teams_of, strict=True):
+        if len(teams) != 1 or None in teams:
+            raise CoreError(
+                f"agent {agent!r} has {len(teams)} values or none in column {column!r}", code="team_unknown"
+            )
+    return [teams.pop() for teams in teams_of]
+
+
+# ----------------------------------------------------------------------------------------------- the command
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "gaming",
+        _gaming,
+        summary="What a team gains by submitting many times and showing the best.",
+        about="The noise between submissions is measured on the file's own repeated settings and trials. "
+        "Judges belong to the operator; prompts, temperatures and runs to the submitter. A submission is "
+        "all rows of an agent with one date.",
+    )
+    parser.add_argument(
+        "--team", default="scaffold", metavar="COLUMN", help="what tells teams apart (scaffold)"
+    )
+
+
+def _gaming(arguments: argparse.Namespace) -> Answer:
+    flat = outcomes_of(arguments)
+    copied = copied_trials(flat)
+    fitted, facets = fit_repeats(flat, copied)
+    components = fitted.components | {RESIDUAL: fitted.residual}
+    levels = submission_levels(flat, facets)
+    varies = [facet for facet in (*facets, "trial") if facet not in GIVEN_TO_ALL]
+    noise = selectable(components, levels, varies)
+    designs = [levels, *(levels | {facet: 2 * n} for facet, n in levels.items() if facet != "agent")]
+    shrunk = gains_by_design(components, designs, varies, N_SUBMISSIONS_DESIGNS)
+    values = {
+        "components": components,
+        "boundary": list(fitted.boundary),
+        "method": fitted.method,
+        "design": levels,
+        "sd": noise.sd,
+        "contributions": dict(noise.contributions),
+        "shared": list(noise.shared),
+        "best_of": [_best_of(noise, k) for k in N_SUBMISSIONS],
+        "teams": _teams(noise, n_submissions(flat, arguments.team)),
+        "designs": [_design_values(gain) for gain in shrunk],
+        "left_out": dict.fromkeys(copied, "trials are not independent"),
+    }
+    return Answer(values, _gaming_shown(values, arguments.team))
+
+
+def _best_of(noise: Selectable, k: int) -> dict[str, Any]:
+    gain = expected_maximum(k) * noise.sd
+    return {"submissions": k, "gain": gain, "points": 100.0 * gain}
+
+
+def _teams(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
+    of_teams = gains(noise, n_submissions)
+    return [
+        {"team": gain.team, "submissions": gain.n_submissions, "gain": gain.gain, "points": gain.points}
+        for gain in sorted(of_teams, key=lambda gain: (-gain.n_submissions, gain.team))
+    ]
+
+
+def _design_values(gain: DesignGain) -> dict[str, Any]:
+    return {
+        "design": dict(gain.levels),
+        "sd": gain.sd,
+        "gain": gain.gain,
+        "points": gain.points,
+        "relative": gain.relative,
+    }
+
+
+def _gaming_shown(values: Mapping[str, Any], team: str) -> dict[str, Any]:
+    shown = {"submissions": "submissions", "points": "points gained"}
+    return {
+        "noise between submissions": f"{100 * values['sd']:.2f} points (standard deviation)",
+        "one submission": ", ".join(counted(n, facet) for facet, n in values["design"].items()),
+        "the best of": [{head: row[key] for key, head in shown.items()} for row in values["best_of"]],
+        f"teams, by {team}": [
+            {team: row["team"], **{head: row[key] for key, head in shown.items()}} for row in values["teams"]
+        ],
+        f"the best of {N_SUBMISSIONS_DESIGNS} under other designs": [
+            {**row["design"], "points gained": row["points"], "of the first": row["relative"]}
+            for row in values["designs"]
+        ],
+        "": variance_rows(values["components"]),
+        "left out": values["left_out"],
+    }

@@ -1,0 +1,417 @@
+"""Comparisons: who beat whom on which item, from rows of battles or from outcomes on tasks.
+
+Model
+-----
+A row is one verdict of one judge on one item: a wins (1 point), b wins (0), or a tie (½). Agents stand in
+ascending order of name, and a row is turned so that its a stands before its b. The fit needs of all rows only
+their *tallies*: over the rows with the same two agents, judge and order, how many there are and how many
+points a has. ::
+
+    o = +1 where a was shown first, −1 where b was, 0 where nobody says
+
+`OutcomeMatrix` makes comparisons of agents that ran the same tasks: a wins task j where X_aj > X_bj; equal
+outcomes are no comparison (the conditional form of the Rasch model, in which the task's difficulty is gone).
+
+Symbols
+-------
+=========  ===================  =========================  =======
+symbol     code                 shape                      unit
+=========  ===================  =========================  =======
+points     ``points``           (n_rows,)                  0, ½, 1
+o          ``order``            (n_rows,), (n_tallies,)    1
+X          ``outcomes``         (n_agents, n_tasks)        0 to 1
+n, w       ``n``, ``won``       (n_tallies,)               rows
+=========  ===================  =========================  =======
+
+Not done here
+-------------
+No strength is estimated. A verdict is not weighed by how far apart two answers were.
+
+Source
+------
+Bradley & Terry, *Biometrika* 39 (1952) 324-345. Andersen, *JRSS B* 32 (1970) 283-301 (conditional
+likelihood). Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.arrays import CodeArray, FloatArray, IndexArray
+from analytics.errors import CoreError
+from analytics.text import named
+
+REQUIRED = ("item", "a", "b", "winner")
+OPTIONAL = ("first", "judge", "prompt_variant", "run", "category")
+POINTS: Mapping[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
+ORDER: Mapping[str, int] = {"a": 1, "b": -1, "": 0}
+ONE_JUDGE = "all"
+NO_VERDICT = -1.0
+MAX_KEYS_A_ROW = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """Comparisons added up by pair, judge and order.
+
+    Attributes
+    ----------
+    a, b : int array, shape (n_tallies,)
+        Agents, a < b.
+    judge : int array, shape (n_tallies,)
+        Position effect that applies; 0 where `order` is 0.
+    order : float array, shape (n_tallies,)
+        o.
+    n, won : float array, shape (n_tallies,)
+        Comparisons, and the points of a.
+    """
+
+    a: IndexArray
+    b: IndexArray
+    judge: IndexArray
+    order: FloatArray
+    n: FloatArray
+    won: FloatArray
+
+    @cached_property
+    def _pairs(self) -> dict[int, IndexArray]:
+        return {}
+
+    def pair(self, n_agents: int) -> IndexArray:
+        """Return the number of the pair a, b among all of `n_agents` squared, shape (n_tallies,)."""
+        if n_agents not in self._pairs:
+            self._pairs[n_agents] = self.a * n_agents + self.b
+        return self._pairs[n_agents]
+
+
+class Battles(Protocol):
+    """What a fit needs: agents, items, judges with a position effect, tallies, and how far items spread."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names, ascending."""
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of what is compared on, ascending."""
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Judges of whom the order is known."""
+
+    @property
+    def tallies(self) -> Tallies:
+        """Comparisons added up."""
+
+    def spread(self, p: FloatArray) -> FloatArray:
+        """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents + n_judges,) squared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Rows of battles.
+
+    Attributes
+    ----------
+    agents, items, judges : tuple of str
+        Ascending. `judges`: those with a row of which the order is known.
+    cells : tuple of (str, str, str)
+        Judge, prompt variant and who was shown first, as the rows say; ascending.
+    item, a, b, cell : int array, shape (n_rows,)
+        a < b.
+    judge : int array, shape (n_rows,)
+        Into `judges`; 0 where `order` is 0.
+    order, points : float array, shape (n_rows,)
+    categories : tuple of str, length n_items
+        "" where no row says.
+    human : float array, shape (n_rows,)
+        Points that a person gave a; −1 where nobody did.
+    """
+
+    agents: tuple[str, ...]
+    items: tuple[str, ...]
+    judges: tuple[str, ...]
+    cells: tuple[tuple[str, str, str], ...]
+    item: IndexArray
+    a: IndexArray
+    b: IndexArray
+    cell: IndexArray
+    judge: IndexArray
+    order: FloatArray
+    points: FloatArray
+    categories: tuple[str, ...]
+    human: FloatArray
+
+    @cached_property
+    def _grouped(self) -> tuple[IndexArray, IndexArray]:
+        """Key of each tally, ascending, and the tally of each row."""
+        width = len(self.agents)
+        key = self.a * width + self.b
+        if self.judges:
+            key = (key * len(self.judges) + self.judge) * 3 + (self.order + 1).astype(np.intp)
+        n_keys = width * width * max(3 * len(self.judges), 1)
+        if n_keys > MAX_KEYS_A_ROW * key.size:
+            keys, group = np.unique(key, return_inverse=True)
+            return keys, group
+        keys = np.flatnonzero(np.bincount(key, minlength=n_keys))
+        place = np.empty(n_keys, dtype=np.intp)
+        place[keys] = np.arange(keys.size)
+        return keys, place[key]
+
+    @cached_property
+    def tallies(self) -> Tallies:
+        """Comparisons added up."""
+        return self.weighted(None)
+
+    def weighted(self, weight: FloatArray | None) -> Tallies:
+        """Return the tallies with rows that count `weight` times, shape (n_rows,)."""
+        keys, group = self._grouped
+        pair, judge, order = keys, np.zeros_like(keys), np.zeros(keys.size)
+        if self.judges:
+            pair, rest = np.divmod(keys, 3 * len(self.judges))
+            judge, shown = np.divmod(rest, 3)
+            order = shown - 1.0
+        a = pair // len(self.agents)
+        points = self.points if weight is None else self.points * weight
+        return Tallies(
+            a=a,
+            b=pair - a * len(self.agents),
+            judge=judge,
+            order=order,
+            n=np.bincount(group, weight, keys.size).astype(np.float64),
+            won=np.bincount(group, points, keys.size).astype(np.float64),
+        )
+
+    def of_cell(self, cell: int) -> "Comparisons":
+        """Return the rows of one cell, of which no order is known: it does not vary."""
+        mask = self.cell == cell
+        names = ("item", "a", "b", "cell", "judge", "order", "points", "human")
+        rows = {name: getattr(self, name)[mask] for name in names}
+        return replace(self, **rows | {"judges": (), "order": np.zeros(int(mask.sum()))})
+
+    def spread(self, p: FloatArray) -> FloatArray:
+        """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents + n_judges,) squared."""
+        keys, group = self._grouped
+        beyond = self.points - p[group]
+        if len(self.items) == beyond.size:  # a row an item: tallies tell all
+            squares = np.bincount(group, beyond**2, keys.size).astype(np.float64)
+            return crossed(self.tallies, squares, len(self.agents), len(self.judges))
+        return self._spread_by_item(beyond)
+
+    def _spread_by_item(self, beyond: FloatArray) -> FloatArray:
+        from scipy.sparse import csr_array
+
+        columns = [(self.a, beyond), (self.b, -beyond)]
+        if self.judges:
+            columns.append((len(self.agents) + self.judge, beyond * self.order))
+        values, place = (np.concatenate([column[side] for column in columns]) for side in (1, 0))
+        item = np.tile(self.item, len(columns))
+        shape = (len(self.items), len(self.agents) + len(self.judges))
+        scores = csr_array((values, (item, place)), shape=shape)
+        return np.asarray((scores.T @ scores).toarray(), dtype=np.float64)
+
+    @cached_property
+    def battles(self) -> tuple[IndexArray, IndexArray]:
+        """First row of each battle (an item and its two agents), and the battle of each row."""
+        width = len(self.agents)
+        _, first, battle = np.unique(
+            (self.item * width + self.a) * width + self.b, return_index=True, return_inverse=True
+        )
+        return first, battle
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeMatrix:
+    """Agents on tasks: a wins a task where its outcome is larger.
+
+    Attributes
+    ----------
+    agents, items : tuple of str
+        Ascending; the tasks on which any two agents differ.
+    outcomes : float array, shape (n_agents, n_items)
+        0 to 1; NaN where missing.
+    """
+
+    agents: tuple[str, ...]
+    items: tuple[str, ...]
+    outcomes: FloatArray
+    judges: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, agents: Sequence[str], tasks: Sequence[str], outcomes: FloatArray) -> "OutcomeMatrix":
+        """Keep the tasks on which two agents differ."""
+        if len(agents) < 2:
+            raise CoreError("one agent; a comparison needs two", code="none_decisive")
+        largest = np.where(np.isnan(outcomes), -np.inf, outcomes).max(axis=0, initial=-np.inf)
+        least = np.where(np.isnan(outcomes), np.inf, outcomes).min(axis=0, initial=np.inf)
+        decided = np.flatnonzero(largest > least)
+        if not decided.size:
+            raise CoreError("no two agents differ on any task", code="none_decisive")
+        return cls(tuple(agents), tuple(tasks[j] for j in decided.tolist()), outcomes[:, decided])
+
+    @cached_property
+    def tallies(self) -> Tallies:
+        """Comparisons added up."""
+        wins = np.zeros((len(self.agents),) * 2)
+        for column in self.outcomes.T:
+            wins += column[:, None] > column
+        return tallies_of_wins(wins)
+
+    def spread(self, p: FloatArray) -> FloatArray:
+        """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents, n_agents)."""
+        lost = np.zeros((len(self.agents),) * 2)
+        lost[self.tallies.a, self.tallies.b] = 1.0 - p
+        lost[self.tallies.b, self.tallies.a] = p
+        scores = np.empty(self.outcomes.T.shape)
+        for row, column in zip(scores, self.outcomes.T, strict=True):
+            beyond = (column[:, None] > column) * lost
+            row[:] = beyond.sum(axis=1) - beyond.sum(axis=0)
+        return np.asarray(scores.T @ scores, dtype=np.float64)
+
+
+def crossed(tallies: Tallies, weight: FloatArray, n_agents: int, n_judges: int) -> FloatArray:
+    """Return Σ weight·x·xᵀ, x a tally's row of the design: 1 at a, −1 at b, o at its judge.
+
+    Parameters
+    ----------
+    weight : float array, shape (n_tallies,)
+
+    Returns
+    -------
+    float array, shape (n_agents + n_judges,) squared
+    """
+    n, width = n_agents, n_agents + n_judges
+    pairs = np.bincount(tallies.pair(n), weight, n * n).reshape(n, n)
+    matrix = np.zeros((width, width))
+    np.add(pairs, pairs.T, out=matrix[:n, :n])
+    np.negative(matrix[:n, :n], out=matrix[:n, :n])
+    matrix.ravel()[: n * (width + 1) : width + 1] = -matrix[:n, :n].sum(axis=1)
+    if n_judges:
+        turned, size, row = weight * tallies.order, n_judges * n, tallies.judge * n
+        cross = np.bincount(row + tallies.a, turned, size) - np.bincount(row + tallies.b, turned, size)
+        matrix[n:, :n] = cross.reshape(n_judges, n)
+        matrix[:n, n:] = matrix[n:, :n].T
+        matrix[n:, n:] = np.diag(np.bincount(tallies.judge, turned * tallies.order, n_judges))
+    return matrix
+
+
+def tallies_of_wins(wins: FloatArray) -> Tallies:
+    """Tallies of a matrix of wins, shape (n_agents, n_agents): wins[a, b] of a over b, a tie ½ to each."""
+    total = wins + wins.T
+    a, b = np.nonzero(np.triu(total, 1))
+    none = np.zeros(a.size)
+    return Tallies(a=a, b=b, judge=none.astype(np.intp), order=none, n=total[a, b], won=wins[a, b])
+
+
+# -------------------------------------------------------------------------------------------------- reading
+
+
+def read_comparisons(
+    columns: Mapping[str, Sequence[str]], human: str | None = None, *, rows: Sequence[int] | None = None
+) -> Comparisons:
+    """Make comparisons of columns of text.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence of str, length n_rows
+        ``item``, ``a``, ``b`` and ``winner`` (a, b or tie); ``first`` (a, b or empty), ``judge``,
+        ``prompt_variant`` and ``category`` where there are any.
+    human : str, optional
+        Column with what a person said: a, b, tie or empty.
+    rows : sequence of int, length n_rows, optional
+        Numbers by which faults name the rows; 1, 2, … where not given.
+
+    Raises
+    ------
+    CoreError
+        With the row at fault.
+    """
+    n_rows = len(columns["item"])
+    rows = range(1, n_rows + 1) if rows is None else rows
+    if not n_rows:
+        raise CoreError("there are no comparisons", code="no_rows")
+    blank = [""] * n_rows
+    for name in ("item", "a", "b"):
+        if "" in columns[name]:
+            row = rows[list(columns[name]).index("")]
+            raise CoreError(f"row {row}: no name in column {name}", code="name_missing")
+    agents, sides = _coded([*columns["a"], *columns["b"]])
+    a, b = sides[:n_rows], sides[n_rows:]
+    if (a == b).any():
+        row = int(np.argmax(a == b))
+        raise CoreError(f"row {rows[row]}: {named(columns['a'][row])} against itself", code="same_agent")
+    turned = np.where(a > b, -1.0, 1.0)
+    first = columns.get("first", blank)
+    order = _values("first", first, {**ORDER}, rows) * turned
+    points = _turned(_values("winner", columns["winner"], {**POINTS}, rows), turned)
+    judges, judge = _judges(columns.get("judge", blank), order)
+    items, item = _coded(columns["item"])
+    cells, cell = _cells(columns.get("judge", blank), columns.get("prompt_variant", blank), first)
+    verdicts = blank if human is None else columns[human]
+    return Comparisons(
+        agents=agents,
+        items=items,
+        judges=judges,
+        cells=cells,
+        item=item,
+        a=np.minimum(a, b),
+        b=np.maximum(a, b),
+        cell=cell,
+        judge=judge,
+        order=order,
+        points=points,
+        categories=_categories(columns.get("category", blank), item, len(items)),
+        human=_turned(_values(human or "human", verdicts, {**POINTS, "": NO_VERDICT}, rows, "human"), turned),
+    )
+
+
+def _coded(texts: Sequence[str]) -> tuple[tuple[str, ...], IndexArray]:
+    """Names in ascending order, and the code of each text."""
+    names = sorted(set(texts))
+    place = {name: code for code, name in enumerate(names)}
+    return tuple(names), np.array([place[text] for text in texts], dtype=np.intp)
+
+
+def _values(
+    name: str, texts: Sequence[str], known: Mapping[str, float], rows: Sequence[int], code: str = ""
+) -> FloatArray:
+    for row, text in zip(rows, texts, strict=True):
+        if text not in known:
+            allowed = ", ".join(repr(value) for value in known if value)
+            raise CoreError(f"row {row}: {name} is {named(text)}, not one of {allowed}", code=code or name)
+    return np.array([known[text] for text in texts], dtype=np.float64)
+
+
+def _turned(points: FloatArray, turned: FloatArray) -> FloatArray:
+    """Points of the agent that stands before the other."""
+    return np.where((turned < 0) & (points != NO_VERDICT), 1.0 - points, points)
+
+
+def _judges(texts: Sequence[str], order: FloatArray) -> tuple[tuple[str, ...], IndexArray]:
+    """Judges of whom the order is known, and that of each row; 0 where the order is not known."""
+    known = np.flatnonzero(order).tolist()
+    judges, codes = _coded([texts[row] or ONE_JUDGE for row in known])
+    judge = np.zeros(order.size, dtype=np.intp)
+    judge[known] = codes
+    return judges, judge
+
+
+def _cells(*columns: Sequence[str]) -> tuple[tuple[tuple[str, str, str], ...], IndexArray]:
+    rows = [(judge, prompt, first) for judge, prompt, first in zip(*columns, strict=True)]
+    cells = sorted(set(rows))
+    place = {cell: code for code, cell in enumerate(cells)}
+    return tuple(cells), np.array([place[row] for row in rows], dtype=np.intp)
+
+
+def _categories(
+    texts: Sequence[str], item: CodeArray | npt.NDArray[np.intp], n_items: int
+) -> tuple[str, ...]:
+    """Return the first category that each item's rows state."""
+    categories = [""] * n_items
+    for code, text in zip(item.tolist(), texts, strict=True):
+        categories[code] = categories[code] or text
+    return tuple(categories)

@@ -1,0 +1,211 @@
+"""The figures of a configuration's cells: R, D, C, F and cost; how sure F is; and an interval of ΔR.
+
+R, D and C are those of `analytics.harness` (Eqs. 28.3 to 28.7), R for one run of these tasks. F = α·R +
+β·min(D, 3)/3 + γ·C. Where R or D cannot be computed there is no F, but a reason.
+
+Standard error of F: the runs are left out one by one, F of the other L − 1 is computed, and with F_l and
+their mean F̄ it is √((L − 1)/L · Σ (F_l − F̄)²), the jackknife. It needs three runs.
+
+ΔR by parametric bootstrap
+--------------------------
+Tasks are given, models too: what differs when a harness is run again are its runs. From the K × L matrix of a
+configuration's run means, with MSR, MSC and MSE of its rows (models), columns (runs) and residual::
+
+    σ_e² = MSE        σ_r² = max(0, (MSC − MSE)/K)        σ_m² = max(0, (MSR − MSE)/L)
+    y*_il = m*_i + r*_l + e*_il,    r* ~ N(0, σ_r²), e* ~ N(0, σ_e²)
+
+Where a score is missing, a run's mean is the model's mean over tasks of its mean over runs, plus the mean by
+which the run's scores lie above those of their tasks; with every score there that is the plain mean.
+
+m* are the K model means, shrunk about their mean to the variance σ_m², so that y* has on average the mean
+squares that were seen. R* is that of y*, and the interval of R*(second) − R*(first) is of percentiles .025
+and .975. Where R is near 1 or runs are few it covers less than 95%: docs/evidence/tuning.txt.
+
+A bootstrap over tasks leaves out the runs, which is where R comes from.
+
+Source
+------
+*Toward Meta-Harness Optimization*, §28.5, 28.10.3. Efron & Tibshirani, *An Introduction to the Bootstrap*,
+1993, ch. 6, 11.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.arrays import FloatArray
+from analytics.errors import CoreError
+from analytics.harness import ScoreTensor, coverage, discriminability, reliability, variance_components
+from analytics.resampling import generator
+from analytics.research.tuning.cells import RunCells, RunRequest
+
+WEIGHTS = {"R": 0.40, "D": 0.35, "C": 0.25}
+D_CEILING = 3.0
+N_DRAWS = 2000
+ALL_EQUAL = 1e-18
+
+
+@dataclass(frozen=True)
+class HarnessFigures:
+    """What a configuration's runs came to.
+
+    Attributes
+    ----------
+    R, D, F : float or None
+        None where it cannot be said, with the reason in `why`.
+    F_se : float or None
+        Jackknife over runs; None under three.
+    cost_usd : float
+        Of these runs.
+    """
+
+    R: float | None
+    D: float | None
+    C: float
+    F: float | None
+    F_se: float | None
+    cost_usd: float
+    n_runs: int
+    why: str = ""
+
+
+def figures(cells: RunCells, request: RunRequest) -> HarnessFigures:
+    """Compute the figures of some runs."""
+    tensor = cells.tensor(request)
+    n_runs = len(request.runs)
+    if not tensor.valid.any():
+        why = cells.failure or "no cell is valid"
+        return HarnessFigures(None, None, 0.0, None, None, cells.cost_usd, n_runs, why)
+    try:
+        r, d = parts(tensor)
+    except CoreError as refusal:
+        why = cells.failure or str(refusal)
+        return HarnessFigures(None, None, coverage(tensor), None, None, cells.cost_usd, n_runs, why)
+    c = coverage(tensor)
+    return HarnessFigures(
+        r, d, c, weighted(r, d, c), standard_error(tensor), cells.cost_usd, n_runs, cells.failure
+    )
+
+
+def parts(tensor: ScoreTensor) -> tuple[float, float]:
+    """Return R for one run, and D."""
+    return reliability(variance_components(tensor), len(tensor.tasks)), discriminability(tensor)
+
+
+def weighted(r: float, d: float, c: float, weights: Mapping[str, float] = WEIGHTS) -> float:
+    """F = α·R + β·min(D, 3)/3 + γ·C, 0 to 1 (Eq. 28.2)."""
+    return weights["R"] * r + weights["D"] * min(d, D_CEILING) / D_CEILING + weights["C"] * c
+
+
+def standard_error(tensor: ScoreTensor) -> float | None:
+    """Return the jackknife standard error of F over runs; None under three or where an F cannot be said."""
+    n_runs = len(tensor.runs)
+    if n_runs < 3:
+        return None
+    try:
+        left_out = np.array([_fitness(_without(tensor, run)) for run in range(n_runs)])
+    except CoreError:
+        return None
+    return float(np.sqrt((n_runs - 1) / n_runs * np.sum((left_out - left_out.mean()) ** 2)))
+
+
+def _fitness(tensor: ScoreTensor) -> float:
+    return weighted(*parts(tensor), coverage(tensor))
+
+
+def _without(tensor: ScoreTensor, run: int) -> ScoreTensor:
+    keep = [place for place in range(len(tensor.runs)) if place != run]
+    runs = tuple(tensor.runs[place] for place in keep)
+    return ScoreTensor(tensor.models, tensor.tasks, runs, tensor.scores[:, :, keep], tensor.valid[:, :, keep])
+
+
+@dataclass(frozen=True)
+class ReliabilityDifference:
+    """ΔR of two configurations, second minus first, its 95% interval and p-value.
+
+    Attributes
+    ----------
+    p_value : float
+        Twice the smaller tail of the draws beyond 0, each with the observed one counted in.
+    """
+
+    difference: float
+    lower: float
+    upper: float
+    p_value: float
+
+
+def reliability_difference(
+    first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
+) -> ReliabilityDifference:
+    """Compare R of two configurations that ran the same models and tasks, each L times.
+
+    Raises
+    ------
+    CoreError
+        When models or tasks differ, a model has no score in a run, or R cannot be said.
+    """
+    if first.models != second.models or first.tasks != second.tasks:
+        raise CoreError("no ΔR: models or tasks differ", code="figures")
+    means = [run_means(one) for one in (first, second)]
+    seen = [float(_icc(matrix[None])[0]) for matrix in means]
+    drawn = [
+        _icc(_redrawn(matrix, generator(seed, f"runs anew, {name}"), n_draws))
+        for name, matrix in zip(("first", "second"), means, strict=True)
+    ]
+    if not np.isfinite([*seen, *drawn[0], *drawn[1]]).all():
+        raise CoreError("no ΔR: without any spread of scores R is 0/0", code="figures")
+    delta, draws = seen[1] - seen[0], drawn[1] - drawn[0]
+    low, high = np.percentile(draws, [2.5, 97.5])
+    tail = min(1 + int(np.count_nonzero(draws <= 0.0)), 1 + int(np.count_nonzero(draws >= 0.0)))
+    return ReliabilityDifference(delta, float(low), float(high), min(1.0, 2.0 * tail / (n_draws + 1)))
+
+
+def run_means(tensor: ScoreTensor) -> FloatArray:
+    """Return the mean of each model in each run, shape (K, L), tasks alike; see above for missing scores."""
+    there = ~np.isnan(tensor.scores)
+    if len(tensor.runs) < 2:
+        raise CoreError("no ΔR: one run tells no reliability", code="figures")
+    if not there.any(axis=1).all():
+        raise CoreError("no ΔR: a model has no score in a run", code="figures")
+    filled = np.where(there, tensor.scores, 0.0)
+    n_runs = there.sum(axis=2)
+    cell = filled.sum(axis=2) / np.maximum(n_runs, 1)
+    above = np.where(there, tensor.scores - cell[:, :, None], 0.0).sum(axis=1) / there.sum(axis=1)
+    models = cell.sum(axis=1, keepdims=True) / (n_runs > 0).sum(axis=1, keepdims=True)
+    return np.asarray(models + above, dtype=np.float64)
+
+
+def _squares(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """MSR, MSC and MSE of matrices, shape (n, K, L)."""
+    k, n_runs = x.shape[1:]
+    rows, columns = x.mean(axis=2, keepdims=True), x.mean(axis=1, keepdims=True)
+    residual = x - rows - columns + x.mean(axis=(1, 2), keepdims=True)
+    msr = n_runs * rows[:, :, 0].var(axis=1, ddof=1)
+    msc = k * columns[:, 0].var(axis=1, ddof=1)
+    return msr, msc, np.sum(residual**2, axis=(1, 2)) / ((k - 1) * (n_runs - 1))
+
+
+def _icc(x: FloatArray) -> FloatArray:
+    """R of matrices of run means, components truncated at 0; NaN where all are."""
+    k, n_runs = x.shape[1:]
+    msr, msc, mse = _squares(x)
+    signal = np.maximum(0.0, (msr - mse) / n_runs)
+    total = signal + np.maximum(0.0, (msc - mse) / k) + mse
+    result = np.full(total.shape, np.nan)
+    np.divide(signal, total, out=result, where=total > ALL_EQUAL)
+    return result
+
+
+def _redrawn(x: FloatArray, draw: np.random.Generator, n_draws: int) -> FloatArray:
+    """Matrices of run means as they would come again, shape (n_draws, K, L)."""
+    k, n_runs = x.shape
+    msr, msc, mse = (float(one[0]) for one in _squares(x[None]))
+    means = x.mean(axis=1)
+    spread = means.var(ddof=1)
+    shrunk = np.sqrt(max(0.0, (msr - mse) / n_runs) / spread) if spread > ALL_EQUAL else 0.0
+    models = means.mean() + shrunk * (means - means.mean())
+    runs = draw.normal(0.0, np.sqrt(max(0.0, (msc - mse) / k)), (n_draws, 1, n_runs))
+    rest = draw.normal(0.0, np.sqrt(mse), (n_draws, k, n_runs))
+    return np.asarray(models[None, :, None] + runs + rest, dtype=np.float64)

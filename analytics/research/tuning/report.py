@@ -1,0 +1,211 @@
+"""What there is of a study, as one object of plain values and as Markdown; nothing is run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analytics.errors import CoreError
+from analytics.research.tuning.figures import D_CEILING, HarnessFigures
+from analytics.research.tuning.front import front, hypervolume
+from analytics.research.tuning.protocol import (
+    Ablated,
+    Candidate,
+    ablations,
+    baseline,
+    below_protocol,
+    candidates,
+    chosen_of,
+    stability,
+    trials_of,
+    winner,
+)
+from analytics.research.tuning.search import SearchTrial, best, converged
+from analytics.research.tuning.store import Store
+from analytics.research.tuning.study import HarnessStudy
+
+NOT_RUN = "not run yet"
+
+
+def as_plain(store: Store) -> dict[str, Any]:
+    """Return the whole report: what was not run or cannot be said is None, with its reason in `notes`."""
+    study, trials = store.study, trials_of(store)
+    first, measured = baseline(store), candidates(store)
+    top, notes = winner(measured), {}
+    answer: dict[str, Any] = {
+        "study": study.name,
+        "phase": phase(store, trials, measured),
+        "n_trials": len(trials),
+        "n_failed": sum(one.state == "failed" for one in trials),
+        "cost_usd": store.cost_usd(),
+        "converged": converged(study, trials),
+        "below_protocol": list(below_protocol(study)),
+        "baseline": _candidate_values(first) if first else None,
+        "best": _candidate_values(top) if top else None,
+        "candidates": [_candidate_values(one) for one in measured],
+        "front": front_values(study, trials),
+        "ablations": None,
+        "stability": None,
+        "metadata": {**study.metadata, "task count": str(len(study.tasks))},
+    }
+    if first is None:
+        notes["baseline"] = NOT_RUN
+    if top is None:
+        notes["best"] = "; ".join(sorted({one.refused for one in measured})) or NOT_RUN
+    for name, compute in (
+        ("ablations", lambda: [ablation_values(one) for one in ablations(store)]),
+        ("stability", lambda: stability(store, _needed(top).configuration)),
+    ):
+        try:
+            answer[name] = compute()
+        except CoreError as refusal:
+            notes[name] = str(refusal)
+    return {**answer, "notes": notes}
+
+
+def _needed(top: Candidate | None) -> Candidate:
+    if top is None:
+        raise CoreError("no configuration was evaluated in full yet", code="not_yet")
+    return top
+
+
+def phase(store: Store, trials: Sequence[SearchTrial], measured: Sequence[Candidate]) -> int:
+    """How many of the phases 1 to 3 are done, then 5: the last two are computed from what is stored."""
+    if baseline(store) is None:
+        return 0
+    if best(trials) is None:
+        return 1
+    return 5 if len(measured) == len(chosen_of(trials)) else 2
+
+
+def front_values(study: HarnessStudy, trials: Sequence[SearchTrial]) -> dict[str, Any] | None:
+    """Trials that none beats in (R, D, C, −cost), of those with all runs; None before the first.
+
+    The hypervolume is over R, min(D, 3)/3, C and the share of the dearest trial's cost that is spared, from
+    0.
+    """
+    able = [one for one in trials if one.counts and one.figures.R is not None]
+    if not able:
+        return None
+    points = [_point(one.figures) for one in able]
+    dearest = max(one.figures.cost_usd for one in able)
+    scaled = [
+        [r, min(d, D_CEILING) / D_CEILING, c, 1.0 + cost / dearest if dearest else 1.0]
+        for r, d, c, cost in points
+    ]
+    return {
+        "hypervolume": hypervolume(scaled, (0.0, 0.0, 0.0, 0.0)),
+        "trials": [
+            {"number": one.number, "fingerprint": one.fingerprint, "configuration": dict(one.configuration)}
+            | _figures(one.figures)
+            for one in (able[place] for place in front(points))
+        ],
+    }
+
+
+def _point(of_run: HarnessFigures) -> list[float]:
+    return [of_run.R or 0.0, of_run.D or 0.0, of_run.C, -of_run.cost_usd]
+
+
+def _figures(of_run: HarnessFigures) -> dict[str, Any]:
+    return {name: getattr(of_run, name) for name in ("R", "D", "C", "F", "F_se", "cost_usd", "n_runs")}
+
+
+def _candidate_values(one: Candidate) -> dict[str, Any]:
+    change = one.against_baseline
+    return {
+        "fingerprint": one.fingerprint,
+        "configuration": dict(one.configuration),
+        **_figures(one.figures),
+        "ci": [change.lower, change.upper] if change else None,
+        "difference": change.difference if change else None,
+        "p_adjusted": one.p_adjusted,
+        "order": one.order,
+        "scorer_auc": one.scorer,
+        "refused": one.refused or None,
+        "note": one.note or one.figures.why or None,
+    }
+
+
+def ablation_values(one: Ablated) -> dict[str, Any]:
+    """Set a row of Table 28.4 as plain values."""
+    return {
+        "condition": one.condition,
+        "configuration": dict(one.configuration),
+        **_figures(one.figures),
+        "split_half": one.split_half,
+        "mdes": one.mdes,
+    }
+
+
+# -------------------------------------------------------------------------------------------------- markdown
+
+
+def as_markdown(report: Mapping[str, Any]) -> str:
+    """Set the report for people: a sentence, then tables."""
+    parts = [f"# {report['study']}", _sentence(report)]
+    if report["below_protocol"]:
+        parts.append(f"**Below protocol:** {'; '.join(report['below_protocol'])}.")
+    rows = [("h₀", report["baseline"]), *(("", one) for one in report["candidates"])]
+    parts += ["## Full evaluations, in new runs", _table(rows, report["best"])]
+    if report["front"]:
+        trials = [(f"trial {one['number']}", one) for one in report["front"]["trials"]]
+        parts += [
+            "## Trials that none beats",
+            f"Hypervolume {report['front']['hypervolume']:.4f}.",
+            _table(trials, None),
+        ]
+    if report["ablations"]:
+        parts += [
+            "## Without a part of F",
+            _table([(one["condition"], one) for one in report["ablations"]], None),
+        ]
+    if report["stability"]:
+        parts += ["## Stability of the order of models", _stability(report["stability"])]
+    parts += ["## Metadata", "\n".join(f"- {name}: {value}" for name, value in report["metadata"].items())]
+    if report["notes"]:
+        parts += ["## Not told", "\n".join(f"- {name}: {why}" for name, why in report["notes"].items())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _sentence(report: Mapping[str, Any]) -> str:
+    top, first = report["best"], report["baseline"]
+    paid = f"{report['n_trials']:,} trials, ${report['cost_usd']:,.2f}."
+    if top is None or first is None or top["ci"] is None:
+        return f"No configuration is known to measure better than the present one. {paid}"
+    low, high = top["ci"]
+    verb = "measures more reliably than" if low > 0 else "is not shown to measure more reliably than"
+    return (
+        f"**{top['fingerprint']} {verb} the present settings**: R rose by {top['difference']:.3f} "
+        f"({low:.3f} to {high:.3f}), F from {_number(first['F'])} to {_number(top['F'])}, in new runs. "
+        "ΔR is estimated from the means of the runs, the R of the tables from the variance components of all "
+        f"scores, so that it is not quite their difference. {paid}"
+    )
+
+
+def _table(rows: Sequence[tuple[str, Mapping[str, Any] | None]], top: Mapping[str, Any] | None) -> str:
+    lines = ["| | settings | R | D | C | F | cost, $ | ΔR, 95% | |", "|---|---|---|---|---|---|---|---|---|"]
+    for label, one in rows:
+        if one is None:
+            lines.append(f"| {label} | {NOT_RUN} | | | | | | | |")
+            continue
+        name = label or one["fingerprint"]
+        settings = ", ".join(f"{key} {_number(value)}" for key, value in one["configuration"].items())
+        ci = one.get("ci")
+        change = f"{ci[0]:.3f} to {ci[1]:.3f}" if ci else ""
+        remark = "best" if top and one is top else one.get("refused") or one.get("note") or ""
+        figures_ = " | ".join(_number(one[key]) for key in ("R", "D", "C", "F"))
+        lines.append(f"| {name} | {settings} | {figures_} | {one['cost_usd']:,.2f} | {change} | {remark} |")
+    return "\n".join(lines)
+
+
+def _stability(report: Mapping[str, Any]) -> str:
+    return (
+        f"With other tasks: τ_b {report['tau']:.3f} ({report['lower']:.3f} to {report['upper']:.3f}, "
+        f"{report['n_draws']:,} draws). "
+        f"With other runs: τ_b {report['split_half']:.3f} between halves of them."
+    )
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "not measured"
+    return f"{value:.3f}" if isinstance(value, float) else f"{value}"
