@@ -61,7 +61,7 @@ complete        ``complete``          (n_agents,)                            boo
 
 Not done here
 -------------
-No task is selected and nobody is ranked. What a missing place is completed with is `selection.linking`'s.
+No task is selected and nobody is ranked. `selection.standings.completing` completes what is missing.
 
 Source
 ------
