@@ -551,7 +551,8 @@ def test_two_approvals_at_once_activate_one():
     found = waiting(moved())
     variants = ["plain", "hysteresis"] * 2
     results = at_once(*(lambda variant=variant: approved(found, variant) for variant in variants))
-    assert sorted(type(one).__name__ for one in results) == ["NotProposed"] * 3 + ["TaskSubset"]
+    codes = sorted(getattr(one, "code", type(one).__name__) for one in results)
+    assert codes == ["TaskSubset"] + ["not_proposed"] * 3
     assert list(TaskSubset.objects.order_by("number").values_list("number", flat=True)) == [1, 2]
     assert Event.objects.filter(kind="subset.activated").count() == 1
 

@@ -191,9 +191,9 @@ def test_logs_of_two_tasks_are_refused(refusal, log, tmp_path):
 def test_logs_of_two_tasks_are_refused_also_as_two_paths(log):
     first = log(inspect_sample("a", value="C"))
     other = log(inspect_sample("a", value="C"), name="other.json", task="gsm8k")
-    stated = {"name": None, "stated": ImportOptions(), "benchmark": "toy", "as_of": AS_OF}
+    given = {"name": None, "options": ImportOptions(), "benchmark": "toy", "as_of": AS_OF}
     with pytest.raises(Faulty) as refused:
-        importers.read(first, other, **stated)
+        importers.read(first, other, **given)
     assert 'eval.task: "gsm8k" is not allowed' in str(refused.value.faults[0])
 
 
