@@ -222,7 +222,8 @@ def test_a_retired_task_leaves_the_subset_and_the_same_agents_are_fitted_anew(db
 
 @pytest.mark.slow(each=True)
 @pytest.mark.parametrize(
-    "step", ["get_or_compute_subset", "store_scores", "get_or_compute_calibration", "answered", "publish"]
+    "step",
+    ["get_or_compute_subset", "store_scores", "get_or_compute_calibration", "compute_standings", "publish"],
 )
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 def test_a_worker_that_dies_changes_nothing(db, monkeypatch, step, done):
