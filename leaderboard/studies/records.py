@@ -30,7 +30,7 @@ MAX_STORED = 100  # agents in one statement: each has 50 bytes for every task
 
 
 class DataKeepsChanging(RuntimeError):
-    """Agents and tasks changed faster than they could be read."""
+    """A snapshot could not be read whole."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Reader:
             if Benchmark.objects.get(pk=benchmark.pk).data_version == self.data_version:
                 break
         else:
-            raise DataKeepsChanging
+            raise DataKeepsChanging("Agents and tasks changed faster than they could be read; try again.")
         self.cache = AgentRowCache(self.benchmark, recent)
 
     @property
