@@ -791,7 +791,7 @@ def two_conditions(by, tasks):
 
 
 def retired(by, tasks):
-    deliver(by, marked(tasks))
+    deliver(by, {tasks[0]: [0], tasks[1]: [1]})
     toy().tasks.filter(name=tasks[0]).update(retired_at=AS_OF, retired_reason="broken")
 
 
