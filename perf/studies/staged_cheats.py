@@ -16,6 +16,9 @@ delivers the better     drawn, runs the rest in secret and delivers it only wher
 two names, one hidden   runs twice, and one account shows the better alone
 two names, one line     both stand on the board of one account, which joins them (`standings.versions`);
                         one newcomer a board
+finishes the luckiest   begins six versions of one agent and finishes the one that passes most of its first
+                        batch; the others stay begun; one newcomer a board, against a line of its own
+keeps last batches      runs six versions and delivers the last batch of the best alone; as above
 guesses audit tasks     knows ten tasks drawn from outside the first batch; the gain beyond what a full run
                         would gain by them
 tuned +5, +10, +20      passes so many more tasks of the first batch that its estimate is to rise by that
@@ -43,9 +46,13 @@ from perf.studies.table import print_table
 from selection import audits
 from selection.folds import CompleteAgents, Fold
 from selection.held_out import Subsets
+from selection.prior import PriorDecisions
+from selection.rules import Rules
 from selection.staged.model import estimate
+from selection.staged.study import staged_in
 from selection.staged.teaching import FullRun, Teaching, taught
 from selection.staged.walks import Fit, Stage, Staging, Step, audit_tasks, step
+from selection.standings import answer
 
 N_TEACHING, N_TWICE, N_GUESSED = 40, 10, 10
 LUCKY = 0.03
@@ -178,6 +185,20 @@ def one_board(seed: int, m: int) -> Found:
     if m == SIZES[0]:
         for single, line in _joined(agents, honest[:2]):
             gain("two names, one line", line, single)
+        six = [
+            newcomer(fit, (rng.random(m) < chances[0]).astype(np.float64), f"c{k:02d}", seed)
+            for k in range(6)
+        ]
+        expected = float(chances[0].mean())
+        gain("one of six", six[0].score, expected)
+        luckiest = max(six, key=lambda one: one.outcomes[list(one.steps[0].batch)].mean())
+        begun = [one.steps[0].batch for one in six]
+        gain("finishes the luckiest, plainly", luckiest.score, expected)
+        gain("finishes the luckiest", _line(agents, six, six.index(luckiest), begun), expected)
+        best = max(six, key=lambda one: one.score)
+        begun = [one.asked[: len(one.asked) - len(_last(one))] for one in six]
+        gain("keeps last batches, plainly", best.score, expected)
+        gain("keeps last batches", _line(agents, six, six.index(best), begun), expected)
     _tuned(told, fit, agents, honest, chances, luck, names, seed, gain)
     return {name: [float(np.mean(values))] for name, values in told.items()}
 
@@ -195,6 +216,34 @@ def _joined(agents: CompleteAgents, both: Sequence[Newcomer]) -> Iterator[tuple[
     best = max(score for at, score in known if at.rank is not None)
     for at, score in known:
         yield score + at.correction, best
+
+
+def _last(one: Newcomer) -> tuple[int, ...]:
+    return tuple([step_.batch for step_ in one.steps if step_.batch][-1])
+
+
+def _line(
+    agents: CompleteAgents, six: Sequence[Newcomer], done: int, begun: Sequence[Sequence[int]]
+) -> float:
+    """Return the score on the board of the version that was finished, the others left after `begun`."""
+    names = [f"c{k:02d}" for k in range(len(six))]
+    ran = [set(one.asked) if k == done else set(begun[k]) for k, one in enumerate(six)]
+    rows = [
+        np.where([j in tasks for j in range(one.outcomes.size)], one.outcomes, np.nan)
+        for one, tasks in zip(six, ran, strict=True)
+    ]
+    record = record_of((*agents.names, *names), np.vstack([agents.outcomes, *rows]))
+    owned = tuple(
+        replace(one, account="one", model="one") if one.name in names else one for one in record.about
+    )
+    record = replace(record, about=owned)
+    staged = {
+        name: one if name == names[done] else replace(one, score=None, se=None, lower=None, upper=None)
+        for name, one in staged_in(record, Staging()).items()
+    }
+    given = PriorDecisions(staged=staged, full_runs_only="full scores alone are looked at")
+    found = answer(record, Rules(target="full"), given)
+    return next(line.at["full"].score or 0.0 for line in found.agents if line.agent == names[done])
 
 
 def _tuned(

@@ -13,6 +13,10 @@ k        ``outcomes.shape[1]``       scalar  tasks
 σ        ``_noise``                  scalar  0 to 1
 =======  ==========================  ======  ========
 
+A version that ran some tasks and is not finished (left half-way, or under way) counts in K of the best one
+that is not clearly better than it on the tasks that both ran: otherwise whoever begins six versions and
+finishes the luckiest would show the luck of six.
+
 Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their spread is more than noise: the
 line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
 Private runs cannot be seen, nor a second account, nor versions that are described as other agents.
@@ -28,9 +32,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
+from scipy import stats
 from scipy.sparse.csgraph import connected_components
 
-from analytics.arrays import DECIMALS, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns, read_only
 from analytics.differences.estimates import Target
 from analytics.names import alike
 from analytics.record import About, Record
@@ -40,6 +45,8 @@ from selection.standings.completing import FullScoreEstimate
 from selection.standings.lines import AtTarget
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import ErrorModel, TargetResult
+
+MIN_SHARED = 10
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class Group:
 
     best: int
     others: tuple[int, ...]
+    unfinished: tuple[int, ...]
     correction: float
 
 
@@ -70,10 +78,11 @@ def tell(
 ) -> TargetResult:
     """Say what a target says, versions that it does not tell apart as one; as `targets.tell`."""
     apart = targets.tell(error_model, target, tasks, on_tasks, shift=shift, estimated=estimated)
+    cells = columns(error_model.record.table.means, tasks)
     groups = [
         group
         for versions in versions_of(error_model.record)
-        for group in _groups(versions, apart, on_tasks, estimated, tasks.size)
+        for group in _groups(error_model.record, versions, apart, on_tasks, estimated, cells)
     ]
     if not groups:
         return apart
@@ -110,39 +119,76 @@ def _is_version(one: About, other: About) -> bool:
 
 
 def _groups(
+    record: Record,
     versions: Sequence[int],
     apart: TargetResult,
     on_tasks: Sequence[AgentOnTasks],
     estimated: Mapping[int, FullScoreEstimate],
-    n_tasks: int,
+    cells: FloatArray,
 ) -> Iterator[Group]:
-    """Yield the versions that are not told apart, directly or through others; two at least."""
+    """Yield versions that are not told apart, directly or through others, and unfinished ones; two at least.
+
+    `cells` are the outcomes that were run, shape (n_agents, k).
+    """
     ranked = np.array([i for i in versions if apart.at[i].rank is not None], dtype=np.intp)
     if not ranked.size:
         return
     is_joined = apart.tied[np.ix_(ranked, ranked)] | (apart.line.critical is None)
     n_groups, group_of = connected_components(is_joined, directed=False)
-    for group in range(n_groups):
-        members = ranked[group_of == group].tolist()
-        if len(members) > 1:
-            best, *others = sorted(members, key=lambda i: (-round(_score(apart.at[i]), DECIMALS), i))
-            gain = expected_maximum(len(members)) * _noise(members, on_tasks, estimated, n_tasks)
-            yield Group(best, tuple(others), min(gain, _score(apart.at[best])))
+    by_score = [
+        sorted(ranked[group_of == group].tolist(), key=lambda i: (-round(_score(apart.at[i]), DECIMALS), i))
+        for group in range(n_groups)
+    ]
+    began = [i for i in versions if _is_unfinished(record, i) and not np.isnan(cells[i]).all()]
+    began = [i for i in began if i not in ranked]
+    for best, *others in sorted(by_score, key=lambda members: -_score(apart.at[members[0]])):
+        unfinished = [i for i in began if not _is_clearly_better(cells[best], cells[i])]
+        began = [i for i in began if i not in unfinished]
+        if n_others := len(others) + len(unfinished):
+            noise = _noise([best, *others], unfinished, on_tasks, estimated, cells)
+            gain = expected_maximum(1 + n_others) * noise
+            score = _score(apart.at[best])
+            yield Group(best, tuple(others), tuple(unfinished), min(gain, score))
 
 
 def _score(at: AtTarget) -> float:
     return 0.0 if at.score is None else at.score
 
 
+def _is_unfinished(record: Record, i: int) -> bool:
+    """Whether agent i runs under the conditions compared, and lacks some of what it was asked for."""
+    about = record.about[i]
+    is_elsewhere = bool(record.condition and record.condition[i])
+    return not (record.complete[i] or about.stopped or about.withheld or is_elsewhere)
+
+
+def _is_clearly_better(cells: FloatArray, others: FloatArray) -> bool:
+    """Whether a version passes more of the tasks that both ran, ten at least (paired t, one-sided 2.5%)."""
+    differences = cells - others
+    differences = differences[~np.isnan(differences)]
+    if differences.size < MIN_SHARED:
+        return False
+    error = float(differences.std(ddof=1)) / math.sqrt(differences.size)
+    return float(differences.mean()) > error * float(stats.t.isf(0.025, differences.size - 1))
+
+
 def _noise(
     members: Sequence[int],
+    unfinished: Sequence[int],
     on_tasks: Sequence[AgentOnTasks],
     estimated: Mapping[int, FullScoreEstimate],
-    n_tasks: int,
+    cells: FloatArray,
 ) -> float:
     """Return σ, the standard deviation of one version's score."""
-    outcomes = [row for i in members if (row := on_tasks[i].outcomes) is not None]
-    measured = float(np.var(outcomes, axis=0, ddof=1).sum()) / len(outcomes[0]) ** 2 if outcomes[1:] else 0.0
+    n_tasks = cells.shape[1]
+    rows = [row for i in members if (row := on_tasks[i].outcomes) is not None]
+    rows += [cells[i] for i in unfinished]
+    several = np.array(rows)
+    several = several[:, np.count_nonzero(~np.isnan(several), axis=0) > 1] if rows[1:] else np.empty((0, 0))
+    score = on_tasks[members[0]].score or 0.0
+    measured = score * (1.0 - score) / n_tasks if rows and not several.size else 0.0
+    if several.size:
+        measured = float(np.nanvar(several, axis=0, ddof=1).sum()) / (several.shape[1] * n_tasks)
     known = [estimated[i] for i in members if i in estimated]
     calibrated = [
         (one.se2 or 0.0) + one.score * (1.0 - one.score) / n_tasks for one in known if one.score is not None
@@ -192,13 +238,18 @@ def _at(
     for group in groups:
         name = record.table.agents[group.best]
         at[group.best] = replace(at[group.best], correction=group.correction)
-        for i in group.others:
+        for i in group.others + group.unfinished:
+            why = (
+                "not clearly better (95%)"
+                if i in group.others
+                else f"not clearly worse; {apart.at[i].reason}"
+            )
             at[i] = replace(
                 apart.at[i],
                 rank=None,
                 rank_lower=None,
                 rank_upper=None,
                 folded_under=name,
-                reason=f"shares the line of {name}: not clearly better (95%)",
+                reason=f"shares the line of {name}: {why}",
             )
     return tuple(at)

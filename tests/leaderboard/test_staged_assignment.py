@@ -713,6 +713,19 @@ class TestBoard:
         assert "ran tasks chosen for each agent" in listed
 
 
+def test_a_version_that_is_begun_and_left_lowers_the_line_of_the_finished_one(ada):
+    walk(ada)
+    before = lines_of(recomputed())["newcomer"].at["full"]
+    second = AgentDescription("second", "Loop", NEW.model, "2")
+    deliver(ada, marked(waiting(ask(ada, second))), agent="second", version="2")
+    lines = lines_of(recomputed())
+    at, left = lines["newcomer"].at["full"], lines["second"].at["full"]
+    assert before.correction == 0 < at.correction
+    assert at.score < before.score
+    assert (left.rank, left.folded_under) == (None, "newcomer")
+    assert left.reason.startswith("shares the line of newcomer: not clearly worse; ")
+
+
 # ------------------------------------------------------------------------------------- one record, one answer
 
 PROMPTS = [{"prompt_variant": name, "judge": None, "temperature": None} for name in ("p1", "p2")]

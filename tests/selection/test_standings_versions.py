@@ -112,6 +112,58 @@ def test_a_version_that_is_clearly_better_has_a_line_of_its_own():
     assert other.marks == ("versions",)
 
 
+def unfinished(rows, names, n_run):
+    """The board of the first version in full, and of the others that ran `n_run` of all tasks."""
+    rows = rows.copy()
+    rows[len(rows) - len(names) + 1 :, n_run:] = np.nan
+    others = [f"a{i:02d}" for i in range(len(rows) - len(names))]
+    asked = {i: np.ones(N_TASKS, bool) for i in range(len(others), len(rows))}
+    return answer(owned(record_of(rows, submitted=[*asked], asked=asked, names=[*others, *names]), names))
+
+
+def test_an_unfinished_version_counts_and_the_correction_is_by_hand():
+    """40 of 100 tasks are shared and 8 of them differ: σ² is 8 · 1/2 / (40 · 100), the best of two σ/√π."""
+    means = simulated(1)[0][: N_OTHERS + 2]
+    means[-1] = means[-2]
+    means[-1, :8] = 1 - means[-1, :8]
+    board = unfinished(means, ("done", "left"), 40)
+    at = line_of(board, "done").at["full"]
+    assert at.correction == pytest.approx(np.sqrt(8 / 2 / (40 * 100)) / np.sqrt(np.pi), rel=1e-9)
+    assert at.score == pytest.approx(means[-2].mean() - at.correction, abs=1e-12)
+    left = line_of(board, "left").at["full"]
+    assert (left.rank, left.folded_under) == (None, "done")
+    assert left.reason.startswith(
+        "shares the line of done: not clearly worse; 60 of the 100 tasks that it was"
+    )
+    assert "done (1 more version: −" in text(board)
+
+
+@pytest.mark.parametrize(("n_run", "n_passed", "counts"), [(40, 0, False), (9, 0, True), (40, 40, True)])
+def test_an_unfinished_version_that_is_clearly_worse_does_not_count(n_run, n_passed, counts):
+    means = simulated(1)[0][: N_OTHERS + 2]
+    means[-2, :40] = np.arange(40) % 10 < 8
+    means[-1] = np.arange(N_TASKS) < n_passed
+    board = unfinished(means, ("done", "left"), n_run)
+    assert (line_of(board, "done").at["full"].correction > 0) is counts
+    assert (line_of(board, "left").at["full"].folded_under == "done") is counts
+
+
+def test_who_finishes_the_luckiest_of_six_gains_nothing():
+    """All six run 30 tasks, and the one with most passes runs the rest."""
+    gains, plain = [], []
+    for seed in range(24):
+        means, truth = simulated(seed)
+        six = means[N_OTHERS : N_OTHERS + 6]
+        six = six[np.argsort(-six[:, :30].sum(axis=1), kind="stable")]
+        board = unfinished(np.vstack([means[:N_OTHERS], six]), NAMES[:6], 30)
+        gains.append(line_of(board, NAMES[0]).at["full"].score - truth)
+        plain.append(six[0].mean() - truth)
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+    print(f"gain {100 * np.mean(gains):.2f} ± {100 * error:.2f} points; plainly {100 * np.mean(plain):.2f}")
+    assert np.mean(plain) > 0.02
+    assert np.mean(gains) < 2 * error
+
+
 @pytest.mark.parametrize("about", [{"account": ""}, {"scaffold": "{name}"}, {"model": "{name}"}])
 def test_what_an_operator_loaded_and_other_agents_stand_apart(about):
     means, _ = simulated(4)
