@@ -24,7 +24,7 @@ others that ran it five times. What no rule can tell is said in words, by `uneve
 
 Source
 ------
-The rule is this project's own (docs/decisions/absent-trials.md).
+The rule is this project's own (docs/decisions/trials-that-count.md).
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ for any more grows old and is culled. The digest is the ETag too, so that a visi
 answered after one query; another takes two.
 
 A view says by `cached_page` which parameters it reads, and what it reads beside the board. It must not read
-the clock or the visitor; an answer that did read the visitor is not kept. See docs/decisions/page-cache.md.
+the clock or the visitor; an answer that did read the visitor is not kept. See docs/decisions/pages-and-charts.md.
 """
 
 import gzip

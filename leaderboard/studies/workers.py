@@ -1,7 +1,7 @@
 """Where heavy work is done: in this process, on several of this machine, or on a Dask cluster.
 
 The one place that knows. The cluster is that of the setting `DASK_SCHEDULER_ADDRESS`; its workers run the
-same release, and need neither the database nor a setting. docs/decisions/a-cluster.md tells why joblib's own
+same release, and need neither the database nor a setting. docs/decisions/jobs.md tells why joblib's own
 backend for Dask is not used.
 """
 

@@ -27,7 +27,7 @@ Limits: of two agents whose difference has no error at all (se_ab = 0) none beat
 
 Not done here
 -------------
-Pairs that differ on few items know less of their se than q says (docs/decisions/ranks-of-strengths.md).
+Pairs that differ on few items know less of their se than q says (docs/decisions/ranks.md).
 
 Source
 ------

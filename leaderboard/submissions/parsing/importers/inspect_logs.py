@@ -2,7 +2,7 @@
 
 Follows UKGovernmentBEIS/inspect_ai 0.3.285: `EvalLog`, `EvalSpec`, `EvalSample` and `EvalSampleSummary`
 (log/_log.py), the archive of log/_recorders/eval.py, and `value_to_float` (scorer/_metric.py). Read
-directly, not by inspect_ai (docs/decisions/importers.md).
+directly, not by inspect_ai (docs/decisions/intake.md).
 
 - Scores are C (1), P (0.5), I and N (0), words for yes and no, or numbers. inspect_ai turns what it does
   not know into 0; here it is a fault.
