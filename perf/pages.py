@@ -84,7 +84,7 @@ def published(path: Path, slug: str, **what: Any) -> Any:
     from leaderboard.terminal.management.commands.load import read
 
     write(path, n_trials=1, **what)
-    load(flat=read(path), slug=slug, as_of=datetime.now(UTC))
+    load(flat=read(path)[0], slug=slug, as_of=datetime.now(UTC))
     return head_of(recompute(benchmark=benchmark_of(slug), as_of=datetime.now(UTC))[0]).subset
 
 

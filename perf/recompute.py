@@ -79,7 +79,7 @@ def main() -> None:
 
     def store(**what: Any) -> None:
         write(folder / "rows.csv", n_tasks=n_tasks, n_trials=n_trials, **what)
-        load(flat=read(folder / "rows.csv"), slug="perf", as_of=datetime.now(UTC))
+        load(flat=read(folder / "rows.csv")[0], slug="perf", as_of=datetime.now(UTC))
 
     def board() -> Any:
         return recompute(benchmark=benchmark_of("perf"), as_of=datetime.now(UTC))[0]

@@ -222,7 +222,7 @@ def stored(file: Path) -> None:
     from leaderboard.operations.loading import load
     from leaderboard.terminal.management.commands.load import read
 
-    load(flat=read(file), slug="perf", as_of=datetime.now(UTC))
+    load(flat=read(file)[0], slug="perf", as_of=datetime.now(UTC))
 
 
 def validated() -> None:
