@@ -59,12 +59,8 @@ LEFT_OUT = "rows left out, not valid"
 class Answer:
     """What a command answers.
 
-    Attributes
-    ----------
-    values : mapping
-        One object of plain values, the answer under `--json`.
-    shown : str or mapping, optional
-        The same for a reader, as text or rearranged; `values` where not given.
+    values: one object of plain values, the answer under `--json`.
+    shown: the same for a reader, as text or rearranged; `values` where not given.
     """
 
     values: Mapping[str, Any]
@@ -107,14 +103,9 @@ def add_command(
 ) -> Parser:
     """Add a command with the options that all of them have.
 
-    Parameters
-    ----------
-    command : callable
-        Called with the parsed arguments.
-    file : str, optional
-        What the help calls the file where it is no flat file, and has no benchmarks to choose among.
-    about : str
-        What the help says after the options.
+    command: called with the parsed arguments.
+    file: what the help calls the file where it is no flat file, and has no benchmarks to choose among.
+    about: what the help says after the options.
     """
     # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
     listed = summary.replace("%", "%%")
@@ -205,10 +196,7 @@ def unreadable(refusal: OSError, file: Path, expected: str) -> str:
 def plain(value: Any) -> Any:
     """Turn results into plain values: dataclasses and mappings into objects, arrays into lists.
 
-    Raises
-    ------
-    TypeError
-        When a value is of no kind that JSON knows.
+    Raises TypeError: when a value is of no kind that JSON knows.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
@@ -250,9 +238,7 @@ def flat_file(path: Path, only: str | None = None, options: TableOptions = AS_FO
 
     How a table was read is said on stderr.
 
-    Raises
-    ------
-    FlatFileError, FrameRefused, OSError
+    Raises FlatFileError, FrameRefused, OSError.
     """
     if not is_table(path, options):
         return read(path, as_of=datetime.now(UTC), only=only)
@@ -291,9 +277,7 @@ def copied_trials(flat: FlatFile) -> dict[str, Dependence | Improvement]:
 def csv_header(path: Path) -> list[str]:
     """Names of the columns of a CSV, plain or compressed by gzip.
 
-    Raises
-    ------
-    CoreError, OSError
+    Raises CoreError, OSError.
     """
     from pyarrow import ArrowInvalid, csv
 
@@ -319,16 +303,9 @@ def csv_header(path: Path) -> list[str]:
 def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """Read some columns of a CSV, as text; the others are not looked at.
 
-    Parameters
-    ----------
-    path : path
-        Plain or compressed by gzip, with a header.
-
-    Raises
-    ------
-    CoreError
-        With the columns there are.
-    CoreError, OSError
+    path: plain or compressed by gzip, with a header.
+    Raises CoreError: with the columns there are.
+    Raises CoreError, OSError.
     """
     import pyarrow
     from pyarrow import csv
@@ -350,19 +327,9 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
 def csv_valid(path: Path, names: Sequence[str], there: Sequence[str]) -> tuple[dict[str, list[str]], Mask]:
     """Read some columns of a CSV, and which of its rows are valid by a column `valid` that is not among them.
 
-    Parameters
-    ----------
-    there : sequence of str
-        The columns of the file.
-
-    Returns
-    -------
-    tuple of dict of str to list of str, and bool array of shape (n_rows,)
-        All rows are valid where there is no such column.
-
-    Raises
-    ------
-    CoreError, OSError
+    there: the columns of the file.
+    Returns: and bool array of shape (n_rows,); all rows are valid where there is no such column.
+    Raises CoreError, OSError.
     """
     if VALID not in there or VALID in names:
         columns = csv_columns(path, names)
@@ -393,10 +360,7 @@ def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
 def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> FloatArray:
     """Read a column of texts as finite numbers, shape (n_rows,); NaN where a row is not `valid`.
 
-    Raises
-    ------
-    CoreError
-        With the first row at fault; rows count from 1, the header not among them.
+    Raises CoreError: with the first row at fault; rows count from 1, the header not among them.
     """
     values = np.empty(len(texts))
     for row, text in enumerate(texts):

@@ -4,12 +4,8 @@
 class CoreError(ValueError):
     """What the data cannot give is refused by name.
 
-    Parameters
-    ----------
-    *arguments : object
-        The message for a reader, with the numbers.
-    code : str
-        Which of the refusals of its class it is, such as ``one_level``; empty where there is one only.
+    *arguments: the message for a reader, with the numbers.
+    code: which of the refusals of its class it is, such as ``one_level``; empty where there is one only.
     """
 
     def __init__(self, *arguments: object, code: str = "") -> None:

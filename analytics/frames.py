@@ -55,24 +55,12 @@ class FrameRefused(CoreError):
 def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
     """Check a long frame as if it were a flat file.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame, n_rows
-        One row for each trial.
-    as_of : datetime, optional
-        With time zone; a later `submitted_at` lies in the future. Now, when not given.
-
-    Returns
-    -------
-    FlatFile
-        In the order of the frame; scaffolds and models are "" where the frame has no such column.
-
-    Raises
-    ------
-    FrameRefused
-        Without pandas, and for anything but a frame.
-    FlatFileError
-        With every fault at once; rows count from 1 in the order of the frame, whatever its index.
+    frame: n_rows; one row for each trial.
+    as_of: with time zone; a later `submitted_at` lies in the future. Now, when not given.
+    Returns: in the order of the frame; scaffolds and models are "" where the frame has no such column.
+    Raises FrameRefused: without pandas, and for anything but a frame.
+    Raises FlatFileError: with every fault at once; rows count from 1 in the order of the frame, whatever its
+        index.
     """
     if not isinstance(frame, pandas_there().DataFrame):
         raise FrameRefused(f"a pandas DataFrame is needed, not {type(frame).__name__}", code="no_frame")
@@ -94,17 +82,10 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
 def frame_of(table: "OutcomeTable") -> Any:
     """Make a long frame of a table: one row for each agent and task.
 
-    Returns
-    -------
-    pandas.DataFrame, n_agents·n_tasks rows
-        agent, task, outcome (mean; NaN where missing), valid (False where missing); scaffold, model and
-        submitted_at where any agent has one. `flat_of` reads it back, each cell as one trial: how many there
-        were, and their variance, a frame of means cannot say.
-
-    Raises
-    ------
-    FrameRefused
-        Without pandas.
+    Returns: n_agents·n_tasks rows; agent, task, outcome (mean; NaN where missing), valid (False where
+        missing); scaffold, model and submitted_at where any agent has one. `flat_of` reads it back, each cell
+        as one trial: how many there were, and their variance, a frame of means cannot say.
+    Raises FrameRefused: without pandas.
     """
     pandas = pandas_there()
     shape = (table.n_agents, table.n_tasks)

@@ -65,18 +65,11 @@ class IntervalEstimate:
 class Corrected:
     """What people would have given.
 
-    Attributes
-    ----------
-    judge_mean : float
-        Mean of Ŷ over the N tasks.
-    corrected : IntervalEstimate
-        θ̂; without error where all tasks have a label.
-    alone : IntervalEstimate
-        From the labels alone.
-    worth : float
-        Labels that would do as well alone; N where the judge never erred.
-    design : str
-        ``simple random sample``, ``stated probabilities``, or that all tasks have a label.
+    judge_mean: mean of Ŷ over the N tasks.
+    corrected: θ̂; without error where all tasks have a label.
+    alone: from the labels alone.
+    worth: labels that would do as well alone; N where the judge never erred.
+    design: ``simple random sample``, ``stated probabilities``, or that all tasks have a label.
     """
 
     judge_mean: float
@@ -92,20 +85,12 @@ class Corrected:
 class Labelled:
     """One agent's tasks under the judge, with what people said of some.
 
-    Parameters
-    ----------
-    judge : float array, shape (N,)
-        Ŷ, 0 to 1.
-    human : float array, shape (N,)
-        Y, 0 to 1; NaN where nobody was asked.
-    probability : float array, shape (N,), optional
-        π, above 0 where Y is known; without it labels are a simple random sample of the tasks.
-    error : float array, shape (N,), optional
-        e where it is no plain difference: a mean over the trials that people saw. NaN where nobody was asked.
-
-    Raises
-    ------
-    SurrogateRefused
+    judge: (N,); ŷ, 0 to 1.
+    human: (N,); Y, 0 to 1; NaN where nobody was asked.
+    probability: (N,); π, above 0 where Y is known; without it labels are a simple random sample of the tasks.
+    error: (N,); e where it is no plain difference: a mean over the trials that people saw. NaN where nobody
+        was asked.
+    Raises SurrogateRefused.
     """
 
     judge: FloatArray
@@ -151,18 +136,10 @@ class Labelled:
     ) -> "Labelled":
         """Return the tasks of one agent: means over its trials, and over those that people saw.
 
-        Parameters
-        ----------
-        task : int array, shape (n_trials,)
-            0 to N − 1, each at least once.
-        judge, human : float array, shape (n_trials,)
-            `human` is NaN where nobody was asked.
-        probability : float array, shape (n_trials,), optional
-            One for all trials of a task that people saw.
-
-        Raises
-        ------
-        SurrogateRefused
+        task: (n_trials,); 0 to N − 1, each at least once.
+        judge, human: (n_trials,); `human` is NaN where nobody was asked.
+        probability: (n_trials,); one for all trials of a task that people saw.
+        Raises SurrogateRefused.
         """
         labelled, n_trials = ~np.isnan(human), np.bincount(task)
 
@@ -184,14 +161,8 @@ class Labelled:
     def on(self, tasks: IndexArray) -> "Labelled":
         """Return some of the tasks.
 
-        Parameters
-        ----------
-        tasks : int array, shape (n_kept,)
-            Places.
-
-        Raises
-        ------
-        SurrogateRefused
+        tasks: (n_kept,); places.
+        Raises SurrogateRefused.
         """
         probability, error = (None if a is None else a[tasks] for a in (self.probability, self.error))
         return Labelled(self.judge[tasks], self.human[tasks], probability, error)
@@ -246,14 +217,8 @@ def correct(agent: Labelled) -> Corrected:
 def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
     """Return by how much people would have given a more than b, on the same N tasks.
 
-    Parameters
-    ----------
-    a, b : Labelled
-        Labels on the same tasks are paired; else they count as drawn apart.
-
-    Raises
-    ------
-    SurrogateRefused
+    a, b: labels on the same tasks are paired; else they count as drawn apart.
+    Raises SurrogateRefused.
     """
     if a.judge.shape != b.judge.shape:
         raise SurrogateRefused(f"agents on {a.judge.size} and {b.judge.size} tasks", code="shapes")

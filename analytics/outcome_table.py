@@ -45,28 +45,17 @@ from analytics.errors import CoreError
 class OutcomeTable:
     """Mean outcomes of agents on tasks, in name order.
 
-    Parameters
-    ----------
-    agents : tuple of str, length n_agents
-        Names, ascending by Unicode code point, none twice.
-    tasks : tuple of str, length n_tasks >= 1
-        Names of the active tasks, ascending by Unicode code point, none twice.
-    means : float64 array, shape (n_agents, n_tasks)
-        Mean outcome in [0, 1]; NaN where, and only where, `n_valid` is 0.
-    n_valid : int32 array, shape (n_agents, n_tasks)
-        Valid trials, summed over settings.
-    dates : tuple of datetime.date or None, length n_agents
-        Each agent's earliest `submitted_at`; None where it is not known.
-    scaffolds, models : tuple of str, length n_agents
-    trial_variances : float64 array, shape (n_agents, n_tasks), optional
-        s²_ij; NaN where no setting has two valid trials. None where they were not computed.
-    n_trials : float64 array, shape (n_agents, n_tasks), optional
-        R_ij, from 1 to `n_valid`; NaN where missing. Given together with `trial_variances`.
-
-    Raises
-    ------
-    CoreError
-        With the field and the first place that contradicts the above.
+    agents: length n_agents; names, ascending by Unicode code point, none twice.
+    tasks: length n_tasks >= 1; names of the active tasks, ascending by Unicode code point, none twice.
+    means: (n_agents, n_tasks); mean outcome in [0, 1]; NaN where, and only where, `n_valid` is 0.
+    n_valid: (n_agents, n_tasks); valid trials, summed over settings.
+    dates: length n_agents; each agent's earliest `submitted_at`; None where it is not known.
+    scaffolds, models: length n_agents.
+    trial_variances: (n_agents, n_tasks); s²_ij; NaN where no setting has two valid trials. None where they
+        were not computed.
+    n_trials: (n_agents, n_tasks); R_ij, from 1 to `n_valid`; NaN where missing. Given together with
+        `trial_variances`.
+    Raises CoreError: with the field and the first place that contradicts the above.
 
     Notes
     -----
@@ -97,19 +86,12 @@ class OutcomeTable:
     def from_frame(cls, frame: Any, *, as_of: datetime | None = None) -> "OutcomeTable":
         """Build the table from a pandas DataFrame with a row for each trial: that of its `Record`.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame, n_rows
-            Columns agent, task and outcome, and any other of the flat file; see `analytics.frames`.
-        as_of : datetime, optional
-            With time zone; a later `submitted_at` lies in the future. Now, when not given.
-
-        Raises
-        ------
-        FrameRefused
-            Without pandas, and for anything but a frame.
-        FlatFileError
-            With every fault at once: the row, counted from 1, the column, the value and the rule.
+        frame: n_rows; columns agent, task and outcome, and any other of the flat file; see
+            `analytics.frames`.
+        as_of: with time zone; a later `submitted_at` lies in the future. Now, when not given.
+        Raises FrameRefused: without pandas, and for anything but a frame.
+        Raises FlatFileError: with every fault at once: the row, counted from 1, the column, the value and the
+            rule.
         """
         from analytics.command_line import table_of
         from analytics.frames import flat_of
@@ -119,10 +101,7 @@ class OutcomeTable:
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each agent and task; `from_frame` reads it back.
 
-        Raises
-        ------
-        FrameRefused
-            Without pandas.
+        Raises FrameRefused: without pandas.
         """
         from analytics.frames import frame_of
 
@@ -149,10 +128,7 @@ class OutcomeTable:
     def scores(self) -> FloatArray:
         """Full scores y_i = Σ_j X[i, j] / n_i over the agent's valid tasks, shape (n_agents,), 0 to 1.
 
-        Raises
-        ------
-        CoreError
-            When an agent has no valid cell: with its name. Such agents are left out by
+        Raises CoreError: when an agent has no valid cell: with its name. Such agents are left out by
             ``table.restrict(agents=table.n_valid_tasks() > 0)``.
 
         Notes
@@ -171,15 +147,9 @@ class OutcomeTable:
     def restrict(self, agents: Mask | None = None, tasks: Mask | None = None) -> "OutcomeTable":
         """Return the table of the agents and tasks whose mask is true; a mask not given keeps all.
 
-        Parameters
-        ----------
-        agents : bool array, shape (n_agents,), optional
-        tasks : bool array, shape (n_tasks,), optional
-
-        Raises
-        ------
-        CoreError
-            When a mask has another shape or type, or no task is left.
+        agents: (n_agents,).
+        tasks: (n_tasks,).
+        Raises CoreError: when a mask has another shape or type, or no task is left.
         """
         rows = _positions("agents", agents, self.n_agents)
         columns = _positions("tasks", tasks, self.n_tasks)
@@ -209,24 +179,11 @@ class CellMoments(NamedTuple):
 def naive_standard_error(score: float, n_tasks: int) -> float:
     """Naive standard error of a score: √(ȳ(1 − ȳ)/n).
 
-    Parameters
-    ----------
-    score : float
-        ȳ, mean outcome over the agent's valid tasks, 0 to 1.
-    n_tasks : int
-        n, tasks with a valid cell.
-
-    Returns
-    -------
-    float
-        In the unit of the score. 0 at ȳ = 0 and ȳ = 1, where it says nothing about the uncertainty.
-
-    Raises
-    ------
-    CoreError
-        When `n_tasks` is below 1.
-    CoreError
-        When `score` is not in [0, 1].
+    score: ȳ, mean outcome over the agent's valid tasks, 0 to 1.
+    n_tasks: n, tasks with a valid cell.
+    Returns: in the unit of the score. 0 at ȳ = 0 and ȳ = 1, where it says nothing about the uncertainty.
+    Raises CoreError: when `n_tasks` is below 1.
+    Raises CoreError: when `score` is not in [0, 1].
 
     Notes
     -----
@@ -256,40 +213,23 @@ def cell_moments(
 ) -> CellMoments:
     """One agent's row of the table with the variance of its trials, in one pass.
 
-    Parameters
-    ----------
-    task : int array, shape (n_rows,)
-        Task codes, 0 to `n_tasks` − 1.
-    setting : int array, shape (n_rows,)
-        Setting codes; any whole numbers that tell settings apart. All zero without settings.
-    outcome : float array, shape (n_rows,)
-        0 to 1 where valid; not looked at elsewhere.
-    valid : bool array, shape (n_rows,)
-    condition : int array, shape (n_rows,), optional
-        Condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of the means over
-        their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
-    n_conditions : int
-        C.
-    weight : float64 array, shape (n_rows,), optional
-        Of a trial in the mean of its setting, above 0; 1 where not given. R_s is then (Σ_t w)² / Σ_t w².
-
-    Returns
-    -------
-    means : float64 array, shape (n_tasks,)
-        NaN for a task without a valid trial.
-    n_valid : int32 array, shape (n_tasks,)
-        Valid trials, summed over settings.
-    trial_variances : float64 array, shape (n_tasks,)
-        s²_j = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1), unbiased; NaN for a task on which no
-        setting has two valid trials. Exactly 0 where all trials of each setting are equal.
-    n_trials : float64 array, shape (n_tasks,)
-        R_j = S² / Σ_s (1/R_s) over the S settings with a valid trial; NaN where there is none. The number of
-        valid trials when there is one setting or all have equally many.
-
-    Raises
-    ------
-    CoreError
-        With the first row and column at fault.
+    task: (n_rows,); task codes, 0 to `n_tasks` − 1.
+    setting: (n_rows,); setting codes; any whole numbers that tell settings apart. All zero without settings.
+    outcome: (n_rows,); 0 to 1 where valid; not looked at elsewhere.
+    valid: (n_rows,).
+    condition: (n_rows,); condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of
+        the means over their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
+    n_conditions: C.
+    weight: (n_rows,); of a trial in the mean of its setting, above 0; 1 where not given. R_s is then (Σ_t w)²
+        / Σ_t w².
+    Returns means: (n_tasks,); NaN for a task without a valid trial.
+    Returns n_valid: (n_tasks,); valid trials, summed over settings.
+    Returns trial_variances: (n_tasks,); s²_j = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1),
+        unbiased; NaN for a task on which no setting has two valid trials. Exactly 0 where all trials of each
+        setting are equal.
+    Returns n_trials: (n_tasks,); R_j = S² / Σ_s (1/R_s) over the S settings with a valid trial; NaN where
+        there is none. The number of valid trials when there is one setting or all have equally many.
+    Raises CoreError: with the first row and column at fault.
 
     Notes
     -----

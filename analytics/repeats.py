@@ -19,34 +19,20 @@ from typing import Any
 class Repeats:
     """What an agent's repeated trials tell.
 
-    Attributes
-    ----------
-    icc, lower, upper : float or None
-        Intraclass correlation with its 95% interval; None: `reason` says why.
-    sigma_w2 : float or None
-        Variance of a trial within a task, score².
-    trials_per_task : float or None
-        n₀.
-    n_tasks : int
-        Tasks with two or more valid trials under some condition.
-    trials_needed : int or None
-        Trials of each task from which on the estimate settles, of the counts 2, 4, 8, … up to half of those
-        there are; None where it does not, or where nobody can say.
-    needed : str
-        The same in words, or why nobody can say; empty where there is no estimate.
-    reason : str
-        Why there is no estimate; else empty.
-    copies : str
-        Why its trials count as one, in words: two agree too often to be two draws, or no task ever gets
+    icc, lower, upper: intraclass correlation with its 95% interval; None: `reason` says why.
+    sigma_w2: variance of a trial within a task, score².
+    trials_per_task: n₀.
+    n_tasks: tasks with two or more valid trials under some condition.
+    trials_needed: trials of each task from which on the estimate settles, of the counts 2, 4, 8, … up to half
+        of those there are; None where it does not, or where nobody can say.
+    needed: the same in words, or why nobody can say; empty where there is no estimate.
+    reason: why there is no estimate; else empty.
+    copies: why its trials count as one, in words: two agree too often to be two draws, or no task ever gets
         worse from one to the next; else empty.
-    cumulative : bool
-        Whether they count as one since hardly any task gets worse from one to a later one.
-    gains : str
-        A latest delivery that is better on some tasks and worse on none, in words; else empty.
-    levels : mapping of str to int
-        Levels of "run", "prompt" and "judge" that the agent's mean is over.
-    by_condition : tuple of mapping
-        Where several conditions are compared, the fields up to `reason` under each, in their order.
+    cumulative: whether they count as one since hardly any task gets worse from one to a later one.
+    gains: a latest delivery that is better on some tasks and worse on none, in words; else empty.
+    levels: levels of "run", "prompt" and "judge" that the agent's mean is over.
+    by_condition: where several conditions are compared, the fields up to `reason` under each, in their order.
     """
 
     icc: float | None = None

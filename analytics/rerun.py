@@ -49,10 +49,7 @@ class RunAgreement(NamedTuple):
 def agreement(first: FloatArray, second: FloatArray) -> RunAgreement:
     """Test whether two runs of the same tasks differ by more than chance.
 
-    Parameters
-    ----------
-    first, second : float array, shape (n_tasks,)
-        Outcomes from 0 to 1 in the same order of tasks; at least two.
+    first, second: (n_tasks,); outcomes from 0 to 1 in the same order of tasks; at least two.
     """
     if first.shape != second.shape or first.ndim != 1 or len(first) < 2:
         raise CoreError("two runs are compared on the same tasks, at least two")

@@ -15,19 +15,10 @@ from analytics.errors import CoreError
 def generator(seed: int, what: str, *place: int) -> np.random.Generator:
     """Return the generator of (`seed`, `what`, `place`).
 
-    Parameters
-    ----------
-    seed : int
-        Base seed, 0 or above.
-    what : str
-        Name of what is drawn, such as ``"task bootstrap"``.
-    *place : int
-        Numbers that tell draws apart: fold, draw.
-
-    Raises
-    ------
-    CoreError
-        When the seed is below 0.
+    seed: base seed, 0 or above.
+    what: name of what is drawn, such as ``"task bootstrap"``.
+    *place: numbers that tell draws apart: fold, draw.
+    Raises CoreError: when the seed is below 0.
     """
     if seed < 0:
         raise CoreError(f"a base seed of {seed}; it is 0 or above", code="seed")
@@ -37,21 +28,11 @@ def generator(seed: int, what: str, *place: int) -> np.random.Generator:
 def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int = 0) -> npt.NDArray[np.int64]:
     """How often each of n units is met in n draws with replacement, shape (n_draws, n); rows sum to n.
 
-    Parameters
-    ----------
-    seed, what
-        As in `generator`; row b comes from the generator of (`seed`, `what`, `first` + b) alone.
-    n : int
-        Units, such as tasks.
-    n_draws : int
-        Bootstrap samples, at least 1.
-    first : int
-        Number of the first of them.
-
-    Raises
-    ------
-    CoreError
-        When the seed is below 0 or `n_draws` below 1.
+    seed, what: as in `generator`; row b comes from the generator of (`seed`, `what`, `first` + b) alone.
+    n: units, such as tasks.
+    n_draws: bootstrap samples, at least 1.
+    first: number of the first of them.
+    Raises CoreError: when the seed is below 0 or `n_draws` below 1.
     """
     if n_draws < 1:
         raise CoreError(f"{n_draws} bootstrap draws; at least 1 is needed", code="seed")
@@ -66,12 +47,8 @@ def resampled_within(
 ) -> npt.NDArray[np.int64]:
     """How often each unit is met where each stratum is drawn from anew, shape (n_draws, n).
 
-    Parameters
-    ----------
-    seed, what, n_draws, first
-        As in `resampled_counts`.
-    strata : int array, shape (n,)
-        Stratum of each unit; of a stratum as many are drawn as it has, with replacement.
+    seed, what, n_draws, first: as in `resampled_counts`.
+    strata: (n,); stratum of each unit; of a stratum as many are drawn as it has, with replacement.
     """
     if n_draws < 1:
         raise CoreError(f"{n_draws} bootstrap draws; at least 1 is needed", code="seed")

@@ -83,16 +83,10 @@ DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+")  # what Excel makes o
 class TableOptions:
     """How a table is to be read; what is not given is recognised.
 
-    Attributes
-    ----------
-    columns : mapping of str to str
-        Known column → its head in the table.
-    wide : bool or None
-        Whether agents or tasks stand in the heads; None: recognised.
-    blank : {"fail", "missing"} or None
-        What a blank outcome is; None: missing in a table that says what failed.
-    benchmark : str or None
-        Its name where the table has none; the file's where None.
+    columns: known column → its head in the table.
+    wide: whether agents or tasks stand in the heads; None: recognised.
+    blank: {"fail", "missing"}: what a blank outcome is; None: missing in a table that says what failed.
+    benchmark: its name where the table has none; the file's where None.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -192,18 +186,10 @@ def read_table(
 ) -> tuple[FlatFile, str]:
     """Read and check a table; write it to `out` as a flat file (Parquet), where that is given.
 
-    Returns
-    -------
-    tuple of FlatFile and str
-        In the order of the table, row by row; and a sentence that says how it was read.
-
-    Raises
-    ------
-    FrameRefused
-        Without pandas.
-    FlatFileError
-        With every fault at once, each by sheet, row, column, value and rule.
-    OSError
+    Returns: in the order of the table, row by row; and a sentence that says how it was read.
+    Raises FrameRefused: without pandas.
+    Raises FlatFileError: with every fault at once, each by sheet, row, column, value and rule.
+    Raises OSError.
     """
     called = printable(called or path.name)
     sheet, table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)

@@ -35,10 +35,7 @@ def counted(n: int, noun: str) -> str:
 def as_text(result: Mapping[str, Any]) -> str:
     """Set an object of plain values as text: short values as lines, objects and lists as blocks.
 
-    Parameters
-    ----------
-    result : mapping
-        Text, numbers, truth values, None, and lists and mappings of them. Under the key "" a block stands
+    result: text, numbers, truth values, None, and lists and mappings of them. Under the key "" a block stands
         without a title.
     """
     return "\n".join(_lines(result))

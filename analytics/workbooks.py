@@ -33,10 +33,7 @@ def bounded(path: Path, limits: Limits) -> tuple[io.BytesIO, bool]:
 
     Also tell whether its day numbers count from 1904.
 
-    Raises
-    ------
-    FlatFileError
-        If it is damaged, holds too much, or has formulas whose values nobody stored.
+    Raises FlatFileError: if it is damaged, holds too much, or has formulas whose values nobody stored.
     """
     try:
         parts = _parts(path, limits)

@@ -51,12 +51,8 @@ MIN_TASKS = 2
 class NewcomerPrior:
     """What is known of tasks and of a newcomer before its first outcome.
 
-    Attributes
-    ----------
-    difficulties : float array, shape (m,)
-        b̂, logits.
-    mean, variance : float
-        μ and v.
+    difficulties: (m,); b̂, logits.
+    mean, variance: μ and v.
     """
 
     difficulties: FloatArray
@@ -68,12 +64,8 @@ class NewcomerPrior:
 class AdaptiveLook:
     """What k tasks say of the full score.
 
-    Attributes
-    ----------
-    k : int
-        Tasks asked for.
-    score, se : float
-        ŷ and the model's own standard error.
+    k: tasks asked for.
+    score, se: ŷ and the model's own standard error.
     """
 
     k: int
@@ -85,14 +77,9 @@ class AdaptiveLook:
 class AdaptiveWalk:
     """An agent's way through the batches.
 
-    Attributes
-    ----------
-    looks : tuple of AdaptiveLook
-        Those reached.
-    batches : tuple of int array
-        Tasks of each batch delivered in full, in the order of p(1 − p).
-    waiting : int array
-        Tasks of the batch under way that are not delivered, ascending; empty after the last look.
+    looks: those reached.
+    batches: tasks of each batch delivered in full, in the order of p(1 − p).
+    waiting: tasks of the batch under way that are not delivered, ascending; empty after the last look.
     """
 
     looks: tuple[AdaptiveLook, ...]
@@ -104,14 +91,9 @@ class AdaptiveWalk:
 class Calibration:
     """Half-widths from replays: quantile · scale_t · se_t.
 
-    Attributes
-    ----------
-    scale : float array, shape (n_looks,)
-        c_t.
-    quantile : float
-        q.
-    n : int
-        Past agents replayed.
+    scale: (n_looks,); c_t.
+    quantile: q.
+    n: past agents replayed.
     """
 
     scale: FloatArray
@@ -127,14 +109,9 @@ class Calibration:
 class Stop:
     """When enough is known.
 
-    Attributes
-    ----------
-    half_width : float
-        Of the interval, score.
-    ranks : int or None
-        Ranks that the agent may hold.
-    budget : int or None
-        Tasks: it ends with the last look within them, and with the last look of all in any case.
+    half_width: of the interval, score.
+    ranks: ranks that the agent may hold.
+    budget: tasks: it ends with the last look within them, and with the last look of all in any case.
     """
 
     half_width: float = 0.05
@@ -156,16 +133,10 @@ class Stop:
 class Next:
     """What to run next, or why nothing more.
 
-    Attributes
-    ----------
-    tasks : tuple of int
-        Positions, ascending; empty when done.
-    look : int
-        Looks reached; the others describe the last of them and are None before the first.
-    score, lo, hi : float or None
-        ŷ and its interval, clipped to [0, 1].
-    rank_lo, rank_hi : int or None
-        Ranks among the past agents that the interval allows.
+    tasks: positions, ascending; empty when done.
+    look: looks reached; the others describe the last of them and are None before the first.
+    score, lo, hi: ŷ and its interval, clipped to [0, 1].
+    rank_lo, rank_hi: ranks among the past agents that the interval allows.
     """
 
     tasks: tuple[int, ...]
@@ -199,10 +170,7 @@ def nearest_batch(n_tasks: int, share: float) -> int:
 def check(n_past: int, n_tasks: int, graded_share: float) -> None:
     """Refuse what cannot be calibrated.
 
-    Raises
-    ------
-    SelectionError
-        not_adaptive
+    Raises SelectionError (not_adaptive).
     """
     if graded_share > MAX_GRADED:
         raise SelectionError(
@@ -225,14 +193,8 @@ def check(n_past: int, n_tasks: int, graded_share: float) -> None:
 def prepared(agents: CompleteAgents, rows: IndexArray) -> NewcomerPrior:
     """Fit b̂ and the prior to some of the complete agents.
 
-    Parameters
-    ----------
-    rows : int array
-        Positions of the past agents, ascending, at least 2.
-
-    Raises
-    ------
-    As `selection.rasch.fit`.
+    rows: positions of the past agents, ascending, at least 2.
+    Raises As `selection.rasch.fit`..
     """
     fitted = agents.fit_of(rows)
     rated = ~np.isnan(agents.outcomes[rows]).all(axis=0)
@@ -245,9 +207,7 @@ def prepared(agents: CompleteAgents, rows: IndexArray) -> NewcomerPrior:
 def ability(start: NewcomerPrior, outcomes: FloatArray, known: Mask) -> float:
     """θ̂ from the known outcomes and the prior, logits.
 
-    Raises
-    ------
-    RaschUnfinished
+    Raises RaschUnfinished.
     """
     difficulties, passed = start.difficulties[known], float(outcomes[known].sum())
     level = start.mean
@@ -264,11 +224,8 @@ def ability(start: NewcomerPrior, outcomes: FloatArray, known: Mask) -> float:
 def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> AdaptiveLook:
     """ŷ and se from the valid outcomes among the tasks asked for.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (m,)
-        NaN where missing or invalid.
-    is_assigned : bool array, shape (m,)
+    outcomes: (m,); NaN where missing or invalid.
+    is_assigned: (m,).
     """
     known = is_assigned & ~np.isnan(outcomes)
     passing = expit(ability(start, outcomes, known) - start.difficulties)
@@ -282,12 +239,8 @@ def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> 
 def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None) -> AdaptiveWalk:
     """Follow an agent batch by batch, until one is not delivered or the last look is reached.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (m,)
-        Mean outcomes; NaN where missing or invalid. Those outside the batches are not looked at.
-    delivered : bool array, shape (m,), optional
-        Tasks that the agent ran, invalid ones too; all where not given: a replay.
+    outcomes: (m,); mean outcomes; NaN where missing or invalid. Those outside the batches are not looked at.
+    delivered: (m,); tasks that the agent ran, invalid ones too; all where not given: a replay.
     """
     m, ends = outcomes.size, looks_of(outcomes.size)
     is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[AdaptiveLook](), list[IndexArray]()
@@ -306,15 +259,8 @@ def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = No
 def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
     """Replay each of these agents without itself, and scale the standard errors.
 
-    Parameters
-    ----------
-    rows : int array
-        Positions of the past agents, ascending, at least 19.
-
-    Raises
-    ------
-    SelectionError
-        too_few_residuals
+    rows: positions of the past agents, ascending, at least 19.
+    Raises SelectionError (too_few_residuals).
     """
     replays = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i]).looks for i in rows.tolist()]
     scores = np.array([[look.score for look in looks] for looks in replays])
@@ -325,15 +271,8 @@ def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
 def calibration_of(z: FloatArray) -> Calibration:
     """c_t and q.
 
-    Parameters
-    ----------
-    z : float array, shape (n, n_looks)
-        |y − ŷ|/se of each past agent at each look.
-
-    Raises
-    ------
-    SelectionError
-        too_few_residuals
+    z: (n, n_looks); |y − ŷ|/se of each past agent at each look.
+    Raises SelectionError (too_few_residuals).
     """
     scale = np.sqrt(np.mean(z**2, axis=0))
     largest = np.divide(z, scale, out=np.zeros_like(z), where=scale > 0.0).max(axis=1)
@@ -343,18 +282,11 @@ def calibration_of(z: FloatArray) -> Calibration:
 def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> Next:
     """Tell a newcomer what to run next.
 
-    Parameters
-    ----------
-    agents : CompleteAgents
-        The past agents; not the newcomer.
-    outcomes : float array, shape (m,)
-    delivered : bool array, shape (m,)
-
-    Raises
-    ------
-    SelectionError
-        not_adaptive
-    RaschUnfinished
+    agents: the past agents; not the newcomer.
+    outcomes: (m,).
+    delivered: (m,).
+    Raises SelectionError (not_adaptive).
+    Raises RaschUnfinished.
     """
     rows, first_look = np.arange(agents.n), looks_of(outcomes.size)[0]
     check(agents.n, outcomes.size, 0.0)
@@ -392,11 +324,8 @@ def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
 def batch_of(start: NewcomerPrior, level: float, is_assigned: Mask) -> IndexArray:
     """Tasks not asked with the largest p(1 − p), rounded so that equal ones stand in task order.
 
-    Parameters
-    ----------
-    level : float
-        θ̂, logits.
-    is_assigned : bool array, shape (m,)
+    level: θ̂, logits.
+    is_assigned: (m,).
     """
     passing = expit(level - start.difficulties)
     informative = np.round(passing * (1.0 - passing), DECIMALS)
@@ -408,14 +337,9 @@ def batch_of(start: NewcomerPrior, level: float, is_assigned: Mask) -> IndexArra
 def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
     """Why no more is to be run at a look; empty where there is more to learn.
 
-    Parameters
-    ----------
-    k : int
-        Tasks asked for.
-    half : float
-        Half-width of the interval, score.
-    n_ranks : int
-        Ranks that it allows.
+    k: tasks asked for.
+    half: half-width of the interval, score.
+    n_ranks: ranks that it allows.
     """
     if round(half, DECIMALS) <= stop.half_width:
         return f"{reach(half)}, at most {100 * stop.half_width:g} were wanted"

@@ -75,17 +75,12 @@ Progress = Callable[[int, int], None]
 class StopReplay:
     """What stopping at a half-width would have meant for past agents.
 
-    Attributes
-    ----------
-    protocol : {"loao", "temporal"}
-    half_width : float
-        h.
-    n, n_covered, n_never : int
-        Agents replayed; those whose full score the interval held at the stop; those that never reach h.
-    share_run : float
-        Mean of k/m at the stop.
-    covered_lo, covered_hi : float
-        Of the share covered, 95%.
+    protocol: {"loao", "temporal"}.
+    half_width: h.
+    n, n_covered, n_never: agents replayed; those whose full score the interval held at the stop; those that
+        never reach h.
+    share_run: mean of k/m at the stop.
+    covered_lo, covered_hi: of the share covered, 95%.
     """
 
     protocol: str
@@ -102,10 +97,7 @@ class StopReplay:
 class StrategyOrder:
     """How k tasks chosen in one way order agents.
 
-    Attributes
-    ----------
-    difference, se : float or None
-        Of ``adaptive`` over this one, and its jackknife standard error; None for ``adaptive``.
+    difference, se: of ``adaptive`` over this one, and its jackknife standard error; None for ``adaptive``.
     """
 
     strategy: str
@@ -118,12 +110,8 @@ class StrategyOrder:
 class AdaptiveReplay:
     """The replay table of a board.
 
-    Attributes
-    ----------
-    n_agents, n_tasks, batch, k : int
-        Past agents; tasks; tasks of a batch; tasks of the comparison.
-    unavailable : str
-        Why there is no replay in time; else empty.
+    n_agents, n_tasks, batch, k: past agents; tasks; tasks of a batch; tasks of the comparison.
+    unavailable: why there is no replay in time; else empty.
     """
 
     n_agents: int
@@ -154,18 +142,10 @@ def replay(
 ) -> AdaptiveReplay:
     """Replay adaptive assignment on the complete agents of a record.
 
-    Parameters
-    ----------
-    seeds, base_seed : int
-        Random subsets, and what their generators start from.
-    progress : callable, optional
-        Called with (agents replayed, all).
-
-    Raises
-    ------
-    SelectionError
-        not_adaptive: under 20 complete agents (19 past ones when one is left out), on graded outcomes, on one
-        task, or a half-width that is none.
+    seeds, base_seed: random subsets, and what their generators start from.
+    progress: called with (agents replayed, all).
+    Raises SelectionError: not_adaptive: under 20 complete agents (19 past ones when one is left out), on
+        graded outcomes, on one task, or a half-width that is none.
     """
     for half_width in half_widths:
         if not 0.0 < half_width < 1.0:

@@ -40,9 +40,7 @@ from selection.held_out import Subsets
 def difficulties(founding: CompleteAgents) -> FloatArray:
     """b̂ of the founders, shape (m,); NaN where none of them has run the task.
 
-    Raises
-    ------
-    As `selection.rasch.fit`.
+    Raises As `selection.rasch.fit`..
     """
     return _difficulties(founding, np.arange(founding.n))
 
@@ -50,18 +48,11 @@ def difficulties(founding: CompleteAgents) -> FloatArray:
 def of_newcomers(outcomes: FloatArray, audited: Mask, tasks: IndexArray, logits: FloatArray) -> Audit:
     """Audit tasks of newcomers.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (q, m)
-    audited : bool array, shape (q, m)
-    tasks : int array, shape (k,)
-        S; each newcomer has an outcome on one of its tasks that has a difficulty.
-    logits : float array, shape (m,)
-        b̂; NaN where nobody ran the task, which is then not audited.
-
-    Raises
-    ------
-    As `selection.rasch.ability`.
+    outcomes: (q, m).
+    audited: (q, m).
+    tasks: (k,); S; each newcomer has an outcome on one of its tasks that has a difficulty.
+    logits: (m,); b̂; NaN where nobody ran the task, which is then not audited.
+    Raises As `selection.rasch.ability`..
     """
     usable = audited & ~np.isnan(logits)
     expected = np.array([_expected(row, tasks, logits) for row in outcomes]).reshape(outcomes.shape)
@@ -71,14 +62,8 @@ def of_newcomers(outcomes: FloatArray, audited: Mask, tasks: IndexArray, logits:
 def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
     """Each founder outside the subset that was chosen without it, predicted without it.
 
-    Parameters
-    ----------
-    nested : Subsets
-        Chosen with one founder left out at a time.
-
-    Raises
-    ------
-    As `selection.rasch.fit` and `selection.rasch.ability`.
+    nested: chosen with one founder left out at a time.
+    Raises As `selection.rasch.fit` and `selection.rasch.ability`..
     """
     m = founding.outcomes.shape[1]
     used = rows_used(founding, [fold.training for fold in nested.folds])

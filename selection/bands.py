@@ -62,35 +62,23 @@ class Attempt(NamedTuple):
 class Band:
     """The outcome of a selection by band; without a subset it says why.
 
-    Attributes
-    ----------
-    lo, hi : float
-        Edges of the band used; of the widest one tried when unsuited; the first one when no rates were used.
-    tasks : int array, shape (k,)
-        Selected task indices, ascending; empty without a subset.
-    widened : bool
-        Whether the first band was too thin, so that a wider one was tried.
-    suited : bool
-        Whether there is a subset. False with `stage` "none" means too few agents, otherwise too few tasks.
-    reason : str
-        A sentence for the page.
-    stage : {"none", "provisional", "stable"}
-        Under 5, 5 to 14, at least 15 complete agents.
-    n_complete : int
-        Agents the pass rates rest on.
-    n_tasks : int
-        Active tasks, m.
-    pass_rates : float array, shape (n_tasks,)
-        NaN where no complete agent has a valid cell.
-    p_in_band : float array, shape (n_tasks,)
-        Posterior probability that the pass rate lies from `lo` to `hi`; NaN where `pass_rates` is.
-    flagged : int array, shape (n_flagged,)
-        Tasks selected with P(in band) < 0.8 or left out with P(in band) > 0.2; empty unless `stage` is
-        "stable" and there is a subset.
-    unrated : int array, shape (n_unrated,)
-        Tasks without a pass rate, never selected.
-    tried : tuple of Attempt
-        Every band tried, in order; empty with `stage` "none".
+    lo, hi: edges of the band used; of the widest one tried when unsuited; the first one when no rates were
+        used.
+    tasks: (k,); selected task indices, ascending; empty without a subset.
+    widened: whether the first band was too thin, so that a wider one was tried.
+    suited: whether there is a subset. False with `stage` "none" means too few agents, otherwise too few
+        tasks.
+    reason: a sentence for the page.
+    stage: {"none", "provisional", "stable"}: under 5, 5 to 14, at least 15 complete agents.
+    n_complete: agents the pass rates rest on.
+    n_tasks: active tasks, m.
+    pass_rates: (n_tasks,); NaN where no complete agent has a valid cell.
+    p_in_band: (n_tasks,); posterior probability that the pass rate lies from `lo` to `hi`; NaN where
+        `pass_rates` is.
+    flagged: (n_flagged,); tasks selected with P(in band) < 0.8 or left out with P(in band) > 0.2; empty
+        unless `stage` is "stable" and there is a subset.
+    unrated: (n_unrated,); tasks without a pass rate, never selected.
+    tried: every band tried, in order; empty with `stage` "none".
     """
 
     lo: float
@@ -117,22 +105,10 @@ class Band:
 def pass_rates(outcomes: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Pass rates p_j = Σ_i w_i·X[i, j] / Σ_i w_i over the agents with a valid cell.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, n_tasks)
-        Mean outcomes of complete agents, 0 to 1; NaN where missing.
-    weights : float array, shape (n_agents,), optional
-        1/π_i; 1 for every agent when not given.
-
-    Returns
-    -------
-    float array, shape (n_tasks,)
-        0 to 1; NaN for a task no agent has a valid cell for.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, outcome_range, weight_range
+    outcomes: (n_agents, n_tasks); mean outcomes of complete agents, 0 to 1; NaN where missing.
+    weights: (n_agents,); 1/π_i; 1 for every agent when not given.
+    Returns: (n_tasks,); 0 to 1; NaN for a task no agent has a valid cell for.
+    Raises SelectionError (shape, no_tasks, outcome_range, weight_range).
     """
     outcomes, weights = _checked(outcomes, weights)
     return _pass_rates(outcomes, weights)
@@ -148,18 +124,10 @@ def stage_of(n_complete: int) -> Stage:
 def latest_agents(dates: Sequence[date | None], history_window: int | None) -> IndexArray:
     """Positions of the latest `history_window` agents by (date, position), ascending.
 
-    Parameters
-    ----------
-    dates : sequence of datetime.date or None, length n_agents
-        In name order, so that position breaks ties as the name does. An agent without a date counts as
-        older than every agent with one.
-    history_window : int or None
-        At least 1; None, or as many as there are agents, keeps all.
-
-    Raises
-    ------
-    SelectionError
-        window_range: when the window is below 1.
+    dates: length n_agents; in name order, so that position breaks ties as the name does. An agent without a
+        date counts as older than every agent with one.
+    history_window: at least 1; None, or as many as there are agents, keeps all.
+    Raises SelectionError: window_range: when the window is below 1.
     """
     if history_window is not None and history_window < 1:
         raise SelectionError(f"a history window of {history_window} agents holds none", code="window_range")
@@ -179,23 +147,13 @@ def mid_range(
 ) -> Band:
     """Select the tasks whose pass rate over complete agents lies in the band, widened where it is thin.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, n_tasks)
-        Mean outcomes of *complete* agents on the active tasks, 0 to 1; NaN where missing.
-    weights : float array, shape (n_agents,), optional
-        1/π_i; 1 for every agent when not given.
-    lo, hi : float
-        First band tried; of the wider ones 25-75% and 15-85%, those that contain it follow.
-    widening : bool
-        Whether they do; else a thin band is no subset.
-    n_estimated : int
-        Agents whose outcomes are in part estimated; the reason says so.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, outcome_range, weight_range, band_range
+    outcomes: (n_agents, n_tasks); mean outcomes of *complete* agents on the active tasks, 0 to 1; NaN where
+        missing.
+    weights: (n_agents,); 1/π_i; 1 for every agent when not given.
+    lo, hi: first band tried; of the wider ones 25-75% and 15-85%, those that contain it follow.
+    widening: whether they do; else a thin band is no subset.
+    n_estimated: agents whose outcomes are in part estimated; the reason says so.
+    Raises SelectionError (shape, no_tasks, outcome_range, weight_range, band_range).
     """
     outcomes, weights = _checked(outcomes, weights)
     _check_band(lo, hi)
@@ -229,24 +187,11 @@ def tasks_in_band(
 ) -> IndexArray:
     """Tasks that `mid_range` selects, told from the pass rates alone.
 
-    Parameters
-    ----------
-    pass_rates : float array, shape (n_tasks,)
-        0 to 1; NaN where unknown.
-    n_complete : int
-        Complete agents they rest on.
-    lo, hi, widening
-        As in `mid_range`.
-
-    Returns
-    -------
-    int array, shape (k,)
-        Ascending; empty where there is no subset.
-
-    Raises
-    ------
-    SelectionError
-        band_range
+    pass_rates: (n_tasks,); 0 to 1; NaN where unknown.
+    n_complete: complete agents they rest on.
+    lo, hi, widening: as in `mid_range`.
+    Returns: (k,); ascending; empty where there is no subset.
+    Raises SelectionError (band_range).
     """
     used = band_used(pass_rates, n_complete, lo=lo, hi=hi, widening=widening)
     return np.flatnonzero(_in_band(pass_rates, used.lo, used.hi)) if used else np.empty(0, dtype=np.intp)
@@ -257,15 +202,8 @@ def band_used(
 ) -> Attempt | None:
     """Return the first band that holds enough tasks; None where there is no subset.
 
-    Parameters
-    ----------
-    pass_rates, n_complete, lo, hi, widening
-        As in `tasks_in_band`.
-
-    Raises
-    ------
-    SelectionError
-        band_range
+    pass_rates, n_complete, lo, hi, widening: as in `tasks_in_band`.
+    Raises SelectionError (band_range).
     """
     _check_band(lo, hi)
     tried = _attempts(pass_rates, n_complete, _bands_to_try(lo, hi, widening=widening))
@@ -282,17 +220,10 @@ def tasks_in_bands(
 ) -> list[IndexArray]:
     """Apply `tasks_in_band` to many rows of pass rates; what the first band holds is told of all at once.
 
-    Parameters
-    ----------
-    pass_rates : float array, shape (n_rows, n_tasks)
-    n_complete : sequence of int, length n_rows
-    lo, hi, widening
-        As in `mid_range`.
-
-    Raises
-    ------
-    SelectionError
-        band_range
+    pass_rates: (n_rows, n_tasks).
+    n_complete: length n_rows.
+    lo, hi, widening: as in `mid_range`.
+    Raises SelectionError (band_range).
     """
     _check_band(lo, hi)
     inside = _in_band(pass_rates, lo, hi)
@@ -317,12 +248,8 @@ def table_band(
 ) -> Band:
     """Apply `mid_range` to the complete agents of a table, the latest `history_window` of them.
 
-    Parameters
-    ----------
-    weights : float array, shape (n_agents,), optional
-        1/π_i for every agent of the table, complete or not.
-    lo, hi, widening, history_window
-        As in `mid_range` and `latest_agents`.
+    weights: (n_agents,); 1/π_i for every agent of the table, complete or not.
+    lo, hi, widening, history_window: as in `mid_range` and `latest_agents`.
     """
     complete = np.flatnonzero(table.complete())
     rows = complete[latest_agents([table.dates[i] for i in complete], history_window)]

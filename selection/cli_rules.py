@@ -37,10 +37,7 @@ FACETS = ("prompt_variant", "judge", "temperature")
 def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
     """Add the flags to a command.
 
-    Parameters
-    ----------
-    without : collection of str
-        Names of rules that the command takes otherwise, or not at all.
+    without: names of rules that the command takes otherwise, or not at all.
     """
     group = parser.add_argument_group("rules")
     standard = Rules()
@@ -125,11 +122,8 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
 def rules_of(arguments: argparse.Namespace) -> Rules:
     """Return the rules that the flags state; those of a new benchmark where a command has no such flag.
 
-    Raises
-    ------
-    SelectionError
-        flag, rules_range
-    CoreError, OSError
+    Raises SelectionError (flag, rules_range).
+    Raises CoreError, OSError.
     """
     flags = vars(arguments)
     lo, hi = flags.get("band", (Rules.lo, Rules.hi))
@@ -156,11 +150,8 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
 def prior_of(arguments: argparse.Namespace, rules: Rules) -> PriorDecisions:
     """Return what the flags say was decided before.
 
-    Raises
-    ------
-    SelectionError
-        flag
-    OSError
+    Raises SelectionError (flag).
+    Raises OSError.
     """
     path: Path | None = vars(arguments).get("subsets")
     if path is None:
@@ -180,15 +171,8 @@ def prior_of(arguments: argparse.Namespace, rules: Rules) -> PriorDecisions:
 def check_settings(settings: Settings, present: Sequence[Setting]) -> None:
     """Refuse a condition that nothing in the file ran under.
 
-    Parameters
-    ----------
-    present : sequence of Setting
-        Of the file.
-
-    Raises
-    ------
-    SelectionError
-        flag: with those that there are.
+    present: of the file.
+    Raises SelectionError: flag: with those that there are.
     """
     if settings == "comparable":
         return

@@ -54,20 +54,12 @@ class Spread:
 class Saving:
     """What a subset saves on one benchmark.
 
-    Attributes
-    ----------
-    n_tasks, k : int
-        Active tasks, and those of the subset.
-    saved : float array, shape (n_agents,)
-        Money a subset run of each agent saves, w_i; NaN where not measured.
-    subset_costs : float array, shape (n_agents,)
-        What a subset run of each agent costs; NaN where not measured.
-    basis : tuple of str, length n_agents
-        How w_i was found: "measured per task" or "linear in tasks"; or why it was not.
-    per_run : Spread or None
-        w over the agents for whom it is known; None where it is not measured for any.
-    subset_run : Spread or None
-        The cost of a subset run over the same agents.
+    n_tasks, k: active tasks, and those of the subset.
+    saved: (n_agents,); money a subset run of each agent saves, w_i; NaN where not measured.
+    subset_costs: (n_agents,); what a subset run of each agent costs; NaN where not measured.
+    basis: length n_agents; how w_i was found: "measured per task" or "linear in tasks"; or why it was not.
+    per_run: w over the agents for whom it is known; None where it is not measured for any.
+    subset_run: the cost of a subset run over the same agents.
     """
 
     n_tasks: int
@@ -95,19 +87,11 @@ class Saving:
 def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) -> Saving:
     """Tell what a subset run saves, for each agent and over them.
 
-    Parameters
-    ----------
-    costs : float array, shape (n_agents, n_tasks)
-        Of a trial of each agent on each task, the mean over its trials; NaN where not known.
-    tasks : int array, shape (k,)
-        Task indices of the subset.
-    plausible : bool array, shape (n_agents,), optional
-        Whose costs are believed; by default all.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, cost_range
+    costs: (n_agents, n_tasks); of a trial of each agent on each task, the mean over its trials; NaN where not
+        known.
+    tasks: (k,); task indices of the subset.
+    plausible: (n_agents,); whose costs are believed; by default all.
+    Raises SelectionError (shape, no_tasks, cost_range).
     """
     costs, in_subset = _checked(costs, tasks)
     known = ~np.isnan(costs)

@@ -85,22 +85,12 @@ class _OfOutcomes(BaseEstimator):
 class MidRangeSelector(SelectorMixin, _OfOutcomes):
     """Keep the tasks of mid-range pass rate, or as many by another strategy.
 
-    Parameters
-    ----------
-    lo, hi : float
-        First band of pass rates tried; a thin one widens (`selection.bands`).
-    strategy : str
-        A key of `STRATEGIES`; all but ``mid_range`` choose as many tasks as the band holds.
-    seed : int
-        What the draws of ``random`` and ``stratified`` start from.
-
-    Attributes
-    ----------
-    tasks_ : int array, shape (k,)
-        Selected columns, ascending.
-    pass_rates_ : float array, shape (n_tasks,)
-    band_ : Band
-        With the sentence that says why these tasks.
+    lo, hi: first band of pass rates tried; a thin one widens (`selection.bands`).
+    strategy: a key of `STRATEGIES`; all but ``mid_range`` choose as many tasks as the band holds.
+    seed: what the draws of ``random`` and ``stratified`` start from.
+    tasks_: (k,); selected columns, ascending.
+    pass_rates_: (n_tasks,).
+    band_: with the sentence that says why these tasks.
     """
 
     tasks_: IndexArray
@@ -116,20 +106,12 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose tasks from the outcomes of at least 5 complete agents.
 
-        Parameters
-        ----------
-        X : array-like, shape (n_agents, n_tasks)
-        y : array-like, shape (n_agents,), optional
-            Full scores, for ``greedy``; the rows' means over valid cells when not given.
-
-        Raises
-        ------
-        SelectionError
-            outcome_range, band_range
-        EstimatorRefused
-            When no strategy is called so, or the band holds too few tasks.
-        SelectionError
-            What the strategy says.
+        X: array-like, (n_agents, n_tasks).
+        y: array-like, (n_agents,); full scores, for ``greedy``; the rows' means over valid cells when not
+            given.
+        Raises SelectionError (outcome_range, band_range).
+        Raises EstimatorRefused: when no strategy is called so, or the band holds too few tasks.
+        Raises SelectionError: what the strategy says.
         """
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
@@ -160,13 +142,8 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
 class FullScore(RegressorMixin, _OfOutcomes):
     """Predict full scores from outcomes on the subset by scikit-learn's ``Ridge(alpha=1.0)``.
 
-    Parameters
-    ----------
-    estimator : {"ridge"}
-
-    Attributes
-    ----------
-    coef_ : float array, shape (k,)
+    estimator: {"ridge"}.
+    coef_: (k,).
     """
 
     calibration_: ridge.RidgeFit
@@ -179,19 +156,10 @@ class FullScore(RegressorMixin, _OfOutcomes):
     def fit(self, X: Any, y: Any) -> Self:
         """Calibrate on at least 2 agents.
 
-        Parameters
-        ----------
-        X : array-like, shape (n_agents, k)
-            A missing cell counts as the mean of its column.
-        y : array-like, shape (n_agents,)
-            Full scores.
-
-        Raises
-        ------
-        SelectionError
-            outcome_range, task_unobserved
-        EstimatorRefused
-            When no estimator is called so.
+        X: array-like, (n_agents, k); a missing cell counts as the mean of its column.
+        y: array-like, (n_agents,); full scores.
+        Raises SelectionError (outcome_range, task_unobserved).
+        Raises EstimatorRefused: when no estimator is called so.
         """
         if self.estimator != "ridge":
             raise EstimatorRefused(f"no estimator {self.estimator!r}; there is ridge", code="name_unknown")
@@ -214,15 +182,9 @@ class FullScore(RegressorMixin, _OfOutcomes):
     def predict(self, X: Any) -> FloatArray:
         """Predicted full scores, shape (n_agents,); neither rounded nor clipped.
 
-        Parameters
-        ----------
-        X : array-like, shape (n_agents, k)
-
-        Raises
-        ------
-        SelectionError
-            outcome_range
-            cells_missing: with the first agent that lacks over a tenth of the tasks.
+        X: array-like, (n_agents, k).
+        Raises SelectionError: outcome_range cells_missing: with the first agent that lacks over a tenth of
+            the tasks.
         """
         check_is_fitted(self)
         return ridge.predict(self.calibration_, self._outcomes(X, reset=False))
@@ -240,15 +202,9 @@ class _Protocol(BaseCrossValidator):
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[IndexArray, IndexArray]]:
         """Yield the rows trained on and the rows held out of each fold.
 
-        Parameters
-        ----------
-        groups : array-like, shape (n_agents,)
-            What the protocol holds out by, where it does.
-
-        Raises
-        ------
-        EstimatorRefused
-            Without the groups that are needed, or with the sentence that says why there are no folds.
+        groups: array-like, (n_agents,); what the protocol holds out by, where it does.
+        Raises EstimatorRefused: without the groups that are needed, or with the sentence that says why there
+            are no folds.
         """
         for fold in self._folds(X, y, groups):
             yield np.array(fold.training), np.array(fold.held_out)
@@ -297,12 +253,8 @@ class LeaveOneAgentOut(_Protocol):
 class RandomSplits(_Protocol):
     """A fifth of the agents held out at random, `n_seeds` times: ``random_80_20``.
 
-    Parameters
-    ----------
-    n_seeds : int
-        Number of splits.
-    seed : int
-        What they start from.
+    n_seeds: number of splits.
+    seed: what they start from.
     """
 
     protocol = "random_80_20"

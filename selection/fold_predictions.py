@@ -40,14 +40,10 @@ MAX_SHARED_TASKS = 4096  # a Gram matrix of 128 MiB
 class _Folds:
     """Folds and their subsets.
 
-    Attributes
-    ----------
-    folds : sequence of Fold, length n_folds
-    held_out : sequence of int arrays, length n_folds
-        The agents of each fold that are predicted, ascending.
-    members : bool array, shape (n_folds, m)
-    is_base : bool array, shape (m,)
-        Tasks without a missing cell that most folds have.
+    folds: length n_folds.
+    held_out: length n_folds; the agents of each fold that are predicted, ascending.
+    members: (n_folds, m).
+    is_base: (m,); tasks without a missing cell that most folds have.
     """
 
     agents: CompleteAgents
@@ -75,13 +71,9 @@ def predictions(
 ) -> list[FloatArray]:
     """ŷ of the held-out agents of each fold, in their order.
 
-    Parameters
-    ----------
-    folds : sequence of Fold, length n_folds
-    held_out : sequence of int arrays, length n_folds
-        Those held out in each fold that are predicted, ascending.
-    members : bool array, shape (n_folds, m)
-        Subset of each fold.
+    folds: length n_folds.
+    held_out: length n_folds; those held out in each fold that are predicted, ascending.
+    members: (n_folds, m); subset of each fold.
     """
     is_whole = ~np.isnan(agents.outcomes).any(axis=0)
     is_base = (2 * np.count_nonzero(members, axis=0) > len(members)) & is_whole

@@ -82,23 +82,16 @@ MAX_FIT_NUMBERS = (
 class CompleteAgents:
     """The complete agents of a benchmark, in name order.
 
-    Attributes
-    ----------
-    names, scaffolds, models : tuple of str, length n_agents
-    outcomes : float array, shape (n_agents, n_tasks)
-        Mean outcomes on the active tasks, 0 to 1; NaN where missing.
-    scores : float array, shape (n_agents,)
-        Full scores y, 0 to 1.
-    dates : tuple of datetime.date or None, length n_agents
-    weights : float array, shape (n_agents,)
-        1/π_i.
-    fits : mapping of bytes to RaschFit
-        Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
-    completions : mapping of bytes to StagedModel
-        Likewise, of `selection.staged.model`.
-    among : (CompleteAgents, int array, shape (n_agents,)), optional
-        Those these were taken from and their positions there, where fits are shared: folds of folds that
-        train on the same agents have one fit. It begins at the fit to all, which shows in last bits alone.
+    names, scaffolds, models: length n_agents.
+    outcomes: (n_agents, n_tasks); mean outcomes on the active tasks, 0 to 1; NaN where missing.
+    scores: (n_agents,); full scores y, 0 to 1.
+    dates: length n_agents.
+    weights: (n_agents,); 1/π_i.
+    fits: Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
+    completions: likewise, of `selection.staged.model`.
+    among: (CompleteAgents, int array, shape (n_agents,)); those these were taken from and their positions
+        there, where fits are shared: folds of folds that train on the same agents have one fit. It begins at
+        the fit to all, which shows in last bits alone.
     """
 
     names: tuple[str, ...]
@@ -145,9 +138,7 @@ class CompleteAgents:
     def fit_of(self, rows: IndexArray) -> rasch.RaschFit:
         """Rasch fit of these agents to the tasks with a valid cell, made once, from the fit to all.
 
-        Raises
-        ------
-        As `selection.rasch.fit`.
+        Raises As `selection.rasch.fit`..
         """
         if self.among is not None:
             everybody, positions = self.among
@@ -209,10 +200,7 @@ class CompleteAgents:
     def model_of(self, rows: IndexArray) -> StagedModel:
         """Fit the model to these agents, in the order of `in_time`, made once, from the fit to all.
 
-        Raises
-        ------
-        SelectionError
-            model_unfinished
+        Raises SelectionError (model_unfinished).
         """
         if self.among is not None:
             everybody, positions = self.among
@@ -259,14 +247,9 @@ class CompleteAgents:
 class Fold:
     """Agents held out together, and the agents their subset and calibration are learned from.
 
-    Attributes
-    ----------
-    name : str
-        Stable among the folds of a protocol: an agent, a scaffold, a model, a date, a seed.
-    held_out, training : int array
-        Positions among the complete agents, ascending and disjoint.
-    pool : str
-        Folds of one pool are pooled into one figure; the scaffold under `within_scaffold`, "" elsewhere.
+    name: stable among the folds of a protocol: an agent, a scaffold, a model, a date, a seed.
+    held_out, training: positions among the complete agents, ascending and disjoint.
+    pool: folds of one pool are pooled into one figure; the scaffold under `within_scaffold`, "" elsewhere.
     """
 
     name: str
@@ -299,14 +282,10 @@ class Rule:
 class FoldBands:
     """The band of every fold.
 
-    Attributes
-    ----------
-    folds : tuple of Fold, length n_folds
-    counted : tuple of int arrays, length n_folds
-        Training agents that the pass rates rest on.
-    rates : float array, shape (n_folds, n_tasks)
-    tasks : tuple of int arrays, length n_folds
-        The mid-range subset, ascending; empty where the fold has none and is skipped.
+    folds: length n_folds.
+    counted: length n_folds; training agents that the pass rates rest on.
+    rates: (n_folds, n_tasks).
+    tasks: length n_folds; the mid-range subset, ascending; empty where the fold has none and is skipped.
     """
 
     folds: tuple[Fold, ...]
@@ -320,17 +299,9 @@ def complete_agents(
 ) -> CompleteAgents:
     """Agents with valid cells for at least 95% of the tasks, and what validation reads of them.
 
-    Parameters
-    ----------
-    weights : float array, shape (n_agents,), optional
-        1/π_i for every agent of the table, complete or not; 1 when not given.
-    scores : float array, shape (n_agents,), optional
-        Full scores, gaps completed; the mean over the valid tasks where NaN or not given.
-
-    Raises
-    ------
-    SelectionError
-        shape
+    weights: (n_agents,); 1/π_i for every agent of the table, complete or not; 1 when not given.
+    scores: (n_agents,); full scores, gaps completed; the mean over the valid tasks where NaN or not given.
+    Raises SelectionError (shape).
     """
     weights = np.ones(table.n_agents) if weights is None else np.asarray(weights, dtype=np.float64)
     if weights.shape != (table.n_agents,):
@@ -352,10 +323,7 @@ def complete_agents(
 def generator(base_seed: int, *what: str | int) -> np.random.Generator:
     """Return a generator that depends only on the base seed and on the names of what is drawn.
 
-    Parameters
-    ----------
-    *what : str or int
-        What is drawn, for which protocol and fold, and the number of the draw.
+    *what: what is drawn, for which protocol and fold, and the number of the draw.
     """
     text = "\x1f".join(str(part) for part in (base_seed, *what))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -365,17 +333,9 @@ def generator(base_seed: int, *what: str | int) -> np.random.Generator:
 def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_seed: int = 0) -> Plan:
     """List the folds of a protocol.
 
-    Parameters
-    ----------
-    protocol : str
-        A key of `PROTOCOLS`.
-    n_seeds, base_seed : int
-        Number of random splits, and what their generators start from.
-
-    Returns
-    -------
-    Plan
-        Without folds, `reason` is a sentence with the numbers that show why.
+    protocol: a key of `PROTOCOLS`.
+    n_seeds, base_seed: number of random splits, and what their generators start from.
+    Returns: without folds, `reason` is a sentence with the numbers that show why.
     """
     if agents.n <= N_AGENTS_PROVISIONAL:
         return Plan(protocol, (), _too_few(agents.n))
@@ -524,18 +484,10 @@ def _never_enough_before(days: list[tuple[date | None, list[int]]]) -> str:
 def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     """Pass rates of many sets of agents at once, by taking the other agents out of the column sums.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, n_tasks)
-        NaN where missing.
-    weights : float array, shape (n_agents,)
-    counted : sequence of int arrays, length n_folds
-        Positions of the agents that count in each fold, ascending.
-
-    Returns
-    -------
-    float array, shape (n_folds, n_tasks)
-        NaN where no counted agent has a valid cell.
+    outcomes: (n_agents, n_tasks); NaN where missing.
+    weights: (n_agents,).
+    counted: length n_folds; positions of the agents that count in each fold, ascending.
+    Returns: (n_folds, n_tasks); NaN where no counted agent has a valid cell.
     """
     valid = ~np.isnan(outcomes)
     weighted = np.where(valid, outcomes, 0.0) * weights[:, None]
@@ -551,10 +503,7 @@ def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence
 def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
     """Pass rates and subset of every fold of a protocol, each from its training agents alone.
 
-    Raises
-    ------
-    SelectionError
-        band_range, window_range, hysteresis_range
+    Raises SelectionError (band_range, window_range, hysteresis_range).
     """
     counted = tuple(_counted(agents, fold, rule.history_window) for fold in plan.folds)
     rates = fold_pass_rates(agents.outcomes, agents.weights, counted)

@@ -41,14 +41,9 @@ def forward(centred: FloatArray, scores: FloatArray, k: int) -> IndexArray:
 
     Of tasks with the same R², rounded to 1e-9, the first is taken.
 
-    Parameters
-    ----------
-    centred : float array, shape (m, n)
-        Outcomes less the mean of the task, tasks in rows; 0 in missing cells.
-    scores : float array, shape (n,)
-        Less their mean; not all 0.
-    k : int
-        At most m.
+    centred: (m, n); outcomes less the mean of the task, tasks in rows; 0 in missing cells.
+    scores: (n,); less their mean; not all 0.
+    k: at most m.
     """
     search, order = _Search(centred, scores), np.empty(k, dtype=np.intp)
     for step in range(k):

@@ -64,15 +64,10 @@ from selection.strategies import SEEDED, STRATEGIES, Training
 class Subsets:
     """What a strategy chose in the folds that have a band.
 
-    Attributes
-    ----------
-    folds : tuple of Fold, length n_folds
-        Folds in which the strategy gave a subset.
-    tasks : tuple of int arrays, length n_folds
-    n_refused : int
-        Folds in which it refused.
-    refusal : str
-        What it said in the first of them.
+    folds: length n_folds; folds in which the strategy gave a subset.
+    tasks: length n_folds.
+    n_refused: folds in which it refused.
+    refusal: what it said in the first of them.
     """
 
     folds: tuple[Fold, ...]
@@ -85,18 +80,12 @@ class Subsets:
 class HeldOutRecords:
     """Stored held-out records of one strategy under one protocol.
 
-    Attributes
-    ----------
-    agents : int array, shape (n_records,)
-        Position of the held-out agent among the complete agents.
-    folds : int array, shape (n_records,)
-        Position of its fold.
-    scores, subset_means, predictions, rest_means : float array, shape (n_records,)
-    estimates : mapping of str to float array, shape (n_records,)
-        ŷ by estimator; the first is that of the policy.
-    agreement, agreement_full : int8 array, shape (n_records, n_agents)
-    n_left_out : int array, shape (n_folds,)
-        Held-out agents of each fold with more than a tenth of the subset missing.
+    agents: (n_records,); position of the held-out agent among the complete agents.
+    folds: (n_records,); position of its fold.
+    scores, subset_means, predictions, rest_means: (n_records,).
+    estimates: (n_records,); ŷ by estimator; the first is that of the policy.
+    agreement, agreement_full: (n_records, n_agents).
+    n_left_out: (n_folds,); held-out agents of each fold with more than a tenth of the subset missing.
     """
 
     agents: IndexArray
@@ -136,14 +125,11 @@ class HeldOutRecords:
 class Residuals:
     """Nested leaving out of one training matrix.
 
-    Attributes
-    ----------
-    scores, subset_means, predictions : float array, shape (n,)
-        y, r and ŷ of each agent when it was left out; NaN where `usable` is false.
-    usable : bool array, shape (n,)
-        False where the fold has no subset, the strategy refuses, or over a tenth of the subset is missing.
-    sizes : int array, shape (n,)
-        Size k of each fold's subset; 0 without one.
+    scores, subset_means, predictions: (n,); y, r and ŷ of each agent when it was left out; NaN where `usable`
+        is false.
+    usable: (n,); False where the fold has no subset, the strategy refuses, or over a tenth of the subset is
+        missing.
+    sizes: (n,); size k of each fold's subset; 0 without one.
     """
 
     scores: FloatArray
@@ -164,15 +150,10 @@ def choose(
 ) -> Subsets:
     """Let a strategy choose a subset in every fold that has a band, as large as the band.
 
-    Parameters
-    ----------
-    strategy : str
-        A key of `STRATEGIES`.
-    *what : str or int
-        Protocol and number of the draw: what a draw's generator depends on, with the fold's name but for
+    strategy: a key of `STRATEGIES`.
+    *what: protocol and number of the draw: what a draw's generator depends on, with the fold's name but for
         `random`, whose folds share one order of the tasks.
-    each : callable, optional
-        Called with the number of folds that have their subset.
+    each: called with the number of folds that have their subset.
 
     Notes
     -----
@@ -214,10 +195,7 @@ def hold_out(
 ) -> HeldOutRecords:
     """Score every held-out agent on its fold's subset.
 
-    Parameters
-    ----------
-    estimators : sequence of str
-        Names of `selection.full_scores.ESTIMATORS`, that of the policy first.
+    estimators: names of `selection.full_scores.ESTIMATORS`, that of the policy first.
     """
     members = _members(subsets.tasks, agents.outcomes.shape[1])
     means, rest_means, n_missing = _means(agents.outcomes, members)
@@ -258,19 +236,13 @@ def nested_residuals(
 ) -> Residuals:
     """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
-    Parameters
-    ----------
-    agents : CompleteAgents
-        The training agents alone.
-    by : {"agent", "scaffold", "date"}
-        Scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
-        folds and draws are those of the temporal protocol, none where a date is missing.
-    strategy : str
-        A key of `STRATEGIES`.
-    estimator : str
-        One of `selection.full_scores.ESTIMATORS`.
-    base_seed : int
-        What a draw's generator starts from.
+    agents: the training agents alone.
+    by: {"agent", "scaffold", "date"}: scaffolds are left out where at least 5 agents remain, also when only
+        one agent has them; by date the folds and draws are those of the temporal protocol, none where a date
+        is missing.
+    strategy: a key of `STRATEGIES`.
+    estimator: one of `selection.full_scores.ESTIMATORS`.
+    base_seed: what a draw's generator starts from.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
@@ -291,16 +263,11 @@ def loao_residuals(
 ) -> Residuals:
     """Call `nested_residuals` by agent on plain arrays.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, n_tasks)
-        Mean outcomes of the training agents on the active tasks; NaN where missing.
-    scores : float array, shape (n,)
-    lo, hi : float
-        First band tried.
-    dates : sequence of datetime.date or None, length n, optional
-    weights : float array, shape (n,), optional
-        1/π_i, in the pass rates alone.
+    outcomes: (n, n_tasks); mean outcomes of the training agents on the active tasks; NaN where missing.
+    scores: (n,).
+    lo, hi: first band tried.
+    dates: length n.
+    weights: (n,); 1/π_i, in the pass rates alone.
     """
     n = len(scores)
     agents = CompleteAgents(

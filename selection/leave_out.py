@@ -78,24 +78,14 @@ class LeaveOut:
     Made by `leave_out`. For every subset it `covers`, `predictions(left_out, tasks)` equals
     ``predict(fit(X[others][:, tasks], y[others]), X[left_out][:, tasks])``.
 
-    Attributes
-    ----------
-    scores : float array, shape (n,)
-        y.
-    in_base : bool array, shape (n_tasks,)
-        Tasks of the base subset without a missing cell.
-    position : int array, shape (n_tasks,)
-        Place of a task among the candidates without a missing cell; −1 elsewhere.
-    residual_maker : float array, shape (n, n)
-        B on the base subset.
-    residuals : float array, shape (n,)
-        By, the residuals of the fit to all n agents divided by α.
-    candidate_columns : float array, shape (n, n_candidates)
-        BX_C.
-    candidate_gram : float array, shape (n_candidates, n_candidates)
-        X_CᵀBX_C.
-    candidate_scores : float array, shape (n_candidates,)
-        X_CᵀBy.
+    scores: (n,); y.
+    in_base: (n_tasks,); tasks of the base subset without a missing cell.
+    position: (n_tasks,); place of a task among the candidates without a missing cell; −1 elsewhere.
+    residual_maker: (n, n); B on the base subset.
+    residuals: (n,); by, the residuals of the fit to all n agents divided by α.
+    candidate_columns: (n, n_candidates); BX_C.
+    candidate_gram: (n_candidates, n_candidates); X_CᵀBX_C.
+    candidate_scores: (n_candidates,); X_CᵀBy.
     """
 
     scores: FloatArray
@@ -112,33 +102,17 @@ class LeaveOut:
 
         Where it is false the fold is fitted anew, by `ridge.fit` and `ridge.predict`.
 
-        Parameters
-        ----------
-        tasks : int array, shape (k,)
-            Task indices, none twice.
+        tasks: (k,); task indices, none twice.
         """
         return bool(self._covered(self._mask(tasks)).all())
 
     def predictions(self, left_out: IndexArray, tasks: IndexArray) -> FloatArray:
         """ŷ_I = y_I − (B′_II)⁻¹(B′y)_I, trained on the agents not left out, on the subset `tasks`.
 
-        Parameters
-        ----------
-        left_out : int array, shape (n_left_out,)
-            Positions of the agents left out, none twice; at least 2 agents remain.
-        tasks : int array, shape (k,)
-            Task indices of the fold's subset, none twice, k ≥ 1.
-
-        Returns
-        -------
-        float array, shape (n_left_out,)
-            In the order of `left_out`; neither rounded nor clipped.
-
-        Raises
-        ------
-        SelectionError
-            no_tasks, too_few_agents, shape
-            not_covered: when `covers` is false.
+        left_out: (n_left_out,); positions of the agents left out, none twice; at least 2 agents remain.
+        tasks: (k,); task indices of the fold's subset, none twice, k ≥ 1.
+        Returns: (n_left_out,); in the order of `left_out`; neither rounded nor clipped.
+        Raises SelectionError: no_tasks, too_few_agents, shape not_covered: when `covers` is false.
         """
         left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
         return self.predictions_each([left_out], self._mask(tasks)[None, :])[0]
@@ -146,17 +120,9 @@ class LeaveOut:
     def predictions_each(self, left_out: Sequence[IndexArray], members: Mask) -> list[FloatArray]:
         """ŷ_I of many folds; those with as many agents left out and tasks changed are solved together.
 
-        Parameters
-        ----------
-        left_out : sequence of int arrays, length n_folds
-            As in `predictions`.
-        members : bool array, shape (n_folds, n_tasks)
-            Membership of every task in every fold's subset.
-
-        Raises
-        ------
-        SelectionError
-            not_covered
+        left_out: length n_folds; as in `predictions`.
+        members: (n_folds, n_tasks); membership of every task in every fold's subset.
+        Raises SelectionError (not_covered).
         """
         if not self._covered(members).all():
             raise SelectionError(
@@ -214,24 +180,13 @@ def leave_out(
 ) -> LeaveOut:
     """Prepare the predictions of agents left out on subsets near `base`.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, n_tasks)
-        Mean outcomes of all n agents on all active tasks; NaN where missing.
-    scores : float array, shape (n,)
-        Their full scores.
-    base : int array, shape (k,)
-        Task indices of the subset that the folds' subsets differ little from.
-    candidates : int array, shape (n_candidates,), optional
-        Tasks that may enter or leave; all tasks when not given. Costs O(n²k + n³ + n²·n_candidates +
-        n·n_candidates²), once.
-    alpha : float
-        Penalty, above 0.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, too_few_agents, outcome_range, score_missing, penalty_range
+    outcomes: (n, n_tasks); mean outcomes of all n agents on all active tasks; NaN where missing.
+    scores: (n,); their full scores.
+    base: (k,); task indices of the subset that the folds' subsets differ little from.
+    candidates: (n_candidates,); tasks that may enter or leave; all tasks when not given. Costs O(n²k + n³ +
+        n²·n_candidates + n·n_candidates²), once.
+    alpha: penalty, above 0.
+    Raises SelectionError (shape, no_tasks, too_few_agents, outcome_range, score_missing, penalty_range).
     """
     outcomes, scores = checked_agents(outcomes, scores, alpha)
     n_tasks = outcomes.shape[1]
@@ -247,18 +202,11 @@ class SharedGram:
 
     Made by `shared_gram`; α = 1.
 
-    Attributes
-    ----------
-    scores : float array, shape (n,)
-        y.
-    columns : float array, shape (n_tasks, n)
-        Cᵀ; NaN in tasks with a missing cell.
-    gram : float array, shape (n_tasks, n_tasks)
-        CᵀC.
-    task_scores : float array, shape (n_tasks,)
-        Cᵀy.
-    mean_score : float
-        ȳ.
+    scores: (n,); y.
+    columns: (n_tasks, n); Cᵀ; NaN in tasks with a missing cell.
+    gram: (n_tasks, n_tasks); CᵀC.
+    task_scores: (n_tasks,); Cᵀy.
+    mean_score: ȳ.
     """
 
     scores: FloatArray
@@ -270,12 +218,8 @@ class SharedGram:
     def predictions(self, left_out: IndexArray, tasks: IndexArray) -> FloatArray:
         """ŷ_I, trained on the agents not left out, on a subset without a missing cell.
 
-        Parameters
-        ----------
-        left_out : int array, shape (n_left_out,)
-            None twice; at least 2 agents remain.
-        tasks : int array, shape (k,)
-            None twice, k ≥ 1.
+        left_out: (n_left_out,); None twice; at least 2 agents remain.
+        tasks: (k,); None twice, k ≥ 1.
         """
         left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
         inner = self.gram.take(tasks, axis=0).take(tasks, axis=1)
@@ -288,11 +232,8 @@ class SharedGram:
 def shared_gram(outcomes: FloatArray, scores: FloatArray) -> SharedGram:
     """Prepare the predictions of agents left out on any subset; costs O(n·n_tasks²), once.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, n_tasks)
-        NaN where missing.
-    scores : float array, shape (n,)
+    outcomes: (n, n_tasks); NaN where missing.
+    scores: (n,).
     """
     columns = np.ascontiguousarray(_centred(outcomes).T)
     return SharedGram(
@@ -307,13 +248,9 @@ def shared_gram(outcomes: FloatArray, scores: FloatArray) -> SharedGram:
 def alone(columns: FloatArray, scores: FloatArray, left_out: IndexArray) -> FloatArray:
     """ŷ_I of one fold by itself.
 
-    Parameters
-    ----------
-    columns : float array, shape (k, n)
-        X_Sᵀ of the fold's training agents and of those left out, none missing.
-    scores : float array, shape (n,)
-    left_out : int array, shape (n_left_out,)
-        None twice; at least 2 agents remain.
+    columns: (k, n); X_Sᵀ of the fold's training agents and of those left out, none missing.
+    scores: (n,).
+    left_out: (n_left_out,); None twice; at least 2 agents remain.
     """
     centred, y = columns - columns.mean(axis=1, keepdims=True), scores - np.mean(scores)
     right_side = np.zeros((left_out.size + 1, scores.size))

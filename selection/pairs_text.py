@@ -68,10 +68,7 @@ def _estimate_values(estimate: Estimate | None) -> dict[str, Any]:
 def shown(comparison: PairwiseComparison, *, whole: bool) -> dict[str, Any]:
     """Arrange pairs for a terminal; see `analytics.text`.
 
-    Parameters
-    ----------
-    whole : bool
-        Whether to show all agents and not the best ones alone; how many pairs that leaves out is said.
+    whole: whether to show all agents and not the best ones alone; how many pairs that leaves out is said.
     """
     best = dict(list(comparison.agents.items())[: None if whole else N_SHOWN])
     pairs_shown = [pair for pair in comparison.pairs if pair.a in best and pair.b in best]

@@ -42,14 +42,9 @@ MIN_EXPECTED_PASSES = 0.1  # expected passes
 class Reference:
     """What verified agents did.
 
-    Attributes
-    ----------
-    means : float array, shape (n_agents, n_tasks)
-        Mean outcomes, 0 to 1; NaN where missing.
-    difficulties : float array, shape (n_tasks,)
-        Logits; NaN where fewer than five verified agents have an outcome.
-    is_pass_fail : bool
-        No outcome of theirs lies between 0 and 1.
+    means: (n_agents, n_tasks); mean outcomes, 0 to 1; NaN where missing.
+    difficulties: (n_tasks,); logits; NaN where fewer than five verified agents have an outcome.
+    is_pass_fail: no outcome of theirs lies between 0 and 1.
     """
 
     means: FloatArray
@@ -64,9 +59,7 @@ class Reference:
 def reference(means: FloatArray, *, is_pass_fail: bool) -> Reference:
     """Fit the difficulties of tasks to verified agents.
 
-    Parameters
-    ----------
-    means : float array, shape (n_agents, n_tasks)
+    means: (n_agents, n_tasks).
     """
     difficulties = np.full(means.shape[1], np.nan)
     ran = np.count_nonzero(~np.isnan(means), axis=0) >= MIN_VERIFIED
@@ -79,12 +72,8 @@ def reference(means: FloatArray, *, is_pass_fail: bool) -> Reference:
 def implausible(verified: Reference, means: FloatArray, n_trials: FloatArray, *, n_graded: int) -> str:
     """Say what is implausible of an agent; empty where nothing is.
 
-    Parameters
-    ----------
-    means, n_trials : float array, shape (n_tasks,)
-        Of all that the agent delivered; NaN where missing.
-    n_graded : int
-        Trials of it strictly between 0 and 1.
+    means, n_trials: (n_tasks,); of all that the agent delivered; NaN where missing.
+    n_graded: trials of it strictly between 0 and 1.
     """
     if n_graded and verified.is_pass_fail and len(verified.means):
         lie = "lies" if n_graded == 1 else "lie"

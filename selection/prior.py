@@ -15,18 +15,11 @@ from selection.ridge import RidgeFit
 class SubsetVersion:
     """A version of S that was fixed.
 
-    Attributes
-    ----------
-    tasks : tuple of str
-        By name, ascending; those retired since included.
-    chosen_from : tuple of str
-        Complete agents that it was chosen from, by name: the incumbents.
-    arrival : int
-        The delivery that fixed it.
-    lo, hi : float
-        Edges of the band used.
-    n_complete, n_tasks : int
-        Complete agents it was chosen from; active tasks it was chosen from.
+    tasks: by name, ascending; those retired since included.
+    chosen_from: complete agents that it was chosen from, by name: the incumbents.
+    arrival: the delivery that fixed it.
+    lo, hi: edges of the band used.
+    n_complete, n_tasks: complete agents it was chosen from; active tasks it was chosen from.
     """
 
     number: int
@@ -48,21 +41,13 @@ class SubsetVersion:
 class FittedOn:
     """The agents that the calibration in use was fitted on, and their nested residuals y − ŷ.
 
-    Attributes
-    ----------
-    estimator : str
-        One of `selection.full_scores.ESTIMATORS`.
-    tasks : tuple of str
-        The active tasks of the subset that it was fitted for.
-    agents : tuple of str
-        By name, ascending.
-    dates : tuple of (date or None), length n_agents
-        As they were when it was fitted.
-    residuals, scaffold_residuals, in_time : tuple of (float or None), length n_agents
-        With the agent, or its whole scaffold, or all from its date on, left out and the selection repeated;
-        None: no prediction.
-    ridge : RidgeFit or None
-        What was fitted then, where it is stored.
+    estimator: one of `selection.full_scores.ESTIMATORS`.
+    tasks: the active tasks of the subset that it was fitted for.
+    agents: by name, ascending.
+    dates: length n_agents; as they were when it was fitted.
+    residuals, scaffold_residuals, in_time: length n_agents; with the agent, or its whole scaffold, or all
+        from its date on, left out and the selection repeated; None: no prediction.
+    ridge: what was fitted then, where it is stored.
     """
 
     estimator: str
@@ -79,12 +64,8 @@ class FittedOn:
 class Promise:
     """What was said of an agent's full score before the agent ran all tasks.
 
-    Attributes
-    ----------
-    score : float
-        ŷ.
-    interval : (float, float) or None
-        Its 95% interval; None where there was none.
+    score: ŷ.
+    interval: its 95% interval; None where there was none.
     """
 
     score: float
@@ -103,22 +84,13 @@ OVERDUE = (
 class Staged:
     """An agent that was asked batch by batch, and its estimated full score where it was stopped.
 
-    Attributes
-    ----------
-    study : (int, int)
-        Which study its tasks were chosen by: data version and policy.
-    n : int
-        Agents that the study was fitted to.
-    reason : str
-        Why it is placed on no task set, in words.
-    k : int or None
-        Tasks that its score rests on; None, as all that follow, while it is running.
-    score, lower, upper, se : float or None
-        est, its interval, and c·se.
-    degrees : int or None
-        ν, of the interval.
-    recalled : bool
-        Whether it was asked for the rest, as it came to stand on the podium.
+    study: which study its tasks were chosen by: data version and policy.
+    n: agents that the study was fitted to.
+    reason: why it is placed on no task set, in words.
+    k: tasks that its score rests on; None, as all that follow, while it is running.
+    score, lower, upper, se: est, its interval, and c·se.
+    degrees: ν, of the interval.
+    recalled: whether it was asked for the rest, as it came to stand on the podium.
     """
 
     study: tuple[int, int]
@@ -137,12 +109,8 @@ class Staged:
 class Variances:
     """What a variance study found.
 
-    Attributes
-    ----------
-    facets : tuple of Facet
-        Runs, prompts and judges; components None where never measured.
-    not_measured : tuple of str
-        In words.
+    facets: runs, prompts and judges; components None where never measured.
+    not_measured: in words.
     """
 
     facets: tuple[Facet, ...] = NEVER_MEASURED
@@ -153,38 +121,22 @@ class Variances:
 class PriorDecisions:
     """Decisions and measurements that stand.
 
-    Attributes
-    ----------
-    subsets : tuple of SubsetVersion
-        Versions that were active, in order; the last is in use. Empty: S is chosen from the record.
-    fitted : FittedOn or None
-        None: the calibration is fitted on the complete agents of the record.
-    validation : mapping or None
-        `selection.validation.as_json` of the validation that stands.
-    promises : mapping of str to Promise
-        By agent, the latest estimated full score that a board showed.
-    full_runs_only : str
-        Why an operator asked for full runs only; else empty.
-    revalidating : str
-        The open drift request, in words; else empty.
-    not_revalidated : str
-        That a monitor alarmed and not all runs asked for came in time, in words; else empty.
-    sampled : mapping of str to float
-        Agents drawn at random for a full run since the version in use was fixed, with the probability π of
-        being drawn. They count as sampled once they are complete.
-    published : mapping of str to (float, float)
-        By agent that was stopped, and drawn or asked for the rest: est and c·se of that moment.
-    staged : mapping of str to Staged
-        Agents that were asked for tasks chosen for them, by name.
-    walks : mapping of str to mapping
-        By agent that was asked batch by batch: what `selection.staged.study.staged_fit` gave of the fit that
-        it was asked by.
-    podium : int or None
-        P, where staged assignment is in force and those on the podium are recalled.
-    draws : KeptDraws
-        Of earlier answers; they change no number and spare most of the work after one new agent.
-    fits : FitCache
-        Likewise.
+    subsets: versions that were active, in order; the last is in use. Empty: S is chosen from the record.
+    fitted: None: the calibration is fitted on the complete agents of the record.
+    validation: `selection.validation.as_json` of the validation that stands.
+    promises: by agent, the latest estimated full score that a board showed.
+    full_runs_only: why an operator asked for full runs only; else empty.
+    revalidating: the open drift request, in words; else empty.
+    not_revalidated: that a monitor alarmed and not all runs asked for came in time, in words; else empty.
+    sampled: agents drawn at random for a full run since the version in use was fixed, with the probability π
+        of being drawn. They count as sampled once they are complete.
+    published: by agent that was stopped, and drawn or asked for the rest: est and c·se of that moment.
+    staged: agents that were asked for tasks chosen for them, by name.
+    walks: by agent that was asked batch by batch: what `selection.staged.study.staged_fit` gave of the fit
+        that it was asked by.
+    podium: P, where staged assignment is in force and those on the podium are recalled.
+    draws: of earlier answers; they change no number and spare most of the work after one new agent.
+    fits: likewise.
     """
 
     subsets: tuple[SubsetVersion, ...] = ()

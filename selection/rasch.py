@@ -47,16 +47,10 @@ class RaschUnfinished(SelectionError):
 class RaschFit:
     """Abilities and difficulties, and how the fit ended.
 
-    Attributes
-    ----------
-    abilities : float array, shape (n,)
-        θ, logits above the mean difficulty.
-    difficulties : float array, shape (m,)
-        b, logits, Σb = 0.
-    n_iterations : int
-        Newton steps taken.
-    largest_derivative : float
-        Of ℓ, in absolute value, at the end; below 1e-11.
+    abilities: (n,); θ, logits above the mean difficulty.
+    difficulties: (m,); b, logits, Σb = 0.
+    n_iterations: Newton steps taken.
+    largest_derivative: of ℓ, in absolute value, at the end; below 1e-11.
     """
 
     abilities: FloatArray
@@ -72,22 +66,13 @@ def fit(
 ) -> RaschFit:
     """Fit abilities and difficulties to mean outcomes.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, m)
-        0 to 1; NaN where missing. Every agent and every task has a valid cell.
-    start : (float array, shape (n,), float array, shape (m,)), optional
-        θ and b near the maximum, such as those of a fit to a few agents more. Where the steps begin does not
-        show in the result.
-    near : float array, shape (s, s), s the smaller of n and m, optional
-        `inverse_complement` of such a fit, for the agents or tasks that are left.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, outcome_range, agent_unobserved, task_unobserved, not_finite
-    RaschUnfinished
-        With the derivative reached.
+    outcomes: (n, m); 0 to 1; NaN where missing. Every agent and every task has a valid cell.
+    start: (float array, shape (n,), float array, shape (m,)); θ and b near the maximum, such as those of a
+        fit to a few agents more. Where the steps begin does not show in the result.
+    near: (s, s), s the smaller of n and m; `inverse_complement` of such a fit, for the agents or tasks that
+        are left.
+    Raises SelectionError (shape, no_tasks, outcome_range, agent_unobserved, task_unobserved, not_finite).
+    Raises RaschUnfinished: with the derivative reached.
     """
     outcomes, valid = _checked(outcomes)
     abilities, difficulties = _started(outcomes, start)
@@ -105,11 +90,8 @@ def fit(
 def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
     """Inverse of the Schur complement that a fit ends with, shape (s, s), s the smaller of n and m.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, m)
-    fitted : RaschFit
-        To these outcomes.
+    outcomes: (n, m).
+    fitted: to these outcomes.
     """
     outcomes, valid = _checked(outcomes)
     _, _, curvature = _derivatives(outcomes, valid, fitted.abilities, fitted.difficulties)
@@ -123,23 +105,12 @@ def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
 def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
     """θ̂ of one agent given the tasks' difficulties: the maximum of ℓ in θ alone, b fixed.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (m,)
-        The agent's mean outcomes, 0 to 1; NaN where missing; at least one valid.
-    difficulties : float array, shape (m,)
-        b, logits, as `fit` gives them (Σb = 0): the penalty θ²/18 counts from the mean difficulty.
-
-    Returns
-    -------
-    float
-        Logits.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, outcome_range, agent_unobserved, not_finite
-    RaschUnfinished
+    outcomes: (m,); the agent's mean outcomes, 0 to 1; NaN where missing; at least one valid.
+    difficulties: (m,); b, logits, as `fit` gives them (Σb = 0): the penalty θ²/18 counts from the mean
+        difficulty.
+    Returns: logits.
+    Raises SelectionError (shape, no_tasks, outcome_range, agent_unobserved, not_finite).
+    Raises RaschUnfinished.
     """
     outcomes, difficulties = _checked_row(outcomes, difficulties)
     level = 0.0
@@ -160,25 +131,12 @@ def abilities(
 
     Nothing is checked.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (q, k)
-        0 to 1; 0 where not seen.
-    difficulties : float array, shape (q, k)
-        b, logits; any number where not seen.
-    seen : bool array, shape (q, k)
-        The cells that tell of an ability.
-    start : float array, shape (q,), optional
-        Where the steps begin; it does not show in the result.
-
-    Returns
-    -------
-    float array, shape (q,)
-        Logits, where the derivative is below 1e-9; NaN for a row without a cell.
-
-    Raises
-    ------
-    RaschUnfinished
+    outcomes: (q, k); 0 to 1; 0 where not seen.
+    difficulties: (q, k); b, logits; any number where not seen.
+    seen: (q, k); the cells that tell of an ability.
+    start: (q,); where the steps begin; it does not show in the result.
+    Returns: (q,); logits, where the derivative is below 1e-9; NaN for a row without a cell.
+    Raises RaschUnfinished.
     """
     totals = outcomes.sum(axis=1)
     level = np.zeros(len(outcomes)) if start is None else start
@@ -198,22 +156,10 @@ def abilities(
 def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
     """Fisher information of each task about the abilities, Σ_i P_ij(1 − P_ij).
 
-    Parameters
-    ----------
-    abilities : float array, shape (q,)
-        θ of the agents it is summed over, logits.
-    difficulties : float array, shape (m,)
-        b, logits.
-
-    Returns
-    -------
-    float array, shape (m,)
-        0 to q/4.
-
-    Raises
-    ------
-    SelectionError
-        shape, not_finite
+    abilities: (q,); θ of the agents it is summed over, logits.
+    difficulties: (m,); b, logits.
+    Returns: (m,); 0 to q/4.
+    Raises SelectionError (shape, not_finite).
     """
     abilities, difficulties = _checked_logits(abilities), _checked_logits(difficulties)
     distance = abilities[:, None] - difficulties

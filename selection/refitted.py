@@ -37,16 +37,9 @@ MAX_DIFFERENCE = 1e-8
 def refitted(record: Record, rules: Rules) -> dict[str, Any] | None:
     """Return where the two differ most; None where no fold of either protocol has a subset.
 
-    Parameters
-    ----------
-    rules : Rules
-        The edges of the band are theirs.
-
-    Returns
-    -------
-    dict
-        ``difference``, the two predictions ``closed_form`` and ``scikit_learn``, ``where`` they are of, and
-        the number of ``folds`` that were refitted.
+    rules: the edges of the band are theirs.
+    Returns: ``difference``, the two predictions ``closed_form`` and ``scikit_learn``, ``where`` they are of,
+        and the number of ``folds`` that were refitted.
     """
     agents, rule = training(record, scores_of(place_on_all(record))), Rule(rules.lo, rules.hi)
     differences = [one for protocol in ("loao", "loso") for one in _of(protocol, agents, rule)]

@@ -42,14 +42,9 @@ LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
 class Firing:
     """The first time a monitor rose to a state.
 
-    Attributes
-    ----------
-    agent : str
-        After whose outcomes.
-    n_later : int
-        Later agents seen by then.
-    reason : str
-        What the monitor said.
+    agent: after whose outcomes.
+    n_later: later agents seen by then.
+    reason: what the monitor said.
     """
 
     agent: str
@@ -62,12 +57,8 @@ class Firing:
 class MonitorReplay:
     """One monitor over a replay.
 
-    Attributes
-    ----------
-    warn, alert : Firing or None
-        First rise to warn, or past it; first rise to alert.
-    final : Monitor
-        What it says after the last agent.
+    warn, alert: first rise to warn, or past it; first rise to alert.
+    final: what it says after the last agent.
     """
 
     name: str
@@ -80,14 +71,9 @@ class MonitorReplay:
 class DriftReplay:
     """What the monitors would have said.
 
-    Attributes
-    ----------
-    version : SubsetVersion
-        The subset that was watched.
-    promises : mapping of str to Promise
-        Of the later complete agents, by name.
-    missed : tuple of str
-        Those whose full score lay outside its interval.
+    version: the subset that was watched.
+    promises: of the later complete agents, by name.
+    missed: those whose full score lay outside its interval.
     """
 
     version: SubsetVersion
@@ -103,16 +89,9 @@ def replay(
 ) -> DriftReplay:
     """Choose S from the first complete agents and ask every monitor after each agent that came later.
 
-    Parameters
-    ----------
-    progress : callable, optional
-        Called with (later agents seen, all later agents).
-
-    Raises
-    ------
-    SelectionError
-        no_replay: when an agent has no date, fewer than `subset_from` agents are complete, they give no
-        subset, or no complete agent came later.
+    progress: called with (later agents seen, all later agents).
+    Raises SelectionError: no_replay: when an agent has no date, fewer than `subset_from` agents are complete,
+        they give no subset, or no complete agent came later.
     """
     version = _first_version(record, rules)
     promises = _predicted(record, rules, version)

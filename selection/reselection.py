@@ -50,25 +50,17 @@ Figures = TypeVar("Figures")
 class Proposal(Generic[Figures]):
     """A subset that could take the place of the active one.
 
-    Attributes
-    ----------
-    hysteresis : float
-        h; 0 under the plain rule.
-    tasks : int array, shape (k,)
-        Proposed task indices, ascending; empty where the benchmark is unsuited or has too few agents.
-    lo, hi : float
-        Edges of the band that was used; of the first one where there is no subset.
-    widened : bool
-        Whether the first band was too thin, so that a wider one was used; False where there is no subset.
-    entering, leaving : int array
-        Tasks that are new in the subset, and that are no longer in it; ascending.
-    deltas : tuple of int array, length n_agents
-        For each agent of the table, the entering tasks it has no valid outcome for.
-    figures : object or None
-        What the caller expects of a subset chosen by this rule; None where none were asked for, or there is
-        no subset.
-    saving : Saving or None
-        Cost of a run on the proposed subset beside a full run; None where there is no subset.
+    hysteresis: h; 0 under the plain rule.
+    tasks: (k,); proposed task indices, ascending; empty where the benchmark is unsuited or has too few
+        agents.
+    lo, hi: edges of the band that was used; of the first one where there is no subset.
+    widened: whether the first band was too thin, so that a wider one was used; False where there is no
+        subset.
+    entering, leaving: tasks that are new in the subset, and that are no longer in it; ascending.
+    deltas: length n_agents; for each agent of the table, the entering tasks it has no valid outcome for.
+    figures: what the caller expects of a subset chosen by this rule; None where none were asked for, or there
+        is no subset.
+    saving: cost of a run on the proposed subset beside a full run; None where there is no subset.
     """
 
     hysteresis: float
@@ -92,10 +84,7 @@ class Proposal(Generic[Figures]):
 class Proposals(Generic[Figures]):
     """The plain proposal and the one with hysteresis, side by side.
 
-    Attributes
-    ----------
-    band : Band
-        The plain rule's band: pass rates now, unsure edges, and the sentence that says why.
+    band: the plain rule's band: pass rates now, unsure edges, and the sentence that says why.
     """
 
     plain: Proposal[Figures]
@@ -107,12 +96,8 @@ class Proposals(Generic[Figures]):
 class Sample:
     """Agents drawn for validation runs.
 
-    Attributes
-    ----------
-    agents : int array, shape (n,)
-        Ascending.
-    inclusion_probability : float
-        π = n/N, the same for all.
+    agents: (n,); ascending.
+    inclusion_probability: π = n/N, the same for all.
     """
 
     agents: IndexArray
@@ -131,30 +116,14 @@ def carry(
 ) -> IndexArray:
     """Choose the subset that follows `previous`, told from the pass rates alone.
 
-    Parameters
-    ----------
-    previous : int array, shape (k_previous,)
-        Task indices of the subset so far; empty where there is none.
-    pass_rates : float array, shape (n_tasks,)
-        0 to 1; NaN where unknown.
-    n_complete : int
-        Complete agents they rest on; under 5 there is no subset.
-    hysteresis : float
-        h, 0 to under ½; 0 is the plain rule.
-    lo, hi : float
-        First band tried.
-    widening : bool
-        Whether a thin one is widened.
-
-    Returns
-    -------
-    int array, shape (k,)
-        Ascending; empty where there is no subset.
-
-    Raises
-    ------
-    SelectionError
-        task_unknown, hysteresis_range, band_range
+    previous: (k_previous,); task indices of the subset so far; empty where there is none.
+    pass_rates: (n_tasks,); 0 to 1; NaN where unknown.
+    n_complete: complete agents they rest on; under 5 there is no subset.
+    hysteresis: h, 0 to under ½; 0 is the plain rule.
+    lo, hi: first band tried.
+    widening: whether a thin one is widened.
+    Returns: (k,); ascending; empty where there is no subset.
+    Raises SelectionError (task_unknown, hysteresis_range, band_range).
     """
     previous = _checked_previous(previous, pass_rates.size)
     _check_hysteresis(hysteresis)
@@ -178,27 +147,15 @@ def propose(
 ) -> Proposals[Figures]:
     """Propose what the active subset could be replaced by, by the plain rule and with hysteresis.
 
-    Parameters
-    ----------
-    table : OutcomeTable
-        All agents of the benchmark; pass rates rest on the complete ones.
-    previous : int array, shape (k_previous,)
-        The active subset.
-    hysteresis : float
-        h of the second proposal.
-    band : Band, optional
-        Of the agents that are to count; when not given, `selection.bands.table_band` of the table.
-    weights, history_window, lo, hi, widening
-        As in `selection.bands.table_band`.
-    costs : float array, shape (n_agents, n_tasks), optional
-        As in `selection.cost.saving`; all unknown when not given.
-    figures : callable, optional
-        Called with h, once for each h: the figures to expect of this rule, nested and in time.
-
-    Raises
-    ------
-    SelectionError
-        task_unknown, hysteresis_range, band_range, shape, weight_range, window_range, cost_range
+    table: all agents of the benchmark; pass rates rest on the complete ones.
+    previous: (k_previous,); the active subset.
+    hysteresis: h of the second proposal.
+    band: of the agents that are to count; when not given, `selection.bands.table_band` of the table.
+    weights, history_window, lo, hi, widening: as in `selection.bands.table_band`.
+    costs: (n_agents, n_tasks); as in `selection.cost.saving`; all unknown when not given.
+    figures: called with h, once for each h: the figures to expect of this rule, nested and in time.
+    Raises SelectionError (task_unknown, hysteresis_range, band_range, shape, weight_range, window_range,
+        cost_range).
     """
     previous = _checked_previous(previous, table.n_tasks)
     _check_hysteresis(hysteresis)
@@ -229,21 +186,11 @@ def proposed(
 ) -> Proposal[Figures]:
     """Tell what it takes to put these tasks in the place of the active subset.
 
-    Parameters
-    ----------
-    table, previous, costs, figures
-        As in `propose`.
-    tasks : int array, shape (k,)
-        Ascending; empty where there is no subset.
-    edges, first : (float, float)
-        The band that was used, and the one tried first.
-    hysteresis : float
-        h of the rule that chose them.
-
-    Raises
-    ------
-    SelectionError
-        shape, cost_range
+    table, previous, costs, figures: as in `propose`.
+    tasks: (k,); ascending; empty where there is no subset.
+    edges, first: the band that was used, and the one tried first.
+    hysteresis: h of the rule that chose them.
+    Raises SelectionError (shape, cost_range).
     """
     entering = np.setdiff1d(tasks, previous)
     return Proposal(
@@ -263,19 +210,10 @@ def proposed(
 def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = MIN_SAMPLED) -> Sample:
     """Draw agents for validation runs, uniformly and without replacement.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Seeded by the caller.
-    eligible : int array, shape (N,)
-        Agents submitted since activation, none twice, in any order.
-    n : int
-        At least 8, at most N.
-
-    Raises
-    ------
-    SelectionError
-        too_few_to_sample, shape
+    rng: seeded by the caller.
+    eligible: (N,); agents submitted since activation, none twice, in any order.
+    n: at least 8, at most N.
+    Raises SelectionError (too_few_to_sample, shape).
     """
     pool = np.unique(np.asarray(eligible, dtype=np.intp))
     if pool.size != np.size(eligible):

@@ -39,18 +39,11 @@ OF_TASKS = ("coefficients", "column_means")
 class RidgeFit:
     """A fitted calibration.
 
-    Attributes
-    ----------
-    intercept : float
-        b₀, in the unit of the score.
-    coefficients : float array, shape (k,)
-        β.
-    column_means : float array, shape (k,)
-        x̄, training means of the columns over their valid cells.
-    n : int
-        Training agents.
-    alpha : float
-        Penalty α.
+    intercept: b₀, in the unit of the score.
+    coefficients: (k,); β.
+    column_means: (k,); x̄, training means of the columns over their valid cells.
+    n: training agents.
+    alpha: penalty α.
     """
 
     intercept: float
@@ -79,20 +72,11 @@ class RidgeFit:
 def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> RidgeFit:
     """Fit ŷ = b₀ + x·β to training agents.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, k)
-        Mean outcomes of the training agents on the subset; NaN where missing.
-    scores : float array, shape (n,)
-        Their full scores.
-    alpha : float
-        Penalty, above 0.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, too_few_agents, outcome_range, score_missing, task_unobserved,
-        penalty_range
+    outcomes: (n, k); mean outcomes of the training agents on the subset; NaN where missing.
+    scores: (n,); their full scores.
+    alpha: penalty, above 0.
+    Raises SelectionError (shape, no_tasks, too_few_agents, outcome_range, score_missing, task_unobserved,
+        penalty_range).
     """
     outcomes, scores = checked_training(outcomes, scores, alpha)
     column_means = np.nanmean(outcomes, axis=0)
@@ -111,20 +95,9 @@ def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> Ridge
 def predictable(outcomes: FloatArray) -> Mask:
     """Agents with at most a tenth of the subset missing, 10·n_missing ≤ k.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (q, k)
-        Mean outcomes on the subset; NaN where missing.
-
-    Returns
-    -------
-    bool array, shape (q,)
-        All that `predict` accepts.
-
-    Raises
-    ------
-    SelectionError
-        shape, no_tasks, outcome_range
+    outcomes: (q, k); mean outcomes on the subset; NaN where missing.
+    Returns: (q,); all that `predict` accepts.
+    Raises SelectionError (shape, no_tasks, outcome_range).
     """
     outcomes = _checked_outcomes(outcomes)
     n_missing = np.count_nonzero(np.isnan(outcomes), axis=1)
@@ -134,21 +107,10 @@ def predictable(outcomes: FloatArray) -> Mask:
 def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
     """Predicted full scores ŷ = b₀ + x·β, missing cells completed by x̄.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (q, k)
-        Mean outcomes on the subset; NaN where missing.
-
-    Returns
-    -------
-    float array, shape (q,)
-        Never NaN; neither rounded nor clipped.
-
-    Raises
-    ------
-    SelectionError
-        shape, outcome_range
-        cells_missing: with the first agent for which `predictable` is false.
+    outcomes: (q, k); mean outcomes on the subset; NaN where missing.
+    Returns: (q,); never NaN; neither rounded nor clipped.
+    Raises SelectionError: shape, outcome_range cells_missing: with the first agent for which `predictable` is
+        false.
     """
     outcomes = _checked_outcomes(outcomes)
     if outcomes.shape[1] != calibration.k:

@@ -27,48 +27,29 @@ TARGETS: tuple[Target, ...] = ("subset", "full", "domain")
 class Rules:
     """How a board is made.
 
-    Attributes
-    ----------
-    lo, hi : float
-        Edges of the band of pass rates, both included; 0 ≤ lo < hi ≤ 1.
-    widening : bool
-        Whether a band with under a tenth of the tasks is widened to 25-75%, then 15-85%.
-    history_window : int or None
-        Pass rates come from the latest so many complete agents, at least 5; None: from all.
-    hysteresis : float
-        How far outside the band a task of the subset may lie and stay, 0 to 0.5.
-    strategy : str
-        A name of `selection.strategies.STRATEGIES`.
-    estimator : {"", "completion", "ridge", "line"}
-        Of the full score of an agent that ran the subset; "" is `completion`.
-    target : {"subset", "full", "domain"} or None
-        What the board is ordered by; None: the full suite, or the subset
+    lo, hi: edges of the band of pass rates, both included; 0 ≤ lo < hi ≤ 1.
+    widening: whether a band with under a tenth of the tasks is widened to 25-75%, then 15-85%.
+    history_window: pass rates come from the latest so many complete agents, at least 5; None: from all.
+    hysteresis: how far outside the band a task of the subset may lie and stay, 0 to 0.5.
+    strategy: a name of `selection.strategies.STRATEGIES`.
+    estimator: {"", "completion", "ridge", "line"}: of the full score of an agent that ran the subset; "" is
+        `completion`.
+    target: {"subset", "full", "domain"}: what the board is ordered by; None: the full suite, or the subset
         where the full score cannot be estimated from it or orders agents worse.
-    subset_from : int
-        Complete agents from which on a subset is fixed; before, it is a preview.
-    refit_every : int
-        Complete agents after which the calibration is fitted anew.
-    n_trials : int
-        Trials asked for on each task.
-    seed : int
-        Every random draw derives from it and from stable names.
-    headline_from : {"", "self_reported", "logs", "verified"}
-        The least trust of an agent that headlines are made from; "": verified, once there are five such
-        agents.
-    trial_noise : str
-        "0.118 from Terminal-Bench": ω that another benchmark measured, above 0 and at most 1, used where no
-        agent has two trials of a task; "": errors are upper bounds there.
-    groups : {"auto", "none", "category:stratum", "category:cluster", "group:stratum", "group:cluster"}
-        What the target `domain` takes tasks of one group or category for: drawn together (cluster), or given
-        with their share of tasks (stratum). "auto": groups are clusters where there are at least 10, one of
-        them with two tasks; categories have no role. "none": tasks are independent.
-    counting : Counting
-        Which outcomes count, and as what.
-
-    Raises
-    ------
-    SelectionError
-        rules_range: with the field, its value and its range.
+    subset_from: complete agents from which on a subset is fixed; before, it is a preview.
+    refit_every: complete agents after which the calibration is fitted anew.
+    n_trials: trials asked for on each task.
+    seed: every random draw derives from it and from stable names.
+    headline_from: {"", "self_reported", "logs", "verified"}: the least trust of an agent that headlines are
+        made from; "": verified, once there are five such agents.
+    trial_noise: "0.118 from Terminal-Bench": ω that another benchmark measured, above 0 and at most 1, used
+        where no agent has two trials of a task; "": errors are upper bounds there.
+    groups: {"auto", "none", "category:stratum", "category:cluster", "group:stratum", "group:cluster"}: what
+        the target `domain` takes tasks of one group or category for: drawn together (cluster), or given with
+        their share of tasks (stratum). "auto": groups are clusters where there are at least 10, one of them
+        with two tasks; categories have no role. "none": tasks are independent.
+    counting: which outcomes count, and as what.
+    Raises SelectionError: rules_range: with the field, its value and its range.
     """
 
     lo: float = 0.30

@@ -44,11 +44,8 @@ MIN_VARIANCE = 1e-12  # below it all are equal but for rounding
 def n_counted(row: AgentRow, *, zero: bool) -> int | None:
     """Return how many of the outcomes that an agent delivered count, gaps of the harness among them.
 
-    Parameters
-    ----------
-    zero : bool
-        Whether absent outcomes count as failures too: then the passes are Σ_j R_j·X_j, where one condition is
-        compared, and None stands where outcomes lie between 0 and 1.
+    zero: whether absent outcomes count as failures too: then the passes are Σ_j R_j·X_j, where one condition
+        is compared, and None stands where outcomes lie between 0 and 1.
     """
     if not zero:
         return int(row.n_valid.sum() + row.n_gaps.sum())
@@ -83,15 +80,9 @@ def in_band(p: FloatArray, lo: float, hi: float) -> Mask:
 def discriminations(outcomes: FloatArray) -> FloatArray:
     """Return the corrected item-total correlation of each task over the agents on equal terms.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, m)
-
-    Returns
-    -------
-    float array, shape (m,)
-        NaN where fewer than 3 agents have run the task, or where all of them did equally well on it, or on
-        the others.
+    outcomes: (n, m).
+    Returns: (m,); NaN where fewer than 3 agents have run the task, or where all of them did equally well on
+        it, or on the others.
     """
     comparable = outcomes[on_equal_terms(outcomes)]
     valid = ~np.isnan(comparable)
@@ -130,12 +121,8 @@ def _column_means(rows: FloatArray) -> tuple[FloatArray, CountArray]:
 def weaker_passing(outcomes: FloatArray, ranks: FloatArray) -> int:
     """Count the agents that pass a task although a better ranked one fails it.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n,)
-        On the task; NaN: missing.
-    ranks : float array, shape (n,)
-        NaN: without a rank, and not counted.
+    outcomes: (n,); on the task; NaN: missing.
+    ranks: (n,); NaN: without a rank, and not counted.
     """
     failing = ranks[outcomes < PASSED]
     best = np.nanmin(failing, initial=np.inf)
@@ -146,20 +133,12 @@ def weaker_passing(outcomes: FloatArray, ranks: FloatArray) -> int:
 class ExpectedOutcomes:
     """What an agent's neighbours in rank lead one to expect of it.
 
-    Attributes
-    ----------
-    means : float array, shape (m,)
-        e; NaN where no neighbour has run the task.
-    difference : float
-        d; 0 where they share no task.
-    n_neighbours : int array, shape (m,)
-        With an outcome on the task.
-    passes, failures : int array
-        Tasks that it surprisingly passed and failed, the most surprising first.
-    n_seldom, n_often : int
-        Tasks with its outcome on which at most 1/5, at least 4/5 was expected.
-    passes_by_chance, failures_by_chance : float
-        How many of either kind outcomes at the expected rates would bring.
+    means: (m,); e; NaN where no neighbour has run the task.
+    difference: d; 0 where they share no task.
+    n_neighbours: (m,); with an outcome on the task.
+    passes, failures: tasks that it surprisingly passed and failed, the most surprising first.
+    n_seldom, n_often: tasks with its outcome on which at most 1/5, at least 4/5 was expected.
+    passes_by_chance, failures_by_chance: how many of either kind outcomes at the expected rates would bring.
     """
 
     means: FloatArray
@@ -176,14 +155,9 @@ class ExpectedOutcomes:
 def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcomes:
     """Compare an agent with those next to it.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, m)
-        Rows in the order of the board.
-    i : int
-        Its row.
-    reach : int
-        h, rows on either side.
+    outcomes: (n, m); rows in the order of the board.
+    i: its row.
+    reach: h, rows on either side.
     """
     rows = [row for row in range(max(0, i - reach), min(len(outcomes), i + reach + 1)) if row != i]
     theirs, n = _column_means(outcomes[rows])

@@ -52,23 +52,15 @@ class Training:
     Made by `of` from a matrix, or in a fold from the whole matrix, the positions of its training agents and
     pass rates at hand; what costs a copy or a fit is made when it is asked for, once.
 
-    Attributes
-    ----------
-    all_outcomes : float array, shape (n_agents, m)
-        Mean outcomes of all complete agents, those left out too; strategies use `outcomes`.
-    all_scores : float array, shape (n_agents,)
-        Their full scores.
-    rows : int array, shape (n,)
-        Positions of the training agents, ascending.
-    pass_rates : float array, shape (m,)
-        Over the training agents; NaN where none has a valid cell.
-    all_dates : sequence of datetime.date or None, length n_agents, or None
-    lo, hi : float
-        First band tried.
-    fit_of : callable, optional
-        Rasch fit of agents by their positions, where fits are kept for others who ask.
-    widening : bool
-        Whether a thin band is widened.
+    all_outcomes: (n_agents, m); mean outcomes of all complete agents, those left out too; strategies use
+        `outcomes`.
+    all_scores: (n_agents,); their full scores.
+    rows: (n,); positions of the training agents, ascending.
+    pass_rates: (m,); over the training agents; NaN where none has a valid cell.
+    all_dates: length n_agents.
+    lo, hi: first band tried.
+    fit_of: Rasch fit of agents by their positions, where fits are kept for others who ask.
+    widening: whether a thin band is widened.
     """
 
     all_outcomes: FloatArray
@@ -94,23 +86,12 @@ class Training:
     ) -> "Training":
         """Take all agents of a matrix as training agents.
 
-        Parameters
-        ----------
-        outcomes : float array, shape (n, m)
-            Mean outcomes of complete agents on the active tasks; NaN where missing.
-        scores : float array, shape (n,)
-            Their full scores.
-        dates : sequence of datetime.date or None, length n, optional
-            In name order, so that position breaks ties as the name does.
-        weights : float array, shape (n,), optional
-            1/π_i, in the pass rates alone.
-        lo, hi : float
-            First band tried.
-
-        Raises
-        ------
-        SelectionError
-            shape, no_tasks, outcome_range, weight_range, score_missing
+        outcomes: (n, m); mean outcomes of complete agents on the active tasks; NaN where missing.
+        scores: (n,); their full scores.
+        dates: length n; in name order, so that position breaks ties as the name does.
+        weights: (n,); 1/π_i, in the pass rates alone.
+        lo, hi: first band tried.
+        Raises SelectionError (shape, no_tasks, outcome_range, weight_range, score_missing).
         """
         outcomes, scores = np.asarray(outcomes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
         rates = bands.pass_rates(outcomes, weights)
@@ -164,11 +145,8 @@ Strategy = Callable[[Training, int, np.random.Generator | None], IndexArray]
 def mid_range(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
     """Tasks of the band; k is their number, ``training.band_tasks.size``.
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks: without a subset: unsuited, or under 5 agents.
-        band_differs: when k is another number.
+    Raises SelectionError: too_few_tasks: without a subset: unsuited, or under 5 agents. band_differs: when k
+        is another number.
     """
     tasks = training.band_tasks
     if not tasks.size:
@@ -186,11 +164,7 @@ def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -
 
     Goes on to k tasks also where one more lowers R².
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks, scores_equal
-        too_few_agents: under 3 training agents.
+    Raises SelectionError: too_few_tasks, scores_equal too_few_agents: under 3 training agents.
     """
     _check_size("greedy", k, training.rated)
     _check_scores(training.scores)
@@ -206,10 +180,7 @@ def random(training: Training, k: int, rng: np.random.Generator | None = None) -
 
     Folds that rate the same tasks and are given the same generator have nested subsets.
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks, generator_missing
+    Raises SelectionError (too_few_tasks, generator_missing).
     """
     _check_size("random", k, training.rated)
     return np.sort(_seeded("random", rng).permutation(training.rated)[:k])
@@ -218,10 +189,7 @@ def random(training: Training, k: int, rng: np.random.Generator | None = None) -
 def easiest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
     """Tasks with the highest pass rates.
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks
+    Raises SelectionError (too_few_tasks).
     """
     _check_size("easiest", k, training.rated)
     return np.sort(_ordered(-training.pass_rates, training.rated)[:k])
@@ -230,10 +198,7 @@ def easiest(training: Training, k: int, rng: np.random.Generator | None = None) 
 def hardest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
     """Tasks with the lowest pass rates.
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks
+    Raises SelectionError (too_few_tasks).
     """
     _check_size("hardest", k, training.rated)
     return np.sort(_ordered(training.pass_rates, training.rated)[:k])
@@ -244,10 +209,7 @@ def stratified(training: Training, k: int, rng: np.random.Generator | None = Non
 
     Draws, in this order: the groups that take one of the remainder; each group's tasks.
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks, generator_missing
+    Raises SelectionError (too_few_tasks, generator_missing).
     """
     _check_size("stratified", k, training.rated)
     rng = _seeded("stratified", rng)
@@ -263,11 +225,8 @@ def stratified(training: Training, k: int, rng: np.random.Generator | None = Non
 def information(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
     """Tasks with the largest Fisher information summed over the training agents' abilities.
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks, agent_unobserved
-    RaschUnfinished
+    Raises SelectionError (too_few_tasks, agent_unobserved).
+    Raises RaschUnfinished.
     """
     _check_size("information", k, training.rated)
     return _most_informative(training, training.fitted.abilities, k)
@@ -276,10 +235,7 @@ def information(training: Training, k: int, rng: np.random.Generator | None = No
 def spread(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
     """Tasks at positions round(linspace(0, M − 1, k)) of the M tasks with 0.02 < p < 0.98, by (p, index).
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks: also when M < k.
+    Raises SelectionError: too_few_tasks: also when M < k.
     """
     rates = np.round(training.pass_rates, DECIMALS)
     inside = np.flatnonzero((rates > SPREAD_LO) & (rates < SPREAD_HI))
@@ -293,11 +249,8 @@ def forecast(training: Training, k: int, rng: np.random.Generator | None = None)
 
     All agents count in the fit; with fewer than ten, all count in the sum.
 
-    Raises
-    ------
-    SelectionError
-        too_few_tasks, dates_missing, agent_unobserved
-    RaschUnfinished
+    Raises SelectionError (too_few_tasks, dates_missing, agent_unobserved).
+    Raises RaschUnfinished.
     """
     _check_size("forecast", k, training.rated)
     n_undated = sum(day is None for day in training.dates)

@@ -191,10 +191,7 @@ def _all_of(names: Sequence[str], strategies: Plain) -> str:
 def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
     """Arrange a validation for a terminal, a table for each protocol; see `analytics.text`.
 
-    Parameters
-    ----------
-    in_use : str
-        The strategy that a board uses, which comes first, with a star.
+    in_use: the strategy that a board uses, which comes first, with a star.
     """
     about = {"agents": agents_text(result), "tasks": result["tasks"], "subset": subset_text(result)}
     if text := refitted_text(result):

@@ -50,16 +50,11 @@ NO_SUBSET = "no subset is in use, so nothing can drift away from it"
 class Findings:
     """What the monitors say now.
 
-    Attributes
-    ----------
-    subset : int or None
-        Number of the version that is watched.
-    n_later : int
-        Agents that came after it was fixed.
-    false_alerts_a_year : float or None
-        Expected without any change, at the pace at which agents came; None where all came on one day.
-    reason : str
-        Why nothing is watched; else empty.
+    subset: number of the version that is watched.
+    n_later: agents that came after it was fixed.
+    false_alerts_a_year: expected without any change, at the pace at which agents came; None where all came on
+        one day.
+    reason: why nothing is watched; else empty.
     """
 
     subset: int | None
@@ -79,16 +74,9 @@ class Findings:
 def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     """Ask every monitor about the record as it is.
 
-    Parameters
-    ----------
-    prior : PriorDecisions
-        Its last subset version is watched; `promises` are what boards said before, `sampled` who was drawn
+    prior: its last subset version is watched; `promises` are what boards said before, `sampled` who was drawn
         at random for a full run.
-
-    Returns
-    -------
-    Findings
-        Without a version in use, or with all of its tasks retired, no monitor and the reason.
+    Returns: without a version in use, or with all of its tasks retired, no monitor and the reason.
     """
     version = prior.subsets[-1] if prior.subsets else None
     if version is None or not columns_of(record, version).size:

@@ -68,17 +68,11 @@ from analytics.errors import CoreError
 class Resamples:
     """Agents on the same tasks, and how far ahead of each the others are in every draw of the tasks.
 
-    Attributes
-    ----------
-    agents : tuple of str, length n_agents
-        Names, ascending.
-    outcomes : float array, shape (n_agents, k)
-    v : float array, shape (n_agents,)
-        Variance beyond tasks and trials, score².
-    ahead : float array, shape (n_draws, n_agents)
-        T*² of the agent that is furthest ahead; 0 without another.
-    groups : Groups or None
-        Of the tasks; None where they are independent.
+    agents: length n_agents; names, ascending.
+    outcomes: (n_agents, k).
+    v: (n_agents,); variance beyond tasks and trials, score².
+    ahead: (n_draws, n_agents); T*² of the agent that is furthest ahead; 0 without another.
+    groups: of the tasks; None where they are independent.
     """
 
     agents: tuple[str, ...]
@@ -97,21 +91,13 @@ class Resamples:
 class RankIntervals:
     """Rank intervals that hold for all agents at once, nominal 95%.
 
-    Attributes
-    ----------
-    agents : tuple of str, length n_agents
-    means : float array, shape (n_agents,)
-        Mean over the k tasks, rounded to 1e-9.
-    lower, upper : int array, shape (n_agents,)
-        Best and worst rank, from 1.
-    beats : bool array, shape (n_agents, n_agents)
-        Whether the row's agent beats the column's.
-    se : float array, shape (n_agents, n_agents)
-        √ of the variance of the difference in the decision.
-    critical : float or None
-        c; None for a single agent.
-    may_be_first : bool array, shape (n_agents,)
-        Holds the truly best agent with 95%.
+    agents: length n_agents.
+    means: (n_agents,); mean over the k tasks, rounded to 1e-9.
+    lower, upper: (n_agents,); best and worst rank, from 1.
+    beats: (n_agents, n_agents); whether the row's agent beats the column's.
+    se: (n_agents, n_agents); √ of the variance of the difference in the decision.
+    critical: c; None for a single agent.
+    may_be_first: (n_agents,); holds the truly best agent with 95%.
     """
 
     agents: tuple[str, ...]
@@ -149,27 +135,15 @@ def resample(
 ) -> Resamples:
     """Resample the tasks for all pairs of agents.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, k)
-        Mean outcomes on the same k >= 5 tasks, 0 to 1, none missing.
-    agents : sequence of str, length n_agents
-        Names, ascending by code point, none twice.
-    v : float array, shape (n_agents,), optional
-        v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
-    n_draws : int, optional
-        At least 19; `analytics.differences.neyman_draws.draws_for` these agents, where not given.
-    groups : Groups, optional
-        Of the tasks; by default they are independent.
-    ahead : callable
-        `analytics.differences.neyman_draws.ahead`, or one that remembers what it found; for
-        independent tasks.
-
-    Raises
-    ------
-    CoreError
-        With the place at fault.
-    CoreError
+    outcomes: (n_agents, k); mean outcomes on the same k >= 5 tasks, 0 to 1, none missing.
+    agents: length n_agents; names, ascending by code point, none twice.
+    v: (n_agents,); v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
+    n_draws: at least 19; `analytics.differences.neyman_draws.draws_for` these agents, where not given.
+    groups: of the tasks; by default they are independent.
+    ahead: `analytics.differences.neyman_draws.ahead`, or one that remembers what it found; for independent
+        tasks.
+    Raises CoreError: with the place at fault.
+    Raises CoreError.
     """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     variances = np.zeros(len(outcomes)) if v is None else np.asarray(v, dtype=np.float64)
@@ -189,13 +163,9 @@ def rank_intervals(
 ) -> RankIntervals:
     """Simultaneous rank intervals of resampled agents, nominal 95%, and who may be first.
 
-    Parameters
-    ----------
-    unclaimed : bool array, shape (n_agents, n_agents), optional
-        Pairs that are tied whatever their outcomes; symmetric.
-    pair_variances : callable
-        `analytics.differences.task_draws.pair_variances`, or one that remembers what it found; for
-        independent tasks.
+    unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
+    pair_variances: `analytics.differences.task_draws.pair_variances`, or one that remembers what it found;
+        for independent tasks.
 
     Notes
     -----

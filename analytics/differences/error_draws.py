@@ -63,12 +63,8 @@ OwnDraws = Callable[..., FloatArray]
 class ErrorDraws:
     """Errors of agents and the variances that would be seen with them.
 
-    Attributes
-    ----------
-    errors, seen, squares : float array, shape (n_agents, n_draws)
-        e, Û and e²/Û.
-    judged : bool array, shape (n_agents, n_agents)
-        Pairs judged by these; symmetric, False on the diagonal.
+    errors, seen, squares: (n_agents, n_draws); e, Û and e²/Û.
+    judged: (n_agents, n_agents); pairs judged by these; symmetric, False on the diagonal.
     """
 
     errors: FloatArray
@@ -114,13 +110,10 @@ def draw_errors(
 ) -> ErrorDraws:
     """Draw the error of every agent.
 
-    Parameters
-    ----------
-    names : sequence of str, length n_agents
-    errors : sequence of AgentError, length n_agents
-    judged : bool array, shape (n_agents, n_agents)
-    own : callable
-        `own_draws`, or one that remembers them.
+    names: length n_agents.
+    errors: length n_agents.
+    judged: (n_agents, n_agents).
+    own: `own_draws`, or one that remembers them.
     """
     e, seen = np.zeros((len(names), n_draws)), np.ones((len(names), n_draws))
     common = _calibrations(errors, seed, n_draws)
@@ -135,12 +128,8 @@ def draw_errors(
 def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
     """Return the place-th smallest maximum of T² over pairs and of what the draw holds besides.
 
-    Parameters
-    ----------
-    others : float array, shape (n_draws,)
-        The largest T² of each draw over pairs judged otherwise; 0 without any.
-    place : int
-        From 1.
+    others: (n_draws,); the largest T² of each draw over pairs judged otherwise; 0 without any.
+    place: from 1.
     """
     least, most = _bounds(draws)
     floor = float(np.partition(np.maximum(least, others), place - 1)[place - 1])
@@ -152,10 +141,7 @@ def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
 def largest(squares: Iterable[FloatArray]) -> Largest:
     """Return the largest and the second largest of every draw.
 
-    Parameters
-    ----------
-    squares : iterable of float arrays, shape (n_draws,)
-        z² of one agent after the other; at least one agent.
+    squares: (n_draws,); z² of one agent after the other; at least one agent.
     """
     rows = iter(squares)
     first = next(rows).copy()

@@ -29,14 +29,9 @@ Target = Literal["subset", "full", "domain"]
 class Interval:
     """A standard error and the interval it gives.
 
-    Attributes
-    ----------
-    se : float
-        Standard error, in the unit of the score.
-    df : float
-        Degrees of freedom of the t quantile.
-    lower, upper : float
-        Two-sided 95% interval, not clipped.
+    se: standard error, in the unit of the score.
+    df: degrees of freedom of the t quantile.
+    lower, upper: two-sided 95% interval, not clipped.
     """
 
     se: float
@@ -49,27 +44,16 @@ class Interval:
 class Estimate:
     """A mean or a difference, its interval for a named target, and what the interval leaves out.
 
-    Attributes
-    ----------
-    value : float
-        Estimate, in the unit of the score.
-    target : {"subset", "full", "domain"}
-    method : str
-        The rule that gave the variance over tasks or trials.
-    interval : Interval or None
-        None where no standard error can be given; `reason` says why.
-    p_value : float or None
-        Two-sided, of a difference of 0; None for a single mean or without an interval.
-    n_tasks : int
-        N.
-    terms : tuple of ErrorTerm
-        The parts of SE².
-    cancels : tuple of str
-        Main effects that both agents share.
-    omitted : tuple of str
-        Components that were never measured.
-    reason : str
-        Empty where there is an interval.
+    value: estimate, in the unit of the score.
+    target: {"subset", "full", "domain"}.
+    method: the rule that gave the variance over tasks or trials.
+    interval: None where no standard error can be given; `reason` says why.
+    p_value: two-sided, of a difference of 0; None for a single mean or without an interval.
+    n_tasks: N.
+    terms: the parts of SE².
+    cancels: main effects that both agents share.
+    omitted: components that were never measured.
+    reason: empty where there is an interval.
     """
 
     value: float

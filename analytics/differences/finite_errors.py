@@ -71,12 +71,8 @@ NOT_CALIBRATED = -1
 class TrialNoise:
     """What complete agents tell of the noise of trials on the target's tasks.
 
-    Attributes
-    ----------
-    omega : float or None
-        ω̂, above 0; None where too few repeat.
-    mean_q : float or None
-        q̄, score²; None where nobody repeats.
+    omega: ω̂, above 0; None where too few repeat.
+    mean_q: q̄, score²; None where nobody repeats.
     """
 
     omega: float | None = None
@@ -87,12 +83,8 @@ class TrialNoise:
 class Measured:
     """An agent with outcomes on the target's tasks.
 
-    Attributes
-    ----------
-    outcomes : float array, shape (k,)
-        0 to 1, what was missing completed.
-    row : Row
-        Its cells on the same tasks, NaN where completed.
+    outcomes: (k,); 0 to 1, what was missing completed.
+    row: its cells on the same tasks, NaN where completed.
     """
 
     name: str
@@ -110,18 +102,11 @@ class Measured:
 class Calibrated:
     """An agent whose full score is estimated from a subset.
 
-    Attributes
-    ----------
-    score : float
-        ŷ.
-    se2, df : float
-        s²_cal, score², and its degrees of freedom.
-    calibration : int
-        Which residuals, 0 or above: agents of the same ones share the error of s_cal.
-    v_link, df_link : float
-        Linking variance, score², and its degrees of freedom.
-    row : Row, optional
-        Its cells on the target's tasks, NaN where it did not run; without them its trials have no noise.
+    score: ŷ.
+    se2, df: s²_cal, score², and its degrees of freedom.
+    calibration: which residuals, 0 or above: agents of the same ones share the error of s_cal.
+    v_link, df_link: linking variance, score², and its degrees of freedom.
+    row: its cells on the target's tasks, NaN where it did not run; without them its trials have no noise.
     """
 
     name: str
@@ -137,20 +122,12 @@ class Calibrated:
 class AgentError(NamedTuple):
     """The error of one agent's score.
 
-    Attributes
-    ----------
-    variance, df : float
-        V_a without s²_cal, score², and ν_a.
-    calibrated, calibration_df : float
-        s²_cal, score², and its degrees of freedom; 0 for a measured agent.
-    calibration : int
-        −1 for a measured agent.
-    beyond : float
-        v_a, score².
-    own : tuple of ErrorTerm
-        The parts of V_a but for v_a.
-    method : str
-        ``neyman`` where its differences with measured agents are judged by their spread over tasks.
+    variance, df: V_a without s²_cal, score², and ν_a.
+    calibrated, calibration_df: s²_cal, score², and its degrees of freedom; 0 for a measured agent.
+    calibration: −1 for a measured agent.
+    beyond: v_a, score².
+    own: the parts of V_a but for v_a.
+    method: ``neyman`` where its differences with measured agents are judged by their spread over tasks.
     """
 
     variance: float
@@ -185,12 +162,9 @@ def trial_noise(
 ) -> TrialNoise:
     """Return ω̂ and q̄ of complete agents on the target's tasks.
 
-    Parameters
-    ----------
-    means, trial_variances, n_trials : float array, shape (n_complete, k)
-        As in `analytics.outcome_table`, NaN where missing; the last two None without repeated trials.
-    one_trial : bool array, shape (n_complete,), optional
-        Agents whose R counts as 1.
+    means, trial_variances, n_trials: (n_complete, k); as in `analytics.outcome_table`, NaN where missing; the
+        last two None without repeated trials.
+    one_trial: (n_complete,); agents whose R counts as 1.
     """
     omega = trial_variance_ratio(means, trial_variances, n_trials, one_trial=one_trial)
     if trial_variances is None or n_trials is None:
@@ -207,10 +181,7 @@ def error_of(
 ) -> AgentError:
     """Return V_a, ν_a and how they were found.
 
-    Parameters
-    ----------
-    facets : sequence of Facet
-        Those never measured are left out.
+    facets: those never measured are left out.
     """
     error = _calibrated(agent, noise) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
     if not (math.isfinite(error.total) and error.total > 0):

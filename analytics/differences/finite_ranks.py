@@ -84,13 +84,9 @@ FEW_TASKS_NOTE = (
 class RankSets(RankIntervals):
     """Rank intervals of agents on given tasks that hold for all at once, nominal 95%, and who may be first.
 
-    Attributes
-    ----------
-    variances, df : float array, shape (n_agents,)
-        V_a with s²_cal, score², and ν_a, that of s²_cal for a calibrated agent; for an agent judged by tasks
-        the upper bound that counts against calibrated ones.
-    methods : tuple of str, length n_agents
-        How each agent's error was found.
+    variances, df: (n_agents,); V_a with s²_cal, score², and ν_a, that of s²_cal for a calibrated agent; for
+        an agent judged by tasks the upper bound that counts against calibrated ones.
+    methods: length n_agents; how each agent's error was found.
     """
 
     variances: FloatArray
@@ -151,24 +147,16 @@ def rank_sets(
 ) -> RankSets:
     """Rank sets of agents on given tasks.
 
-    Parameters
-    ----------
-    agents : sequence of Measured or Calibrated, length n_agents
-        Names ascending by code point, none twice; all measured ones on the same k tasks.
-    noise : TrialNoise
-        Of complete agents on these tasks.
-    facets : sequence of Facet
-        Those never measured are left out.
-    added : float array, shape (n_agents, n_agents), optional
-        Variance that counts in the decision on a pair and not in the draws, score²; symmetric.
-    unclaimed : bool array, shape (n_agents, n_agents), optional
-        Pairs that are tied whatever their outcomes; symmetric.
-    n_draws : int, optional
-        At least 19; 10,000 where not given, and where tasks are resampled
+    agents: length n_agents; names ascending by code point, none twice; all measured ones on the same k tasks.
+    noise: of complete agents on these tasks.
+    facets: those never measured are left out.
+    added: (n_agents, n_agents); variance that counts in the decision on a pair and not in the draws, score²;
+        symmetric.
+    unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
+    n_draws: at least 19; 10,000 where not given, and where tasks are resampled
         `analytics.differences.neyman_draws.draws_for` the measured agents.
-    ahead, pair_variances, own : callable
-        Those of `analytics.differences.neyman_draws` and `task_draws`, and `error_draws.own_draws`, or such
-        as remember what they found.
+    ahead, pair_variances, own: those of `analytics.differences.neyman_draws` and `task_draws`, and
+        `error_draws.own_draws`, or such as remember what they found.
     """
     _check(agents, N_DRAWS if n_draws is None else n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]

@@ -46,20 +46,12 @@ def may_be_first(
 ) -> Mask:
     """Return who is not excluded.
 
-    Parameters
-    ----------
-    others : float array, shape (n_draws, n_agents)
-        T_a² over pairs judged otherwise; 0 without any.
-    lead : float array, shape (n_agents,)
-        ℓ_a; at most 0 for an agent that nobody is ahead of, infinite for one that is excluded already.
-    place : int
-        ⌈.95(B + 1)⌉.
-    least : float array, shape (n_agents,)
-        c_a is at least this.
-
-    Returns
-    -------
-    bool array, shape (n_agents,)
+    others: (n_draws, n_agents); T_a² over pairs judged otherwise; 0 without any.
+    lead: (n_agents,); ℓ_a; at most 0 for an agent that nobody is ahead of, infinite for one that is excluded
+        already.
+    place: ⌈.95(B + 1)⌉.
+    least: (n_agents,); c_a is at least this.
+    Returns: (n_agents,).
     """
     best = largest(np.where(e > 0, z2, 0.0) for e, z2 in zip(draws.errors, draws.squares, strict=True))
     enough = len(others) - place
@@ -76,12 +68,8 @@ def may_be_first(
 def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, least: FloatArray) -> Mask:
     """Return who is not excluded where all pairs are judged by resampled tasks.
 
-    Parameters
-    ----------
-    ahead : float array, shape (n_draws, n_agents)
-        T_a².
-    lead, place, least
-        As in `may_be_first`.
+    ahead: (n_draws, n_agents); T_a².
+    lead, place, least: as in `may_be_first`.
     """
     n_reaching = np.count_nonzero(ahead >= np.maximum(lead, 0.0) ** 2, axis=0)
     return np.asarray((lead <= least) | (n_reaching > len(ahead) - place), dtype=np.bool_)
@@ -90,12 +78,8 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
 def least_by_tasks(ahead: FloatArray, df: float) -> float:
     """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{df,.95}.
 
-    Parameters
-    ----------
-    ahead : float array, shape (n_draws, n_agents)
-        T_a² of the agents judged so, one at least.
-    df : float
-        Of one difference; k − 1 where tasks are independent.
+    ahead: (n_draws, n_agents); T_a² of the agents judged so, one at least.
+    df: of one difference; k − 1 where tasks are independent.
     """
     place = -(-95 * (ahead.size + 1) // 100)
     pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])

@@ -80,11 +80,8 @@ N_CELLS = 1 << 21  # of the largest array in a chunk of draws
 class Groups:
     """The group of each task, and what groups are.
 
-    Attributes
-    ----------
-    role : {"cluster", "stratum"}
-    code : int array, shape (n_tasks,)
-        Group of each task, 0 to G − 1, none empty.
+    role: {"cluster", "stratum"}.
+    code: (n_tasks,); group of each task, 0 to G − 1, none empty.
     """
 
     role: Role
@@ -137,12 +134,8 @@ class Groups:
 def mean_variance(values: FloatArray, groups: Groups) -> ErrorTerm:
     """V of the mean of values on N tasks.
 
-    Parameters
-    ----------
-    values : float array, shape (n_tasks,)
-        None missing.
-    groups : Groups
-        Of these tasks.
+    values: (n_tasks,); None missing.
+    groups: of these tasks.
     """
     _check(values.shape, groups)
     n, sizes = values.size, groups.sizes
@@ -163,12 +156,8 @@ def mean_variance(values: FloatArray, groups: Groups) -> ErrorTerm:
 def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> FloatArray:
     """se²_ab of all pairs, shape (n_agents, n_agents).
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, n_tasks)
-        0 to 1, none missing.
-    v : float array, shape (n_agents,)
-        v_a, score².
+    outcomes: (n_agents, n_tasks); 0 to 1, none missing.
+    v: (n_agents,); v_a, score².
     """
     _check(outcomes.shape[1:], groups)
     spread = _spread(outcomes, groups, np.ones((1, _n_units(groups))))
@@ -180,16 +169,9 @@ def ahead(
 ) -> FloatArray:
     """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
 
-    Parameters
-    ----------
-    outcomes, v, groups
-        As in `pair_variances`.
-    names : sequence of str, length n_agents
-
-    Returns
-    -------
-    float array, shape (n_draws, n_agents)
-        At least 0.
+    outcomes, v, groups: as in `pair_variances`.
+    names: length n_agents.
+    Returns: (n_draws, n_agents); at least 0.
     """
     _check(outcomes.shape[1:], groups)
     noise, means, beyond = agent_noise(names, v, seed, n_draws), outcomes.mean(axis=1), v[:, None] + v

@@ -44,10 +44,8 @@ class _LargestDraws(NamedTuple):
 class KeptWeights:
     """The weights of all draws, two bytes each: they depend on no agent, so that all boards share them.
 
-    Parameters
-    ----------
-    most_bytes : int
-        What was used longest ago is dropped beyond that; what is larger by itself is drawn anew each time.
+    most_bytes: what was used longest ago is dropped beyond that; what is larger by itself is drawn anew each
+        time.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -74,10 +72,7 @@ WEIGHTS = KeptWeights(MAX_BYTES // 4)
 class KeptDraws:
     """The latest draws, up to a number of bytes.
 
-    Parameters
-    ----------
-    most_bytes : int
-        What was used longest ago is dropped beyond that; what is larger by itself is not kept.
+    most_bytes: what was used longest ago is dropped beyond that; what is larger by itself is not kept.
     """
 
     def __init__(self, most_bytes: int = MAX_BYTES) -> None:

@@ -80,31 +80,17 @@ def ahead(
 ) -> FloatArray:
     """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, k)
-        0 to 1, none missing.
-    names : sequence of str, length n_agents
-    v : float array, shape (n_agents,)
-        v_a, score².
-    unknown_noise : bool array, shape (n_agents,)
-        Agents without trial variances; the pairs of which one is such are gone through.
-    weights : callable
-        `analytics.differences.task_draws.task_weights`, or one that remembers them.
-    known : float array, shape (n_draws, n_agents), optional
-        What was found for the agents that are not new, among themselves; 0 for the new ones.
-    new : bool array, shape (n_agents,), optional
-        Agents of which the pairs are gone through; all where `known` is not given.
-
-    Returns
-    -------
-    float array, shape (n_draws, n_agents)
-        At least 0.
-
-    Raises
-    ------
-    CoreError
-        Under 5 tasks.
+    outcomes: (n_agents, k); 0 to 1, none missing.
+    names: length n_agents.
+    v: (n_agents,); v_a, score².
+    unknown_noise: (n_agents,); agents without trial variances; the pairs of which one is such are gone
+        through.
+    weights: `analytics.differences.task_draws.task_weights`, or one that remembers them.
+    known: (n_draws, n_agents); what was found for the agents that are not new, among themselves; 0 for the
+        new ones.
+    new: (n_agents,); agents of which the pairs are gone through; all where `known` is not given.
+    Returns: (n_draws, n_agents); at least 0.
+    Raises CoreError: under 5 tasks.
     """
     if outcomes.shape[1] < MIN_TASKS:
         raise CoreError(

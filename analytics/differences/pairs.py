@@ -74,16 +74,10 @@ def compare(
 ) -> Estimate:
     """δ̂ = mean of X[a, j] − X[b, j] over the common tasks, a sample of tasks, with its interval.
 
-    Parameters
-    ----------
-    a, b : Row
-        Cells on the same tasks in the same order.
-    facets : sequence of Facet
-        Facets the outcomes depend on; by default run, prompt and judge, none of them measured.
-    shared : mapping of str to bool, optional
-        Whether both agents ran under the same levels of a facet; true where not given.
-    groups : Groups, optional
-        Of the tasks; by default they are independent.
+    a, b: cells on the same tasks in the same order.
+    facets: facets the outcomes depend on; by default run, prompt and judge, none of them measured.
+    shared: whether both agents ran under the same levels of a facet; true where not given.
+    groups: of the tasks; by default they are independent.
     """
     _check_pair(a, b)
     if groups is not None and groups.code.shape != a.means.shape:
@@ -125,17 +119,11 @@ def compare_given(
 ) -> Estimate:
     """δ̂ = score of a − score of b on given tasks, with the variance that decides their ranks.
 
-    Parameters
-    ----------
-    target : {"subset", "full"}
-    noise : TrialNoise
-        Of complete agents on these tasks.
-    n_tasks : int
-        k.
-    facets : sequence of Facet
-        Those never measured are left out.
-    added : ErrorTerm, optional
-        Variance that counts in the decision on the pair, as the incumbent shift does.
+    target: {"subset", "full"}.
+    noise: of complete agents on these tasks.
+    n_tasks: k.
+    facets: those never measured are left out.
+    added: variance that counts in the decision on the pair, as the incumbent shift does.
     """
     sides = (a, b)
     errors = [error_of(agent, noise, facets) for agent in sides]
@@ -162,20 +150,9 @@ def compare_given(
 def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
     """Benjamini-Hochberg adjusted p-values: min over larger p of p_(i)·n/i, at most 1.
 
-    Parameters
-    ----------
-    p_values : float array, shape (n,)
-        0 to 1.
-
-    Returns
-    -------
-    float array, shape (n,)
-        The smallest false discovery rate at which each would be declared.
-
-    Raises
-    ------
-    CoreError
-        When a p-value is not from 0 to 1.
+    p_values: (n,); 0 to 1.
+    Returns: (n,); the smallest false discovery rate at which each would be declared.
+    Raises CoreError: when a p-value is not from 0 to 1.
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():

@@ -58,12 +58,8 @@ PRECISION = 1e-12
 class Regression:
     """How agents differ, and what a second run of each is expected to score.
 
-    Attributes
-    ----------
-    mean, between : float
-        μ̂, and τ̂², score².
-    expected : float array, shape (n,)
-        0 to 1.
+    mean, between: μ̂, and τ̂², score².
+    expected: (n,); 0 to 1.
     """
 
     mean: float
@@ -74,12 +70,8 @@ class Regression:
 def regressed(scores: FloatArray, variances: FloatArray, n_tasks: int) -> Regression:
     """Return what a second run of each agent is expected to score.
 
-    Parameters
-    ----------
-    scores, variances : float array, shape (n,)
-        x and V, those above 0.
-    n_tasks : int
-        k.
+    scores, variances: (n,); x and V, those above 0.
+    n_tasks: k.
     """
     _check(scores, variances, n_tasks)
     rates, n = (n_tasks * scores + 2) / (n_tasks + 4), scores.size

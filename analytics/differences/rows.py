@@ -44,16 +44,10 @@ from analytics.errors import CoreError
 class Facet:
     """What is known of a facet that outcomes were averaged over.
 
-    Attributes
-    ----------
-    name : str
-        "run", "prompt" or "judge".
-    with_agent : float or None
-        σ²_agent:facet, score²; None where never measured.
-    main : float or None
-        σ²_facet, score²; None where never measured.
-    df_with_agent, df_main : float
-        Degrees of freedom of the two; infinite counts as known.
+    name: "run", "prompt" or "judge".
+    with_agent: σ²_agent:facet, score²; None where never measured.
+    main: σ²_facet, score²; None where never measured.
+    df_with_agent, df_main: degrees of freedom of the two; infinite counts as known.
     """
 
     name: str
@@ -70,18 +64,12 @@ NEVER_MEASURED = (Facet("run"), Facet("prompt"), Facet("judge"))
 class Row:
     """One agent's cells and how they came about.
 
-    Attributes
-    ----------
-    means, trial_variances, n_trials : float array, shape (n_tasks,)
-        As in `OutcomeTable`; the last two None without repeated trials.
-    one_trial : bool
-        Trials are copies of one another: R counts as 1.
-    levels : mapping of str to int
-        Levels of each facet the means average over; 1 where not given.
-    v_link : float
-        Linking variance, score²; 0 for an agent ranked directly.
-    df_link : float
-        Its degrees of freedom.
+    means, trial_variances, n_trials: (n_tasks,); as in `OutcomeTable`; the last two None without repeated
+        trials.
+    one_trial: trials are copies of one another: R counts as 1.
+    levels: levels of each facet the means average over; 1 where not given.
+    v_link: linking variance, score²; 0 for an agent ranked directly.
+    df_link: its degrees of freedom.
     """
 
     means: FloatArray
@@ -112,10 +100,7 @@ def satterthwaite(terms: Sequence[ErrorTerm]) -> float:
 def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[ErrorTerm, ...]:
     """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, part by part.
 
-    Parameters
-    ----------
-    facets : sequence of Facet
-        Those never measured are left out.
+    facets: those never measured are left out.
     """
     terms = [
         ErrorTerm(f"agent:{f.name}", f.with_agent / _n_levels(row, f.name), f.df_with_agent)
@@ -134,10 +119,7 @@ def facet_terms(
 ) -> tuple[tuple[ErrorTerm, ...], tuple[str, ...], tuple[str, ...]]:
     """Return what agents vary by beyond tasks and trials, main effects that cancel, components not measured.
 
-    Parameters
-    ----------
-    shared : mapping of str to bool
-        Whether the agents ran under the same levels of a facet; true where not given.
+    shared: whether the agents ran under the same levels of a facet; true where not given.
     """
     terms = [term for row in rows for term in agent_variance(row, facets)]
     omitted = [f"agent:{f.name}" for f in facets if f.with_agent is None]

@@ -50,23 +50,13 @@ def score(
 ) -> Estimate:
     """ȳ over the agent's valid tasks with its absolute interval for the target: nothing cancels.
 
-    Parameters
-    ----------
-    target : {"subset", "full", "domain"}
-    selected : bool
-        The tasks are a selected subset: only the target `subset` is answered from them.
-    omega : float, optional
-        ω̂ of these tasks; see `analytics.differences.trial_variances`.
-    facets : sequence of Facet
-        Facets the outcomes depend on; by default run, prompt and judge, none of them measured.
-    groups : Groups, optional
-        Of the row's tasks, for the target ``domain``; by default they are independent.
-
-    Raises
-    ------
-    CoreError
-        When the agent has no valid cell.
-    CoreError
+    target: {"subset", "full", "domain"}.
+    selected: the tasks are a selected subset: only the target `subset` is answered from them.
+    omega: ω̂ of these tasks; see `analytics.differences.trial_variances`.
+    facets: facets the outcomes depend on; by default run, prompt and judge, none of them measured.
+    groups: of the row's tasks, for the target ``domain``; by default they are independent.
+    Raises CoreError: when the agent has no valid cell.
+    Raises CoreError.
 
     Notes
     -----

@@ -59,14 +59,10 @@ N_TRIALS_OMEGA = 3
 class PairVariances:
     """Variances of all pair differences, components with the agent not included.
 
-    Attributes
-    ----------
-    se2 : float array, shape (n_agents, n_agents)
-        SE² of the difference of means over the common tasks, symmetric; NaN where `method` is 0.
-    method : int8 array, shape (n_agents, n_agents)
-        Position in `METHODS`; 0 on the diagonal and where no rule applies.
-    n_common : int array, shape (n_agents, n_agents)
-        Tasks with a valid cell of both.
+    se2: (n_agents, n_agents); SE² of the difference of means over the common tasks, symmetric; NaN where
+        `method` is 0.
+    method: (n_agents, n_agents); position in `METHODS`; 0 on the diagonal and where no rule applies.
+    n_common: (n_agents, n_agents); tasks with a valid cell of both.
     """
 
     se2: FloatArray
@@ -84,21 +80,13 @@ def finite_variances(
 ) -> PairVariances:
     """Finite-target variances of all pair differences, each by the first rule that applies.
 
-    Parameters
-    ----------
-    means : float array, shape (n_agents, n_tasks)
-        NaN where missing.
-    trial_variances, n_trials : float array, shape (n_agents, n_tasks), optional
-        s²_ij, NaN where no setting has two valid trials, and R_ij. Both or neither.
-    one_trial : bool array, shape (n_agents,), optional
-        Agents whose R counts as 1.
-    omega : float, optional
-        ω̂ of `trial_variance_ratio`. Without it pairs with a single trial are `neyman`, as validation has it.
-
-    Raises
-    ------
-    CoreError
-        When `omega` is negative or not finite.
+    means: (n_agents, n_tasks); NaN where missing.
+    trial_variances, n_trials: (n_agents, n_tasks); s²_ij, NaN where no setting has two valid trials, and
+        R_ij. Both or neither.
+    one_trial: (n_agents,); agents whose R counts as 1.
+    omega: ω̂ of `trial_variance_ratio`. Without it pairs with a single trial are `neyman`, as validation has
+        it.
+    Raises CoreError: when `omega` is negative or not finite.
 
     Notes
     -----
@@ -138,15 +126,9 @@ def trial_variance_ratio(
 ) -> float | None:
     """ω̂ = Σs²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i): the share of a score's binomial variance that is trial noise.
 
-    Parameters
-    ----------
-    means, trial_variances, n_trials, one_trial
-        As in `finite_variances`.
-
-    Returns
-    -------
-    float or None
-        None unless at least 3 agents have R ≥ 3 on at least 15 tasks, and where all of them score 0 or 1.
+    means, trial_variances, n_trials, one_trial: as in `finite_variances`.
+    Returns: None unless at least 3 agents have R ≥ 3 on at least 15 tasks, and where all of them score 0 or
+        1.
 
     Notes
     -----
@@ -174,10 +156,7 @@ def n_repeat_often(
 ) -> int:
     """Count the agents that tell ω̂: with R ≥ 3 on at least 15 tasks.
 
-    Parameters
-    ----------
-    means, trial_variances, n_trials, one_trial
-        As in `finite_variances`.
+    means, trial_variances, n_trials, one_trial: as in `finite_variances`.
     """
     _, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     return 0 if n_trials is None else int(np.count_nonzero(_repeat_often(~np.isnan(variances), n_trials)))

@@ -18,11 +18,8 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
 
     The bound on false alerts holds if each interval rests on every residual known before it.
 
-    Parameters
-    ----------
-    missed : bool array, (n_agents,)
-        In time order.
-    agents, dates : sequences, (n_agents,)
+    missed: (n_agents,); in time order.
+    agents, dates: (n_agents,).
     """
     same_length(missed, agents, dates)
     if not len(agents):

@@ -62,13 +62,9 @@ def capability_jump(
 ) -> Monitor:
     """CUSUM of the agents' means over S, rising side; steady progress alarms too, and should.
 
-    Parameters
-    ----------
-    subset_means : float array, (n_agents,)
-        In time order.
-    agents, dates : sequences, (n_agents,)
-    n_reference : int
-        Agents at the beginning that S was chosen from; 10 at least are ranked and not added up.
+    subset_means: (n_agents,); in time order.
+    agents, dates: (n_agents,).
+    n_reference: agents at the beginning that S was chosen from; 10 at least are ranked and not added up.
     """
     same_length(subset_means, agents, dates)
     chart = cusum(subset_means.tolist(), n_reference=max(n_reference, N_REFERENCE))
@@ -84,13 +80,9 @@ def cost_per_task(
 ) -> Monitor:
     """CUSUM of the agents' mean cost of a task, on both sides.
 
-    Parameters
-    ----------
-    costs : float array, (n_agents,)
-        In time order, any currency.
-    agents, dates : sequences, (n_agents,)
-    n_reference : int
-        As in `capability_jump`.
+    costs: (n_agents,); in time order, any currency.
+    agents, dates: (n_agents,).
+    n_reference: as in `capability_jump`.
     """
     same_length(costs, agents, dates)
     chart = cusum(costs.tolist(), two_sided=True, n_reference=max(n_reference, N_REFERENCE))
@@ -100,10 +92,8 @@ def cost_per_task(
 def residuals(values: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
     """CUSUM of y − ŷ on both sides, of agents calibrated before their full run, in time order.
 
-    Parameters
-    ----------
-    values : float array, (n_agents,)
-    agents, dates : sequences, (n_agents,)
+    values: (n_agents,).
+    agents, dates: (n_agents,).
     """
     same_length(values, agents, dates)
     chart = cusum(values.tolist(), two_sided=True, lines=LINES)

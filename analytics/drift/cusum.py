@@ -63,14 +63,9 @@ RUN_LENGTH = 7_500  # values to a false alarm, on average and at least, at eithe
 class Alarm:
     """The level moved.
 
-    Attributes
-    ----------
-    at : int
-        Position of the value at which the chart passed the threshold.
-    since : int
-        Position of the first value after the chart's last zero: the move is likely not older.
-    rising : bool
-        Whether values became larger.
+    at: position of the value at which the chart passed the threshold.
+    since: position of the first value after the chart's last zero: the move is likely not older.
+    rising: whether values became larger.
     """
 
     at: int
@@ -82,16 +77,10 @@ class Alarm:
 class Cusum:
     """A chart read up to its last value.
 
-    Attributes
-    ----------
-    up, down : tuple of float, (n,)
-        C⁺ and C⁻ after each value, before an alarm sets them to 0; C⁻ stays 0 on one side.
-    scores : tuple of float, (n,)
-        z_t.
-    warned : tuple of int
-        Positions at which the chart passed its warning line: once on each way up.
-    n_reference : int
-        Values that the next one would be ranked among.
+    up, down: (n,); C⁺ and C⁻ after each value, before an alarm sets them to 0; C⁻ stays 0 on one side.
+    scores: (n,); z_t.
+    warned: positions at which the chart passed its warning line: once on each way up.
+    n_reference: values that the next one would be ranked among.
     """
 
     up: tuple[float, ...]
@@ -118,20 +107,12 @@ def cusum(
 ) -> Cusum:
     """Run the chart over values in time order.
 
-    Parameters
-    ----------
-    values : sequence of float, (n,)
-    two_sided : bool
-        Look for falling values too, at a threshold of 7.8 instead of 7.
-    n_reference : int
-        Values that are ranked before any is added up, at least 1; after an alarm 10 of the new level are.
-    lines : (float, float), optional
-        Warning line and threshold where they are not those of the model above.
-
-    Raises
-    ------
-    CoreError
-        When a value is not finite, or no reference is asked for.
+    values: (n,).
+    two_sided: look for falling values too, at a threshold of 7.8 instead of 7.
+    n_reference: values that are ranked before any is added up, at least 1; after an alarm 10 of the new level
+        are.
+    lines: warning line and threshold where they are not those of the model above.
+    Raises CoreError: when a value is not finite, or no reference is asked for.
     """
     _check(values, n_reference)
     chart = _Chart(two_sided, n_reference, lines or (TWO_SIDED if two_sided else ONE_SIDED))

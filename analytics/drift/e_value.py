@@ -46,12 +46,8 @@ DOUBLINGS = np.concatenate([-(2.0 ** np.arange(31, -1, -1)), [0.0], 2.0 ** np.ar
 def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> FloatArray:
     """Natural logarithm of E after each look.
 
-    Parameters
-    ----------
-    n_missed, n : int arrays, (n_looks,)
-        Misses and events so far; 0 ≤ n_missed ≤ n.
-    promised : float
-        p₀, strictly between 0 and 1.
+    n_missed, n: (n_looks,); misses and events so far; 0 ≤ n_missed ≤ n.
+    promised: p₀, strictly between 0 and 1.
     """
     missed, events = np.asarray(n_missed, np.float64), np.asarray(n, np.float64)
     if not 0.0 < promised < 1.0:
@@ -93,10 +89,7 @@ def _largest(missed: FloatArray, within: FloatArray, promised: float) -> FloatAr
 def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
     """Clopper-Pearson upper limit of a share at a one-sided level: I⁻¹(level; s + 1, n − s).
 
-    Raises
-    ------
-    CoreError
-        Without events, or when all of them are misses: then no share below 1 is an upper limit.
+    Raises CoreError: without events, or when all of them are misses: then no share below 1 is an upper limit.
     """
     if not 0 <= n_missed < n:
         raise CoreError(f"{n_missed} misses of {n} give no upper limit below 1", code="share_malformed")

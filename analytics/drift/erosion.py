@@ -78,21 +78,14 @@ def band_erosion(
 ) -> Monitor:
     """Test, at looks of 10, 20, 40, … new complete agents, whether tasks of the band left it.
 
-    Parameters
-    ----------
-    selected : float array, (n_reference, n_tasks)
-        Mean outcomes on all active tasks of the agents that S was chosen from; NaN where missing.
-    since : float array, (n_agents, n_tasks)
-        Of the complete agents that came later, in time order.
-    tasks : sequence of str, (n_tasks,)
-    edges : sequence of (float, float)
-        The bands tried, in order; the next one where under a tenth of the tasks lies in it.
-    agents, dates : sequences, (n_agents,)
-        Of the later ones.
-    seed : int
-        Of the permutations.
-    window : int
-        Latest agents at a look that pass rates are taken over.
+    selected: (n_reference, n_tasks); mean outcomes on all active tasks of the agents that S was chosen from;
+        NaN where missing.
+    since: (n_agents, n_tasks); of the complete agents that came later, in time order.
+    tasks: (n_tasks,).
+    edges: the bands tried, in order; the next one where under a tenth of the tasks lies in it.
+    agents, dates: (n_agents,); of the later ones.
+    seed: of the permutations.
+    window: latest agents at a look that pass rates are taken over.
     """
     same_length(since, agents, dates)
     look = last_look(len(agents))

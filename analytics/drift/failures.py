@@ -65,12 +65,8 @@ def harness_failures(
 ) -> Monitor:
     """Bet that agents have larger shares of invalid trials than the upper limit of the reference agents.
 
-    Parameters
-    ----------
-    reference, since : Invalid
-        Of agents before and since the subset was fixed.
-    agents, dates : sequences, (n_agents,)
-        Of those since.
+    reference, since: of agents before and since the subset was fixed.
+    agents, dates: (n_agents,); of those since.
     """
     same_length(*since, agents, dates)
     same_length(*reference)
@@ -106,12 +102,8 @@ def _promised(reference: Invalid) -> float:
 def log_bets(shares: FloatArray, promised: float) -> FloatArray:
     """Natural logarithm of E after each value.
 
-    Parameters
-    ----------
-    shares : float array, (n,)
-        0 to 1, in time order.
-    promised : float
-        p₀, strictly between 0 and 1.
+    shares: (n,); 0 to 1, in time order.
+    promised: p₀, strictly between 0 and 1.
     """
     if not 0.0 < promised < 1.0:
         raise CoreError(

@@ -77,20 +77,12 @@ Bits = npt.NDArray[np.uint64]
 class RankFidelity:
     """How well subset means order agents by full score.
 
-    Attributes
-    ----------
-    rho : float or None
-        Spearman's ρ of subset means and full scores, −1 to 1.
-    rho_null : float or None
-        ρ₀, as given.
-    skill : float or None
-        (ρ − ρ₀)/(1 − ρ₀).
-    lower, upper : float or None
-        95% interval of ρ.
-    n : int
-        Agents.
-    notes : tuple of (str, str)
-        For each figure that is None, its name and the reason.
+    rho: Spearman's ρ of subset means and full scores, −1 to 1.
+    rho_null: ρ₀, as given.
+    skill: (ρ − ρ₀)/(1 − ρ₀).
+    lower, upper: 95% interval of ρ.
+    n: agents.
+    notes: for each figure that is None, its name and the reason.
     """
 
     rho: float | None
@@ -105,10 +97,7 @@ class RankFidelity:
 class Nulls(NamedTuple):
     """What each subset shows where agents do not differ; None where no draw has it.
 
-    Attributes
-    ----------
-    rho, pairs : tuple of (float or None), length n_subsets
-        ρ₀ and p₀.
+    rho, pairs: length n_subsets; ρ₀ and p₀.
     """
 
     rho: tuple[float | None, ...]
@@ -118,21 +107,10 @@ class Nulls(NamedTuple):
 def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
     """Ranks from 1, equal values (after rounding to 1e-9) sharing the mean of their ranks.
 
-    Parameters
-    ----------
-    x : float array
-        Finite values.
-    axis : int
-        The axis along which values are ranked; all others are separate samples.
-
-    Returns
-    -------
-    float array, shape of `x`
-
-    Raises
-    ------
-    CoreError
-        When a value is not finite.
+    x: finite values.
+    axis: the axis along which values are ranked; all others are separate samples.
+    Returns: of `x`.
+    Raises CoreError: when a value is not finite.
     """
     values = np.asarray(x, dtype=np.float64)
     if not np.isfinite(values).all():
@@ -143,19 +121,9 @@ def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
     """Spearman's ρ of two samples, by midranks after rounding to 1e-9.
 
-    Parameters
-    ----------
-    a, b : float array, shape (n,)
-
-    Returns
-    -------
-    float or None
-        −1 to 1; None where either sample is constant or n is below 2.
-
-    Raises
-    ------
-    CoreError
-        When lengths differ or a value is not finite.
+    a, b: (n,).
+    Returns: −1 to 1; None where either sample is constant or n is below 2.
+    Raises CoreError: when lengths differ or a value is not finite.
     """
     first, second = _checked_pair(a, b)
     rho = _row_spearman(_centred_ranks(first), _centred_ranks(second))
@@ -165,19 +133,9 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
     """Kendall's τ_b of two samples after rounding to 1e-9: (C − D)/√(n₁·n₂).
 
-    Parameters
-    ----------
-    a, b : float array, shape (n,)
-
-    Returns
-    -------
-    float or None
-        −1 to 1; None where either sample is constant or n is below 2.
-
-    Raises
-    ------
-    CoreError
-        When lengths differ or a value is not finite.
+    a, b: (n,).
+    Returns: −1 to 1; None where either sample is constant or n is below 2.
+    Raises CoreError: when lengths differ or a value is not finite.
     """
     first, second = (_order_signs(np.round(x, DECIMALS)) for x in _checked_pair(a, b))
     concordance = np.sum(first * second, dtype=np.int64)
@@ -190,24 +148,13 @@ def rho_null(
 ) -> tuple[float | None, ...]:
     """ρ₀ of each subset: mean Spearman of subset mean with full mean where agents do not differ.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, n_tasks)
-        Mean outcomes of complete agents; NaN where missing.
-    subsets : bool array, shape (n_subsets, n_tasks)
-        Membership of every task in every subset; the permuted matrices are shared by all of them.
-    seed : int
-        Base seed; draw d is made by a generator of (seed, "rho_null", d) alone.
-
-    Returns
-    -------
-    tuple of float or None, length n_subsets
-        The mean over the draws in which neither mean is constant; None where there is no such draw.
-
-    Raises
-    ------
-    CoreError
-        When shapes contradict each other, a subset is empty, or an agent has no valid cell.
+    outcomes: (n_agents, n_tasks); mean outcomes of complete agents; NaN where missing.
+    subsets: (n_subsets, n_tasks); membership of every task in every subset; the permuted matrices are shared
+        by all of them.
+    seed: base seed; draw d is made by a generator of (seed, "rho_null", d) alone.
+    Returns: length n_subsets; the mean over the draws in which neither mean is constant; None where there is
+        no such draw.
+    Raises CoreError: when shapes contradict each other, a subset is empty, or an agent has no valid cell.
 
     Notes
     -----
@@ -219,10 +166,7 @@ def rho_null(
 def nulls(outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS) -> Nulls:
     """ρ₀ and p₀ of each subset, on the same permuted matrices.
 
-    Parameters
-    ----------
-    outcomes, subsets, seed, n_draws
-        As in `rho_null`, whose ρ₀ this gives.
+    outcomes, subsets, seed, n_draws: as in `rho_null`, whose ρ₀ this gives.
     """
     both = _draws(outcomes, subsets, seed, n_draws, _null_figures)
     return Nulls(_means(both[: len(subsets)]), _means(both[len(subsets) :]))
@@ -240,17 +184,9 @@ def rank_fidelity(
 ) -> RankFidelity:
     """Spearman's ρ of subset means with full scores, its skill and its jackknife interval.
 
-    Parameters
-    ----------
-    subset_means, full_scores : float array, shape (n,)
-        r_i and y_i of the same agents, 0 to 1.
-    rho_null : float or None
-        ρ₀ of the subset in use.
-
-    Raises
-    ------
-    CoreError
-        When lengths differ or a value is not finite.
+    subset_means, full_scores: (n,); r_i and y_i of the same agents, 0 to 1.
+    rho_null: ρ₀ of the subset in use.
+    Raises CoreError: when lengths differ or a value is not finite.
     """
     means, scores = _checked_pair(subset_means, full_scores)
     rho = spearman(means, scores)

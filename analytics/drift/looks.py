@@ -52,12 +52,8 @@ class Look(NamedTuple):
 def last_look(n: int, *, first: int = FIRST_LOOK) -> Look | None:
     """Return the last look that `n` agents allow; None before the first.
 
-    Parameters
-    ----------
-    n : int
-        Agents that have come.
-    first : int
-        Agents of the first look, 10 to 19; the second is at 20.
+    n: agents that have come.
+    first: agents of the first look, 10 to 19; the second is at 20.
     """
     if n < first:
         return None
@@ -74,12 +70,8 @@ def permutation_p(observed: float, draws: FloatArray) -> float:
 def permuted(look: Look, draw: Callable[[int], FloatArray], *observed: float) -> FloatArray:
     """Draw what permutations give, (n_statistics, n_draws), until no statistic can reach a level any more.
 
-    Parameters
-    ----------
-    draw : callable
-        Gives so many more draws of each statistic, (n_statistics, n).
-    *observed : float
-        The statistics as they are.
+    draw: gives so many more draws of each statistic, (n_statistics, n).
+    *observed: the statistics as they are.
     """
     n_all, statistics = look.n_permutations, draw(min(BATCH, look.n_permutations))
     most = CLEARLY_ABOVE * look.level * (1 + n_all)

@@ -58,21 +58,15 @@ WANTED = {
 class Monitor:
     """What one monitor says.
 
-    Attributes
-    ----------
-    state : {"ok", "warn", "alert", "insufficient"}
-    statistic, threshold : float or None
-        What was computed, and the value at which it alerts; None with `insufficient`.
-    reason : str
-        The state as a sentence with its numbers.
-    evidence : mapping
-        Plain values: agents, tasks, dates, counts.
-    false_alerts_per_agent : float
-        Expected false alerts for each new agent without any change; 0 where a bound holds over all time.
-    false_alerts_at_most : float
-        The probability of ever a false alert, over all looks, where there is such a bound; else 0.
-    to_do : str
-        What to do about a state that `ADVICE` and `WANTED` do not know; else empty.
+    state: {"ok", "warn", "alert", "insufficient"}.
+    statistic, threshold: what was computed, and the value at which it alerts; None with `insufficient`.
+    reason: the state as a sentence with its numbers.
+    evidence: plain values: agents, tasks, dates, counts.
+    false_alerts_per_agent: expected false alerts for each new agent without any change; 0 where a bound holds
+        over all time.
+    false_alerts_at_most: the probability of ever a false alert, over all looks, where there is such a bound;
+        else 0.
+    to_do: what to do about a state that `ADVICE` and `WANTED` do not know; else empty.
     """
 
     name: str

@@ -55,14 +55,9 @@ def run_noise(
 ) -> Monitor:
     """Test by permutation, at looks of 10, 20, 40, … agents, whether ω̂ rose.
 
-    Parameters
-    ----------
-    reference, since : Noise
-        Of agents before and since the subset was fixed, with repeated trials, in time order.
-    agents, dates : sequences, (n_agents,)
-        Of those since.
-    seed : int
-        Of the permutations.
+    reference, since: of agents before and since the subset was fixed, with repeated trials, in time order.
+    agents, dates: (n_agents,); of those since.
+    seed: of the permutations.
     """
     same_length(*since, agents, dates)
     same_length(*reference)

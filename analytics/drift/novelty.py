@@ -46,14 +46,9 @@ def scaffold_novelty(
 ) -> Monitor:
     """Test, at looks of 10, 20, 40, … agents, whether more have a scaffold unseen when S was chosen.
 
-    Parameters
-    ----------
-    before : sequence of str, (n_before,)
-        Scaffolds of the agents before.
-    since, agents, dates : sequences, (n_agents,)
-        Scaffolds of the agents since, in time order, and who they are.
-    seed : int
-        Of the permutations.
+    before: (n_before,); scaffolds of the agents before.
+    since, agents, dates: (n_agents,); scaffolds of the agents since, in time order, and who they are.
+    seed: of the permutations.
     """
     same_length(since, agents, dates)
     look = last_look(len(agents))

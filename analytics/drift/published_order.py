@@ -58,14 +58,9 @@ def published_order(
 ) -> Monitor:
     """Test, at looks of 10, 20, 40, … agents, whether fewer pairs stand as published than was promised.
 
-    Parameters
-    ----------
-    estimates, errors : float arrays, (n_agents,)
-        What was published when each was stopped, and its standard error.
-    scores : float array, (n_agents,)
-        Of the full runs since.
-    agents, dates : sequences, (n_agents,)
-        In the order in which the full scores became known.
+    estimates, errors: (n_agents,); what was published when each was stopped, and its standard error.
+    scores: (n_agents,); of the full runs since.
+    agents, dates: (n_agents,); in the order in which the full scores became known.
     """
     same_length(estimates, errors, scores, agents, dates)
     look = last_look(len(agents))

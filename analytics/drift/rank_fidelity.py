@@ -83,17 +83,11 @@ def subset_fidelity(
 ) -> Monitor:
     """Test, at looks of 12, 20, 40, … full runs, whether ρ with the tasks outside S fell.
 
-    Parameters
-    ----------
-    reference : OnAndOff
-        Nested records of the agents that S was chosen from.
-    since : OnAndOff
-        Of agents drawn at random, or complete when they came, in time order.
-    full_scores : float array, (n_runs,)
-        Of those since, 0 to 1.
-    rho_null : float or None
-        ρ₀ of the subset.
-    agents, dates : sequences, (n_runs,)
+    reference: nested records of the agents that S was chosen from.
+    since: of agents drawn at random, or complete when they came, in time order.
+    full_scores: (n_runs,); of those since, 0 to 1.
+    rho_null: ρ₀ of the subset.
+    agents, dates: (n_runs,).
     """
     same_length(*since, full_scores, agents, dates)
     same_length(*reference)

@@ -13,14 +13,9 @@ N_MORE = 8  # of those tied at the top and the first of new scaffolds
 class Rerun:
     """One agent asked for a full run.
 
-    Attributes
-    ----------
-    agent : int
-        Position.
-    sampled : bool
-        Drawn uniformly at random; only these feed rank fidelity.
-    inclusion : float
-        π, the probability of being drawn; 1 for the others.
+    agent: position.
+    sampled: drawn uniformly at random; only these feed rank fidelity.
+    inclusion: π, the probability of being drawn; 1 for the others.
     """
 
     agent: int
@@ -39,15 +34,10 @@ def rerun_set(
 ) -> list[Rerun]:
     """Choose the agents of a rerun request: `n` at random, the top ties, one for each new scaffold.
 
-    Parameters
-    ----------
-    since : int array
-        Positions of the agents submitted since activation, of which is drawn.
-    ties, new_scaffolds : int arrays
-        Positions of agents tied at the top, and of one agent for each new scaffold; the first 8 of those that
-        were not drawn are asked on top, with π = 1.
-    n : int
-        Drawn, or all of `since` where there are fewer.
+    since: positions of the agents submitted since activation, of which is drawn.
+    ties, new_scaffolds: positions of agents tied at the top, and of one agent for each new scaffold; the
+        first 8 of those that were not drawn are asked on top, with π = 1.
+    n: drawn, or all of `since` where there are fewer.
     """
     drawn = np.sort(rng.choice(since, min(n, since.size), replace=False)) if since.size else since
     chosen = {int(i): Rerun(int(i), True, min(1.0, n / since.size), "drawn at random") for i in drawn}

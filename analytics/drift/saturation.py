@@ -43,10 +43,7 @@ ANOTHER_SUBSET = "choose the subset anew from the latest complete agents"
 class FullRunScore:
     """The score of one agent over all tasks.
 
-    Attributes
-    ----------
-    lower : float
-        Of a measured score Wilson's limit at 99%, one-sided; of an estimated one that of its 95% interval.
+    lower: of a measured score Wilson's limit at 99%, one-sided; of an estimated one that of its 95% interval.
     """
 
     score: float
@@ -71,19 +68,12 @@ def saturation(
 ) -> Monitor:
     """Lower Wilson bounds of the best agent's mean over S, and the share of S that the latest agents solve.
 
-    Parameters
-    ----------
-    subset_means : float array, (n_agents,)
-        Of the agents that have S.
-    n_trials : float array, (n_agents,)
-        R, each agent's trials of a task of S.
-    k : int
-        Tasks of S.
-    omega : float or None
-        ω̂ over the tasks of S; None where it was not measured.
-    agents : sequence of str, (n_agents,)
-    latest : float array, (n_latest, k)
-        Mean outcomes on S of the latest agents, 20 at most.
+    subset_means: (n_agents,); of the agents that have S.
+    n_trials: (n_agents,); R, each agent's trials of a task of S.
+    k: tasks of S.
+    omega: ω̂ over the tasks of S; None where it was not measured.
+    agents: (n_agents,).
+    latest: (n_latest, k); mean outcomes on S of the latest agents, 20 at most.
     """
     same_length(subset_means, n_trials, agents)
     if not len(agents) or k < 1:
@@ -112,12 +102,8 @@ def saturation(
 def of_benchmark(monitor: Monitor, full: FullRunScore) -> Monitor:
     """Return what is left of a saturated subset where the full score of its best agent is known.
 
-    Parameters
-    ----------
-    monitor : Monitor
-        What `saturation` said of the subset.
-    full : FullRunScore
-        Of the agent that it names.
+    monitor: what `saturation` said of the subset.
+    full: of the agent that it names.
     """
     if monitor.state not in ("warn", "alert") or full.lower >= SATURATED:
         return monitor

@@ -83,10 +83,7 @@ def n_audit_tasks(k: int, share: float) -> int:
 
     Agents that know a subset of six tasks were noticed on .75 of boards by one task each, on .85 by two.
 
-    Parameters
-    ----------
-    share : float
-        0 to 1.
+    share: 0 to 1.
     """
     return max(MIN_AUDIT_TASKS, round(share * k)) if share > 0.0 else 0
 
@@ -96,16 +93,10 @@ def subset_tuning(
 ) -> Monitor:
     """Test whether newcomers do worse on audit tasks than S predicts; name those far worse.
 
-    Parameters
-    ----------
-    reference : Audit
-        Of the agents that S was chosen from, each predicted by S and difficulties made without it.
-    since : Audit
-        Of newcomers in time order.
-    agents, dates : sequences, (n_agents,)
-        Of the newcomers.
-    seed : int
-        Of the draws.
+    reference: of the agents that S was chosen from, each predicted by S and difficulties made without it.
+    since: of newcomers in time order.
+    agents, dates: (n_agents,); of the newcomers.
+    seed: of the draws.
     """
     same_length(*since, agents, dates)
     same_length(*reference)
@@ -135,11 +126,8 @@ def subset_tuning(
 def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
     """Test whether newcomers do worse on later tasks than their first batches say; name those far worse.
 
-    Parameters
-    ----------
-    z : float array, (n_agents,)
-        In time order.
-    agents, dates : sequences, (n_agents,)
+    z: (n_agents,); in time order.
+    agents, dates: (n_agents,).
     """
     same_length(z, agents, dates)
     look, flagged = last_look(z.size), [agents[i] for i in np.flatnonzero(z < FLAGGED_BELOW).tolist()]

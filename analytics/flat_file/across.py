@@ -35,12 +35,8 @@ def combined(columns: Sequence[npt.NDArray[Any]]) -> Places:
 def repeats(key: Places) -> tuple[Places, Places]:
     """Find the places whose key stands earlier too.
 
-    Returns
-    -------
-    later : int64 array, (n_found,)
-        Those places, ascending.
-    first : int64 array, (n_reported,)
-        For as many of them as are reported, the first place of their key.
+    Returns later: (n_found,); those places, ascending.
+    Returns first: (n_reported,); for as many of them as are reported, the first place of their key.
     """
     order = np.argsort(key, kind="stable")
     in_order = key[order]
@@ -59,10 +55,7 @@ def first_places(codes: Codes, n_codes: int) -> Places:
 def second_values(owner: Codes, value: Codes, n_owners: int) -> tuple[Places, Places]:
     """Find where an owner gets another value than at its first place; each such value once.
 
-    Returns
-    -------
-    places, first : int64 arrays, (n_found,) each
-        Where the other value first stands, ascending, and the owner's first place.
+    Returns: (n_found,) each; where the other value first stands, ascending, and the owner's first place.
     """
     known = np.flatnonzero((owner >= 0) & (value >= 0))
     owner, value = owner[known], value[known]
@@ -90,12 +83,8 @@ def _difference(name: str, other: str) -> str:
 class Checks:
     """The rules across the rows of one table; what breaks them goes to `faults`.
 
-    Parameters
-    ----------
-    table : Table
-        Where names and row numbers come from.
-    codes : dict of str to int32 array, (n_rows,) each
-        The named columns, the trial and, as ``setting``, what tells settings apart.
+    table: where names and row numbers come from.
+    codes: (n_rows,) each; the named columns, the trial and, as ``setting``, what tells settings apart.
     """
 
     def __init__(self, table: Table, codes: dict[str, npt.NDArray[Any]], rows: RowNumbers) -> None:

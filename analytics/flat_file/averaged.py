@@ -49,17 +49,10 @@ def expanded(
 ) -> tuple[Places, npt.NDArray[np.int16], FloatArray]:
     """Put n rows where one stands for n.
 
-    Parameters
-    ----------
-    trial, outcome, n_runs : arrays, (n_rows,) each
-        `n_runs` is 1 where a row is no mean.
-
-    Returns
-    -------
-    source : int64 array, (n_trials,)
-        The place of the row that each trial comes from.
-    trial : int16 array, (n_trials,)
-    outcome : float64 array, (n_trials,)
+    trial, outcome, n_runs: (n_rows,) each; `n_runs` is 1 where a row is no mean.
+    Returns source: (n_trials,); the place of the row that each trial comes from.
+    Returns trial: (n_trials,).
+    Returns outcome: (n_trials,).
     """
     n = n_runs.astype(np.int64)
     source = np.repeat(np.arange(len(n)), n)

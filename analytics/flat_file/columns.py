@@ -64,10 +64,7 @@ def position(field: str | None) -> int:
 def aliases_in(columns: Collection[str]) -> dict[str, str]:
     """Find the aliases among `columns` that stand for a column which is absent.
 
-    Returns
-    -------
-    dict of str to str
-        Alias → the column it is taken for. Of two aliases of one column the first known is taken.
+    Returns: alias → the column it is taken for. Of two aliases of one column the first known is taken.
     """
     taken: dict[str, str] = {}
     for alias, canonical in ALIASES.items():

@@ -29,35 +29,21 @@ class Setting(NamedTuple):
 class FlatFile:
     """The rows of a flat file, in the file's order, none of them at fault.
 
-    Attributes
-    ----------
-    agents, scaffolds, models : tuple of str, (n_agents,) each
-        Aligned; in ascending code point order of the agents' names.
-    tasks : tuple of str, (n_tasks,)
-        In ascending code point order.
-    categories, groups : tuple of (str or None), (n_tasks,) each
-        Of `tasks`; None where no row says.
-    settings : tuple of Setting, (n_settings,)
-        In ascending order, None before any value.
-    agent, task, setting : int32 array, (n_rows,) each
-        Indices into `agents`, `tasks` and `settings`.
-    trial : int16 array, (n_rows,)
-    outcome : float64 array, (n_rows,)
-        From 0 to 1; NaN only where `valid` is false and the field is empty.
-    valid : bool array, (n_rows,)
-        False for a failure of the harness.
-    submitted_at : datetime64[s] array, (n_rows,)
-        UTC; NaT where empty.
-    imprecise : bool array, (n_rows,)
-        True where only a month or a year is given, or nothing.
-    measured : dict of str to float64 array, (n_rows,) each
-        Cost, tokens and seconds, as far as the file has the columns; NaN where empty.
-    labels : dict of str to float64 array, (n_rows,) each
-        `human` and `human_probability`, as far as the file has the columns; NaN where empty.
-    metadata : dict of str to pyarrow.ChunkedArray of string, (n_rows,) each
-        All other columns, and those of `labels` as text; null where empty.
-    aliases : dict of str to str
-        Alias seen → the column it is taken for.
+    agents, scaffolds, models: (n_agents,) each; aligned; in ascending code point order of the agents' names.
+    tasks: (n_tasks,); in ascending code point order.
+    categories, groups: (n_tasks,) each; of `tasks`; None where no row says.
+    settings: (n_settings,); in ascending order, None before any value.
+    agent, task, setting: (n_rows,) each; indices into `agents`, `tasks` and `settings`.
+    trial: (n_rows,).
+    outcome: (n_rows,); from 0 to 1; NaN only where `valid` is false and the field is empty.
+    valid: (n_rows,); False for a failure of the harness.
+    submitted_at: (n_rows,); UTC; NaT where empty.
+    imprecise: (n_rows,); True where only a month or a year is given, or nothing.
+    measured: (n_rows,) each; cost, tokens and seconds, as far as the file has the columns; NaN where empty.
+    labels: (n_rows,) each; `human` and `human_probability`, as far as the file has the columns; NaN where
+        empty.
+    metadata: (n_rows,) each; all other columns, and those of `labels` as text; null where empty.
+    aliases: alias seen → the column it is taken for.
     """
 
     benchmark: str
@@ -90,10 +76,7 @@ class FlatFile:
 def contents(table: Table) -> FlatFile:
     """Check what only all rows together show, and hand out the columns in their final order.
 
-    Raises
-    ------
-    FlatFileError
-        If any row, or the file as a whole, is at fault.
+    Raises FlatFileError: if any row, or the file as a whole, is at fault.
     """
     _check_one_benchmark(table)
     table.close()
@@ -143,10 +126,7 @@ def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
 def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None:
     """Put trials where a row is the mean of several; give the row that each comes from, None where none is.
 
-    Raises
-    ------
-    FlatFileError
-        If there are then too many.
+    Raises FlatFileError: if there are then too many.
     """
     n_runs = columns.pop("n_averaged")
     if not (n_runs > 1).any():

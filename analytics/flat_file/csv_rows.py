@@ -32,10 +32,7 @@ _QUOTE, _COMMA, _RETURN, _NEWLINE = b'",\r\n'
 def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
     """Read the header, then the rows; rows with a wrong number of fields are reported at the end.
 
-    Raises
-    ------
-    FlatFileError
-        If the header cannot be used, or the text is no CSV.
+    Raises FlatFileError: if the header cannot be used, or the text is no CSV.
     """
     text.quotes = streams.Quotes()
     names = header(text)
@@ -51,10 +48,7 @@ def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
 def header(text: streams.Text) -> list[str]:
     """Read the header line, which may hold line ends inside quotes.
 
-    Raises
-    ------
-    FlatFileError
-        With all that is wrong with the column names, or because there is no header.
+    Raises FlatFileError: with all that is wrong with the column names, or because there is no header.
     """
     first = text.head()
     n_bytes = _record_end(first)
@@ -95,10 +89,7 @@ def _fields(line: str) -> list[str]:
 def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
     """Let pyarrow cut whole, even rows into fields.
 
-    Raises
-    ------
-    FlatFileError
-        If the rows are no CSV.
+    Raises FlatFileError: if the rows are no CSV.
     """
     from pyarrow import csv as arrow_csv
 
@@ -128,10 +119,7 @@ def blocks(
 ) -> Iterator[tuple[bytes | memoryview, RowNumbers]]:
     """Give blocks of even rows, each with the numbers of its rows, (n,).
 
-    Raises
-    ------
-    FlatFileError
-        If a row is too long, there are too many, or the text breaks off.
+    Raises FlatFileError: if a row is too long, there are too many, or the text breaks off.
     """
     rest, n_rows = b"", 0
     for block in text.blocks(N_BLOCKS):
@@ -166,19 +154,10 @@ class Uneven:
     def cut(self, data: bytes, n_before: int) -> tuple[int, bytes, tuple[bytes | memoryview, RowNumbers]]:
         """Cut `data`, which begins with a row; `n_before` rows came before.
 
-        Returns
-        -------
-        n_rows : int
-            Rows so far.
-        rest : bytes
-            The row that has not ended.
-        even : tuple of bytes and int64 array, (n_even,)
-            The even rows that have ended, and their numbers.
-
-        Raises
-        ------
-        FlatFileError
-            If a row is too long.
+        Returns n_rows: rows so far.
+        Returns rest: the row that has not ended.
+        Returns even: (n_even,); the even rows that have ended, and their numbers.
+        Raises FlatFileError: if a row is too long.
         """
         ends, commas = _marks(data)
         if not len(ends):

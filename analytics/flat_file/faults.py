@@ -32,16 +32,10 @@ def printable(text: str) -> str:
 class Fault:
     """One place where a flat file breaks a rule.
 
-    Attributes
-    ----------
-    row : int or None
-        Number of the record, counted from 1 after the header; None where the whole file is meant.
-    field : str or None
-        Column, by the name the file gives it; None where the whole record is meant.
-    value : str or None
-        What stands there, at most 80 characters; None where nothing does or where it does not matter.
-    rule : str
-        The rule it breaks.
+    row: number of the record, counted from 1 after the header; None where the whole file is meant.
+    field: column, by the name the file gives it; None where the whole record is meant.
+    value: what stands there, at most 80 characters; None where nothing does or where it does not matter.
+    rule: the rule it breaks.
     """
 
     row: int | None
@@ -61,14 +55,9 @@ class Fault:
 class FlatFileError(CoreError):
     """A flat file is refused as a whole; every fault is named at once.
 
-    Attributes
-    ----------
-    faults : tuple of Fault
-        The first 1,000 in row order; faults of the whole file stand first.
-    n_faults : int
-        Their number, those beyond the first 1,000 included.
-    name : str or None
-        The file's name, where it is known.
+    faults: the first 1,000 in row order; faults of the whole file stand first.
+    n_faults: their number, those beyond the first 1,000 included.
+    name: the file's name, where it is known.
     """
 
     def __init__(self, faults: Sequence[Fault], n_faults: int | None = None, name: str | None = None) -> None:

@@ -21,9 +21,7 @@ SIGNS = re.compile(rb"'[=+@-]")
 def guarded(texts: Any) -> Any:
     """Put an apostrophe before what would be taken for a formula; numbers stay. `unguarded` takes it off.
 
-    Parameters
-    ----------
-    texts : pyarrow.Array of string, (n,)
+    texts: (n,).
     """
     formula = pc.match_substring_regex(texts, FORMULA)
     if not pc.any(formula).as_py():
@@ -36,9 +34,7 @@ def guarded(texts: Any) -> Any:
 def unguarded(texts: Any) -> Any:
     """Take off the apostrophe that stands before a formula.
 
-    Parameters
-    ----------
-    texts : pyarrow.Array of string, (n,)
+    texts: (n,).
     """
     return pc.if_else(pc.match_substring_regex(texts, GUARDED), pc.utf8_slice_codeunits(texts, 1), texts)
 

@@ -31,11 +31,8 @@ def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
 
     The last line may be the mark of the end that an export may have, with the number of rows before it.
 
-    Raises
-    ------
-    FlatFileError
-        If a line is too long, the text breaks off, there are too many columns, or the mark of the end says
-        another number of rows.
+    Raises FlatFileError: if a line is too long, the text breaks off, there are too many columns, or the mark
+        of the end says another number of rows.
     """
     records, end = Records(table, ()), End()
     text.head()
@@ -162,12 +159,8 @@ class Records:
 
     An alias stands for its column in a record without that column; all records have to agree on that.
 
-    Parameters
-    ----------
-    table : Table
-        Where faults are collected and aliases are noted.
-    constants : sequence of str
-        Columns that are set for all records and may not be named in one.
+    table: where faults are collected and aliases are noted.
+    constants: columns that are set for all records and may not be named in one.
     """
 
     def __init__(self, table: Table, constants: Sequence[str]) -> None:

@@ -13,18 +13,11 @@ FREE_BYTES = 32 << 20  # decompressed, before the ratio is looked at
 class Limits:
     """What is refused for its size.
 
-    Attributes
-    ----------
-    n_bytes : int
-        Of text once decompressed; of Parquet, of its values as text.
-    n_rows : int
-        Rows at fault included.
-    n_name_characters : int
-        Of the distinct names of all columns together.
-    n_metadata_bytes : int or None
-        Of all metadata together; None where only `n_bytes` bounds them.
-    n_settings : int or None
-        Of prompt variant, judge, temperature and run together; None: as many as there are rows.
+    n_bytes: of text once decompressed; of Parquet, of its values as text.
+    n_rows: rows at fault included.
+    n_name_characters: of the distinct names of all columns together.
+    n_metadata_bytes: of all metadata together; None where only `n_bytes` bounds them.
+    n_settings: of prompt variant, judge, temperature and run together; None: as many as there are rows.
     """
 
     n_bytes: int

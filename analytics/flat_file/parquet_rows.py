@@ -27,10 +27,7 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
     A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
     their length is known, and it is that which is limited.
 
-    Raises
-    ------
-    FlatFileError
-        If the file is damaged or holds too much, or its columns cannot be used.
+    Raises FlatFileError: if the file is damaged or holds too much, or its columns cannot be used.
     """
     n = n_bytes = 0
     with _refusing_damage(), _windable(source) as file:
@@ -49,10 +46,7 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
 def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator[RowBatch]:
     """Read a table that is in memory, whose rows have numbers, (n_rows,).
 
-    Raises
-    ------
-    FlatFileError
-        If its columns cannot be used.
+    Raises FlatFileError: if its columns cannot be used.
     """
     _take_header(columns.schema.names, table)
     readable = _readable(columns.schema, table)

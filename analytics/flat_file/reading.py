@@ -25,16 +25,10 @@ NDJSON_NAMES = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 class FileContext:
     """What is known of a file beside it.
 
-    Attributes
-    ----------
-    constants : mapping of str to object
-        Columns that are equal in all rows. The file may lack them; where it has them it says the same.
-    known_as : mapping of str to sequence of str
-        Other texts that a file may have for a constant.
-    optional : collection of str
-        Required columns that the file may lack all the same.
-    strange_task : callable, optional
-        Says why a task of a good name cannot stand in the file, or None: it can.
+    constants: columns that are equal in all rows. The file may lack them; where it has them it says the same.
+    known_as: other texts that a file may have for a constant.
+    optional: required columns that the file may lack all the same.
+    strange_task: says why a task of a good name cannot stand in the file, or None: it can.
     """
 
     constants: Mapping[str, object] = field(default_factory=dict)
@@ -61,37 +55,19 @@ def read(
     The format is recognised by the content; only text that begins neither like JSON nor like a header is
     taken for NDJSON because its name says so.
 
-    Parameters
-    ----------
-    source : Path or binary file
-        Read from where it stands, and left open if it was.
-    as_of : datetime
-        With time zone; a later `submitted_at` lies in the future.
-    name : str, optional
-        What a refusal calls the file; the name of a path by default.
-    progress : callable, optional
-        Called after every batch, on this thread, with the bytes read and, if known, the bytes in all.
-    only : str, optional
-        The benchmark to read, of a file that may hold several; rows of others are left out. Without it a
+    source: Path or binary file; read from where it stands, and left open if it was.
+    as_of: with time zone; a later `submitted_at` lies in the future.
+    name: what a refusal calls the file; the name of a path by default.
+    progress: called after every batch, on this thread, with the bytes read and, if known, the bytes in all.
+    only: the benchmark to read, of a file that may hold several; rows of others are left out. Without it a
         file of several is refused.
-    limits : Limits
-        How much the file may hold.
-    context : FileContext
-        What is known without the file; faults in it have no row.
-
-    Returns
-    -------
-    FlatFile
-        With arrays of shape (n_rows,), in the file's order.
-
-    Raises
-    ------
-    FlatFileError
-        With every fault of the file at once; alone, that it holds several benchmarks or too much of anything.
-    OSError
-        If the source cannot be opened or read.
-    ValueError
-        If `as_of` has no time zone.
+    limits: how much the file may hold.
+    context: what is known without the file; faults in it have no row.
+    Returns: with arrays of shape (n_rows,), in the file's order.
+    Raises FlatFileError: with every fault of the file at once; alone, that it holds several benchmarks or too
+        much of anything.
+    Raises OSError: if the source cannot be opened or read.
+    Raises ValueError: if `as_of` has no time zone.
     """
     called = name or (source.name if isinstance(source, Path) else None)
     table = Table(_in_utc(as_of), limits, only, context.strange_task)
@@ -119,30 +95,14 @@ def from_records(
 ) -> FlatFile:
     """Check records that are in memory, as from a JSON body, by the rules of the flat file.
 
-    Parameters
-    ----------
-    records : sequence of mapping
-        One for each row; what is no mapping is a fault.
-    constants : mapping of str to object
-        Columns that are equal in all rows; their faults have no row, and no record may name them.
-    as_of : datetime
-        With time zone; a later `submitted_at` lies in the future.
-    limits : Limits
-        How much the records may hold.
-    strange_task : callable, optional
-        Says why a task of a good name cannot stand in a record, or None: it can.
-
-    Returns
-    -------
-    FlatFile
-        With arrays of shape (n_rows,), in the order of the records.
-
-    Raises
-    ------
-    FlatFileError
-        With every fault at once.
-    ValueError
-        If `as_of` has no time zone.
+    records: one for each row; what is no mapping is a fault.
+    constants: columns that are equal in all rows; their faults have no row, and no record may name them.
+    as_of: with time zone; a later `submitted_at` lies in the future.
+    limits: how much the records may hold.
+    strange_task: says why a task of a good name cannot stand in a record, or None: it can.
+    Returns: with arrays of shape (n_rows,), in the order of the records.
+    Raises FlatFileError: with every fault at once.
+    Raises ValueError: if `as_of` has no time zone.
     """
     limits.check_rows(len(records))
     table = Table(_in_utc(as_of), limits, strange_task=strange_task)
@@ -163,30 +123,14 @@ def from_arrow(
 ) -> FlatFile:
     """Check columns that are in memory, as of a data frame, by the rules of the flat file.
 
-    Parameters
-    ----------
-    columns : pyarrow.Table, n_rows
-        Text, numbers, true and false, dates and times; null where a value is missing.
-    constants : mapping of str to object
-        Columns that are equal in all rows and not among `columns`; their faults have no row.
-    as_of : datetime
-        With time zone; a later `submitted_at` lies in the future.
-    rows : int64 array, (n_rows,), optional
-        What faults call the rows, ascending; counted from 1 by default.
-    only : str, optional
-        The benchmark to read, as in `read`.
-
-    Returns
-    -------
-    FlatFile
-        With arrays of shape (n_rows,), in the order of the rows.
-
-    Raises
-    ------
-    FlatFileError
-        With every fault at once.
-    ValueError
-        If `as_of` has no time zone.
+    columns: n_rows; text, numbers, true and false, dates and times; null where a value is missing.
+    constants: columns that are equal in all rows and not among `columns`; their faults have no row.
+    as_of: with time zone; a later `submitted_at` lies in the future.
+    rows: (n_rows,); what faults call the rows, ascending; counted from 1 by default.
+    only: the benchmark to read, as in `read`.
+    Returns: with arrays of shape (n_rows,), in the order of the rows.
+    Raises FlatFileError: with every fault at once.
+    Raises ValueError: if `as_of` has no time zone.
     """
     FILE.check_rows(columns.num_rows)
     table = Table(_in_utc(as_of), FILE, only)

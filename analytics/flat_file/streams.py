@@ -114,12 +114,8 @@ def _extent(file: BinaryIO | IO[bytes]) -> tuple[int, int | None]:
 class Text(io.RawIOBase):
     """UTF-8 text, decompressed; it ends early where something is wrong, and `verify` says what.
 
-    Parameters
-    ----------
-    opened : Opened
-        The bytes, compressed by gzip or not.
-    limits : Limits
-        How long the text may be once decompressed.
+    opened: the bytes, compressed by gzip or not.
+    limits: how long the text may be once decompressed.
     """
 
     def __init__(self, opened: Opened, limits: Limits) -> None:
@@ -143,10 +139,7 @@ class Text(io.RawIOBase):
     def head(self) -> bytes:
         """Look at the first bytes, at most `MAX_RECORD_BYTES`, without a byte order mark.
 
-        Raises
-        ------
-        FlatFileError
-            If they are no UTF-8 text.
+        Raises FlatFileError: if they are no UTF-8 text.
         """
         if self._kept:
             return self._kept
@@ -170,10 +163,7 @@ class Text(io.RawIOBase):
     def blocks(self, n: int = 1) -> Iterator[bytes]:
         """Give the rest of the text, `n` blocks at a time.
 
-        Raises
-        ------
-        FlatFileError, OSError
-            What ended the text early.
+        Raises FlatFileError, OSError: what ended the text early.
         """
         while block := self.read(n * BLOCK_BYTES):
             yield block
@@ -256,10 +246,7 @@ class Quotes:
     def check(self, data: bytes, n_lines: int) -> None:
         """Check the next part of the text, which begins after `n_lines` line ends.
 
-        Raises
-        ------
-        FlatFileError
-            If a quote stands elsewhere.
+        Raises FlatFileError: if a quote stands elsewhere.
         """
         if _QUOTE in data or self._last == _QUOTE:
             self._check(data, n_lines)
@@ -268,10 +255,7 @@ class Quotes:
     def close(self) -> None:
         """Check that the text may end here.
 
-        Raises
-        ------
-        FlatFileError
-            If the last quote is not closed.
+        Raises FlatFileError: if the last quote is not closed.
         """
         if self.n % 2:
             raise refuse(f"line {self._opened_on}: a quote is opened and not closed")

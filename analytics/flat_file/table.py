@@ -23,14 +23,9 @@ RowNumbers = npt.NDArray[np.int64]
 class RowBatch:
     """Some consecutive records as texts.
 
-    Attributes
-    ----------
-    rows : int64 array, (n,)
-        Numbers of the records, ascending.
-    columns : mapping of str to pyarrow.StringArray, (n,) each
-        By canonical name; null where a field is empty or the record lacks it.
-    refused : mapping of str to bool array, (n,) each
-        Fields with a fault that the reader has reported already; they are null in `columns`.
+    rows: (n,); numbers of the records, ascending.
+    columns: (n,) each; by canonical name; null where a field is empty or the record lacks it.
+    refused: (n,) each; fields with a fault that the reader has reported already; they are null in `columns`.
     """
 
     rows: RowNumbers
@@ -95,22 +90,13 @@ class Blank:
 class Table:
     """All rows read so far.
 
-    Attributes
-    ----------
-    limits : Limits
-        How much it may hold.
-    only : str or None
-        The one benchmark whose rows are taken in; None for all.
-    n_metadata_bytes : dict of str to int
-        Size of each column of metadata.
-    n : int
-        Number of rows taken in.
-    faults : Faults
-        What was wrong with them.
-    aliases : dict of str to str
-        Alias → the column it is taken for; faults call the column by the alias.
-    seen : dict of str to None
-        Columns seen, in order of appearance, by canonical name.
+    limits: how much it may hold.
+    only: the one benchmark whose rows are taken in; None for all.
+    n_metadata_bytes: size of each column of metadata.
+    n: number of rows taken in.
+    faults: what was wrong with them.
+    aliases: alias → the column it is taken for; faults call the column by the alias.
+    seen: columns seen, in order of appearance, by canonical name.
     """
 
     def __init__(
@@ -190,10 +176,7 @@ class Table:
     def add(self, batch: RowBatch) -> None:
         """Check a batch column by column, tell its faults, and keep its values.
 
-        Raises
-        ------
-        FlatFileError
-            If the table then holds more than it may.
+        Raises FlatFileError: if the table then holds more than it may.
         """
         batch = batch if self.only is None else _of_benchmark(batch, self.only, self.names["benchmark"])
         if self.fixed:

@@ -125,10 +125,7 @@ def check_submitted_at(texts: Any, *, as_of: datetime) -> tuple[npt.NDArray[Any]
 def dated(text: str) -> tuple[datetime, bool] | None:
     """Read an ISO date or date and time; a month is its first day, a year its first, both imprecise.
 
-    Returns
-    -------
-    tuple of datetime and bool, or None
-        The moment in UTC to the second, and whether it is imprecise; None where `text` is no such date.
+    Returns: the moment in UTC to the second, and whether it is imprecise; None where `text` is no such date.
     """
     parts = DATE.fullmatch(text)
     if parts is None:
@@ -147,10 +144,7 @@ _DATE_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0)
 def _offset(zone: str | None) -> timedelta:
     """Read ``Z``, ``+02``, ``+0200`` or ``+02:00``; no zone is UTC.
 
-    Raises
-    ------
-    ValueError
-        If the offset is a day or more, or has 60 minutes or more.
+    Raises ValueError: if the offset is a day or more, or has 60 minutes or more.
     """
     if zone is None or zone == "Z":
         return timedelta()
@@ -266,10 +260,7 @@ def _measured(name: str) -> Kind:
 class Names:
     """The names of one column: each is checked once, and gets the next code when first seen.
 
-    Parameters
-    ----------
-    strange : callable, optional
-        Says of a good name why it cannot stand in this column, or None: it can.
+    strange: says of a good name why it cannot stand in this column, or None: it can.
     """
 
     def __init__(self, column: str, strange: Callable[[str], str | None] | None = None) -> None:

@@ -34,19 +34,12 @@ MAX_VARIANCE = 100.0
 class LogitFit:
     """Variance components on the logit scale.
 
-    Parameters
-    ----------
-    model : MixedModel
-        Without the terms that were dropped.
-    variances : float array, shape (n_terms,)
-        σ̂_T², at least 0, exactly 0 on the boundary; squared logits.
-    beta : float array, shape (p,)
-    deviance : float
-        glmer's, with nAGQ = 1, of the counts in each cell.
-    dropped : tuple of str
-        Random terms with a level for each row.
-    message : str
-        How the search ended.
+    model: without the terms that were dropped.
+    variances: (n_terms,); σ̂_T², at least 0, exactly 0 on the boundary; squared logits.
+    beta: (p,).
+    deviance: glmer's, with nAGQ = 1, of the counts in each cell.
+    dropped: random terms with a level for each row.
+    message: how the search ended.
     """
 
     model: MixedModel
@@ -81,19 +74,11 @@ def fit_logit(
 ) -> LogitFit:
     """Estimate variance components of outcomes 0 and 1 on the logit scale.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequence of shape (n_rows,)
-        Labels; only the columns that the terms name are looked at, and each is a factor.
-    outcome : sequence of float, shape (n_rows,)
-    random : str
-        Random terms, such as ``item + prompt + item:prompt``.
-    fixed : str
-        Fixed terms beside the intercept.
-
-    Raises
-    ------
-    CoreError, FitRefused
+    columns: labels; only the columns that the terms name are looked at, and each is a factor.
+    outcome: (n_rows,).
+    random: random terms, such as ``item + prompt + item:prompt``.
+    fixed: fixed terms beside the intercept.
+    Raises CoreError, FitRefused.
     """
     y = _binary(outcome)
     model, dropped = _without_rows(designed(columns, y.size, random, fixed), y.size)

@@ -41,10 +41,7 @@ ROUNDING = 1e-13
 class Counts:
     """Successes in each cell.
 
-    Parameters
-    ----------
-    successes : float array, shape (n_cells,)
-        s, of R = ``layout.cells.n_rows_in``.
+    successes: (n_cells,); s, of R = ``layout.cells.n_rows_in``.
     """
 
     layout: LogitLayout
@@ -75,13 +72,9 @@ class Counts:
     def at(self, variances: FloatArray, beta: FloatArray, start: FloatArray | None = None) -> "LaplaceFit":
         """Find the mode and evaluate.
 
-        Parameters
-        ----------
-        variances : float array, shape (n_terms,)
-            v, at least 0.
-        beta : float array, shape (p,)
-        start : float array, shape (n_cells,), optional
-            r of a neighbouring evaluation, from which the mode is searched.
+        variances: (n_terms,); v, at least 0.
+        beta: (p,).
+        start: (n_cells,); r of a neighbouring evaluation, from which the mode is searched.
         """
         shift = self.design @ beta
         dual = np.zeros_like(shift) if start is None else start
@@ -119,11 +112,8 @@ class Counts:
 class Factors:
     """One factorisation at given variances and weights, and products with it.
 
-    Parameters
-    ----------
-    variances : float array, shape (n_terms,)
-    weight : float array, shape (n_cells,)
-        W.
+    variances: (n_terms,).
+    weight: (n_cells,); W.
     """
 
     def __init__(self, layout: LogitLayout, variances: FloatArray, weight: FloatArray) -> None:
@@ -219,14 +209,10 @@ class Factors:
 class LaplaceFit:
     """D at a point, and what follows; each part is computed when it is first asked for.
 
-    Parameters
-    ----------
-    variances : float array, shape (n_terms,)
-    beta : float array, shape (p,)
-    eta : float array, shape (n_cells,)
-        η̂, at the mode of the random effects.
-    factors : Factors
-        At the weights of the mode.
+    variances: (n_terms,).
+    beta: (p,).
+    eta: (n_cells,); η̂, at the mode of the random effects.
+    factors: at the weights of the mode.
     """
 
     counts: Counts

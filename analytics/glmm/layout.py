@@ -27,10 +27,8 @@ MAX_CROSS_ENTRIES = 5 * 10**7
 class LogitBatch:
     """Blocks of one (filled up) size.
 
-    Parameters
-    ----------
-    rows, entries : slice
-        Where the levels of its blocks, and their size² inner entries, stand among those of all batches.
+    rows, entries: where the levels of its blocks, and their size² inner entries, stand among those of all
+        batches.
     """
 
     size: int
@@ -57,15 +55,11 @@ class LogitBatch:
 class LogitLayout:
     """Blocks and border of a design.
 
-    Parameters
-    ----------
-    level_term : int array, shape (n_levels,)
-        Term of each column of A: block levels, then border levels; n_terms for empty ones.
-    incidence : sparse matrix, shape (n_cells, n_levels)
-        A: the levels of each cell.
-    inner, cross, border : sparse matrices, shape (n_entries, n_cells)
-        The entries of A'WA, between levels of a block, of a block and the border, and of the border, as sums
-        over cells of the weights.
+    level_term: (n_levels,); term of each column of A: block levels, then border levels; n_terms for empty
+        ones.
+    incidence: sparse matrix, (n_cells, n_levels); A: the levels of each cell.
+    inner, cross, border: sparse matrices, (n_entries, n_cells); the entries of A'WA, between levels of a
+        block, of a block and the border, and of the border, as sums over cells of the weights.
     """
 
     cells: Cells
@@ -91,10 +85,7 @@ class LogitLayout:
 def layout_of(cells: Cells) -> LogitLayout:
     """Choose the blocks and number the levels.
 
-    Raises
-    ------
-    CoreError
-        When blocks times border would not fit into memory: two large crossed factors.
+    Raises CoreError: when blocks times border would not fit into memory: two large crossed factors.
     """
     block, inside = cheapest_blocks(cells)
     outside = [t for t in range(len(cells.levels)) if t not in inside and t != cells.cell_term]

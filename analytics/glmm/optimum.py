@@ -34,10 +34,7 @@ MIN_CURVATURE = 1e-6
 class LogitOptimum:
     """Where the search ended.
 
-    Parameters
-    ----------
-    message : str
-        How it ended.
+    message: how it ended.
     """
 
     point: LaplaceFit
@@ -87,9 +84,7 @@ def start_beta(counts: Counts) -> FloatArray:
 def differences(point: LaplaceFit, resting: Mask) -> FloatArray:
     """Second derivatives of D by forward differences of its gradient, but for variances that rest.
 
-    Parameters
-    ----------
-    resting : bool array, shape (n_terms + p,)
+    resting: (n_terms + p,).
     """
     here, n = np.concatenate([point.variances, point.beta]), point.variances.size
     second = np.diag(np.ones(here.size))

@@ -44,12 +44,8 @@ LOGISTIC = math.pi**2 / 3.0
 class Facets:
     """Facets of a model that do not count like the others.
 
-    Parameters
-    ----------
-    category, item : str, optional
-        Columns of items and of their categories.
-    by_level : str, optional
-        A factor whose levels are looked at one by one.
+    category, item: columns of items and of their categories.
+    by_level: a factor whose levels are looked at one by one.
     """
 
     category: str | None = None
@@ -61,10 +57,7 @@ class Facets:
 class LogitCheck:
     """Shares on both scales.
 
-    Parameters
-    ----------
-    linear, logit : mapping of str to float
-        Component → share of Var(θ̂), sum 1.
+    linear, logit: component → share of Var(θ̂), sum 1.
     """
 
     fit: LogitFit
@@ -105,17 +98,9 @@ class LogitCheck:
 def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = None) -> LogitCheck:
     """Put the shares of two fits of one model beside each other.
 
-    Parameters
-    ----------
-    linear : VarianceFit
-        Of the same rows, and the same terms less those that the logit fit dropped.
-    facets : Facets, optional
-        By default the columns named item and category.
-
-    Raises
-    ------
-    CoreError
-        When the logit fit did not converge.
+    linear: of the same rows, and the same terms less those that the logit fit dropped.
+    facets: by default the columns named item and category.
+    Raises CoreError: when the logit fit did not converge.
     """
     if not logit.converged:
         raise CoreError(f"the logit fit did not converge: {logit.message}", code="not_estimable")
@@ -133,12 +118,9 @@ def shares(
 ) -> dict[str, float]:
     """Return the share of Var(θ̂) of each component, sum 1.
 
-    Parameters
-    ----------
-    fit : LogitFit
-        Whose model and levels count.
-    variances : float array, shape (n_terms,)
-    beta : float array, shape (p,)
+    fit: whose model and levels count.
+    variances: (n_terms,).
+    beta: (p,).
     """
     model, counted = fit.model, _Levels(fit.model, facets)
     parts = {

@@ -43,15 +43,11 @@ FIGURES: dict[str, Callable[[ScoreTensor, npt.ArrayLike], FloatArray]] = {
 class Change:
     """Difference of one figure between two configurations.
 
-    Attributes
-    ----------
-    configuration : str
-        Name of the second one; empty in `compare`.
-    figure : {"R", "D", "C"}
-    first, second, difference : float or None
-        None where it cannot be said, with the reason in `note`.
-    p_adjusted : float or None
-        By Benjamini-Hochberg over all figures and configurations of `compare_several`; None in `compare`.
+    configuration: name of the second one; empty in `compare`.
+    figure: {"R", "D", "C"}.
+    first, second, difference: None where it cannot be said, with the reason in `note`.
+    p_adjusted: by Benjamini-Hochberg over all figures and configurations of `compare_several`; None in
+        `compare`.
     """
 
     configuration: str
@@ -70,17 +66,9 @@ def compare(
 ) -> tuple[Change, Change, Change]:
     """ΔR, ΔD and ΔC of two configurations, second minus first.
 
-    Parameters
-    ----------
-    first, second : ScoreTensor
-        The same models and tasks by name; runs may differ in number.
-    seed, n_draws
-        Of the bootstrap.
-
-    Raises
-    ------
-    CoreError
-        When models or tasks differ, or there is one task.
+    first, second: the same models and tasks by name; runs may differ in number.
+    seed, n_draws: of the bootstrap.
+    Raises CoreError: when models or tasks differ, or there is one task.
     """
     _check_pair(first, second)
     n_tasks = len(first.tasks)
@@ -96,10 +84,7 @@ def compare_several(
 ) -> tuple[Change, ...]:
     """Compare every configuration with `base`, in name order, p-values adjusted over all of them.
 
-    Raises
-    ------
-    CoreError
-        As `compare`.
+    Raises CoreError: as `compare`.
     """
     changes = [
         replace(change, configuration=name)

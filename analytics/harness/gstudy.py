@@ -92,13 +92,9 @@ ROUNDING = 1e-12  # of the mean square
 class VarianceComponents:
     """Variance components of a score tensor.
 
-    Attributes
-    ----------
-    variances : mapping of str to float
-        By the names of `TERMS`, score², at least 0.
-    boundary : tuple of str
-        Terms estimated as 0: truncated mean squares, or the boundary of REML.
-    method : {"anova", "reml"}
+    variances: by the names of `TERMS`, score², at least 0.
+    boundary: terms estimated as 0: truncated mean squares, or the boundary of REML.
+    method: {"anova", "reml"}.
     """
 
     variances: Mapping[str, float]
@@ -110,14 +106,9 @@ class VarianceComponents:
 class AbsoluteIcc:
     """ICC(A,1) of a matrix of rows (models) by columns (runs).
 
-    Attributes
-    ----------
-    icc : float
-        As estimated, at most 1; may be below 0.
-    lower, upper : float
-        95% limits.
-    df : float
-        v of the interval.
+    icc: as estimated, at most 1; may be below 0.
+    lower, upper: 95% limits.
+    df: v of the interval.
     """
 
     icc: float
@@ -130,16 +121,10 @@ class AbsoluteIcc:
 class Mdes:
     """Smallest difference of two models that is found with power .80, in the unit of the score.
 
-    Attributes
-    ----------
-    published : float
-        Eq. 28.9 as printed; kept for comparison, not to be shown.
-    domain, finite : float
-        For tasks like these, and for these tasks.
-    se_finite : float
-        Standard error of the difference under `finite`.
-    df : int
-        ν of `finite`.
+    published: eq. 28.9 as printed; kept for comparison, not to be shown.
+    domain, finite: for tasks like these, and for these tasks.
+    se_finite: standard error of the difference under `finite`.
+    df: ν of `finite`.
     """
 
     published: float
@@ -152,12 +137,8 @@ class Mdes:
 def variance_components(tensor: ScoreTensor) -> VarianceComponents:
     """Estimate the seven variance components.
 
-    Raises
-    ------
-    CoreError
-        With one model, one task or one run.
-    CoreError
-        What REML refuses of an incomplete tensor.
+    Raises CoreError: with one model, one task or one run.
+    Raises CoreError: what REML refuses of an incomplete tensor.
     """
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
@@ -172,10 +153,7 @@ def variance_components(tensor: ScoreTensor) -> VarianceComponents:
 def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -> float:
     """R(h) of the mean over `n_tasks` tasks and `n_runs` runs (Eq. 28.4), 0 to 1.
 
-    Raises
-    ------
-    CoreError
-        Where all components are 0.
+    Raises CoreError: where all components are 0.
     """
     values = np.array([[components.variances[term] for term in TERMS]])
     r = float(_reliability(values, n_tasks, n_runs)[0])
@@ -190,17 +168,9 @@ def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -
 def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
     """R(h) for one run of resampled tasks, shape (n_draws,); NaN where a draw has no variance at all.
 
-    Parameters
-    ----------
-    tensor : ScoreTensor
-        Complete.
-    counts : int array, shape (n_draws, n_tasks)
-        How often each task is met in a draw.
-
-    Raises
-    ------
-    CoreError
-        When a cell is missing.
+    tensor: complete.
+    counts: (n_draws, n_tasks); how often each task is met in a draw.
+    Raises CoreError: when a cell is missing.
     """
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
@@ -212,10 +182,7 @@ def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
     """Percentile interval of R(h) for one run under resampling of tasks.
 
-    Raises
-    ------
-    CoreError
-        When a cell is missing, or in some draw all scores are equal.
+    Raises CoreError: when a cell is missing, or in some draw all scores are equal.
     """
     draws = reliability_draws(tensor, resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws))
     return percentile_interval(draws, "R")
@@ -224,15 +191,10 @@ def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS
 def agreement(matrix: npt.ArrayLike) -> AbsoluteIcc:
     """ICC(A,1), two-way random effects, absolute agreement, single column, with its 95% interval.
 
-    Parameters
-    ----------
-    matrix : float array, shape (n_rows, n_columns)
-        Rows are what is measured (models), columns the repetitions (runs); at least 2 of each.
-
-    Raises
-    ------
-    CoreError
-        With under two rows or columns, a value that is not finite, or without residual variance.
+    matrix: (n_rows, n_columns); rows are what is measured (models), columns the repetitions (runs); at least
+        2 of each.
+    Raises CoreError: with under two rows or columns, a value that is not finite, or without residual
+        variance.
     """
     x = np.asarray(matrix, dtype=np.float64)
     if x.ndim != 2 or min(x.shape) < 2 or not np.isfinite(x).all():
@@ -252,10 +214,7 @@ def agreement(matrix: npt.ArrayLike) -> AbsoluteIcc:
 def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
     """Interval of R(h) for one run: ICC(A,1) from the K × L matrix of run means, truncated at 0.
 
-    Raises
-    ------
-    CoreError
-        When a cell is missing: run means would be over different tasks.
+    Raises CoreError: when a cell is missing: run means would be over different tasks.
     """
     require_levels(tensor, "reliability", models=2, tasks=2, runs=2)
     if not tensor.complete:
@@ -267,10 +226,7 @@ def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
 def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: int) -> Mdes:
     """Smallest detectable difference between two models, published, domain and finite.
 
-    Raises
-    ------
-    CoreError
-        When all scores are alike: a difference of 0 would count as detected.
+    Raises CoreError: when all scores are alike: a difference of 0 would count as detected.
     """
     if not any(components.variances.values()):
         raise CoreError("no detectable difference: all scores are alike", code="harness")

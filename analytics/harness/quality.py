@@ -64,16 +64,10 @@ NO_SPREAD = 1e-12  # of the mean square
 class Cost:
     """Cost of an evaluation of K·N·L cells, by part: environment, execution, scoring.
 
-    Attributes
-    ----------
-    n_evaluations : int
-        K·N·L.
-    n_measured : mapping of str to int
-        Evaluations whose seconds were measured.
-    mean_seconds : mapping of str to float
-        τ of each part, over the measured evaluations.
-    usd : mapping of str to float
-        K·N·L·τ·c/3600 of each part.
+    n_evaluations: K·N·L.
+    n_measured: evaluations whose seconds were measured.
+    mean_seconds: τ of each part, over the measured evaluations.
+    usd: K·N·L·τ·c/3600 of each part.
     """
 
     n_evaluations: int
@@ -97,12 +91,8 @@ class Cost:
 class ScorerCalibration:
     """How well the scorer tells right reference solutions from wrong ones.
 
-    Attributes
-    ----------
-    auc : float
-        Mean over tasks, 0 to 1; .5 tells nothing.
-    left_out : tuple of str
-        Tasks whose reference solutions are all right or all wrong.
+    auc: mean over tasks, 0 to 1; .5 tells nothing.
+    left_out: tasks whose reference solutions are all right or all wrong.
     """
 
     auc: float
@@ -113,10 +103,7 @@ class ScorerCalibration:
 def pairwise_d(tensor: ScoreTensor) -> FloatArray:
     """Cohen's d of every pair of models, shape (n_models, n_models), 0 on the diagonal.
 
-    Raises
-    ------
-    CoreError
-        With one model, a model with under two scores, or two models without spread.
+    Raises CoreError: with one model, a model with under two scores, or two models without spread.
     """
     require_levels(tensor, "discriminability", models=2)
     n_scores = np.count_nonzero(~np.isnan(tensor.scores), axis=(1, 2))
@@ -137,10 +124,7 @@ def pairwise_d(tensor: ScoreTensor) -> FloatArray:
 def discriminability(tensor: ScoreTensor) -> float:
     """D(h), mean pairwise Cohen's d (Eq. 28.5), in standard deviations.
 
-    Raises
-    ------
-    CoreError
-        As `pairwise_d`.
+    Raises CoreError: as `pairwise_d`.
     """
     return float(_mean_of_pairs(pairwise_d(tensor)[None])[0])
 
@@ -154,10 +138,7 @@ def discriminability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatA
 def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
     """Percentile interval of D(h) under resampling of tasks.
 
-    Raises
-    ------
-    CoreError
-        With one model or one task, or where in some draw D cannot be said.
+    Raises CoreError: with one model or one task, or where in some draw D cannot be said.
     """
     require_levels(tensor, "a bootstrap over tasks", tasks=2)
     counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
@@ -178,10 +159,7 @@ def coverage_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 def fitness(reliability: float, discriminability: float, coverage: float) -> float:
     """F(h) = .40·R + .35·min(D, 3)/3 + .25·C (Eq. 28.2), 0 to 1.
 
-    Raises
-    ------
-    CoreError
-        When R or C is not from 0 to 1, or D below 0.
+    Raises CoreError: when R or C is not from 0 to 1, or D below 0.
     """
     if not (0.0 <= reliability <= 1.0 and 0.0 <= coverage <= 1.0 and 0.0 <= discriminability < np.inf):
         raise CoreError(
@@ -194,19 +172,11 @@ def fitness(reliability: float, discriminability: float, coverage: float) -> flo
 def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour: float) -> Cost:
     """Decompose the cost of a full evaluation by part (Eq. 28.6).
 
-    Parameters
-    ----------
-    seconds : mapping of str to float array
-        For ``environment``, ``execution`` and ``scoring``: seconds of each evaluation, NaN: not measured.
-    n_evaluations : int
-        K·N·L.
-    usd_per_hour : float
-        c.
-
-    Raises
-    ------
-    CoreError
-        When a part is missing or was never measured, or a number is negative.
+    seconds: for ``environment``, ``execution`` and ``scoring``: seconds of each evaluation, NaN: not
+        measured.
+    n_evaluations: K·N·L.
+    usd_per_hour: c.
+    Raises CoreError: when a part is missing or was never measured, or a number is negative.
     """
     if set(seconds) != set(COST_PARTS):
         raise CoreError(
@@ -231,18 +201,11 @@ def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour:
 def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLike) -> ScorerCalibration:
     """AUC of the scorer on reference solutions, mean over tasks, ties ½ (Eq. 28.8).
 
-    Parameters
-    ----------
-    task : sequence of str, length n_solutions
-    score : float array, shape (n_solutions,)
-        What the scorer gives each reference solution.
-    is_right : bool array, shape (n_solutions,)
-        Whether it is a right one.
-
-    Raises
-    ------
-    CoreError
-        When lengths differ, a score is not finite, or no task has both right and wrong solutions.
+    task: length n_solutions.
+    score: (n_solutions,); what the scorer gives each reference solution.
+    is_right: (n_solutions,); whether it is a right one.
+    Raises CoreError: when lengths differ, a score is not finite, or no task has both right and wrong
+        solutions.
     """
     names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
     values = np.asarray(score, dtype=np.float64)

@@ -54,24 +54,14 @@ Figure = TypeVar("Figure")
 class HarnessReport:
     """The quality of one harness configuration.
 
-    Attributes
-    ----------
-    n_models, n_tasks, n_runs : int
-        K, N, L.
-    reliability, reliability_all_runs : float or None
-        R(h) for one run and for the mean of all L.
-    reliability_interval, reliability_bootstrap : HarnessInterval or None
-        For one run: ICC(A,1), and tasks resampled.
-    discriminability : float or None
-        D(h).
-    coverage : float
-        C(h).
-    fitness : float or None
-        F(h).
-    metadata : mapping of str to str
-        Every name of `MANDATORY_METADATA`, then what else was given.
-    notes : mapping of str to str
-        For each figure that is None, the reason.
+    n_models, n_tasks, n_runs: K, N, L.
+    reliability, reliability_all_runs: R(h) for one run and for the mean of all L.
+    reliability_interval, reliability_bootstrap: for one run: ICC(A,1), and tasks resampled.
+    discriminability: D(h).
+    coverage: C(h).
+    fitness: F(h).
+    metadata: every name of `MANDATORY_METADATA`, then what else was given.
+    notes: for each figure that is None, the reason.
     """
 
     n_models: int
@@ -114,14 +104,10 @@ def report(
 ) -> HarnessReport:
     """Compute every figure that the tensor can give.
 
-    Parameters
-    ----------
-    seed, n_draws
-        Of the bootstraps over tasks.
-    metadata : mapping of str to str
-        By the names of `MANDATORY_METADATA`; the task count is known.
-    cost, scorer, page
-        From `quality.cost`, `quality.scorer_auc`, `stability.page_test`, where their data exist.
+    seed, n_draws: of the bootstraps over tasks.
+    metadata: by the names of `MANDATORY_METADATA`; the task count is known.
+    cost, scorer, page: from `quality.cost`, `quality.scorer_auc`, `stability.page_test`, where their data
+        exist.
     """
     k, n, n_runs = tensor.scores.shape
     inputs = {"cost": cost, "scorer": scorer, "page": page}

@@ -44,14 +44,9 @@ N_TOP = 3
 class RankStability:
     """Agreement of the ranking with those of resampled tasks.
 
-    Attributes
-    ----------
-    tau : float
-        Mean τ_b over the samples, −1 to 1.
-    interval : HarnessInterval
-        Percentiles of τ_b.
-    top_3_change : float or None
-        Share of the samples with another set of three best models; None with three models or fewer.
+    tau: mean τ_b over the samples, −1 to 1.
+    interval: percentiles of τ_b.
+    top_3_change: share of the samples with another set of three best models; None with three models or fewer.
     """
 
     tau: float
@@ -64,14 +59,9 @@ class RankStability:
 class SplitHalf:
     """Agreement of the rankings by two disjoint sets of runs.
 
-    Attributes
-    ----------
-    tau : float
-        Mean τ_b over the splits, −1 to 1.
-    sd : float or None
-        Over the splits; None with one split.
-    runs : tuple of (int, int)
-        ⌊L/2⌋ and L − ⌊L/2⌋.
+    tau: mean τ_b over the splits, −1 to 1.
+    sd: over the splits; None with one split.
+    runs: ⌊L/2⌋ and L − ⌊L/2⌋.
     """
 
     tau: float
@@ -84,14 +74,9 @@ class SplitHalf:
 class PageTest:
     """Page's test that the models ascend in the order predicted.
 
-    Attributes
-    ----------
-    statistic : float
-        Page's L.
-    method : str
-        ``exact`` or ``asymptotic``.
-    n_tasks, n_models : int
-        Blocks and treatments.
+    statistic: page's L.
+    method: ``exact`` or ``asymptotic``.
+    n_tasks, n_models: blocks and treatments.
     """
 
     statistic: float
@@ -104,10 +89,8 @@ class PageTest:
 def rank_stability(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> RankStability:
     """Resample tasks and compare rankings.
 
-    Raises
-    ------
-    CoreError
-        With one model or one task, or where all models have the same score, in full or in a sample.
+    Raises CoreError: with one model or one task, or where all models have the same score, in full or in a
+        sample.
     """
     require_levels(tensor, "ranking stability", models=2, tasks=2)
     counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
@@ -121,10 +104,8 @@ def rank_stability(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> Ra
 def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> SplitHalf:
     """Compare the rankings by ⌊L/2⌋ random runs and by the rest.
 
-    Raises
-    ------
-    CoreError
-        With one model or one run, or where in some half all models have the same score or one has none.
+    Raises CoreError: with one model or one run, or where in some half all models have the same score or one
+        has none.
     """
     require_levels(tensor, "split-half agreement", models=2, runs=2)
     if n_splits < 1:
@@ -149,18 +130,10 @@ def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> Spli
 def page_test(tensor: ScoreTensor, predicted: Sequence[str]) -> PageTest:
     """Page's test of an order of models stated beforehand.
 
-    Parameters
-    ----------
-    tensor : ScoreTensor
-        Tasks on which a model has no score are left out.
-    predicted : sequence of str
-        All models, from the one predicted worst to the one predicted best. An order read off the same scores
-        would make the p-value meaningless.
-
-    Raises
-    ------
-    CoreError
-        With under three models or two tasks, or when `predicted` does not name each model once.
+    tensor: tasks on which a model has no score are left out.
+    predicted: all models, from the one predicted worst to the one predicted best. An order read off the same
+        scores would make the p-value meaningless.
+    Raises CoreError: with under three models or two tasks, or when `predicted` does not name each model once.
     """
     from scipy.stats import page_trend_test
 

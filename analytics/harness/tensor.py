@@ -41,20 +41,11 @@ class HarnessInterval(NamedTuple):
 class ScoreTensor:
     """Scores of every model on every task in every run.
 
-    Parameters
-    ----------
-    models, tasks, runs : tuple of str
-        Names, lengths n_models, n_tasks, n_runs; ascending, none twice.
-    scores : float array, shape (n_models, n_tasks, n_runs)
-        Finite, or NaN where there is no score.
-    valid : bool array, shape (n_models, n_tasks, n_runs)
-        True only where there is a score. A score with an invalid mark takes part in all figures but coverage;
-        `tensor_of_columns` makes it missing.
-
-    Raises
-    ------
-    CoreError
-        With the field at fault.
+    models, tasks, runs: names, lengths n_models, n_tasks, n_runs; ascending, none twice.
+    scores: (n_models, n_tasks, n_runs); finite, or NaN where there is no score.
+    valid: (n_models, n_tasks, n_runs); True only where there is a score. A score with an invalid mark takes
+        part in all figures but coverage; `tensor_of_columns` makes it missing.
+    Raises CoreError: with the field at fault.
     """
 
     models: tuple[str, ...]
@@ -92,18 +83,10 @@ def tensor_of_columns(
 ) -> ScoreTensor:
     """Build the tensor from one row for each (model, task, run).
 
-    Parameters
-    ----------
-    model, task, run : sequence of str, length n_rows
-    score : float array, shape (n_rows,)
-        Not looked at where invalid.
-    valid : bool array, shape (n_rows,), optional
-        All true when not given. Cells without a row are invalid.
-
-    Raises
-    ------
-    CoreError
-        When lengths differ, or a (model, task, run) occurs twice.
+    model, task, run: length n_rows.
+    score: (n_rows,); not looked at where invalid.
+    valid: (n_rows,); all true when not given. Cells without a row are invalid.
+    Raises CoreError: when lengths differ, or a (model, task, run) occurs twice.
     """
     (models, i), (tasks, j), (runs, k) = (_coded(column) for column in (model, task, run))
     codes = (i, j, k)
@@ -137,10 +120,7 @@ def require_levels(
 ) -> None:
     """Refuse a figure that needs more models, tasks or runs than there are.
 
-    Raises
-    ------
-    CoreError
-        Such as ``reliability is not measured: one run (at least 2 are needed)``.
+    Raises CoreError: such as ``reliability is not measured: one run (at least 2 are needed)``.
     """
     for noun, names, needed in (
         ("model", tensor.models, models),
@@ -157,10 +137,7 @@ def require_levels(
 def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> HarnessInterval:
     """Percentiles .025 and .975 of bootstrap draws.
 
-    Raises
-    ------
-    CoreError
-        When a draw has no value: percentiles of the others would be of another distribution.
+    Raises CoreError: when a draw has no value: percentiles of the others would be of another distribution.
     """
     n_undefined = int(np.count_nonzero(~np.isfinite(draws)))
     if n_undefined:

@@ -41,17 +41,10 @@ N_NAMED = 3
 def expected_trials(n_places: CountArray, loaded: Mask) -> CodeArray:
     """Return E_a of each agent.
 
-    Parameters
-    ----------
-    n_places : int array, shape (n_agents, n_tasks)
-        0: no place.
-    loaded : bool array, shape (n_agents,)
-        Agents that an operator loaded and that are compared; of the others nothing is expected.
-
-    Returns
-    -------
-    int array, shape (n_agents,)
-        0 for an agent of which nothing is expected.
+    n_places: (n_agents, n_tasks); 0: no place.
+    loaded: (n_agents,); agents that an operator loaded and that are compared; of the others nothing is
+        expected.
+    Returns: (n_agents,); 0 for an agent of which nothing is expected.
     """
     own, others, most = _trials(n_places, loaded)
     return np.asarray(np.maximum(own, np.minimum(most, others)), dtype=np.int64)
@@ -87,12 +80,8 @@ def absent_trials(n_places: CountArray, loaded: Mask) -> CountArray:
 def with_failures(cells: CellMoments, n_absent: CountArray) -> CellMoments:
     """Return the cells with so many failures more; see the model.
 
-    Parameters
-    ----------
-    cells : CellMoments
-        Shape (n_agents, n_tasks) each.
-    n_absent : int array, shape (n_agents, n_tasks)
-        Only where a cell has a valid trial.
+    cells: shape (n_agents, n_tasks) each.
+    n_absent: (n_agents, n_tasks); only where a cell has a valid trial.
     """
     if not n_absent.any():
         return cells
@@ -110,13 +99,9 @@ def with_failures(cells: CellMoments, n_absent: CountArray) -> CellMoments:
 def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bool) -> tuple[str, ...]:
     """Say how many loaded agents lack trials on some tasks, and how many may have been meant to.
 
-    Parameters
-    ----------
-    n_places, n_absent : int array, shape (n_agents, n_tasks)
-        Delivered; lacking.
-    loaded : bool array, shape (n_agents,)
-    zero : bool
-        Whether missing outcomes count as failures.
+    n_places, n_absent: (n_agents, n_tasks); delivered; lacking.
+    loaded: (n_agents,).
+    zero: whether missing outcomes count as failures.
     """
     n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())
     n_unequal = int((loaded & _differ(n_places + n_absent)).sum())

@@ -52,15 +52,9 @@ def repeats(
 ) -> list[Repeats]:
     """Return what the repeated trials of each agent tell.
 
-    Parameters
-    ----------
-    counted, delivered : ComparedTrials
-        What counts; what was delivered.
-    n_conditions : int
-        Compared.
-    settings : sequence of (prompt_variant, judge, temperature, run)
-    order : int array, shape (n_deliveries,)
-        Place of each delivery in the order of acceptance.
+    counted, delivered: what counts; what was delivered.
+    n_conditions: compared.
+    order: (n_deliveries,); place of each delivery in the order of acceptance.
     """
     levels = _levels(counted.rows, n_agents, settings)
     gains = _gains(delivered, order, n_agents)
@@ -215,15 +209,9 @@ def _gains(trials: ComparedTrials, order: CodeArray, n_agents: int) -> list[str]
 def only_better(task: CodeArray, outcome: FloatArray, place: CodeArray) -> str:
     """Say that the last of several deliveries is better on some tasks and worse on none than the one before.
 
-    Parameters
-    ----------
-    task, outcome, place : arrays, shape (n_rows,)
-        Of valid rows; `place` is that of the delivery in the order of acceptance.
-
-    Returns
-    -------
-    str
-        Empty where it is not so, or where there are fewer than two deliveries.
+    task, outcome, place: (n_rows,); of valid rows; `place` is that of the delivery in the order of
+        acceptance.
+    Returns: empty where it is not so, or where there are fewer than two deliveries.
     """
     places = np.unique(place)[-2:]
     if places.size < 2:

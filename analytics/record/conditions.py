@@ -68,21 +68,14 @@ N_VOUCHED = 5  # full runs that are vouched for, from which on only these choose
 class ConditionCounts:
     """What each agent ran under each condition.
 
-    Attributes
-    ----------
-    conditions : tuple of Condition
-        Those with a row, ascending, None before any value.
-    by_temperature : bool
-        Whether temperature is part of the conditions.
-    n_active : int
-        Active tasks, m.
-    n_asked : int array, shape (n_agents,)
-        Active tasks that the agent was asked to run.
-    voters : tuple of Voter, length n_agents
-    finished : int array, shape (n_agents,)
-        See `AgentRow`.
-    n_tasks, n_asked_tasks, n_outcomes : int array, shape (n_agents, n_conditions)
-        Tasks with an outcome under the condition; those of them that were asked for; outcomes.
+    conditions: those with a row, ascending, None before any value.
+    by_temperature: whether temperature is part of the conditions.
+    n_active: active tasks, m.
+    n_asked: (n_agents,); active tasks that the agent was asked to run.
+    voters: length n_agents.
+    finished: (n_agents,); see `AgentRow`.
+    n_tasks, n_asked_tasks, n_outcomes: (n_agents, n_conditions); tasks with an outcome under the condition;
+        those of them that were asked for; outcomes.
     """
 
     conditions: tuple[Condition, ...]
@@ -100,18 +93,12 @@ class ConditionCounts:
 class Compared:
     """The conditions compared.
 
-    Attributes
-    ----------
-    by_temperature : bool
-        See `ConditionCounts`.
-    words : tuple of str
-        The conditions in words; empty where no facet has two levels.
-    left_out : tuple of (str, int)
-        Other conditions, with the number of agents that have them.
-    condition : tuple of str, length n_agents
-        What an agent ran under where it lacks a compared condition and ran more under another; else empty.
-    n_elsewhere : tuple of int, length n_agents
-        The most tasks that it ran under one of those; 0 where `condition` is empty.
+    by_temperature: see `ConditionCounts`.
+    words: the conditions in words; empty where no facet has two levels.
+    left_out: other conditions, with the number of agents that have them.
+    condition: length n_agents; what an agent ran under where it lacks a compared condition and ran more under
+        another; else empty.
+    n_elsewhere: length n_agents; the most tasks that it ran under one of those; 0 where `condition` is empty.
     """
 
     conditions: tuple[Condition, ...]
@@ -135,17 +122,11 @@ def condition_counts(
 ) -> ConditionCounts:
     """Count what each agent ran under each condition.
 
-    Parameters
-    ----------
-    rows : Rows
-        On the active tasks.
-    tasks : sequence of str
-        The active ones, ascending by code point.
-    settings : sequence of (prompt_variant, judge, temperature, run)
-    voters : sequence of Voter, length n_agents, optional
-        Where not given, each agent is of an account of its own, and what an operator loaded is vouched for.
-    by_temperature : bool, optional
-        As it is for agents beside these; where not given, these tell.
+    rows: on the active tasks.
+    tasks: the active ones, ascending by code point.
+    voters: length n_agents; where not given, each agent is of an account of its own, and what an operator
+        loaded is vouched for.
+    by_temperature: as it is for agents beside these; where not given, these tell.
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
@@ -182,10 +163,7 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
 
     With one condition in all nothing is said.
 
-    Raises
-    ------
-    CoreError
-        When the rules name no condition at all.
+    Raises CoreError: when the rules name no condition at all.
     """
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
@@ -222,10 +200,7 @@ def most_lacking(mine: ConditionCounts, compared: Compared) -> tuple[str, int, i
 
     None where it has no row under any, and where it lacks none.
 
-    Parameters
-    ----------
-    mine : ConditionCounts
-        Of one agent.
+    mine: of one agent.
     """
     n_asked, column = int(mine.n_asked[0]), {condition: c for c, condition in enumerate(mine.conditions)}
     if not column.keys() & set(compared.conditions):

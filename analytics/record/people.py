@@ -23,18 +23,13 @@ IMPOSSIBLE = (
 class People:
     """What people said of one agent.
 
-    Attributes
-    ----------
-    judge_mean, corrected_mean : float or None
-        The mean outcome over the tasks, and that which people would have given; None: `reason` says why.
-    se, lower, upper : float or None
-        Of the corrected mean, the 95% interval cut at 0 and 1; None too where all tasks have a label.
-    n_labels, n_tasks : int
-        Tasks with a label, and all with a valid outcome.
-    worth : float or None
-        Labels that would do as well without the judge.
-    design : str
-        How labels were drawn.
+    judge_mean, corrected_mean: the mean outcome over the tasks, and that which people would have given; None:
+        `reason` says why.
+    se, lower, upper: of the corrected mean, the 95% interval cut at 0 and 1; None too where all tasks have a
+        label.
+    n_labels, n_tasks: tasks with a label, and all with a valid outcome.
+    worth: labels that would do as well without the judge.
+    design: how labels were drawn.
     """
 
     n_labels: int
@@ -61,11 +56,7 @@ class People:
 def people(counted: Rows, *, n_agents: int, settings: Sequence[Setting]) -> tuple[People | None, ...]:
     """Correct each agent's mean by what people said; None where they said nothing of it.
 
-    Parameters
-    ----------
-    counted : Rows
-        That count for the board.
-    settings : sequence of (prompt_variant, judge, temperature, run)
+    counted: that count for the board.
     """
     of_agents: list[People | None] = [None] * n_agents
     if counted.human is None:

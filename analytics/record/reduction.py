@@ -48,40 +48,26 @@ from analytics.trials.flags import run_order
 class AgentRow:
     """One agent's part of the record, in task order; what a database may keep to read it only once.
 
-    Attributes
-    ----------
-    means, trial_variances, n_trials, costs : float64 array, shape (n_tasks,)
-        X, s² and R of `analytics.outcome_table`; US dollars of a trial of the task; NaN where missing.
-    n_valid, n_places, n_gaps, n_invalid, n_too_few : int32 array, shape (n_tasks,)
-        Trials with an outcome; places; gaps; counted rows that the harness failed, confirmed or not; trials
-        that a delivered task lacks of those without which the agent is not complete.
-    asked : bool array, shape (n_tasks,)
-    operator : bool
-        All its deliveries were loaded by an operator.
-    arrival, completed : int
-        Its first delivery; the one with which it had delivered every task (−1: none yet), in what an operator
-        loads at least 95% of them, or any where missing ones count as failures.
-    first : int
-        Its first delivery, withdrawn ones included (−1: none).
-    finished : int
-        The delivery with which it had delivered every task under any setting, withdrawn ones included (−1:
-        none yet).
-    n_deliveries : int
-        With a row on an active task; 0 for an agent without one.
-    n_graded : int
-        Counted valid trials strictly between 0 and 1.
-    n_failed : int
-        Counted rows without an outcome of 1.
-    n_uncosted : int
-        Counted trials that state no cost, but for confirmed failures of the harness.
-    n_unconfirmed : int
-        Counted rows that a submitter calls invalid, and that no operator confirmed.
-    retried : bool
-        It tried tasks again before a whole run: see `analytics.record.whole_runs`.
-    n_tokens, seconds : float or None
-        Of a run of all tasks that state them.
-    people : People or None
-        None where people said nothing of it.
+    means, trial_variances, n_trials, costs: (n_tasks,); X, s² and R of `analytics.outcome_table`; US dollars
+        of a trial of the task; NaN where missing.
+    n_valid, n_places, n_gaps, n_invalid, n_too_few: (n_tasks,); trials with an outcome; places; gaps; counted
+        rows that the harness failed, confirmed or not; trials that a delivered task lacks of those without
+        which the agent is not complete.
+    asked: (n_tasks,).
+    operator: all its deliveries were loaded by an operator.
+    arrival, completed: its first delivery; the one with which it had delivered every task (−1: none yet), in
+        what an operator loads at least 95% of them, or any where missing ones count as failures.
+    first: its first delivery, withdrawn ones included (−1: none).
+    finished: the delivery with which it had delivered every task under any setting, withdrawn ones included
+        (−1: none yet).
+    n_deliveries: with a row on an active task; 0 for an agent without one.
+    n_graded: counted valid trials strictly between 0 and 1.
+    n_failed: counted rows without an outcome of 1.
+    n_uncosted: counted trials that state no cost, but for confirmed failures of the harness.
+    n_unconfirmed: counted rows that a submitter calls invalid, and that no operator confirmed.
+    retried: it tried tasks again before a whole run: see `analytics.record.whole_runs`.
+    n_tokens, seconds: of a run of all tasks that state them.
+    people: None where people said nothing of it.
     """
 
     means: FloatArray
@@ -173,15 +159,9 @@ def agent_rows(
 ) -> tuple[AgentRow, ...]:
     """Reduce rows to one line for each agent.
 
-    Parameters
-    ----------
-    rows : Rows
-        On the active tasks.
-    tasks : sequence of str
-        The active ones, ascending by code point.
-    settings : sequence of (prompt_variant, judge, temperature, run)
-    compared : Compared
-        Its `condition` is aligned with the agents.
+    rows: on the active tasks.
+    tasks: the active ones, ascending by code point.
+    compared: its `condition` is aligned with the agents.
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
@@ -260,14 +240,8 @@ def in_part(
 ) -> Mask:
     """Tell which tasks have some of their trials, and not all, under a compared condition.
 
-    Parameters
-    ----------
-    n_trials : int
-        Asked for of each task, under each condition. The others are those of `agent_rows`.
-
-    Returns
-    -------
-    bool array, shape (n_agents, n_tasks)
+    n_trials: asked for of each task, under each condition. The others are those of `agent_rows`.
+    Returns: (n_agents, n_tasks).
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)

@@ -31,17 +31,14 @@ class Condition(NamedTuple):
 class Counting:
     """Which outcomes count, and as what. The record is reduced by it.
 
-    Attributes
-    ----------
-    duplicates : {"mean", "latest", "first"}
-        Which of an agent's deliveries count: all of them, the latest, the first.
-    settings : "comparable" or tuple of Condition
-        The conditions compared: by the rule of `analytics.record`, or these.
-    missing : {"gap", "zero"}
-        A place that was asked for and has no valid outcome is a gap, or counts as a failure.
-    universe : "all", "common" or tuple of str
-        The active tasks: all, those with a valid outcome from at least 95% of the agents without an
-        assignment, or these.
+    duplicates: {"mean", "latest", "first"}: which of an agent's deliveries count: all of them, the latest,
+        the first.
+    settings: "comparable" or tuple of Condition; the conditions compared: by the rule of `analytics.record`,
+        or these.
+    missing: {"gap", "zero"}: a place that was asked for and has no valid outcome is a gap, or counts as a
+        failure.
+    universe: "all", "common" or tuple of str; the active tasks: all, those with a valid outcome from at least
+        95% of the agents without an assignment, or these.
     """
 
     duplicates: Literal["mean", "latest", "first"] = "mean"
@@ -54,39 +51,25 @@ class Counting:
 class About:
     """What is said of an agent, beside its outcomes.
 
-    Attributes
-    ----------
-    version, organisation : str
-        Empty: not stated.
-    run_by : {"self", "operator"}
-        Who delivered.
-    submitted_at : str or None
-        Earliest date stated, ISO 8601.
-    withheld : str
-        Why it may not be ranked whatever it ran ("resubmitted: …"); else empty. Such an agent is not
+    version, organisation: empty: not stated.
+    run_by: {"self", "operator"}: who delivered.
+    submitted_at: earliest date stated, ISO 8601.
+    withheld: why it may not be ranked whatever it ran ("resubmitted: …"); else empty. Such an agent is not
         complete.
-    chosen_for : str
-        Why it is placed on no task set: its tasks were chosen for it, and it is not complete; else empty.
-    stopped : bool
-        It was asked batch by batch, and the rule would ask for no more; one that was drawn to run the rest
-        counts so until it delivers some.
-    recalled : bool
-        It was stopped, came to stand on the podium, and was asked for the rest, which has not arrived.
-    approved : bool
-        An operator looked at what it delivered and lets it count.
-    run_again : bool
-        Its owner ran tasks of it again after a board had shown it, and both runs count.
-    beside_withheld : bool
-        Its owner has another agent of this scaffold and model, which is withheld.
-    backdated, imprecise : bool
-        Dated long before its delivery; to the month or year alone.
-    trust : {"self_reported", "logs", "verified"}
-        How far its outcomes can be checked: only as its owner reports them, by logs that it links, or loaded
-        or confirmed by an operator. Of several deliveries the lowest.
-    account : str
-        Who owns it, as an opaque identifier; empty for what an operator loaded.
-    vouched : bool
-        Verified, or of an account that an operator trusts.
+    chosen_for: why it is placed on no task set: its tasks were chosen for it, and it is not complete; else
+        empty.
+    stopped: it was asked batch by batch, and the rule would ask for no more; one that was drawn to run the
+        rest counts so until it delivers some.
+    recalled: it was stopped, came to stand on the podium, and was asked for the rest, which has not arrived.
+    approved: an operator looked at what it delivered and lets it count.
+    run_again: its owner ran tasks of it again after a board had shown it, and both runs count.
+    beside_withheld: its owner has another agent of this scaffold and model, which is withheld.
+    backdated, imprecise: dated long before its delivery; to the month or year alone.
+    trust: {"self_reported", "logs", "verified"}: how far its outcomes can be checked: only as its owner
+        reports them, by logs that it links, or loaded or confirmed by an operator. Of several deliveries the
+        lowest.
+    account: who owns it, as an opaque identifier; empty for what an operator loaded.
+    vouched: verified, or of an account that an operator trusts.
     """
 
     name: str
@@ -115,26 +98,16 @@ class About:
 class Delivery:
     """One delivery of an agent's outcomes: an accepted submission, or a run of a loaded file.
 
-    Attributes
-    ----------
-    agent : int
-        Position among the agents.
-    arrival : int
-        Deliveries that count together (one transaction) share it; 0 or above, ascending in order of
+    agent: position among the agents.
+    arrival: deliveries that count together (one transaction) share it; 0 or above, ascending in order of
         acceptance.
-    operator : bool
-        Loaded by an operator: all its trials count, and its invalid rows are confirmed.
-    asked : frozenset of str or None
-        Tasks that the agent was asked to run; None: all active ones, unless another delivery of the agent
+    operator: loaded by an operator: all its trials count, and its invalid rows are confirmed.
+    asked: tasks that the agent was asked to run; None: all active ones, unless another delivery of the agent
         names some.
-    n_trials : int or None
-        Trials asked for; None: as many as were delivered. Of several the largest.
-    fewest_trials : int
-        Of each task; an agent that has fewer is not complete. Of several the largest.
-    capped : bool
-        Tasks are asked for by few at a time, as outcomes come in: no delivery is a whole run.
-    withdrawn : bool
-        Taken back or replaced since: its rows count nowhere, but they were delivered.
+    n_trials: trials asked for; None: as many as were delivered. Of several the largest.
+    fewest_trials: of each task; an agent that has fewer is not complete. Of several the largest.
+    capped: tasks are asked for by few at a time, as outcomes come in: no delivery is a whole run.
+    withdrawn: taken back or replaced since: its rows count nowhere, but they were delivered.
     """
 
     agent: int
@@ -151,20 +124,14 @@ class Delivery:
 class Rows:
     """Delivered outcomes, a row for each trial, in any order.
 
-    Attributes
-    ----------
-    agent, task, setting, delivery : int array, shape (n_rows,)
-        Positions among agents, tasks, settings and deliveries.
-    trial : int array, shape (n_rows,)
-    outcome : float array, shape (n_rows,)
-        0 to 1 where valid.
-    valid : bool array, shape (n_rows,)
-    confirmed : bool array, shape (n_rows,)
-        Of an invalid row: whether it is known to be a failure of the harness.
-    cost_usd, n_tokens, seconds : float array, shape (n_rows,), or None
-        Of the trial; NaN where not stated.
-    human, human_probability : float array, shape (n_rows,), or None
-        What people say that the outcome is, NaN where nobody was asked; with which probability they were.
+    agent, task, setting, delivery: (n_rows,); positions among agents, tasks, settings and deliveries.
+    trial: (n_rows,).
+    outcome: (n_rows,); 0 to 1 where valid.
+    valid: (n_rows,).
+    confirmed: (n_rows,); of an invalid row: whether it is known to be a failure of the harness.
+    cost_usd, n_tokens, seconds: (n_rows,); of the trial; NaN where not stated.
+    human, human_probability: (n_rows,); what people say that the outcome is, NaN where nobody was asked; with
+        which probability they were.
     """
 
     agent: CodeArray
@@ -217,10 +184,7 @@ def checked(
     The order is by agent, task, setting (by its levels), delivery (by arrival) and trial: sums over it do not
     depend on the order in which rows came, or on how settings are numbered.
 
-    Raises
-    ------
-    CoreError
-        For a code out of range, a column of another length, tasks out of order or none.
+    Raises CoreError: for a code out of range, a column of another length, tasks out of order or none.
     """
     sizes = {"agent": n_agents, "task": len(tasks), "setting": len(settings), "delivery": len(deliveries)}
     for one in fields(rows):

@@ -12,17 +12,9 @@ from analytics.arrays import CodeArray, FloatArray
 def spending(cell: CodeArray, amount: FloatArray | None, n_cells: int) -> FloatArray:
     """Return what a trial of each cell cost, the mean over those that state it, shape (n_cells,).
 
-    Parameters
-    ----------
-    cell : int array, shape (n_rows,)
-        Agent and task, 0 to `n_cells` − 1.
-    amount : float array, shape (n_rows,), or None
-        Of the trial; NaN where not stated.
-
-    Returns
-    -------
-    float64 array
-        In the unit of `amount`; NaN where no trial states it.
+    cell: (n_rows,); agent and task, 0 to `n_cells` − 1.
+    amount: (n_rows,); of the trial; NaN where not stated.
+    Returns: in the unit of `amount`; NaN where no trial states it.
     """
     means = np.full(n_cells, np.nan)
     if amount is None:

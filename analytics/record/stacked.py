@@ -31,54 +31,40 @@ from analytics.trials.flags import originals
 class Record:
     """All that is known of a benchmark's agents, in name order.
 
-    Attributes
-    ----------
-    table : OutcomeTable
-        Agents with a counted outcome on the active tasks; gaps are missing (or 0 by `Counting.missing`).
-    about : tuple of About, length n_agents
-    n_places, n_gaps, n_invalid : int32 array, shape (n_agents, n_tasks)
-    asked : bool array, shape (n_agents, n_tasks)
-    operator : bool array, shape (n_agents,)
-    arrival, completed : int array, shape (n_agents,)
-        See `AgentRow`.
-    complete : bool array, shape (n_agents,)
-        Every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total), not withheld, under
-        the compared conditions, no copy of another, and with a voice: what all share is learnt from it.
-    costs : float array, shape (n_agents, n_tasks)
-    n_tokens, seconds : tuple of (float or None), length n_agents
-    n_deliveries : int array, shape (n_agents,)
-    repeats : tuple of Repeats, length n_agents
-    compared : tuple of str
-        The conditions compared, in words; empty where no facet has two levels.
-    left_out : tuple of (str, int)
-        Other conditions, with the number of agents that have them.
-    condition : tuple of str, length n_agents
-        What an agent ran under where it lacks a compared condition; else empty.
-    n_elsewhere : tuple of int, length n_agents
-        The most tasks that it ran under one of those conditions; 0 where `condition` is empty.
-    universe : str
-        Which tasks are active and what was left out, in words; empty where all are.
-    uneven : tuple of str
-        What loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
-    copy_of : tuple of str, length n_agents
-        The agent whose outcomes it repeats, task by task, where neither an operator loaded or approved it nor
-        chance explains it; else empty. It teaches nothing: it is not complete.
-    voice : bool array, shape (n_agents,)
-        What all agents share may be learnt from it; see `analytics.record.voices`.
-    n_graded : tuple of int, length n_agents
-        Counted valid trials strictly between 0 and 1.
-    n_uncosted : tuple of int, length n_agents
-        Counted trials that state no cost, but for confirmed failures of the harness.
-    n_unconfirmed : tuple of int, length n_agents
-        Counted rows that a submitter calls invalid, and that no operator confirmed.
-    retried : tuple of bool, length n_agents
-        It tried tasks again before a whole run: see `analytics.record.whole_runs`.
-    n_too_few : int32 array, shape (n_agents, n_tasks), or None
-        Places of delivered tasks that an agent lacks of those asked for, gaps all of them; None: nobody does.
-    graded_share : float
-        Those of complete agents, which others' scores are learnt from, as a share of their valid trials.
-    groups, categories : tuple of str, length n_tasks
-        What the benchmark says of each active task; empty texts where it says nothing.
+    table: agents with a counted outcome on the active tasks; gaps are missing (or 0 by `Counting.missing`).
+    about: length n_agents.
+    n_places, n_gaps, n_invalid: (n_agents, n_tasks).
+    asked: (n_agents, n_tasks).
+    operator: (n_agents,).
+    arrival, completed: (n_agents,); see `AgentRow`.
+    complete: (n_agents,); every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total),
+        not withheld, under the compared conditions, no copy of another, and with a voice: what all share is
+        learnt from it.
+    costs: (n_agents, n_tasks).
+    n_tokens, seconds: length n_agents.
+    n_deliveries: (n_agents,).
+    repeats: length n_agents.
+    compared: the conditions compared, in words; empty where no facet has two levels.
+    left_out: other conditions, with the number of agents that have them.
+    condition: length n_agents; what an agent ran under where it lacks a compared condition; else empty.
+    n_elsewhere: length n_agents; the most tasks that it ran under one of those conditions; 0 where
+        `condition` is empty.
+    universe: which tasks are active and what was left out, in words; empty where all are.
+    uneven: what loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
+    copy_of: length n_agents; the agent whose outcomes it repeats, task by task, where neither an operator
+        loaded or approved it nor chance explains it; else empty. It teaches nothing: it is not complete.
+    voice: (n_agents,); what all agents share may be learnt from it; see `analytics.record.voices`.
+    n_graded: length n_agents; counted valid trials strictly between 0 and 1.
+    n_uncosted: length n_agents; counted trials that state no cost, but for confirmed failures of the harness.
+    n_unconfirmed: length n_agents; counted rows that a submitter calls invalid, and that no operator
+        confirmed.
+    retried: length n_agents; it tried tasks again before a whole run: see `analytics.record.whole_runs`.
+    n_too_few: (n_agents, n_tasks); places of delivered tasks that an agent lacks of those asked for, gaps all
+        of them; None: nobody does.
+    graded_share: those of complete agents, which others' scores are learnt from, as a share of their valid
+        trials.
+    groups, categories: length n_tasks; what the benchmark says of each active task; empty texts where it says
+        nothing.
     """
 
     table: OutcomeTable
@@ -179,16 +165,9 @@ class Record:
         on average; in a submission it was never delivered, and no share of it is forgiven. An agent that
         never delivered a place it was asked for is ranked nowhere.
 
-        Parameters
-        ----------
-        tasks : int array, shape (k,)
-            Positions of tasks.
-
-        Returns
-        -------
-        bool array, shape (n_agents,)
-            20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered; False for one
-            without a place.
+        tasks: (k,); positions of tasks.
+        Returns: (n_agents,); 20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered;
+            False for one without a place.
         """
         n_places, n_gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
         d, k = (n_places > 0).sum(axis=1, dtype=np.int64), len(tasks)
@@ -199,18 +178,11 @@ class Record:
     def bounds(self, tasks: CodeArray) -> tuple[FloatArray, FloatArray, CodeArray]:
         """Manski bounds of the mean on these tasks, and the places without an outcome.
 
-        Parameters
-        ----------
-        tasks : int array, shape (k,)
-            Positions of tasks.
-
-        Returns
-        -------
-        lower, upper : float64 array, shape (n_agents,)
-            [Σ/k, (Σ + n)/k] with Σ = Σ_j (1 − g_j)·X_j and n = Σ_j g_j, g_j the share of the places of task j
-            that are missing: 1 where nothing was delivered.
-        n_missing : int64 array, shape (n_agents,)
-            Places; of a task without a row as many as most tasks have (the lower median).
+        tasks: (k,); positions of tasks.
+        Returns lower, upper: (n_agents,); [Σ/k, (Σ + n)/k] with Σ = Σ_j (1 − g_j)·X_j and n = Σ_j g_j, g_j
+            the share of the places of task j that are missing: 1 where nothing was delivered.
+        Returns n_missing: (n_agents,); places; of a task without a row as many as most tasks have (the lower
+            median).
 
         Notes
         -----
@@ -245,14 +217,9 @@ class Record:
     ) -> "Record":
         """Reduce rows to a record: universe → conditions → cells.
 
-        Parameters
-        ----------
-        about : sequence of About, length n_agents
-        tasks : sequence of str
-            All tasks, ascending by code point.
-        settings : sequence of (prompt_variant, judge, temperature, run)
-        groups, categories : sequence of (str or None), length n_tasks, optional
-            Of the tasks.
+        about: length n_agents.
+        tasks: all tasks, ascending by code point.
+        groups, categories: length n_tasks; of the tasks.
         """
         counting = counting or Counting()
         rows = checked(rows, n_agents=len(about), tasks=tasks, settings=settings, deliveries=deliveries)
@@ -295,10 +262,7 @@ class Record:
     def from_flat(cls, flat: FlatFile, counting: Counting | None = None) -> "Record":
         """Reduce a flat file, which counts as loaded by an operator, a delivery for each agent and run.
 
-        Raises
-        ------
-        CoreError
-            Also for a file of several benchmarks.
+        Raises CoreError: also for a file of several benchmarks.
         """
         return cls.of(**contents(flat), counting=counting)
 
@@ -306,9 +270,7 @@ class Record:
     def from_frame(cls, frame: Any, counting: Counting | None = None) -> "Record":
         """Reduce a data frame with the columns of a flat file.
 
-        Raises
-        ------
-        CoreError, FlatFileError
+        Raises CoreError, FlatFileError.
         """
         from analytics.frames import flat_of
 
@@ -328,20 +290,12 @@ def record(
 ) -> Record:
     """Stack agents' lines in name order; an agent without a row on the active tasks is left out.
 
-    Parameters
-    ----------
-    about : sequence of About, length n_agents
-    rows : sequence of AgentRow, length n_agents
-    tasks : sequence of str
-        The active ones, ascending by code point.
-    groups, categories : sequence of (str or None), length n_tasks, optional
-
-    Raises
-    ------
-    CoreError
-        When the lengths differ.
-    CoreError
-        When two agents have one name.
+    about: length n_agents.
+    rows: length n_agents.
+    tasks: the active ones, ascending by code point.
+    groups, categories: length n_tasks.
+    Raises CoreError: when the lengths differ.
+    Raises CoreError: when two agents have one name.
     """
     if not len(about) == len(rows) == len(compared.condition):
         raise CoreError(
@@ -417,10 +371,7 @@ def shared_tasks(record: Record) -> tuple[str, ...]:
 def offer(record: Record) -> str:
     """Offer to rank on common tasks, where fewer than half of the agents asked for all tasks have them all.
 
-    Returns
-    -------
-    str
-        Empty where at least half are complete, or where they share fewer than 10 tasks or all.
+    Returns: empty where at least half are complete, or where they share fewer than 10 tasks or all.
     """
     free = _choosing_tasks(record)
     n_complete, n_free, n_shared = (

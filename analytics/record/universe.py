@@ -25,12 +25,8 @@ MIN_TASKS = 10
 class Universe(NamedTuple):
     """The active tasks.
 
-    Attributes
-    ----------
-    positions : int array, shape (n_active,)
-        Of all tasks, ascending.
-    sentence : str
-        Which they are and what was left out; empty where all are active.
+    positions: (n_active,); of all tasks, ascending.
+    sentence: which they are and what was left out; empty where all are active.
     """
 
     positions: CodeArray
@@ -51,19 +47,10 @@ def holders(
 def universe(tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting: Counting) -> Universe:
     """Choose the active tasks.
 
-    Parameters
-    ----------
-    tasks : sequence of str
-        All tasks, ascending by code point.
-    n_holders : int array, shape (n_tasks,)
-        Agents without an assignment that have an outcome on the task.
-    n_agents : int
-        Agents without an assignment.
-
-    Raises
-    ------
-    CoreError
-        For fewer than 10 common tasks; for a name that is no task.
+    tasks: all tasks, ascending by code point.
+    n_holders: (n_tasks,); agents without an assignment that have an outcome on the task.
+    n_agents: agents without an assignment.
+    Raises CoreError: for fewer than 10 common tasks; for a name that is no task.
     """
     if counting.universe == "all":
         return Universe(np.arange(len(tasks)), "")

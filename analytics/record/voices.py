@@ -22,10 +22,7 @@ MAX_VOICES = 2  # agents of one account
 class Voter(NamedTuple):
     """Whose an agent is; see `About`.
 
-    Attributes
-    ----------
-    arrival : int
-        Its first delivery; −1: none.
+    arrival: its first delivery; −1: none.
     """
 
     name: str
@@ -37,11 +34,8 @@ class Voter(NamedTuple):
 def voices(voters: Sequence[Voter], finished: Sequence[int] | CodeArray) -> Mask:
     """Mark the agents that have a say, (n_agents,).
 
-    Parameters
-    ----------
-    voters : sequence of Voter, length n_agents
-    finished : sequence of int, length n_agents
-        The delivery with which an agent had run everything; −1: none yet.
+    voters: length n_agents.
+    finished: length n_agents; the delivery with which an agent had run everything; −1: none yet.
     """
     heard = np.array([one.vouched for one in voters], dtype=np.bool_)
     n_heard: Counter[str] = Counter()

@@ -54,12 +54,9 @@ ROUNDING = 1e-13
 class Optima:
     """Optima of many vectors SS.
 
-    Parameters
-    ----------
-    parameters : float array, shape (n_vectors, n_components)
-    n_steps : int array, shape (n_vectors,)
-        0 where the closed form is the optimum.
-    converged : bool array, shape (n_vectors,)
+    parameters: (n_vectors, n_components).
+    n_steps: (n_vectors,); 0 where the closed form is the optimum.
+    converged: (n_vectors,).
     """
 
     parameters: FloatArray
@@ -70,13 +67,9 @@ class Optima:
 def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray) -> Optima:
     """Minimise Σ_s (df_s log λ_s + SS_s/λ_s), λ = Mφ, φ ≥ 0, for each of many SS.
 
-    Parameters
-    ----------
-    loadings : float array, shape (n_strata, n_components)
-        M, of full column rank.
-    df : float array, shape (n_strata,)
-    sum_squares : float array, shape (n_vectors, n_strata)
-        Above 0 in the residual's stratum, the last.
+    loadings: (n_strata, n_components); M, of full column rank.
+    df: (n_strata,).
+    sum_squares: (n_vectors, n_strata); above 0 in the residual's stratum, the last.
     """
     closed = _closed_form(loadings, df, sum_squares)
     square = loadings.shape[0] == loadings.shape[1]

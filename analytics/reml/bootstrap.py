@@ -47,10 +47,7 @@ MIN_DRAWS = 200
 def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_T) -> Refits:
     """Draw from the fitted model and fit each draw.
 
-    Parameters
-    ----------
-    n_draws : int
-        At least 200.
+    n_draws: at least 200.
     """
     if n_draws < MIN_DRAWS:
         raise CoreError(
@@ -62,10 +59,7 @@ def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_
 def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) -> ComponentIntervals:
     """Percentile intervals of all components.
 
-    Parameters
-    ----------
-    draws : Refits
-        Of this fit.
+    draws: of this fit.
     """
     check_level(level)
     lower, upper = np.quantile(draws.parameters, _tails(level), axis=0)
@@ -88,10 +82,7 @@ def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) ->
 def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[float, float]:
     """Lower and upper quantile of t* = (θ* − θ̂)/SE*.
 
-    Parameters
-    ----------
-    draws : Refits
-        Of this fit, at least 2,000.
+    draws: of this fit, at least 2,000.
     """
     check_level(level)
     if draws.theta.size < MIN_DRAWS_T:

@@ -44,12 +44,8 @@ class FitRefused(CoreError):
 class Factor:
     """A column of labels, coded.
 
-    Parameters
-    ----------
-    codes : int array, shape (n_rows,)
-        Index of each row's label among the levels.
-    levels : tuple of str
-        Every one occurs; in ascending order of Unicode code point.
+    codes: (n_rows,); index of each row's label among the levels.
+    levels: every one occurs; in ascending order of Unicode code point.
     """
 
     codes: CodeArray
@@ -64,17 +60,9 @@ class Factor:
 def factor(name: str, labels: npt.ArrayLike) -> Factor:
     """Code a column of labels.
 
-    Parameters
-    ----------
-    name : str
-        Of the column, for refusals.
-    labels : sequence of shape (n_rows,)
-        Text, numbers or truth values; a label is its text.
-
-    Raises
-    ------
-    FitRefused
-        With the first row whose label is None, NaN or empty.
+    name: of the column, for refusals.
+    labels: text, numbers or truth values; a label is its text.
+    Raises FitRefused: with the first row whose label is None, NaN or empty.
     """
     listed = labels if isinstance(labels, list) else np.asarray(labels).tolist()
     text_of = {label: _text(label) for label in set(listed)}
@@ -91,9 +79,7 @@ def factor(name: str, labels: npt.ArrayLike) -> Factor:
 def combined(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
     """Codes 0, 1, … of the combinations that occur, shape (n_rows,), in lexicographic order.
 
-    Parameters
-    ----------
-    codes : sequence of int arrays, shape (n_rows,) each
+    codes: (n_rows,) each.
     """
     joint = _dense(codes[0], n_levels[0])
     for following, n_following in zip(codes[1:], n_levels[1:], strict=True):
@@ -123,15 +109,9 @@ def treatment_design(
 ) -> FloatArray:
     """X for any rows, given the code of each fixed factor in them.
 
-    Parameters
-    ----------
-    terms : sequence of Term
-        Fixed terms; every term inside an interaction is there.
-    codes : dict of int arrays, shape (n_rows,) each
-
-    Returns
-    -------
-    float array, shape (n_rows, p)
+    terms: fixed terms; every term inside an interaction is there.
+    codes: (n_rows,) each.
+    Returns: (n_rows, p).
     """
     columns = [np.ones(next((column.size for column in codes.values()), 1))]
     for term in terms:

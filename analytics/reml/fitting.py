@@ -65,24 +65,14 @@ def fit(
 ) -> VarianceFit:
     """Estimate variance components by REML.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequence of shape (n_rows,)
-        Labels; only the columns that the terms name are looked at, and each is a factor.
-    outcome : sequence of float, shape (n_rows,)
-    random : str
-        Random terms, such as ``item + prompt + item:prompt``.
-    fixed : str
-        Fixed terms beside the intercept, such as ``judge + temperature``.
-
-    Raises
-    ------
-    CoreError
-        By the text.
-    FitRefused
-        By a missing label, or a fixed interaction without its margins.
-    FitRefused, CoreError
-        Where the rows or the design cannot tell the components, with the term and the reason.
+    columns: labels; only the columns that the terms name are looked at, and each is a factor.
+    outcome: (n_rows,).
+    random: random terms, such as ``item + prompt + item:prompt``.
+    fixed: fixed terms beside the intercept, such as ``judge + temperature``.
+    Raises CoreError: by the text.
+    Raises FitRefused: by a missing label, or a fixed interaction without its margins.
+    Raises FitRefused, CoreError: where the rows or the design cannot tell the components, with the term and
+        the reason.
     """
     y = checked_outcome(outcome)
     design = designed(columns, y.size, random, fixed)
@@ -206,12 +196,8 @@ def _check_noise(design: MixedModel, groups: list[CodeArray], y: FloatArray) -> 
 class UnbalancedLikelihood:
     """The likelihood of one data set of an unbalanced design.
 
-    Parameters
-    ----------
-    groups : sequence of int arrays, shape (n_rows,) each
-        Level of each random term.
-    design : float array, shape (n_rows, p)
-        X.
+    groups: (n_rows,) each; level of each random term.
+    design: (n_rows, p); X.
     """
 
     criterion: sparse.Criterion

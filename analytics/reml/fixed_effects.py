@@ -51,16 +51,10 @@ METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
 class EstimateInterval:
     """An estimate with its standard error and interval.
 
-    Parameters
-    ----------
-    estimate, standard_error, lower, upper : float
-        In the outcome's unit.
-    df : float or None
-        Of the t quantile; None where none is used.
-    method : str
-        `satterthwaite`, `conservative`, `wald` or `bootstrap-t`.
-    small_facets : tuple of str
-        Random facets with at most 4 levels that add to the variance.
+    estimate, standard_error, lower, upper: in the outcome's unit.
+    df: of the t quantile; None where none is used.
+    method: `satterthwaite`, `conservative`, `wald` or `bootstrap-t`.
+    small_facets: random facets with at most 4 levels that add to the variance.
     """
 
     estimate: float
@@ -78,13 +72,9 @@ def theta_interval(
 ) -> EstimateInterval:
     """Interval of the grand mean, or of whatever `fit.contrast` says.
 
-    Parameters
-    ----------
-    method : str
-        `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`. The
+    method: `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`. The
         others for information.
-    draws : Refits, optional
-        Of `bootstrap.refits`, for `bootstrap-t`.
+    draws: of `bootstrap.refits`, for `bootstrap-t`.
     """
     check_level(level)
     if method == "percentile":
@@ -126,10 +116,7 @@ def theta_slopes(fit: VarianceFit) -> FloatArray:
 def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
     """ν = 2(g'φ̂)²/(g' I(φ̂)⁻¹ g) over the components off the boundary.
 
-    Parameters
-    ----------
-    slopes : float array, shape (n_terms + 1,)
-        g, the variance's derivative by each component.
+    slopes: (n_terms + 1,); g, the variance's derivative by each component.
     """
     free = fit.free()
     variance = float(slopes @ fit.parameters)
@@ -139,9 +126,7 @@ def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
 def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[RandomFacet, ...]:
     """Random facets with at most 4 levels inside a term that adds to a variance with these slopes.
 
-    Parameters
-    ----------
-    slopes : float array, shape (n_terms + 1,)
+    slopes: (n_terms + 1,).
     """
     adding = slopes[:-1] > 1e-9 * np.max(np.abs(slopes))
     terms = [term for term, adds in zip(fit.terms, adding, strict=True) if adds]

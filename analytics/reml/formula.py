@@ -42,10 +42,7 @@ from analytics.errors import CoreError
 class Term:
     """A factor or an interaction of factors.
 
-    Parameters
-    ----------
-    columns : tuple of str
-        In the order typed.
+    columns: in the order typed.
     """
 
     columns: tuple[str, ...]
@@ -73,20 +70,9 @@ class _Written:
 def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
     """Terms of a text; none for a blank one.
 
-    Parameters
-    ----------
-    columns : collection of str
-        The names that may occur.
-
-    Returns
-    -------
-    tuple of Term
-        In the order of first appearance.
-
-    Raises
-    ------
-    CoreError
-        With the position, counted from 1, and the columns there are.
+    columns: the names that may occur.
+    Returns: in the order of first appearance.
+    Raises CoreError: with the position, counted from 1, and the columns there are.
 
     Examples
     --------

@@ -36,12 +36,8 @@ from analytics.reml.formula import Term, parse
 class MixedModel:
     """The factors, numbered, and the terms of a model.
 
-    Parameters
-    ----------
-    factors : dict of Factor
-        Those that the terms name, in that order.
-    fixed_names : tuple of str
-        Columns of X.
+    factors: those that the terms name, in that order.
+    fixed_names: columns of X.
     """
 
     factors: dict[str, Factor]
@@ -86,9 +82,7 @@ class MixedModel:
 def checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
     """Return the outcome, shape (n_rows,), every one finite.
 
-    Raises
-    ------
-    FitRefused
+    Raises FitRefused.
     """
     y = np.asarray(outcome, dtype=np.float64)
     if y.ndim != 1:
@@ -104,10 +98,7 @@ def checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
 def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fixed: str) -> MixedModel:
     """Read the terms and code the factors that they name.
 
-    Raises
-    ------
-    FitRefused, CoreError
-        A factor of one level and a random term inside a fixed one among them.
+    Raises FitRefused, CoreError: a factor of one level and a random term inside a fixed one among them.
     """
     random_terms, fixed_terms = parse(random, columns), parse(fixed, columns)
     if not random_terms:

@@ -66,17 +66,12 @@ MIN_NOISE = 1e-18
 class Strata:
     """A balanced data set, reduced to what REML needs.
 
-    Parameters
-    ----------
-    sum_squares, df : float array, shape (n_strata,)
-        Of the strata that are not fixed; the last has no term above it (λ = σ_ρ²).
-    loadings : float array, shape (n_strata, n_terms + 1)
-        M.
-    constant : float
-        (n − p) log 2π + log|X'X|.
-    beta : float array, shape (p,)
-    fixed_loadings : float array, shape (n_fixed, n_terms + 1)
-    fixed_parts : float array, shape (n_fixed, p, p)
+    sum_squares, df: (n_strata,); of the strata that are not fixed; the last has no term above it (λ = σ_ρ²).
+    loadings: (n_strata, n_terms + 1); M.
+    constant: (n − p) log 2π + log|X'X|.
+    beta: (p,).
+    fixed_loadings: (n_fixed, n_terms + 1).
+    fixed_parts: (n_fixed, p, p).
     """
 
     sum_squares: FloatArray
@@ -140,9 +135,7 @@ class Strata:
 def n_replicates(factors: Sequence[CodeArray], n_levels: Sequence[int]) -> int | None:
     """Rows of each combination of the factors; None where they differ or a combination is missing.
 
-    Parameters
-    ----------
-    factors : sequence of int arrays, shape (n_rows,) each
+    factors: (n_rows,) each.
     """
     n_rows, n_cells = factors[0].size, int(np.prod([float(n) for n in n_levels]))
     if n_cells > n_rows or n_rows % n_cells:
@@ -161,17 +154,12 @@ def strata_of(
 ) -> Strata:
     """Reduce a balanced data set to its strata.
 
-    Parameters
-    ----------
-    y : float array, shape (n_rows,)
-    factors : sequence of int arrays, shape (n_rows,) each
-        All factors of the model; `n_replicates` is not None.
-    terms : sequence of tuples of factor indices
-        Random terms; none lies inside a fixed one, so that each has a stratum of its own.
-    fixed_terms : sequence of tuples of factor indices
-        Fixed terms without the intercept; every term inside an interaction is there.
-    fixed_grid : float array, shape (Π n_levels of the fixed factors, p)
-        X on the grid of the fixed factors, in ascending order of factor index, the last varying fastest.
+    y: (n_rows,).
+    factors: (n_rows,) each; all factors of the model; `n_replicates` is not None.
+    terms: random terms; none lies inside a fixed one, so that each has a stratum of its own.
+    fixed_terms: fixed terms without the intercept; every term inside an interaction is there.
+    fixed_grid: (Π n_levels of the fixed factors, p); X on the grid of the fixed factors, in ascending order
+        of factor index, the last varying fastest.
     """
     mean = float(np.mean(y))
     cell_means, within = _cells(y - mean, factors, n_levels)

@@ -57,14 +57,9 @@ RESIDUAL = "Residual"
 class Refits:
     """What came out of outcomes drawn from a fitted model and fitted again.
 
-    Parameters
-    ----------
-    parameters : float array, shape (n_draws, n_terms + 1)
-        φ*, residual last.
-    theta : float array, shape (n_draws,)
-        θ*.
-    theta_variance : float array, shape (n_draws,)
-        Var̂(θ*).
+    parameters: (n_draws, n_terms + 1); φ*, residual last.
+    theta: (n_draws,); θ*.
+    theta_variance: (n_draws,); var̂(θ*).
     """
 
     parameters: FloatArray
@@ -99,10 +94,7 @@ class Likelihood(Protocol):
 class RandomFacet:
     """A random facet: a random term, fixed factors left aside, inside which there is no other.
 
-    Parameters
-    ----------
-    n_levels : int
-        Combinations of its factors that occur.
+    n_levels: combinations of its factors that occur.
     """
 
     factors: frozenset[str]
@@ -118,25 +110,15 @@ class RandomFacet:
 class VarianceFit:
     """Variance components, fixed effects, and how the fit ended.
 
-    Parameters
-    ----------
-    terms : tuple of Term
-        Random terms, in the order of the formula.
-    variances : float array, shape (n_terms,)
-        σ̂_T², at least 0, exactly 0 on the boundary.
-    residual : float
-        σ̂_ρ².
-    fixed_names : tuple of str
-        ``(Intercept)``, ``judge[j2]``, …
-    beta, beta_covariance : float arrays, shape (p,) and (p, p)
-    contrast : float array, shape (p,)
-        c of θ = c'β, the mean over all levels of the fixed factors, each weighing the same.
-    criterion : float
-        Q(φ̂), lme4's REML criterion.
-    method, message : str
-        Which method found the optimum, and how it ended.
-    n_evaluations : int
-        Steps or evaluations of Q; 0 for a closed form.
+    terms: random terms, in the order of the formula.
+    variances: (n_terms,); σ̂_T², at least 0, exactly 0 on the boundary.
+    residual: σ̂_ρ².
+    fixed_names: ``(Intercept)``, ``judge[j2]``, …
+    beta, beta_covariance: (p,) and (p, p).
+    contrast: (p,); c of θ = c'β, the mean over all levels of the fixed factors, each weighing the same.
+    criterion: Q(φ̂), lme4's REML criterion.
+    method, message: which method found the optimum, and how it ended.
+    n_evaluations: steps or evaluations of Q; 0 for a closed form.
     """
 
     terms: tuple[Term, ...]
@@ -207,12 +189,8 @@ class VarianceFit:
 class ComponentInterval:
     """An interval of one component.
 
-    Parameters
-    ----------
-    estimate, standard_error, lower, upper : float
-        In outcome².
-    method : str
-        `asymptotic` or `bootstrap`.
+    estimate, standard_error, lower, upper: in outcome².
+    method: `asymptotic` or `bootstrap`.
     """
 
     estimate: float
@@ -227,12 +205,8 @@ class ComponentInterval:
 class ComponentIntervals:
     """Intervals by component, and why some have none.
 
-    Parameters
-    ----------
-    intervals : dict
-        By the name of the term; `Residual` last.
-    notes : dict
-        Reason by name, for each component without an interval.
+    intervals: by the name of the term; `Residual` last.
+    notes: reason by name, for each component without an interval.
     """
 
     intervals: Mapping[str, ComponentInterval]

@@ -77,14 +77,9 @@ GIVEN_TO_ALL = ("judge",)
 class Selectable:
     """The noise that a submitter can select on, under one design.
 
-    Attributes
-    ----------
-    levels : mapping of str to int
-        The design: facet → levels that one submission averages over.
-    contributions : mapping of str to float
-        σ_T²/divisor of every term drawn anew with each submission, outcome².
-    shared : tuple of str
-        Terms that all submissions share: no selection on them.
+    levels: the design: facet → levels that one submission averages over.
+    contributions: σ_T²/divisor of every term drawn anew with each submission, outcome².
+    shared: terms that all submissions share: no selection on them.
     """
 
     levels: Mapping[str, int]
@@ -106,12 +101,8 @@ class Selectable:
 class Gain:
     """What best of K gives one team.
 
-    Attributes
-    ----------
-    n_submissions : int
-        K.
-    gain : float
-        Expected inflation of the best score, in the unit of the score (0 to 1).
+    n_submissions: K.
+    gain: expected inflation of the best score, in the unit of the score (0 to 1).
     """
 
     team: str
@@ -128,14 +119,9 @@ class Gain:
 class DesignGain:
     """One line of the table of designs.
 
-    Attributes
-    ----------
-    sd : float
-        σ of the selectable noise.
-    gain : float
-        For the K of the table.
-    relative : float
-        Gain over that of the table's first design.
+    sd: σ of the selectable noise.
+    gain: for the K of the table.
+    relative: gain over that of the table's first design.
     """
 
     levels: Mapping[str, int]
@@ -154,22 +140,13 @@ def selectable(
 ) -> Selectable:
     """Tell the noise drawn anew with every submission from the noise all submissions share.
 
-    Parameters
-    ----------
-    components : mapping of str to float
-        Term → variance, as a fit names them: facets joined by ``:``, ``residual`` for the replicates; a
-        sensitivity is marked by `` (fixed)``.
-    levels : mapping of str to int
-        Facet → levels that one submission averages over, at least 1. Every facet of a selectable term, and
-        every facet that divides the residual.
-    varies : collection of str
-        Facets that differ from submission to submission, such as ``{"run", "prompt", "judge"}``.
-
-    Raises
-    ------
-    CoreError
-        A negative variance, a count below 1, a facet without a count, a facet that no component has, or no
-        selectable component at all.
+    components: term → variance, as a fit names them: facets joined by ``:``, ``residual`` for the replicates;
+        a sensitivity is marked by `` (fixed)``.
+    levels: facet → levels that one submission averages over, at least 1. Every facet of a selectable term,
+        and every facet that divides the residual.
+    varies: facets that differ from submission to submission, such as ``{"run", "prompt", "judge"}``.
+    Raises CoreError: a negative variance, a count below 1, a facet without a count, a facet that no component
+        has, or no selectable component at all.
     """
     _check_levels(levels)
     known = {facet for term in components for facet in _facets(term, levels)} | set(levels)
@@ -190,15 +167,8 @@ def selectable(
 def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> tuple[Gain, ...]:
     """Give the expected gain of each team with its own number of submissions, in name order.
 
-    Parameters
-    ----------
-    n_submissions : mapping of str to int
-        Team → K.
-
-    Raises
-    ------
-    CoreError
-        When a K is not a whole number from 1 on.
+    n_submissions: team → K.
+    Raises CoreError: when a K is not a whole number from 1 on.
     """
     for team, k in n_submissions.items():
         check_n_submissions(team, k)
@@ -216,19 +186,10 @@ def gains_by_design(
 ) -> tuple[DesignGain, ...]:
     """How the gain of best of K shrinks with prompts, judges, trials and tasks.
 
-    Parameters
-    ----------
-    components, varies
-        As in `selectable`.
-    designs : sequence of mapping of str to int, length at least 1
-        The first is what the others are compared with.
-    n_submissions : int
-        K, at least 2 where there is to be a gain.
-
-    Raises
-    ------
-    CoreError
-        As `selectable`; or when the first design leaves nothing to gain.
+    components, varies: as in `selectable`.
+    designs: length at least 1; the first is what the others are compared with.
+    n_submissions: K, at least 2 where there is to be a gain.
+    Raises CoreError: as `selectable`; or when the first design leaves nothing to gain.
     """
     factor = expected_maximum(n_submissions)
     noises = [selectable(components, levels, varies) for levels in designs]
@@ -272,19 +233,9 @@ def _checked_components(components: Mapping[str, float]) -> Mapping[str, float]:
 def fit_repeats(flat: FlatFile, copied: Collection[str]) -> tuple[VarianceFit, list[str]]:
     """Fit agents, tasks, the facets that vary and what they do together.
 
-    Parameters
-    ----------
-    copied : collection of str
-        Agents with copies among their trials, who are left out.
-
-    Returns
-    -------
-    VarianceFit, list of str
-        The facets that vary are of `Setting`.
-
-    Raises
-    ------
-    CoreError, and the refusals of `analytics.reml.fit`
+    copied: agents with copies among their trials, who are left out.
+    Returns: list of str; the facets that vary are of `Setting`.
+    Raises CoreError, and the refusals of `analytics.reml.fit`.
     """
     rows = flat.valid & ~np.isin(flat.agent, [flat.agents.index(agent) for agent in copied])
     columns = {"agent": flat.agent[rows], "task": flat.task[rows]}
@@ -312,10 +263,7 @@ def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:
 def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
     """Return the levels that one submission averages over: the median over submissions.
 
-    Parameters
-    ----------
-    facets : sequence of str
-        Of `Setting`.
+    facets: of `Setting`.
     """
     submission = _submissions(flat)
     levels = {"agent": 1, "task": len(flat.tasks)}
@@ -334,10 +282,7 @@ def _median_count(codes: npt.NDArray[np.int64]) -> int:
 def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
     """Return the number of submissions of each team that shows at least two.
 
-    Parameters
-    ----------
-    column : str
-        What tells teams apart: ``agent``, ``scaffold``, ``model`` or a column of the file's own.
+    column: what tells teams apart: ``agent``, ``scaffold``, ``model`` or a column of the file's own.
     """
     first = np.unique(_submissions(flat), return_index=True)[1]
     teams = _team_of_agents(flat, column)

@@ -239,10 +239,7 @@ def _difference(a: str, b: str, agents: Mapping[str, tuple[CodeArray, Labelled]]
 class PipelineError:
     """What a pipeline adds to e, of one outcome averaged over V prompts and R replicates (Eq. 15).
 
-    Attributes
-    ----------
-    prompts, cells, replicates, bias : float
-        Its parts; score².
+    prompts, cells, replicates, bias: its parts; score².
     """
 
     prompts: float
@@ -262,16 +259,10 @@ def pipeline_error(
 ) -> PipelineError:
     """Return Eq. 15, with σ_bias² what is left of the mean square of e.
 
-    Parameters
-    ----------
-    prompts : float
-        σ_φ² and its interactions, added up.
-    cells, replicates : float
-        σ_ε² and σ_ρ².
-    n_prompts, n_replicates : int
-        V and R.
-    mean_square : float
-        Mean e² of labels.
+    prompts: σ_φ² and its interactions, added up.
+    cells, replicates: σ_ε² and σ_ρ².
+    n_prompts, n_replicates: V and R.
+    mean_square: mean e² of labels.
     """
     parts = (prompts / n_prompts, cells / n_prompts, replicates / (n_prompts * n_replicates))
     return PipelineError(*parts, bias=max(mean_square - sum(parts), 0.0))

@@ -76,14 +76,9 @@ class TurnsRefused(CoreError):
 class Crossing:
     """When the conversations of one agent cross, (n_turns,) each.
 
-    Attributes
-    ----------
-    hazard, survival : float array
-        h and S; NaN where nobody is at risk.
-    se : float array
-        Of log S; NaN where S is 0 or nobody is at risk.
-    lower, upper : float array
-        95% interval of S; NaN where it has none.
+    hazard, survival: h and S; NaN where nobody is at risk.
+    se: of log S; NaN where S is 0 or nobody is at risk.
+    lower, upper: 95% interval of S; NaN where it has none.
     """
 
     n_at_risk: CodeArray
@@ -99,18 +94,10 @@ class Crossing:
 def crossing(item: CodeArray, seen: Mask, crossed: Mask) -> Crossing:
     """Hazards and survival, with errors clustered by item.
 
-    Parameters
-    ----------
-    item : int array, shape (n_conversations,)
-        From 0.
-    seen : bool array, shape (n_conversations, n_turns)
-        Which turns a conversation has: the first ones, without a gap.
-    crossed : bool array, shape (n_conversations, n_turns)
-        Whether a turn's score lies above the threshold.
-
-    Raises
-    ------
-    TurnsRefused
+    item: (n_conversations,); from 0.
+    seen: (n_conversations, n_turns); which turns a conversation has: the first ones, without a gap.
+    crossed: (n_conversations, n_turns); whether a turn's score lies above the threshold.
+    Raises TurnsRefused.
     """
     _check(item, seen)
     before: CodeArray = np.cumsum(crossed & seen, axis=1) - (crossed & seen)
@@ -133,13 +120,8 @@ def crossing(item: CodeArray, seen: Mask, crossed: Mask) -> Crossing:
 def published_hazard(mean: FloatArray, threshold: float, variance: float) -> FloatArray:
     """Eq. 12, shape (n_turns,): the marginal probability of crossing at a turn.
 
-    Parameters
-    ----------
-    mean : float array, shape (n_turns,)
-
-    Raises
-    ------
-    TurnsRefused
+    mean: (n_turns,).
+    Raises TurnsRefused.
     """
     if not variance > 0:
         raise TurnsRefused("scores that do not vary have no hazard by Eq. 12", code="variance")
@@ -149,15 +131,9 @@ def published_hazard(mean: FloatArray, threshold: float, variance: float) -> Flo
 def model_survival(mean: FloatArray, threshold: float, persistent: float, rest: float) -> FloatArray:
     """S(t) of the model, shape (n_turns,).
 
-    Parameters
-    ----------
-    mean : float array, shape (n_turns,)
-    persistent, rest : float
-        σ_u² and σ_e².
-
-    Raises
-    ------
-    TurnsRefused
+    mean: (n_turns,).
+    persistent, rest: σ_u² and σ_e².
+    Raises TurnsRefused.
     """
     if not (persistent >= 0 and rest > 0):
         raise TurnsRefused("a model of turns needs a variance that is not persistent", code="variance")
@@ -170,10 +146,7 @@ def model_survival(mean: FloatArray, threshold: float, persistent: float, rest: 
 def model_hazard(mean: FloatArray, threshold: float, persistent: float, rest: float) -> FloatArray:
     """Hazard of the model, shape (n_turns,): among those that have not crossed before.
 
-    Parameters
-    ----------
-    mean, threshold, persistent, rest
-        As in `model_survival`.
+    mean, threshold, persistent, rest: as in `model_survival`.
     """
     survival = model_survival(mean, threshold, persistent, rest)
     return np.asarray(1.0 - survival / np.concatenate([[1.0], survival[:-1]]), dtype=np.float64)

@@ -122,25 +122,16 @@ DEMONSTRATION = ResponseModel()
 class SimulatedBenchmark:
     """Outcomes with the truth behind them; agents and tasks in ascending order of name.
 
-    Attributes
-    ----------
-    agents, scaffolds, models : tuple of str, length n_agents
-    dates : tuple of datetime.date, length n_agents
-    tasks, categories : tuple of str, length n_tasks
-    outcomes : int8 array, shape (n_agents, n_tasks, n_trials)
-        1 passed, 0 failed; 0 where not valid.
-    valid : bool array, shape (n_agents, n_tasks, n_trials)
-        False where the harness failed.
-    costs : float array, shape (n_agents, n_tasks, n_trials)
-        USD a trial.
-    ability, difficulty, interaction, probabilities : float array
-        θ (n_agents,), b (n_tasks,), γ and P (n_agents, n_tasks).
-    twins : tuple of (str, str)
-        Agents of equal true score: original and later version.
-    near_ties : tuple of (str, str)
-        Agents whose abilities differ by the model's gap, the weaker first.
-    incomplete : tuple of str
-        Agents that lost all trials on a share of the tasks.
+    agents, scaffolds, models: length n_agents.
+    dates: length n_agents.
+    tasks, categories: length n_tasks.
+    outcomes: (n_agents, n_tasks, n_trials); 1 passed, 0 failed; 0 where not valid.
+    valid: (n_agents, n_tasks, n_trials); False where the harness failed.
+    costs: (n_agents, n_tasks, n_trials); USD a trial.
+    ability, difficulty, interaction, probabilities: θ (n_agents,), b (n_tasks,), γ and P (n_agents, n_tasks).
+    twins: agents of equal true score: original and later version.
+    near_ties: agents whose abilities differ by the model's gap, the weaker first.
+    incomplete: agents that lost all trials on a share of the tasks.
     """
 
     agents: tuple[str, ...]
@@ -172,17 +163,10 @@ def simulate(
 ) -> SimulatedBenchmark:
     """Draw a benchmark: who, what, how able and how hard, and every trial.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Its state decides everything below.
-    n_agents, n_tasks, n_trials : int
-        At least 1; agents enough for the twins, near ties and incomplete ones asked for.
-
-    Raises
-    ------
-    CoreError
-        With the size or parameter at fault.
+    rng: its state decides everything below.
+    n_agents, n_tasks, n_trials: at least 1; agents enough for the twins, near ties and incomplete ones asked
+        for.
+    Raises CoreError: with the size or parameter at fault.
     """
     _check_sizes(n_agents, n_tasks, n_trials, parameters)
     roster = roster_of(rng, n_agents, parameters.n_twins)
@@ -226,16 +210,9 @@ def demonstration(seed: int = DEMONSTRATION_SEED) -> SimulatedBenchmark:
 def flat_rows(simulated: SimulatedBenchmark, benchmark: str = "demonstration") -> dict[str, Column]:
     """Return the benchmark in the flat file's columns, one entry for each trial.
 
-    Parameters
-    ----------
-    benchmark : str
-        Value of the `benchmark` column.
-
-    Returns
-    -------
-    dict of str to list
-        benchmark, agent, scaffold, model, submitted_at (ISO date), task, trial (from 1), outcome (0 or 1),
-        valid (0 or 1), category, cost_usd; each of length n_agents·n_tasks·n_trials, in the order of the
+    benchmark: value of the `benchmark` column.
+    Returns: benchmark, agent, scaffold, model, submitted_at (ISO date), task, trial (from 1), outcome (0 or
+        1), valid (0 or 1), category, cost_usd; each of length n_agents·n_tasks·n_trials, in the order of the
         names; plain Python values.
     """
     agent, task, trial = (axis.ravel() for axis in np.indices(simulated.outcomes.shape))

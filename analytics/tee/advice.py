@@ -50,12 +50,8 @@ def doubled(
 ) -> dict[str, float]:
     """Project the standard error with twice as many levels of each facet, the smallest first.
 
-    Parameters
-    ----------
-    se_of : callable
-        The standard error of a design.
-    letters : iterable of str
-        Facets of the design that were measured; what cannot be projected is left out.
+    se_of: the standard error of a design.
+    letters: facets of the design that were measured; what cannot be projected is left out.
     """
     se_with = {}
     for letter in letters:
@@ -79,22 +75,12 @@ def advice(
 ) -> dict[str, Any]:
     """Compare what twice as many levels of each measured facet would do to an agent's standard error.
 
-    Parameters
-    ----------
-    variances : mapping of str to float
-        Components of a benchmark: "task", "agent:task", …, "Residual".
-    levels : mapping of str to int
-        Levels of "prompt" and "judge" that were seen.
-    sensitivity : float or None
-        σ_λ² of the panel of judges; None where one judge ran.
-    groups : mapping, optional
-        The result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
-
-    Returns
-    -------
-    dict
-        ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se`` and
-        ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
+    variances: components of a benchmark: "task", "agent:task", …, "Residual".
+    levels: levels of "prompt" and "judge" that were seen.
+    sensitivity: σ_λ² of the panel of judges; None where one judge ran.
+    groups: the result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
+    Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
+        and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.
     """
     repeated = "agent:task" in variances

@@ -64,27 +64,15 @@ def project_agent(
 ) -> dict[str, Any]:
     """Project Var(θ̂) of one agent's mean, + σ²_agent:judge/M + σ²_agent:run/R.
 
-    Parameters
-    ----------
-    result : mapping
-        The result of `analytics.tee.benchmark.variance_study`, available.
-    design : mapping of str to int
-        Proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that are
-        drawn, are then at most the tasks.
-    estimand : {"domain", "finite"}
-    sensitivity : {"exclude", "include"}
-
-    Returns
-    -------
-    dict
-        ``design``, ``estimand``, ``sensitivity``, ``interval``, ``variance``, ``se``, ``shares``,
+    result: the result of `analytics.tee.benchmark.variance_study`, available.
+    design: proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that
+        are drawn, are then at most the tasks.
+    estimand: {"domain", "finite"}.
+    sensitivity: {"exclude", "include"}.
+    Returns: ``design``, ``estimand``, ``sensitivity``, ``interval``, ``variance``, ``se``, ``shares``,
         ``not_measured``.
-
-    Raises
-    ------
-    DStudyRefused
-        As `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that varies, …; and
-        ``domain`` where groups of tasks have a role and tell nothing.
+    Raises DStudyRefused: as `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that
+        varies, …; and ``domain`` where groups of tasks have a role and tell nothing.
     """
     whole = {letter: result["levels"][facet] for letter, facet in LEVELS.items()} | {"R": 1} | dict(design)
     reading = Reading(estimand=cast(Any, estimand), sensitivity=cast(Any, sensitivity))
@@ -116,15 +104,8 @@ def agent_contributions(
 ) -> tuple[dict[str, float], tuple[str, ...]]:
     """Return the parts of Var(θ̂) of one agent's mean, and the components that the reading conditions on.
 
-    Parameters
-    ----------
-    parts, fixed : mapping of str to float
-        As in `agent_components`.
-
-    Raises
-    ------
-    DStudyRefused
-        As `analytics.tee.dstudy.project`.
+    parts, fixed: as in `agent_components`.
+    Raises DStudyRefused: as `analytics.tee.dstudy.project`.
     """
     reading = replace(reading, categories="sampled")
     projection = project(agent_components(parts, fixed), design, reading)
@@ -137,12 +118,8 @@ def agent_contributions(
 def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, int]:
     """Return N, V, M and H of a study; 1 of a facet without a term of its own in the fit.
 
-    Parameters
-    ----------
-    levels : mapping of str to int
-        By facet, "task" among them.
-    parts : mapping of str to float
-        Term → variance.
+    levels: by facet, "task" among them.
+    parts: term → variance.
     """
     return {
         letter: levels[facet] if facet == "task" or f"agent:{facet}" in parts else 1
@@ -153,12 +130,8 @@ def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, 
 def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Components:
     """Return the components of one agent's mean; without a repeated trial the residual is pooled.
 
-    Parameters
-    ----------
-    parts : mapping of str to float
-        Term → variance, outcome².
-    fixed : mapping of str to float
-        Treatment contrasts by name, such as ``judge[j2]``.
+    parts: term → variance, outcome².
+    fixed: treatment contrasts by name, such as ``judge[j2]``.
     """
     entries = [
         *([Component(GROUP, parts[GROUP], frozenset("C"))] if GROUP in parts else []),

@@ -71,11 +71,8 @@ OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
 class TrialOutcomes:
     """Valid trials of a benchmark's agents.
 
-    Attributes
-    ----------
-    columns : mapping of str to array of str, shape (n_rows,)
-        "agent", "task", and those of `FACETS`; what is not stated is a level.
-    outcome : float array, shape (n_rows,)
+    columns: (n_rows,); "agent", "task", and those of `FACETS`; what is not stated is a level.
+    outcome: (n_rows,).
     """
 
     columns: Mapping[str, npt.NDArray[np.str_]]
@@ -111,26 +108,15 @@ def variance_study(
 ) -> dict[str, Any]:
     """Fit a benchmark and its agents, and tell the result as objects of JSON.
 
-    Parameters
-    ----------
-    complete : collection of str
-        Agents with full runs: to the others, tasks are a selection and no sample.
-    n_tasks : int
-        Active tasks, m.
-    voices : collection of str, optional
-        Agents that the fit is of; by default all.
-    on_board : callable, optional
-        From the facets that were measured to what a board states of the agents whose outcomes here are under
-        the conditions that it compares.
-    groups : mapping, optional
-        The result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
-
-    Returns
-    -------
-    dict
-        ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also ``components``,
-        ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``, ``not_measured``,
-        ``groups``, ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1,
+    complete: agents with full runs: to the others, tasks are a selection and no sample.
+    n_tasks: active tasks, m.
+    voices: agents that the fit is of; by default all.
+    on_board: from the facets that were measured to what a board states of the agents whose outcomes here are
+        under the conditions that it compares.
+    groups: the result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
+    Returns: ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also
+        ``components``, ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``,
+        ``not_measured``, ``groups``, ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1,
         `analytics.glmm.LogitCheck` of one agent's mean, or the reason that there is none.
     """
     result: dict[str, Any] = {"available": True, "reason": ""}
@@ -150,10 +136,7 @@ def variance_study(
 def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
     """Return what differences between agents need to know of runs, prompts and judges.
 
-    Parameters
-    ----------
-    result : mapping or None
-        The result of `variance_study`; None where none was made.
+    result: the result of `variance_study`; None where none was made.
     """
     measured = result["facets"] if result and result["available"] else {}
     return tuple(Facet(facet.name, **measured.get(facet.name, {})) for facet in NEVER_MEASURED)

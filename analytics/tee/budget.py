@@ -55,16 +55,9 @@ TOLERANCE = 1e-12
 class Costs:
     """What a design costs.
 
-    Parameters
-    ----------
-    call : float
-        Cost of one call, at least 0.
-    levels : mapping of str to float
-        Cost of one more level of a facet, by letter; 0 where not named.
-
-    Raises
-    ------
-    DStudyRefused
+    call: cost of one call, at least 0.
+    levels: cost of one more level of a facet, by letter; 0 where not named.
+    Raises DStudyRefused.
     """
 
     call: float
@@ -89,14 +82,8 @@ class Costs:
 class Choices:
     """The designs that may be chosen, what they cost and what they are judged by.
 
-    Parameters
-    ----------
-    bounds : mapping of str to (int, int or None)
-        Fewest and most levels by letter, both included; None, for one facet at most, sets no upper end.
-
-    Raises
-    ------
-    DStudyRefused
+    bounds: fewest and most levels by letter, both included; None, for one facet at most, sets no upper end.
+    Raises DStudyRefused.
     """
 
     components: Components
@@ -135,15 +122,9 @@ class Allocation:
 def cheapest(choices: Choices, target_se: float) -> Allocation:
     """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels.
 
-    Parameters
-    ----------
-    target_se : float
-        Above 0, in the unit of the outcome.
-
-    Raises
-    ------
-    DStudyRefused
-        When no design within the bounds gets there: with the SE that remains and what it is made of.
+    target_se: above 0, in the unit of the outcome.
+    Raises DStudyRefused: when no design within the bounds gets there: with the SE that remains and what it is
+        made of.
     """
     if not (math.isfinite(target_se) and target_se > 0.0):
         raise DStudyRefused(f"a target standard error is above 0, not {target_se}")
@@ -157,15 +138,8 @@ def cheapest(choices: Choices, target_se: float) -> Allocation:
 def most_precise(choices: Choices, budget: float) -> Allocation:
     """Return the design of the smallest SE that costs at most `budget`; ties by cost, then by fewer levels.
 
-    Parameters
-    ----------
-    budget : float
-        In the unit of the costs.
-
-    Raises
-    ------
-    DStudyRefused
-        When not even the smallest design fits.
+    budget: in the unit of the costs.
+    Raises DStudyRefused: when not even the smallest design fits.
     """
     return _most_precise(choices, _grid(choices), budget)
 
@@ -173,15 +147,8 @@ def most_precise(choices: Choices, budget: float) -> Allocation:
 def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ...]:
     """Return the cost-SE frontier: what each budget buys, cheapest first, only where the SE gets smaller.
 
-    Parameters
-    ----------
-    budgets : sequence of float
-        In any order. Those under the cost of the smallest design buy nothing and are passed over.
-
-    Raises
-    ------
-    DStudyRefused
-        When no budget buys a design.
+    budgets: in any order. Those under the cost of the smallest design buy nothing and are passed over.
+    Raises DStudyRefused: when no budget buys a design.
     """
     grid = _grid(choices)
     smallest = _smallest_cost(choices)

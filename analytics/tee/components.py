@@ -34,20 +34,11 @@ class ComponentsMalformed(CoreError):
 class Component:
     """One variance component.
 
-    Parameters
-    ----------
-    name : str
-        As the fit or the file calls it.
-    variance : float
-        σ_T², at least 0, finite; for a fixed effect its population variance over the panel.
-    facets : frozenset of str
-        Letters of `FACETS`; {"R"} is the residual, which every facet of a design averages.
-    fixed : bool
-        A sensitivity σ_λ², σ_τ² (tier 2) and no variance of random effects (tier 1).
-
-    Raises
-    ------
-    ComponentsMalformed
+    name: as the fit or the file calls it.
+    variance: σ_T², at least 0, finite; for a fixed effect its population variance over the panel.
+    facets: letters of `FACETS`; {"R"} is the residual, which every facet of a design averages.
+    fixed: a sensitivity σ_λ², σ_τ² (tier 2) and no variance of random effects (tier 1).
+    Raises ComponentsMalformed.
     """
 
     name: str
@@ -78,19 +69,11 @@ class Component:
 class Components:
     """The variance components of one study.
 
-    Parameters
-    ----------
-    entries : tuple of Component, length at least 1
-        No two with the same facets.
-    pooled : bool
-        The study had one replicate a cell, so that the residual is cell and replicate noise in one; more
+    entries: length at least 1; no two with the same facets.
+    pooled: the study had one replicate a cell, so that the residual is cell and replicate noise in one; more
         replicates cannot be projected then.
-    n_judges : int, optional
-        Judges of the study, over which σ_λ² was taken; needed by ``judges="random"``.
-
-    Raises
-    ------
-    ComponentsMalformed
+    n_judges: judges of the study, over which σ_λ² was taken; needed by ``judges="random"``.
+    Raises ComponentsMalformed.
     """
 
     entries: tuple[Component, ...]
@@ -116,21 +99,14 @@ def nested(facets: frozenset[str]) -> frozenset[str]:
 def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int | None = None) -> Components:
     """Read a CSV of variance components.
 
-    Parameters
-    ----------
-    path : path
-        Columns ``component`` and ``variance``; others are ignored. Factors are joined by ``:``;
+    path: columns ``component`` and ``variance``; others are ignored. Factors are joined by ``:``;
         ``Residual`` is the replicate noise, ``category`` the category, ``X (fixed)`` a sensitivity.
-    facets : mapping of str to str
-        Letter → factor, such as ``{"N": "item_id", "V": "variant_id"}``; ``C`` is ``category`` if not given.
-    n_judges : int, optional
-        See `Components`.
-
-    Raises
-    ------
-    ComponentsMalformed
-        With the row at fault and the rule. Rows count from 1, the header not among them.
-    OSError
+    facets: letter → factor, such as ``{"N": "item_id", "V": "variant_id"}``; ``C`` is ``category`` if not
+        given.
+    n_judges: see `Components`.
+    Raises ComponentsMalformed: with the row at fault and the rule. Rows count from 1, the header not among
+        them.
+    Raises OSError.
     """
     letters = _letters(facets)
     try:
@@ -144,9 +120,7 @@ def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int |
 def parse_facets(text: str) -> dict[str, str]:
     """Read ``N=item_id,V=variant_id`` as letter → factor.
 
-    Raises
-    ------
-    ComponentsMalformed
+    Raises ComponentsMalformed.
     """
     facets = dict(lettered(text, "facets"))
     _letters(facets)
@@ -156,14 +130,8 @@ def parse_facets(text: str) -> dict[str, str]:
 def lettered(text: str, what: str) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a text such as ``N=item_id,V=variant_id``.
 
-    Parameters
-    ----------
-    what : str
-        What the pairs are, for refusals.
-
-    Raises
-    ------
-    ComponentsMalformed
+    what: what the pairs are, for refusals.
+    Raises ComponentsMalformed.
     """
     seen = set()
     for part in text.split(","):

@@ -50,18 +50,11 @@ PANELS = ("M", "H")
 class Declaration:
     """Which column is which facet.
 
-    Parameters
-    ----------
-    prompt, judge, temperature, replicate, category : str, optional
-        Columns; a facet without one has a single level. Without `replicate`, rows of one cell are replicates.
-    items : {"sample", "selected"}
-        Whether the items are a sample of a domain or were selected by their outcomes (a task subset), which
-        only the finite estimand may be about.
-
-    Raises
-    ------
-    CoreError
-        When one column is declared twice.
+    prompt, judge, temperature, replicate, category: columns; a facet without one has a single level. Without
+        `replicate`, rows of one cell are replicates.
+    items: {"sample", "selected"}: whether the items are a sample of a domain or were selected by their
+        outcomes (a task subset), which only the finite estimand may be about.
+    Raises CoreError: when one column is declared twice.
     """
 
     outcome: str
@@ -91,20 +84,12 @@ class Declaration:
 class DesignLayout:
     """What the data hold of a declared design.
 
-    Attributes
-    ----------
-    levels : mapping of str to int
-        N, V, M, H, R, C; R is the whole part of the mean number of outcomes in an observed cell.
-    random, fixed : tuple of str
-        Terms in words, for the fit.
-    pooled : bool
-        One outcome in each cell.
-    balanced : bool
-        Every cell is observed, all equally often.
-    not_measured : tuple of str
-        What the design cannot tell, in words.
-    replicates : (int, int)
-        The fewest and the most outcomes of an observed cell.
+    levels: N, V, M, H, R, C; R is the whole part of the mean number of outcomes in an observed cell.
+    random, fixed: terms in words, for the fit.
+    pooled: one outcome in each cell.
+    balanced: every cell is observed, all equally often.
+    not_measured: what the design cannot tell, in words.
+    replicates: the fewest and the most outcomes of an observed cell.
     """
 
     declaration: Declaration
@@ -134,14 +119,8 @@ class DesignLayout:
 def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> DesignLayout:
     """Count levels and cells, and name the terms that follow.
 
-    Parameters
-    ----------
-    columns : mapping of str to array, shape (n_rows,)
-
-    Raises
-    ------
-    CoreError
-        With the column, level or cell at fault.
+    columns: (n_rows,).
+    Raises CoreError: with the column, level or cell at fault.
     """
     codes = _codes(columns, declaration)
     levels = {letter: int(codes[letter].max()) + 1 if letter in codes else 1 for letter in WORDS}
@@ -173,12 +152,8 @@ def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> De
 def random_terms(levels: Mapping[str, int], *, pooled: bool) -> tuple[str, ...]:
     """Return the random terms of a design, residual aside.
 
-    Parameters
-    ----------
-    levels : mapping of str to int
-        N, V, M, H, C; a facet with one level drops its terms.
-    pooled : bool
-        One outcome in each cell, so that the term of all facets together is part of the residual.
+    levels: N, V, M, H, C; a facet with one level drops its terms.
+    pooled: one outcome in each cell, so that the term of all facets together is part of the residual.
     """
     crossed = "".join(letter for letter in "NVMH" if levels.get(letter, 1) > 1)
     terms = [term for term in TERMS if set(term) <= set(crossed)]
@@ -224,10 +199,7 @@ PILOT = (
 def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
     """Hold a design against the minimum pilots.
 
-    Parameters
-    ----------
-    levels : mapping of str to int
-        A letter that is not there counts as one level.
+    levels: a letter that is not there counts as one level.
     """
     return tuple(
         PilotRule(letter, FACETS[letter], minimum, levels.get(letter, 1), source)

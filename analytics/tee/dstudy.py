@@ -59,19 +59,12 @@ class DStudyRefused(CoreError):
 class Reading:
     """What the projected variance is about.
 
-    Parameters
-    ----------
-    estimand : {"domain", "finite"}
-        Items are a sample of a domain, or are themselves the target.
-    sensitivity : {"exclude", "include"}
-        Judges and temperatures are conditioned on (confidence intervals), or their choice counts as error
-        (design-sensitivity interval).
-    categories : {"fixed", "sampled"}
-    judges : {"fixed", "random"}
-
-    Raises
-    ------
-    DStudyRefused
+    estimand: {"domain", "finite"}: items are a sample of a domain, or are themselves the target.
+    sensitivity: {"exclude", "include"}: judges and temperatures are conditioned on (confidence intervals), or
+        their choice counts as error (design-sensitivity interval).
+    categories: {"fixed", "sampled"}.
+    judges: {"fixed", "random"}.
+    Raises DStudyRefused.
     """
 
     estimand: Literal["domain", "finite"] = "domain"
@@ -111,12 +104,8 @@ class DesignTerm(NamedTuple):
 class Projection:
     """Var(θ̂) of a design, component by component.
 
-    Attributes
-    ----------
-    contributions : mapping of str to float
-        σ_T²/divisor of each component that counts, outcome².
-    left_out : tuple of str
-        Components that the reading conditions on, in the order given.
+    contributions: σ_T²/divisor of each component that counts, outcome².
+    left_out: components that the reading conditions on, in the order given.
     """
 
     design: Design
@@ -150,19 +139,11 @@ class Projection:
 def project(components: Components, design: Design, reading: Reading | None = None) -> Projection:
     """Project Var(θ̂) = Σ_T σ_T² / Π_{f in T} L_f.
 
-    Parameters
-    ----------
-    design : mapping of str to int
-        Proposed levels by letter (N, V, M, H, R, C), at least 1. A fixed facet held at one level is 1, and
-        its interactions stay at full size.
-    reading : Reading, optional
-        ``Reading()``: domain, exclude, fixed categories.
-
-    Raises
-    ------
-    DStudyRefused
-        A facet of the components that is not in the design; a count below 1; replicates asked of a pooled
-        residual; a sensitivity that was never measured; nothing that varies.
+    design: proposed levels by letter (N, V, M, H, R, C), at least 1. A fixed facet held at one level is 1,
+        and its interactions stay at full size.
+    reading: ``Reading()``: domain, exclude, fixed categories.
+    Raises DStudyRefused: a facet of the components that is not in the design; a count below 1; replicates
+        asked of a pooled residual; a sensitivity that was never measured; nothing that varies.
 
     Notes
     -----
@@ -191,10 +172,7 @@ def project(components: Components, design: Design, reading: Reading | None = No
 def counted_terms(components: Components, facets: Iterable[str], reading: Reading) -> tuple[DesignTerm, ...]:
     """Return the components that count under a reading, each with the facets that divide it.
 
-    Parameters
-    ----------
-    facets : iterable of str
-        Letters of the design, all of which divide the residual (but categories).
+    facets: letters of the design, all of which divide the residual (but categories).
     """
     design, varying = frozenset(facets) - {"C"}, reading.varying()
     averaged = (_averaged(entry, design, reading) for entry in components.entries)
@@ -213,9 +191,7 @@ def as_json(projection: Projection) -> dict[str, float | dict[str, float]]:
 def parse_design(text: str) -> dict[str, int]:
     """Read ``N=141,V=5`` as letter → count.
 
-    Raises
-    ------
-    DStudyRefused
+    Raises DStudyRefused.
     """
     try:
         pairs = dict(lettered(text, "design"))
@@ -256,10 +232,7 @@ def _check_design(components: Components, design: Design, reading: Reading) -> N
 def _check_facets(components: Components, facets: Iterable[str], reading: Reading) -> None:
     """Refuse a design that lacks a facet of the components, and a reading they cannot give.
 
-    Raises
-    ------
-    DStudyRefused
-        With the component and the facet.
+    Raises DStudyRefused: with the component and the facet.
     """
     facets_there = frozenset(facets) | {"C"} if reading.categories == "fixed" else frozenset(facets)
     for entry in components.entries:

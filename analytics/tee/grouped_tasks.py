@@ -57,17 +57,9 @@ def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
 
     None where every task is a group of its own.
 
-    Parameters
-    ----------
-    means : float array, shape (n_agents, n_tasks)
-        Mean outcomes; agents with a missing one are left out.
-    groups : Groups
-        Of these tasks.
-
-    Returns
-    -------
-    dict
-        ``role``; ``n_groups``; ``reason``, why there is no estimate, or empty. Without a reason also
+    means: (n_agents, n_tasks); mean outcomes; agents with a missing one are left out.
+    groups: of these tasks.
+    Returns: ``role``; ``n_groups``; ``reason``, why there is no estimate, or empty. Without a reason also
         ``removed``, by how much the item's variance is less, and of clusters ``between``, G·Σp²·σ̂_γ²;
         outcome².
     """
@@ -90,12 +82,8 @@ def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
 def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> dict[str, float]:
     """Return the components of a benchmark with those of groups of tasks, for projections.
 
-    Parameters
-    ----------
-    parts : mapping of str to float
-        Term → variance, outcome².
-    groups : mapping or None
-        The result of `task_groups`; None where tasks are independent.
+    parts: term → variance, outcome².
+    groups: the result of `task_groups`; None where tasks are independent.
     """
     if groups is None or groups["reason"]:
         return dict(parts)

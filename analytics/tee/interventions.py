@@ -55,12 +55,8 @@ def variance_table(components: Components, projection: Projection) -> tuple[Vari
 class Intervention:
     """One change of the design and what it does to Var(θ̂).
 
-    Attributes
-    ----------
-    variance : float or None
-        None where it cannot be projected; `note` says why.
-    change : float or None
-        Var(θ̂) after over before, minus 1.
+    variance: None where it cannot be projected; `note` says why.
+    change: var(θ̂) after over before, minus 1.
     """
 
     name: str
@@ -75,15 +71,8 @@ def interventions(
 ) -> tuple[Intervention, ...]:
     """Project five one-step changes: items doubled, +2 prompts, +1 judge, a single judge, +5 replicates.
 
-    Parameters
-    ----------
-    design : mapping of str to int
-        The design as it stands.
-
-    Raises
-    ------
-    DStudyRefused
-        When the design as it stands cannot be projected.
+    design: the design as it stands.
+    Raises DStudyRefused: when the design as it stands cannot be projected.
 
     Notes
     -----

@@ -35,12 +35,8 @@ ANY = (-math.inf, math.inf)
 class BoardEstimate(NamedTuple):
     """The mean of a study as a board states it.
 
-    Attributes
-    ----------
-    se, lower, upper : float or None
-        None where there is no standard error.
-    reason : str
-        Why not; else empty.
+    se, lower, upper: None where there is no standard error.
+    reason: why not; else empty.
     """
 
     score: float
@@ -55,12 +51,8 @@ def paragraph(
 ) -> str:
     """Tell a study in plain language, with its figures.
 
-    Parameters
-    ----------
-    within : (float, float)
-        What the mean can be; `SCORES` for outcomes from 0 to 1.
-    on_board : BoardEstimate, optional
-        The mean, its standard error and interval as a board has them, in place of the study's own.
+    within: what the mean can be; `SCORES` for outcomes from 0 to 1.
+    on_board: the mean, its standard error and interval as a board has them, in place of the study's own.
     """
     return " ".join(_sentences(study, within, on_board))
 

@@ -33,14 +33,9 @@ from analytics.tee.total_error import Columns, fit_layout, outcome_of
 class LevelComponents:
     """Components of a separate fit in each level of one facet.
 
-    Attributes
-    ----------
-    residuals : mapping of str to float
-        Level → σ̂_ρ².
-    components : mapping of str to mapping of str to float
-        Level → term → σ̂_T².
-    left_out : tuple of str
-        Levels whose fit was refused, and why.
+    residuals: level → σ̂_ρ².
+    components: level → term → σ̂_T².
+    left_out: levels whose fit was refused, and why.
     """
 
     facet: str
@@ -57,15 +52,9 @@ class LevelComponents:
 def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> LevelComponents:
     """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
 
-    Parameters
-    ----------
-    columns : mapping of str to array, shape (n_rows,)
-    facet : {"temperature", "judge", "prompt", "category"}
-
-    Raises
-    ------
-    CoreError
-        When the facet is not declared, or no level can be fitted.
+    columns: (n_rows,).
+    facet: {"temperature", "judge", "prompt", "category"}.
+    Raises CoreError: when the facet is not declared, or no level can be fitted.
     """
     column = declaration.facets().get(LETTERS.get(facet, ""))
     if column is None or facet == "item":

@@ -58,14 +58,10 @@ Columns = Mapping[str, npt.ArrayLike]
 class ThetaInterval:
     """An interval of the grand mean.
 
-    Attributes
-    ----------
-    name : {"confidence interval", "design-sensitivity interval"}
-    estimate, standard_error, lower, upper : float
-        In the unit of the outcome.
-    df : float or None
-        Of the t quantile; None for the normal one, where nothing random is left in the variance.
-    method : {"conservative", "satterthwaite", "normal"}
+    name: {"confidence interval", "design-sensitivity interval"}.
+    estimate, standard_error, lower, upper: in the unit of the outcome.
+    df: of the t quantile; None for the normal one, where nothing random is left in the variance.
+    method: {"conservative", "satterthwaite", "normal"}.
     """
 
     name: str
@@ -82,22 +78,13 @@ class ThetaInterval:
 class TotalError:
     """A study's components, and the error of its grand mean in one reading.
 
-    Attributes
-    ----------
-    components : Components
-        In the words of the terms; sensitivities as ``judge (fixed)``, ``temperature (fixed)``.
-    projection : Projection
-        At the design's own levels.
-    slopes : mapping of str to float
-        ∂SE²/∂σ_T² of the components that count.
-    theta : float
-        θ̂.
-    se : float
-        Of θ̂ in the reading.
-    naive_se : float
-        s/√N of the item means.
-    notes : tuple of str
-        What limits these figures.
+    components: in the words of the terms; sensitivities as ``judge (fixed)``, ``temperature (fixed)``.
+    projection: at the design's own levels.
+    slopes: ∂SE²/∂σ_T² of the components that count.
+    theta: θ̂.
+    se: of θ̂ in the reading.
+    naive_se: s/√N of the item means.
+    notes: what limits these figures.
     """
 
     layout: DesignLayout
@@ -127,10 +114,7 @@ class TotalError:
     ) -> ThetaInterval:
         """Return θ̂ ± t·SE, named after the reading.
 
-        Parameters
-        ----------
-        within : (float, float)
-            What θ can be; the ends are clipped to it.
+        within: what θ can be; the ends are clipped to it.
         """
         check_level(level)
         df, method = _degrees_of_freedom(self)
@@ -148,16 +132,9 @@ class TotalError:
 def total_error(columns: Columns, declaration: Declaration, reading: Reading | None = None) -> TotalError:
     """Fit the declared design and project its own levels.
 
-    Parameters
-    ----------
-    columns : mapping of str to array, shape (n_rows,)
-        Valid trials only.
-    reading : Reading, optional
-        ``Reading()``: domain, exclude.
-
-    Raises
-    ------
-    CoreError, DStudyRefused, and the refusals of `analytics.reml.fitting`
+    columns: (n_rows,); valid trials only.
+    reading: ``Reading()``: domain, exclude.
+    Raises CoreError, DStudyRefused, and the refusals of `analytics.reml.fitting`.
     """
     reading = reading or Reading()
     design = layout(columns, declaration)
@@ -192,10 +169,7 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
 def components_of(fitted: VarianceFit, design: DesignLayout) -> Components:
     """Return a fit's components for the D-study, with the sensitivities of its fixed panels.
 
-    Parameters
-    ----------
-    fitted : VarianceFit
-        Of the terms of `design`.
+    fitted: of the terms of `design`.
     """
     random = (
         Component(name, variance, frozenset(LETTERS[word] for word in name.split(":")))
@@ -213,10 +187,7 @@ def components_of(fitted: VarianceFit, design: DesignLayout) -> Components:
 def sensitivity(fitted: VarianceFit, word: str) -> float:
     """Return the population variance of a panel's effects: the base level 0, the others by contrast.
 
-    Parameters
-    ----------
-    word : str
-        "judge" or "temperature", a fixed effect of the fit.
+    word: "judge" or "temperature", a fixed effect of the fit.
     """
     effects = [effect for name, effect in fitted.fixed.items() if name.startswith(f"{word}[")]
     return float(np.var([0.0, *effects]))
@@ -225,15 +196,10 @@ def sensitivity(fitted: VarianceFit, word: str) -> float:
 def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) -> float:
     """Naive standard error s/√N of the item means (TEE, Appendix K).
 
-    Parameters
-    ----------
-    items : array, shape (n_rows,)
-    outcome : float array, shape (n_rows,)
-
-    Raises
-    ------
-    CoreError
-        Under two items, or where all item means are equal: there is no naive error to compare with.
+    items: (n_rows,).
+    outcome: (n_rows,).
+    Raises CoreError: under two items, or where all item means are equal: there is no naive error to compare
+        with.
     """
     _, code = np.unique(items, return_inverse=True)
     means = np.bincount(code, weights=outcome) / np.bincount(code)
@@ -249,10 +215,7 @@ def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) ->
 def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:
     """Return the declared outcome, shape (n_rows,).
 
-    Raises
-    ------
-    CoreError
-        With the first row whose outcome is not a finite number.
+    Raises CoreError: with the first row whose outcome is not a finite number.
     """
     outcome = np.asarray(columns[declaration.outcome], dtype=np.float64)
     if not np.isfinite(outcome).all():
@@ -265,9 +228,7 @@ def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:
 def fit_layout(columns: Columns, outcome: FloatArray, design: DesignLayout) -> VarianceFit:
     """Fit the terms of a layout by REML.
 
-    Raises
-    ------
-    The refusals of `analytics.reml.fit`.
+    Raises The refusals of `analytics.reml.fit`..
     """
     words = in_words(columns, design.declaration)
     return fit(words, outcome, random=" + ".join(design.random), fixed=" + ".join(design.fixed))

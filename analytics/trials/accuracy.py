@@ -38,10 +38,7 @@ class AccuracyRefused(CoreError):
 def accuracy_interval(trials: TaskTrials) -> TrialInterval:
     """95% interval of the mean outcome over tasks like these: t, or logit-t near an end.
 
-    Raises
-    ------
-    AccuracyRefused
-        With fewer than two tasks, or where all task means are equal.
+    Raises AccuracyRefused: with fewer than two tasks, or where all task means are equal.
     """
     a = trials.n_tasks
     if a < 2:
@@ -63,14 +60,9 @@ def mean_interval(
 ) -> TrialInterval:
     """95% interval of a mean over tasks from its standard error.
 
-    Parameters
-    ----------
-    mean, se : float
-        A, strictly between 0 and 1 for the logit; SE.
-    n_tasks : int
-        a, at least 2.
-    method : {"t", "logit-t"}, optional
-        By rule when not given: logit-t where a·min(A, 1 − A) < 5.
+    mean, se: A, strictly between 0 and 1 for the logit; SE.
+    n_tasks: a, at least 2.
+    method: {"t", "logit-t"}: by rule when not given: logit-t where a·min(A, 1 − A) < 5.
     """
     n_expected = n_tasks * min(mean, 1.0 - mean)
     rule: Literal["t", "logit-t"] = "logit-t" if n_expected < N_EXPECTED - EQUAL else "t"

@@ -26,20 +26,9 @@ N_NODES = 400
 def expected_maximum(n_submissions: int) -> float:
     """E[max(Z_1 … Z_K)] of K independent standard normals.
 
-    Parameters
-    ----------
-    n_submissions : int
-        K, at least 1.
-
-    Returns
-    -------
-    float
-        0 for K = 1, 1/√π for 2, 3/(2√π) for 3, 1.539 for 10, 1.998 for 27.
-
-    Raises
-    ------
-    CoreError
-        When K is not a whole number from 1 on.
+    n_submissions: K, at least 1.
+    Returns: 0 for K = 1, 1/√π for 2, 3/(2√π) for 3, 1.539 for 10, 1.998 for 27.
+    Raises CoreError: when K is not a whole number from 1 on.
 
     Notes
     -----

@@ -50,15 +50,10 @@ FACETS = {"prompt": "prompt_variant", "judge": "judge", "temperature": "temperat
 class RepeatedTrials:
     """Valid trials of one agent under one condition, on the tasks of its line.
 
-    Attributes
-    ----------
-    condition : str
-        In words; empty where no facet varies in the file.
-    compared : bool
-        Whether the tasks are those that all agents with this condition have.
-    task : int array, shape (n_rows,)
-    outcome : float array, shape (n_rows,)
-        0 to 1.
+    condition: in words; empty where no facet varies in the file.
+    compared: whether the tasks are those that all agents with this condition have.
+    task: (n_rows,).
+    outcome: (n_rows,); 0 to 1.
     """
 
     agent: str
@@ -72,16 +67,10 @@ class RepeatedTrials:
 class Consistency:
     """One line of the table: an agent under a condition, on all its tasks (category None) or on one category.
 
-    Attributes
-    ----------
-    compared : bool
-        See `RepeatedTrials`.
-    mean : float
-        A, mean over tasks of the task means, 0 to 1.
-    n_tasks : int
-        Tasks with a valid trial.
-    notes : tuple of (str, str)
-        For each figure that is None, its name and the reason.
+    compared: see `RepeatedTrials`.
+    mean: A, mean over tasks of the task means, 0 to 1.
+    n_tasks: tasks with a valid trial.
+    notes: for each figure that is None, its name and the reason.
     """
 
     agent: str
@@ -98,10 +87,7 @@ class Consistency:
 def repeated_trials(file: FlatFile) -> tuple[RepeatedTrials, ...]:
     """Return the trials of every agent under every condition, in name order of agents, then of conditions.
 
-    Parameters
-    ----------
-    file : FlatFile
-        Invalid rows are left out; an agent without a valid trial has none.
+    file: invalid rows are left out; an agent without a valid trial has none.
     """
     names, condition = _conditions(file)
     of_agents = [
@@ -131,12 +117,8 @@ def consistency(
 ) -> tuple[Consistency, ...]:
     """ICC and accuracy of agents' trials, on all their tasks and on each category.
 
-    Parameters
-    ----------
-    categories : sequence of (str or None), length n_tasks
-        Of the tasks by code; a category is left out where it is the only one.
-    copied : collection of str
-        Agents whose trials are flagged as not independent, or as cumulative: they count as one per task.
+    categories: length n_tasks; of the tasks by code; a category is left out where it is the only one.
+    copied: agents whose trials are flagged as not independent, or as cumulative: they count as one per task.
     """
     parts = [(named, np.array([other == named for other in categories])) for named in _named(categories)]
     return tuple(

@@ -46,17 +46,12 @@ CELLS_AT_ONCE = 2**17
 class ConvergenceStep:
     """ICC estimates from random subsets of n trials of each task.
 
-    Attributes
-    ----------
-    n_trials : int
-        n.
-    mean, sd : float or None
-        Over the subsets that have an estimate; None where fewer than two have.
-    share_within : float or None
-        Share of all subsets whose estimate lies within ±.05 of the one from the complementary trials; None
-        for n above R/2.
-    n_undefined : int
-        Subsets in which all outcomes are equal, so that there is no estimate; they count as not within.
+    n_trials: n.
+    mean, sd: over the subsets that have an estimate; None where fewer than two have.
+    share_within: share of all subsets whose estimate lies within ±.05 of the one from the complementary
+        trials; None for n above R/2.
+    n_undefined: subsets in which all outcomes are equal, so that there is no estimate; they count as not
+        within.
     """
 
     n_trials: int
@@ -70,14 +65,9 @@ class ConvergenceStep:
 class Convergence:
     """How many trials the ICC needs.
 
-    Attributes
-    ----------
-    steps : tuple of ConvergenceStep
-        n = 2, 4, 8, … up to R.
-    n_available : int
-        R, the fewest valid trials of any task.
-    trials_needed : int or None
-        Smallest n ≤ R/2 of the steps with at least 95% of the subsets within; None: not reached.
+    steps: n = 2, 4, 8, … up to R.
+    n_available: R, the fewest valid trials of any task.
+    trials_needed: smallest n ≤ R/2 of the steps with at least 95% of the subsets within; None: not reached.
     """
 
     steps: tuple[ConvergenceStep, ...]
@@ -98,20 +88,11 @@ def convergence(
 ) -> Convergence:
     """How the ICC settles with the number of trials, and how many are needed.
 
-    Parameters
-    ----------
-    task, outcome
-        As in `task_trials`.
-    seed : int
-        Base seed; subset d is drawn by the generator of (seed, "icc convergence", d) alone.
-    n_subsets : int
-        Random subsets, 200.
-
-    Raises
-    ------
-    IccRefused
-        As in `intraclass_correlation`; or when a task has fewer than four valid trials, so that no two have a
-        complement of two.
+    task, outcome: as in `task_trials`.
+    seed: base seed; subset d is drawn by the generator of (seed, "icc convergence", d) alone.
+    n_subsets: random subsets, 200.
+    Raises IccRefused: as in `intraclass_correlation`; or when a task has fewer than four valid trials, so
+        that no two have a complement of two.
 
     Notes
     -----

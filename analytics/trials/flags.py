@@ -61,11 +61,7 @@ TIED = 1e-9
 class Dependence:
     """Two trials of one agent that agree too often to be two draws.
 
-    Attributes
-    ----------
-    trials : (int, int)
-    chance : float
-        Agreement expected of independent trials with these pass rates.
+    chance: agreement expected of independent trials with these pass rates.
     """
 
     trials: tuple[int, int]
@@ -78,14 +74,9 @@ class Dependence:
 class Improvement:
     """Trials of one agent by which tasks get better, and hardly any gets worse.
 
-    Attributes
-    ----------
-    n_tasks : int
-        Tasks whose outcomes differ.
-    n_worse : int
-        Those of them that get worse from one trial to a later one.
-    log_chance : float
-        Natural logarithm of the probability that no more of them do, were the trials repeats.
+    n_tasks: tasks whose outcomes differ.
+    n_worse: those of them that get worse from one trial to a later one.
+    log_chance: natural logarithm of the probability that no more of them do, were the trials repeats.
     """
 
     n_tasks: int
@@ -106,12 +97,8 @@ def dependent_trials(
 ) -> Dependence | None:
     """Return the pair of an agent's trials that agrees most, if it agrees too often for two draws.
 
-    Parameters
-    ----------
-    task, trial : int arrays, (n_rows,)
-        Of the agent's valid rows; no (task, trial) twice.
-    outcome : float array, (n_rows,)
-        0 to 1.
+    task, trial: (n_rows,); of the agent's valid rows; no (task, trial) twice.
+    outcome: (n_rows,); 0 to 1.
     """
     _check_rows(task, trial, outcome)
     here = _of_most_tasks(trial)
@@ -124,11 +111,8 @@ def dependent_trials(
 def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improvement | None:
     """Return how unlikely repeats are to improve alone as these do; None where they do not, or it is chance.
 
-    Parameters
-    ----------
-    task : int array, (n_rows,)
-        Of the agent's valid rows under one condition, each task's in the order of its trials.
-    outcome : float array, (n_rows,)
+    task: (n_rows,); of the agent's valid rows under one condition, each task's in the order of its trials.
+    outcome: (n_rows,).
     """
     if not task.size:
         return None
@@ -233,10 +217,7 @@ def _chance(a: FloatArray, b: FloatArray) -> float:
 def identical_agents(means: FloatArray) -> list[tuple[int, ...]]:
     """Return groups of agents with the same outcome on every task, and not the same one on all of them.
 
-    Parameters
-    ----------
-    means : float array, (n_agents, n_tasks)
-        NaN: missing; missing in the same places is part of being identical.
+    means: (n_agents, n_tasks); NaN: missing; missing in the same places is part of being identical.
     """
     begins = [row.tobytes() for row in means[:, :N_TASKS_BEGINNING] + 0.0]
     often, groups = Counter(begins), dict[bytes, list[int]]()
@@ -254,16 +235,9 @@ def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | N
     Two runs that share nothing but their pass rate are equal on n tasks with probability (Σ_v p̂(v)²)ⁿ; above
     1e-6 nothing is said, as of agents that pass one task of many.
 
-    Parameters
-    ----------
-    means : float array, (n_agents, n_tasks)
-        NaN: missing.
-    order : int array, (n_agents,)
-        The first of equal agents is the original; ties by position.
-
-    Returns
-    -------
-    list of (int or None), length n_agents
+    means: (n_agents, n_tasks); NaN: missing.
+    order: (n_agents,); the first of equal agents is the original; ties by position.
+    Returns: length n_agents.
     """
     copied: list[int | None] = [None] * len(means)
     for group in identical_agents(means):
@@ -280,19 +254,10 @@ def parts(
 ) -> list[SharedOutcomes]:
     """Find agents whose outcomes are a part of an earlier one's, or hold an earlier one's as a part.
 
-    Parameters
-    ----------
-    means : float array, (n_agents, n_tasks)
-        NaN: missing.
-    order : int array, (n_agents,)
-        Ties by position.
-    of : int array
-        The agents to look at.
-
-    Returns
-    -------
-    list of Part
-        One for each such agent, with the first of those before it.
+    means: (n_agents, n_tasks); NaN: missing.
+    order: (n_agents,); ties by position.
+    of: the agents to look at.
+    Returns: one for each such agent, with the first of those before it.
     """
     place = np.empty(len(means), dtype=np.int64)
     place[np.lexsort((np.arange(len(means)), order))] = np.arange(len(means))
@@ -329,15 +294,8 @@ def _is_part(a: FloatArray, b: FloatArray) -> bool:
 def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None:
     """Return the tasks gained and the tasks common to two submissions of an agent, if no task became worse.
 
-    Parameters
-    ----------
-    earlier, later : float arrays, (n_tasks,)
-        Mean outcomes; NaN: missing.
-
-    Returns
-    -------
-    (int, int) or None
-        None where a task became worse, none became better, or none is common.
+    earlier, later: (n_tasks,); mean outcomes; NaN: missing.
+    Returns: None where a task became worse, none became better, or none is common.
     """
     both = ~np.isnan(earlier) & ~np.isnan(later)
     gained, lost = later[both] > earlier[both], later[both] < earlier[both]
@@ -347,15 +305,8 @@ def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None
 def unclaimed_orders(means: FloatArray) -> Mask:
     """Mark pairs of agents whose order missing outcomes could turn, and that do not miss alike.
 
-    Parameters
-    ----------
-    means : float array, (n_agents, n_tasks)
-        On the ranked tasks; NaN: missing.
-
-    Returns
-    -------
-    bool array, (n_agents, n_agents)
-        Symmetric, False on the diagonal.
+    means: (n_agents, n_tasks); on the ranked tasks; NaN: missing.
+    Returns: (n_agents, n_agents); symmetric, False on the diagonal.
     """
     n_tasks = means.shape[1]
     n_missing = np.isnan(means).sum(axis=1)

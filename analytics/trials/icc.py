@@ -74,16 +74,10 @@ class TrialInterval:
 class TaskTrials:
     """Sufficient statistics of one agent's valid trials, task by task.
 
-    Attributes
-    ----------
-    n_trials : int array, shape (n_tasks,)
-        n_i, at least 1.
-    means : float array, shape (n_tasks,)
-        ȳ_i, 0 to 1.
-    squares : float array, shape (n_tasks,)
-        Sums of squares within tasks; exactly 0 where trials agree to 1e-9.
-    binary : bool
-        Whether every outcome is 0 or 1.
+    n_trials: (n_tasks,); n_i, at least 1.
+    means: (n_tasks,); ȳ_i, 0 to 1.
+    squares: (n_tasks,); sums of squares within tasks; exactly 0 where trials agree to 1e-9.
+    binary: whether every outcome is 0 or 1.
     """
 
     n_trials: CodeArray
@@ -106,26 +100,15 @@ class TaskTrials:
 class IntraclassCorrelation:
     """ICC(1,1) of one agent, on all tasks or on one category.
 
-    Attributes
-    ----------
-    icc : float
-        0 to 1, truncated at 0.
-    icc_untruncated : float
-        As estimated; below 0 where tasks differ less than trials would make them.
-    sigma_b2, sigma_w2 : float
-        Variance between tasks (truncated at 0) and within tasks.
-    n_tasks, n_trials : int
-        a, and N = Σn_i.
-    n_0 : float
-        Trials per task, the n₀ that makes MSB unbiased; n where balanced.
-    least_trials, most_trials : int
-        Smallest and largest n_i.
-    interval : TrialInterval or None
-        Jackknife, truncated at 0; None with the reason in `note`.
-    normal_theory : TrialInterval or None
-        Exact F interval; only where outcomes are not pass/fail and n_i are equal.
-    note : str
-        Why there is no interval; empty where there is one.
+    icc: 0 to 1, truncated at 0.
+    icc_untruncated: as estimated; below 0 where tasks differ less than trials would make them.
+    sigma_b2, sigma_w2: variance between tasks (truncated at 0) and within tasks.
+    n_tasks, n_trials: a, and N = Σn_i.
+    n_0: trials per task, the n₀ that makes MSB unbiased; n where balanced.
+    least_trials, most_trials: smallest and largest n_i.
+    interval: jackknife, truncated at 0; None with the reason in `note`.
+    normal_theory: exact F interval; only where outcomes are not pass/fail and n_i are equal.
+    note: why there is no interval; empty where there is one.
     """
 
     icc: float
@@ -145,17 +128,9 @@ class IntraclassCorrelation:
 def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
     """Collect one agent's valid trials by task.
 
-    Parameters
-    ----------
-    task : int array, shape (n_rows,)
-        Task codes, 0 or above.
-    outcome : float array, shape (n_rows,)
-        0 to 1.
-
-    Raises
-    ------
-    CoreError
-        When lengths differ or an outcome is not from 0 to 1.
+    task: (n_rows,); task codes, 0 or above.
+    outcome: (n_rows,); 0 to 1.
+    Raises CoreError: when lengths differ or an outcome is not from 0 to 1.
     """
     codes, outcomes = checked_rows(task, outcome)
     return _trials_of_cells(*_cells(codes, outcomes, int(codes.max(initial=-1)) + 1), _is_binary(outcomes))
@@ -164,11 +139,8 @@ def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
 def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
     """ICC(1,1) with its jackknife interval.
 
-    Raises
-    ------
-    IccRefused
-        Under 10 tasks, where σ_b² and σ_w² cannot be told apart, or when a pass/fail agent's components
-        exceed ¼·a/(a − 1), which very uneven n_i can bring about.
+    Raises IccRefused: under 10 tasks, where σ_b² and σ_w² cannot be told apart, or when a pass/fail agent's
+        components exceed ¼·a/(a − 1), which very uneven n_i can bring about.
     """
     check_trials(trials)
     msb, msw, n_0 = mean_squares(trials)

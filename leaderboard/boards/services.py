@@ -40,9 +40,7 @@ def publish(
 
     Nothing is stored either while the latest board is younger than `every`.
 
-    Raises
-    ------
-    CalledOtherwise
+    Raises CalledOtherwise.
     """
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=decided.benchmark.pk)
     if board := board_with_key(decided):

@@ -179,12 +179,8 @@ class Deadline:
 def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = SECONDS) -> int:
     """Send the body and return the status of the answer.
 
-    Raises
-    ------
-    AddressRefused
-        The URL, or an address of its host, is not one that webhooks may have.
-    NotDelivered
-        There was no answer.
+    Raises AddressRefused: the URL, or an address of its host, is not one that webhooks may have.
+    Raises NotDelivered: there was no answer.
     """
     target, deadline = target_of(url), Deadline(seconds)
     try:

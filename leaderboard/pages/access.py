@@ -40,10 +40,7 @@ def visible(slug: str) -> Benchmark:
 
     With `has_alerts`, whether a monitor ever said something, and `has_ranks`, whether the latest board does.
 
-    Raises
-    ------
-    Http404
-        There is none, or none for visitors.
+    Raises Http404: there is none, or none for visitors.
     """
     alerts = Alert.objects.filter(benchmark=OuterRef("pk"))
     latest = Board.objects.filter(benchmark=OuterRef(OuterRef("pk"))).order_by("-number").values("pk")[:1]

@@ -7,7 +7,8 @@ for any more grows old and is culled. The digest is the ETag too, so that a visi
 answered after one query; another takes two.
 
 A view says by `cached_page` which parameters it reads, and what it reads beside the board. It must not read
-the clock or the visitor; an answer that did read the visitor is not kept. See docs/decisions/pages-and-charts.md.
+the clock or the visitor; an answer that did read the visitor is not kept. See
+docs/decisions/pages-and-charts.md.
 """
 
 import gzip
@@ -55,14 +56,9 @@ VARY = {"Vary": "Accept-Encoding"}
 def cached_page(*known: str, of_data: bool = False, reads: Tables = ()) -> Callable[[View], View]:
     """Keep what a view of a benchmark answers: it takes `slug`, and `number` where it shows one board.
 
-    Parameters
-    ----------
-    known
-        The parameters of the address that the view reads; no other becomes part of the key.
-    of_data
-        Whether the page changes with every delivery, and not with the board alone.
-    reads
-        Append-only tables with a `benchmark` of which it shows something: the studies.
+    known: the parameters of the address that the view reads; no other becomes part of the key.
+    of_data: whether the page changes with every delivery, and not with the board alone.
+    reads: append-only tables with a `benchmark` of which it shows something: the studies.
     """
 
     def decorate(view: View) -> View:

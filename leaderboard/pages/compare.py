@@ -165,9 +165,7 @@ class ComparePage:
 def compare_page(benchmark: Benchmark, params: QueryDict) -> ComparePage:
     """Read who is asked for, and compare them where they are two to five agents of the latest board.
 
-    Raises
-    ------
-    NoBoardYet
+    Raises NoBoardYet.
     """
     board = latest_board(benchmark)
     entries = list(board.entries.order_by("position").only(*SHOWN))

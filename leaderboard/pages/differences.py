@@ -217,13 +217,10 @@ def differing(
 ) -> list[DifferingTask]:
     """List the tasks on which outcomes differ, those that differ most first.
 
-    Parameters
-    ----------
-    columns : sequence of float array, shape (n_tasks,), or None
-        The outcomes of each agent, NaN without a valid one; None for one that is not compared.
-    names, pks : sequence, length n_tasks
-    base : str
-        What the addresses of tasks begin with, before their number; empty where they have none.
+    columns: (n_tasks,); the outcomes of each agent, NaN without a valid one; None for one that is not
+        compared.
+    names, pks: length n_tasks.
+    base: what the addresses of tasks begin with, before their number; empty where they have none.
     """
     arrays = [None if column is None else np.asarray(column, dtype=np.float64) for column in columns]
     known = np.array([column for column in arrays if column is not None])

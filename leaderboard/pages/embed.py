@@ -84,9 +84,7 @@ class EmbedPage:
 def embed_page(benchmark: Benchmark, *, n: str = "") -> EmbedPage:
     """The latest board, and of its agents what is shown: two queries, and two where the data are newer.
 
-    Raises
-    ------
-    NoBoardYet
+    Raises NoBoardYet.
     """
     board = latest_board(benchmark)
     wanted = int(n[:4]) if n.isascii() and n.isdecimal() else N_ROWS

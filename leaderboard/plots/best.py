@@ -21,21 +21,14 @@ LOOKS = {"sure": ("lead", "", 2.2), "unsure": ("worse", "5 3", 1.6), "first": ("
 class BestLevel:
     """A score that stays the best from one day up to another.
 
-    Attributes
-    ----------
-    first, last : float
-        Days of the boards, as ordinals with the hour as a fraction; a level is drawn up to where the next
-        begins.
-    score : float
-        From 0 to 1.
-    step : {"sure", "unsure", "first"}
-        How it came: surely above the level before; perhaps; with none that it can be held against.
-    label : str
-        Whose score it is.
-    title : str
-        What is told when it is pointed at.
-    more : str
-        Behind the label, never cut.
+    first, last: days of the boards, as ordinals with the hour as a fraction; a level is drawn up to where the
+        next begins.
+    score: from 0 to 1.
+    step: {"sure", "unsure", "first"}: how it came: surely above the level before; perhaps; with none that it
+        can be held against.
+    label: whose score it is.
+    title: what is told when it is pointed at.
+    more: behind the label, never cut.
     """
 
     first: float
@@ -52,10 +45,7 @@ def best_through_boards(
 ) -> SafeString:
     """Levels over the days of boards; where a level is the first of its kind no riser leads to it.
 
-    Raises
-    ------
-    ValueError
-        There is no level: there is nothing to draw.
+    Raises ValueError: there is no level: there is nothing to draw.
     """
     if not levels:
         raise ValueError("nothing to draw")

@@ -9,20 +9,12 @@ from django.utils.safestring import SafeString
 class Chart:
     """What a page shows as a figure, and /b/{slug}/plots/{name}.svg alone.
 
-    Attributes
-    ----------
-    name : str
-        Its address.
-    title : str
-        What it shows, in a few words.
-    lede : str
-        How to read it, in a sentence or two.
-    heads : tuple of str
-        Of its table twin.
-    rows : tuple of tuple of str
-        What is drawn, in words and rounded numbers; a row for each mark.
-    narrow : SafeString or None
-        The same drawn for a phone, where that is another drawing.
+    name: its address.
+    title: what it shows, in a few words.
+    lede: how to read it, in a sentence or two.
+    heads: of its table twin.
+    rows: what is drawn, in words and rounded numbers; a row for each mark.
+    narrow: the same drawn for a phone, where that is another drawing.
     """
 
     name: str

@@ -30,10 +30,7 @@ class Dot:
 def dot_row(*, name: str, title: str, ranked: Sequence[Dot], unranked: Sequence[Dot] = ()) -> SafeString:
     """Draw the agents from the best on, those without a rank behind them.
 
-    Raises
-    ------
-    ValueError
-        There is no agent.
+    Raises ValueError: there is no agent.
     """
     n = len(ranked) + len(unranked)
     if not n:

@@ -18,20 +18,12 @@ Named = tuple[float, str]
 class DotRow:
     """A value in words and in numbers.
 
-    Attributes
-    ----------
-    label, note : str
-        What it is of, and below it a few words more.
-    text : str
-        The value in words.
-    at, lower, upper : float or None
-        The value and its interval; None draws nothing.
-    tick : float or None
-        A second value to compare with.
-    hollow : bool
-        An empty dot with a grey line: what is surely another.
-    address : str
-        Where the dot leads to, where it leads somewhere.
+    label, note: what it is of, and below it a few words more.
+    text: the value in words.
+    at, lower, upper: the value and its interval; None draws nothing.
+    tick: a second value to compare with.
+    hollow: an empty dot with a grey line: what is surely another.
+    address: where the dot leads to, where it leads somewhere.
     """
 
     label: str
@@ -74,10 +66,7 @@ def dots(
 ) -> SafeString:
     """Draw a row for each value on one scale; `rules` are upright lines that tell above what they are.
 
-    Raises
-    ------
-    ValueError
-        There is no row, and nothing to draw.
+    Raises ValueError: there is no row, and nothing to draw.
     """
     if not rows:
         raise ValueError("nothing to draw")

@@ -58,10 +58,7 @@ def heat_map(
 
     `marked` columns get a tick under the map, where that is another set than the band.
 
-    Raises
-    ------
-    ValueError
-        There is no column.
+    Raises ValueError: there is no column.
     """
     if not rates:
         raise ValueError("nothing to draw")

@@ -27,10 +27,7 @@ class MonitorLevel:
 def levels(*, name: str, title: str, looks: Sequence[MonitorLevel]) -> SafeString:
     """Draw levels and thresholds as step lines over days.
 
-    Raises
-    ------
-    ValueError
-        No look has a level: there is nothing to draw.
+    Raises ValueError: no look has a level: there is nothing to draw.
     """
     known = [one.value for one in looks if one.value is not None]
     if not known:

@@ -99,10 +99,7 @@ def score_scale(points: Iterable[Point]) -> LinearScale:
 def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> SafeString:
     """Draw the points, their intervals, and the front with the names of those on it.
 
-    Raises
-    ------
-    ValueError
-        There is no point: nothing to draw.
+    Raises ValueError: there is no point: nothing to draw.
     """
     if not points:
         raise ValueError("nothing to draw")

@@ -37,10 +37,7 @@ def by_quarter(
 ) -> SafeString:
     """Draw the quarters, which stand as far apart as they are in time.
 
-    Raises
-    ------
-    ValueError
-        There is no quarter.
+    Raises ValueError: there is no quarter.
     """
     if not quarters:
         raise ValueError("nothing to draw")

@@ -27,10 +27,7 @@ class StackPart:
 def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool = False) -> SafeString:
     """Draw parts side by side, in their order, on a bar of their sum.
 
-    Raises
-    ------
-    ValueError
-        The parts add up to nothing.
+    Raises ValueError: the parts add up to nothing.
     """
     whole = sum(part.share for part in parts)
     if whole <= 0:

@@ -24,10 +24,7 @@ def strip(
 ) -> SafeString:
     """Draw outcomes and expectations as silhouettes; `band` are columns, the end not among them.
 
-    Raises
-    ------
-    ValueError
-        There is no task.
+    Raises ValueError: there is no task.
     """
     if not outcomes:
         raise ValueError("nothing to draw")

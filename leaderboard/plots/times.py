@@ -45,10 +45,7 @@ def shares_through_time(
 ) -> SafeString:
     """Shares, `lo` to 1, as step lines over days; `events` are upright lines that tell what they are.
 
-    Raises
-    ------
-    ValueError
-        No series has a point: there is nothing to draw.
+    Raises ValueError: no series has a point: there is nothing to draw.
     """
     days = [day for one in series for day, _ in one.points]
     if not days:

@@ -49,19 +49,11 @@ def uncounted(
 ) -> list[str]:
     """Say which of an agent's outcomes are of conditions that the board does not compare.
 
-    Parameters
-    ----------
-    outcomes : table
-        All that stand for the agent, with task, setting, trial, value, valid and free.
-    submission : Submission
-        The latest of the agent.
-    policy, subset
-        In force, and fixed.
-    tasks : mapping of id to name
-        The active ones.
-    task_ids : sequence of id, optional
-        All active ones where not given.
-    settings : mapping of id to (prompt_variant, judge, temperature, run)
+    outcomes: all that stand for the agent, with task, setting, trial, value, valid and free.
+    submission: the latest of the agent.
+    policy, subset: in force, and fixed.
+    tasks: the active ones.
+    task_ids: all active ones where not given.
     """
     others, voters = cached_conditions(policy, submission.agent_id, submission)
     temperatures = by_temperature(others)

@@ -38,16 +38,11 @@ class Flags:
 def flags(outcomes: pa.Table, earlier: pa.Table, of: AgentContext, row: AgentRow | None) -> Flags:
     """Look at all that stands for an agent.
 
-    Parameters
-    ----------
-    outcomes : table
-        With submission, agent, task, setting, trial, value, valid and free; last the delivery that is new.
-    earlier : table
-        The delivery before it, or what it replaces; the same columns.
-    of : AgentContext
-        With the submissions of `outcomes`.
-    row : AgentRow or None
-        What `own_row` makes of `outcomes`.
+    outcomes: with submission, agent, task, setting, trial, value, valid and free; last the delivery that is
+        new.
+    earlier: the delivery before it, or what it replaces; the same columns.
+    of: with the submissions of `outcomes`.
+    row: what `own_row` makes of `outcomes`.
     """
     on_active = pa.array(list(of.tasks), pa.int32())
     here, before = (standing(rows.filter(pc.is_in(rows["task"], on_active))) for rows in (outcomes, earlier))

@@ -38,22 +38,14 @@ from selection.single_tasks import weaker_passing as weaker_passing
 class OutcomeMatrix:
     """Rows are agents, columns the active tasks by name.
 
-    Attributes
-    ----------
-    tasks, retired : list of Task
-        By name.
-    agents : list of Agent
-        With an outcome on an active task.
-    means : float array, shape (n_agents, n_tasks)
-        NaN where there is no valid outcome.
-    n_invalid : int array, shape (n_agents, n_tasks)
-        Trials that the harness failed.
-    n_counted : list of (int or None), length n_agents
-        Delivered outcomes that count, as `selection.single_tasks.n_counted` tells.
-    voice : bool array, shape (n_agents,)
-        Whether pass rates are learnt from it: at most two of an account that nobody vouches for.
-    n_unread : int
-        Agents whose outcomes have changed since they were last read.
+    tasks, retired: by name.
+    agents: with an outcome on an active task.
+    means: (n_agents, n_tasks); NaN where there is no valid outcome.
+    n_invalid: (n_agents, n_tasks); trials that the harness failed.
+    n_counted: length n_agents; delivered outcomes that count, as `selection.single_tasks.n_counted` tells.
+    voice: (n_agents,); whether pass rates are learnt from it: at most two of an account that nobody vouches
+        for.
+    n_unread: agents whose outcomes have changed since they were last read.
     """
 
     policy: Policy

@@ -92,10 +92,7 @@ class AgentContext:
 def means_of(outcomes: pa.Table, of: AgentContext, *, n_trials: int) -> dict[str, float | None]:
     """Mean outcomes by name of the tasks with so many trials under each condition compared; None: invalid.
 
-    Parameters
-    ----------
-    outcomes : table
-        With submission, task, setting, trial, value, valid and free.
+    outcomes: with submission, task, setting, trial, value, valid and free.
     """
     here = of.on_active(outcomes)
     if not here.num_rows:
@@ -119,10 +116,7 @@ def places_of(row: AgentRow | None, of: AgentContext) -> dict[int, int]:
 def own_part(here: pa.Table, of: AgentContext) -> dict[str, Any]:
     """What `analytics.record.agent_rows` takes of one agent.
 
-    Parameters
-    ----------
-    here : table
-        All that stands for it on the active tasks.
+    here: all that stands for it on the active tasks.
     """
     source = _source(here, of, as_delivered(here["value"]))
     compared = _compare_conditions(source, of)
@@ -150,10 +144,7 @@ def _and_withdrawn(source: Mapping[str, Any], here: pa.Table, of: AgentContext) 
 def conditions_counted(outcomes: pa.Table, of: AgentContext) -> dict[int, Condition | None]:
     """The condition that the outcomes of each setting count under, as the board of now compares; None: none.
 
-    Parameters
-    ----------
-    outcomes : table
-        With submission, task, setting, trial, value, valid and free.
+    outcomes: with submission, task, setting, trial, value, valid and free.
     """
     here = of.on_active(outcomes)
     if not here.num_rows:

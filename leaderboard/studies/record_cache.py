@@ -48,10 +48,7 @@ class RecentScores:
 
     A row is known by its agent and by the names of all that decides it.
 
-    Parameters
-    ----------
-    most_bytes : int
-        Of arrays; of a benchmark whose rows take more, nothing is kept.
+    most_bytes: of arrays; of a benchmark whose rows take more, nothing is kept.
     """
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:

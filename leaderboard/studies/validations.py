@@ -30,9 +30,7 @@ def get_or_compute_validation(
 ) -> tuple[ValidationStudy, bool]:
     """Return the validation of the present data and whether it was computed just now.
 
-    Raises
-    ------
-    ClosedFormsDiffer
+    Raises ClosedFormsDiffer.
     """
     if study := find_study(ValidationStudy, snapshot=snapshot):
         return study, False

@@ -29,16 +29,9 @@ def predictions(
 ) -> list[FloatArray]:
     """ŷ of the held-out agents of each fold, in its order.
 
-    Parameters
-    ----------
-    agents : CompleteAgents
-        Keeps the fits for another call.
-    held_out, trained, subsets : sequence of int arrays, length n_folds
-
-    Raises
-    ------
-    SelectionError
-        model_unfinished
+    agents: keeps the fits for another call.
+    held_out, trained, subsets: length n_folds.
+    Raises SelectionError (model_unfinished).
     """
     used = rows_used(agents, trained)
     return [

@@ -9,10 +9,7 @@ __all__ = ["ESTIMATORS", "EstimatorName", "checked_name"]
 def checked_name(estimator: str) -> EstimatorName:
     """Return the name of an estimator.
 
-    Raises
-    ------
-    SelectionError
-        name_unknown: there is none of this name.
+    Raises SelectionError: name_unknown: there is none of this name.
     """
     for name in ESTIMATORS:
         if name == estimator:

@@ -31,10 +31,7 @@ Made = TypeVar("Made")
 class FitCache:
     """The latest fits, up to a number of bytes of what they were made of.
 
-    Parameters
-    ----------
-    most_bytes : int
-        What was used longest ago is dropped beyond that; what is larger by itself is not kept.
+    most_bytes: what was used longest ago is dropped beyond that; what is larger by itself is not kept.
     """
 
     def __init__(self, most_bytes: int = MAX_BYTES) -> None:
@@ -54,10 +51,7 @@ class FitCache:
     ) -> FullScores:
         """Return what `selection.full_scores.fit` does.
 
-        Raises
-        ------
-        SelectionError
-            name_unknown, no_fit, cells_missing
+        Raises SelectionError (name_unknown, no_fit, cells_missing).
         """
         description = (estimator, agents.names, agents.outcomes.shape, known and known.as_plain())
         arrays = (agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))

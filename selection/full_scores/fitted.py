@@ -39,15 +39,10 @@ class _CompletionModel(Protocol):
 class FullScores:
     """An estimator of the full score, fitted when it is first asked.
 
-    Attributes
-    ----------
-    estimator : {"ridge", "line"}
-    agents : CompleteAgents
-        Whom it is fitted to.
-    tasks : int array, shape (k,)
-        Positions of the subset's tasks, ascending.
-    known : RidgeFit, optional
-        The Ridge fitted to them before.
+    estimator: {"ridge", "line"}.
+    agents: whom it is fitted to.
+    tasks: (k,); positions of the subset's tasks, ascending.
+    known: the Ridge fitted to them before.
     """
 
     estimator: EstimatorName
@@ -63,29 +58,17 @@ class FullScores:
     def predict(self, outcomes: FloatArray) -> FloatArray:
         """ŷ of agents from their outcomes on the subset, shape (q,); never NaN.
 
-        Parameters
-        ----------
-        outcomes : float array, shape (q, k)
-            NaN where missing.
-
-        Raises
-        ------
-        SelectionError
-            cells_missing: an agent lacks over a tenth of the subset.
-            As `selection.ridge.fit`.
+        outcomes: (q, k); NaN where missing.
+        Raises SelectionError: cells_missing: an agent lacks over a tenth of the subset. As
+            `selection.ridge.fit`.
         """
         return self._model.predict(_checked(outcomes))
 
     def predict_without(self, outcomes: FloatArray) -> FloatArray:
         """μ₋ᵢ(x): what the estimator fitted without agent i predicts, shape (q, n).
 
-        Parameters
-        ----------
-        outcomes : float array, shape (q, k)
-
-        Raises
-        ------
-        As `predict`.
+        outcomes: (q, k).
+        Raises As `predict`..
         """
         return self._model.predict_without(_checked(outcomes))
 
@@ -100,15 +83,9 @@ def fit(
 ) -> FullScores:
     """Fit an estimator to complete agents.
 
-    Parameters
-    ----------
-    estimator : {"ridge", "line"}
-    tasks : int array, shape (k,)
-
-    Raises
-    ------
-    SelectionError
-        name_unknown; no_fit: `completion` has no fit of its own to a subset.
+    estimator: {"ridge", "line"}.
+    tasks: (k,).
+    Raises SelectionError: name_unknown; no_fit: `completion` has no fit of its own to a subset.
     """
     name = checked_name(estimator)
     if name == "completion":
@@ -119,10 +96,7 @@ def fit(
 def refuse_unpredictable(outcomes: FloatArray) -> None:
     """Refuse the first of some agents that lacks over a tenth of the subset, (q, k).
 
-    Raises
-    ------
-    SelectionError
-        name_unknown, no_fit, cells_missing
+    Raises SelectionError (name_unknown, no_fit, cells_missing).
     """
     accepted = ridge.predictable(outcomes)
     if not accepted.all():

@@ -42,27 +42,14 @@ def fold_predictions(
 ) -> list[FloatArray]:
     """ŷ of the held-out agents of each fold, from its training agents and its subset alone.
 
-    Parameters
-    ----------
-    estimator : {"completion", "ridge", "line"}
-    outcomes : float array, shape (n, m)
-        Mean outcomes of complete agents on the active tasks; NaN where missing.
-    scores : float array, shape (n,)
-        Their full scores.
-    folds : sequence of Fold, length n_folds
-    subsets : sequence of int arrays, length n_folds
-        Tasks of each fold's subset, ascending.
-
-    Returns
-    -------
-    list of float arrays, shape (n_held_out,)
-        In the order of `held_out`; never NaN; neither rounded nor clipped.
-
-    Raises
-    ------
-    SelectionError
-        name_unknown; cells_missing: a held-out agent lacks more than a tenth of the subset.
-        As `selection.ridge.fit`.
+    estimator: {"completion", "ridge", "line"}.
+    outcomes: (n, m); mean outcomes of complete agents on the active tasks; NaN where missing.
+    scores: (n,); their full scores.
+    folds: length n_folds.
+    subsets: length n_folds; tasks of each fold's subset, ascending.
+    Returns: (n_held_out,); in the order of `held_out`; never NaN; neither rounded nor clipped.
+    Raises SelectionError: name_unknown; cells_missing: a held-out agent lacks more than a tenth of the
+        subset. As `selection.ridge.fit`.
     """
     return predictions(estimator, unnamed(outcomes, scores), folds, subsets)
 
@@ -72,11 +59,9 @@ def predictions(
 ) -> list[FloatArray]:
     """Do what `fold_predictions` does; what the folds share is kept with the agents for another call.
 
-    Parameters
-    ----------
-    estimator : {"completion", "ridge", "line"}
-    folds : sequence of Fold, length n_folds
-    subsets : sequence of int arrays, length n_folds
+    estimator: {"completion", "ridge", "line"}.
+    folds: length n_folds.
+    subsets: length n_folds.
     """
     name = checked_name(estimator)
     _refuse_unpredictable(agents.outcomes, folds, subsets)

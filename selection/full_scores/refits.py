@@ -30,10 +30,8 @@ from selection import ridge
 class RefitsWithout:
     """The n Ridge fits that each leave one training agent out.
 
-    Attributes
-    ----------
-    intercepts : float array, shape (n_agents,)
-    coefficients, column_means : float array, shape (n_agents, k)
+    intercepts: (n_agents,).
+    coefficients, column_means: (n_agents, k).
     """
 
     intercepts: FloatArray
@@ -43,10 +41,7 @@ class RefitsWithout:
     def predictions(self, outcomes: FloatArray) -> FloatArray:
         """μ₋ᵢ(x) for every x and every i, shape (q, n_agents); a missing cell takes x̄₋ᵢ.
 
-        Parameters
-        ----------
-        outcomes : float array, shape (q, k)
-            NaN where missing.
+        outcomes: (q, k); NaN where missing.
         """
         missing = np.isnan(outcomes)
         observed = np.where(missing, 0.0, outcomes) @ self.coefficients.T
@@ -57,15 +52,9 @@ class RefitsWithout:
 def refits_without(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
     """Fit the Ridge without each agent in turn: all at once where no cell is missing, one by one elsewhere.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, k)
-        NaN where missing; n_agents ≥ 3.
-    scores : float array, shape (n_agents,)
-
-    Raises
-    ------
-    As `selection.ridge.fit`.
+    outcomes: (n_agents, k); NaN where missing; n_agents ≥ 3.
+    scores: (n_agents,).
+    Raises As `selection.ridge.fit`..
     """
     if np.isnan(outcomes).any() or len(scores) < 3:
         return _one_by_one(outcomes, scores)

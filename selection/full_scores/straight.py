@@ -22,12 +22,8 @@ from selection import ridge
 class LineFit:
     """A fitted line.
 
-    Attributes
-    ----------
-    intercept, slope : float
-        Score; score per unit of r.
-    column_means : float array, shape (k,)
-        What a missing cell is taken as.
+    intercept, slope: score; score per unit of r.
+    column_means: (k,); what a missing cell is taken as.
     """
 
     intercept: float
@@ -38,15 +34,9 @@ class LineFit:
 def fit(outcomes: FloatArray, scores: FloatArray) -> LineFit:
     """Fit ŷ = ȳ + c·(r − r̄) to training agents.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, k)
-        On the subset; NaN where missing.
-    scores : float array, shape (n,)
-
-    Raises
-    ------
-    As `selection.ridge.fit`.
+    outcomes: (n, k); on the subset; NaN where missing.
+    scores: (n,).
+    Raises As `selection.ridge.fit`..
     """
     outcomes, scores = ridge.checked_training(outcomes, scores, ridge.ALPHA)
     column_means = np.nanmean(outcomes, axis=0)

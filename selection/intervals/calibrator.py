@@ -23,18 +23,12 @@ MIN_FOR_NORMAL = 10
 class Calibrator:
     """A fitted estimator and the residuals that tell how far off it is. Made by `calibrate`.
 
-    Attributes
-    ----------
-    residuals : float array, shape (n_agents,)
-        R_i; NaN for an agent no fold could predict.
-    in_time, post_selection : float array, shape (n_in_time,), (n_sampled,)
-        Absolute residuals of the temporal protocol, and of the agents sampled after activation.
-    scaffolds : frozenset of str or None
-        Those of the training agents; None where scaffolds play no part.
-    scaffold_components : ScaffoldComponents or None
-        None under 5 scaffolds.
-    n_scaffolds : int
-        Scaffolds with a leave-one-scaffold-out residual, G.
+    residuals: (n_agents,); R_i; NaN for an agent no fold could predict.
+    in_time, post_selection: (n_in_time,), (n_sampled,); absolute residuals of the temporal protocol, and of
+        the agents sampled after activation.
+    scaffolds: those of the training agents; None where scaffolds play no part.
+    scaffold_components: None under 5 scaffolds.
+    n_scaffolds: scaffolds with a leave-one-scaffold-out residual, G.
     """
 
     fitted: FullScores
@@ -101,26 +95,16 @@ def calibrate(
 ) -> Calibrator:
     """Gather what intervals are made from.
 
-    Parameters
-    ----------
-    fitted : FullScores
-        On the active subset.
-    residuals : float array, shape (n_agents,)
-        y_i − ŷ_i, or its absolute value, from the fold that holds agent i out and selects its own subset; NaN
-        where no fold could predict the agent.
-    in_time : float array, shape (n_in_time,), optional
-        y − ŷ of the temporal protocol; NaN is left out.
-    post_selection : float array, shape (n_sampled,), optional
-        y − ŷ of agents drawn at random from those submitted after activation.
-    scaffolds : sequence of str, length n_agents, optional
-        Without it no agent's scaffold counts as new.
-    scaffold_residuals : float array, shape (n_agents,), optional
-        y_i − ŷ_i, signed, from the fold that holds agent i's whole scaffold out; NaN where there is none.
-
-    Raises
-    ------
-    SelectionError
-        no_scaffolds, shape, infinite; what the estimator refuses, when the first prediction is made.
+    fitted: on the active subset.
+    residuals: (n_agents,); y_i − ŷ_i, or its absolute value, from the fold that holds agent i out and selects
+        its own subset; NaN where no fold could predict the agent.
+    in_time: (n_in_time,); y − ŷ of the temporal protocol; NaN is left out.
+    post_selection: (n_sampled,); y − ŷ of agents drawn at random from those submitted after activation.
+    scaffolds: length n_agents; without it no agent's scaffold counts as new.
+    scaffold_residuals: (n_agents,); y_i − ŷ_i, signed, from the fold that holds agent i's whole scaffold out;
+        NaN where there is none.
+    Raises SelectionError: no_scaffolds, shape, infinite; what the estimator refuses, when the first
+        prediction is made.
     """
     n = fitted.n
     by_scaffold = _for_each_agent("scaffold_residuals", scaffold_residuals, n)

@@ -22,21 +22,13 @@ WIDEST = 1.96
 class ScoreInterval:
     """A prediction interval for the score of a full run.
 
-    Attributes
-    ----------
-    lower, upper : float
-        Clipped to [0, 1]; score.
-    point : float
-        ŷ, not clipped.
-    half_width : float
-        Before clipping; score.
-    source : {"post-selection", "in time", "jackknife+", "normal", "new scaffold"}
-    s_cal, df : float
-        Standard error for comparisons, score, and its degrees of freedom.
-    note : str
-        What it rests on, with the numbers.
-    level : float
-        Nominal, 0.95.
+    lower, upper: clipped to [0, 1]; score.
+    point: ŷ, not clipped.
+    half_width: before clipping; score.
+    source: {"post-selection", "in time", "jackknife+", "normal", "new scaffold"}.
+    s_cal, df: standard error for comparisons, score, and its degrees of freedom.
+    note: what it rests on, with the numbers.
+    level: nominal, 0.95.
     """
 
     lower: float
@@ -54,10 +46,7 @@ class ScoreInterval:
 class NoInterval:
     """Why there is no interval.
 
-    Attributes
-    ----------
-    point : float or None
-        ŷ where it may be shown without an interval; None where it may not.
+    point: ŷ where it may be shown without an interval; None where it may not.
     """
 
     reason: str
@@ -69,18 +58,10 @@ def intervals(
 ) -> tuple[ScoreInterval | NoInterval, ...]:
     """Give each agent its interval, or the reason why it has none.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (q, k)
-        Mean outcomes on the active subset; NaN where missing.
-    scaffolds : sequence of str or None, length q, optional
-        None: not known, so not new.
-
-    Raises
-    ------
-    SelectionError
-        shape, outcome_range
-    and what the estimator refuses
+    outcomes: (q, k); mean outcomes on the active subset; NaN where missing.
+    scaffolds: length q; None: not known, so not new.
+    Raises SelectionError (shape, outcome_range).
+    Raises and what the estimator refuses.
     """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     predictable = ridge.predictable(outcomes)
@@ -105,9 +86,7 @@ def interval(
 ) -> ScoreInterval | NoInterval:
     """Give one agent its interval, as `intervals` does.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (k,)
+    outcomes: (k,).
     """
     return intervals(calibrator, np.asarray(outcomes, dtype=np.float64)[None, :], [scaffold])[0]
 

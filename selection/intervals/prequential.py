@@ -34,10 +34,7 @@ from selection.intervals.scaffolds import LEVEL
 class Prequential:
     """Coverage of the intervals in time.
 
-    Attributes
-    ----------
-    n, n_covered : int
-        Later scores with an interval, and those it held.
+    n, n_covered: later scores with an interval, and those it held.
     """
 
     n: int
@@ -62,12 +59,8 @@ class Prequential:
 def prequential(residuals: FloatArray, dates: Sequence[date | None]) -> Prequential:
     """Count the residuals inside the interval made from those of strictly earlier dates.
 
-    Parameters
-    ----------
-    residuals : float array, shape (n,)
-        y − ŷ of the temporal protocol; NaN where there is none.
-    dates : sequence of datetime.date or None, length n
-        None only where there is no residual.
+    residuals: (n,); y − ŷ of the temporal protocol; NaN where there is none.
+    dates: length n; None only where there is no residual.
     """
     errors = [(day, abs(e)) for e, day in zip(residuals.tolist(), dates, strict=True) if day and e == e]
     n = n_covered = 0

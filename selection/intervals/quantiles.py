@@ -21,15 +21,8 @@ MIN_FOR_QUANTILE = ONE_IN - 1
 def split_conformal(residuals: FloatArray) -> float:
     """Half-width of split conformal prediction: the ⌈.95(n + 1)⌉-th smallest absolute residual.
 
-    Parameters
-    ----------
-    residuals : float array, shape (n,)
-        n ≥ 19; with n = 19 the answer is the largest.
-
-    Raises
-    ------
-    SelectionError
-        too_few_residuals
+    residuals: (n,); n ≥ 19; with n = 19 the answer is the largest.
+    Raises SelectionError (too_few_residuals).
     """
     residuals = np.abs(np.asarray(residuals, dtype=np.float64))
     return float(np.sort(residuals)[_upper_rank(residuals.size) - 1])
@@ -38,24 +31,11 @@ def split_conformal(residuals: FloatArray) -> float:
 def jackknife_plus(predictions: FloatArray, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Give the ends of the jackknife+ interval at nominal 95% (Barber et al. 2021, §1.2, α = .05).
 
-    Parameters
-    ----------
-    predictions : float array, shape (q, n)
-        μ₋ᵢ(x), n ≥ 19.
-    residuals : float array, shape (n,)
-        R_i ≥ 0.
-
-    Returns
-    -------
-    lower : float array, shape (q,)
-        ⌊.05(n + 1)⌋-th smallest of μ₋ᵢ(x) − R_i.
-    upper : float array, shape (q,)
-        ⌈.95(n + 1)⌉-th smallest of μ₋ᵢ(x) + R_i.
-
-    Raises
-    ------
-    SelectionError
-        too_few_residuals
+    predictions: (q, n); μ₋ᵢ(x), n ≥ 19.
+    residuals: (n,); R_i ≥ 0.
+    Returns lower: (q,); ⌊.05(n + 1)⌋-th smallest of μ₋ᵢ(x) − R_i.
+    Returns upper: (q,); ⌈.95(n + 1)⌉-th smallest of μ₋ᵢ(x) + R_i.
+    Raises SelectionError (too_few_residuals).
     """
     rank = _upper_rank(residuals.size)
     lower = np.sort(predictions - residuals, axis=1)[:, residuals.size - rank]

@@ -33,14 +33,9 @@ NOT_CALIBRATED = "new scaffold: not calibrated for it"
 class ScaffoldComponents:
     """One-way components of the leave-one-scaffold-out residuals, score².
 
-    Attributes
-    ----------
-    between, within : float
-        σ_s², truncated at 0, and σ_e².
-    n_scaffolds : int
-        G.
-    separated : bool
-        False with one agent in every scaffold: `between` stands for both and `within` is 0.
+    between, within: σ_s², truncated at 0, and σ_e².
+    n_scaffolds: G.
+    separated: False with one agent in every scaffold: `between` stands for both and `within` is 0.
     """
 
     between: float
@@ -67,12 +62,8 @@ def t(degrees: int) -> float:
 def components(residuals: FloatArray, scaffolds: Sequence[str]) -> ScaffoldComponents:
     """One-way components by the method of moments, groups of unequal size, `between` truncated at 0.
 
-    Parameters
-    ----------
-    residuals : float array, shape (n_agents,)
-        NaN where there is none.
-    scaffolds : sequence of str
-        Of those that have one, in order; G ≥ 2.
+    residuals: (n_agents,); NaN where there is none.
+    scaffolds: of those that have one, in order; G ≥ 2.
     """
     residuals = residuals[~np.isnan(residuals)]
     group = np.unique(np.asarray(scaffolds), return_inverse=True)[1]

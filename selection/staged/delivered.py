@@ -15,10 +15,7 @@ def delivered_means(record: Record, agent: int, n_trials: int) -> dict[str, floa
 
     A task is there with all of its trials, under each condition that is compared.
 
-    Parameters
-    ----------
-    n_trials : int
-        Asked for of each task, under each condition.
+    n_trials: asked for of each task, under each condition.
     """
     n_places = n_trials * max(len(record.compared), 1)
     return _whole(record.table.tasks, record.table.means[agent], record.n_places[agent], n_places)
@@ -39,12 +36,9 @@ def means_so_far(
     The record counts as many trials as there are on the task with the fewest; here a task that lacks some is
     left out, so that the others tell what they will tell once it has them.
 
-    Parameters
-    ----------
-    rows, tasks, settings, deliveries, counting, compared
-        Of the agent alone; see `analytics.record.agent_rows`.
-    n_trials : int
-        Asked for of each task, under each condition.
+    rows, tasks, settings, deliveries, counting, compared: of the agent alone; see
+        `analytics.record.agent_rows`.
+    n_trials: asked for of each task, under each condition.
     """
     known: Any = {
         "n_agents": 1,

@@ -53,20 +53,12 @@ class Published:
 class Walk:
     """What one agent was asked to run.
 
-    Attributes
-    ----------
-    agent : int
-        Its position among the agents replayed.
-    batches : tuple of int array
-        Tasks, in the order in which they were asked for.
-    published : Published or None
-        None where it ran everything by the rule.
-    first : (float, float) or None
-        est and se, c = 1, after its first batch.
-    steps : tuple of Step
-        What was decided, from the first batch on; empty where it was asked for everything at once.
-    fit : Fit or None
-        By which.
+    agent: its position among the agents replayed.
+    batches: tasks, in the order in which they were asked for.
+    published: None where it ran everything by the rule.
+    first: est and se, c = 1, after its first batch.
+    steps: what was decided, from the first batch on; empty where it was asked for everything at once.
+    fit: by which.
     """
 
     agent: int
@@ -86,14 +78,9 @@ class Walk:
 class StagedHistory:
     """One order of the agents, replayed.
 
-    Attributes
-    ----------
-    truth : float array, shape (n,)
-        y of the agents in their order.
-    board : float array, shape (n,)
-        Their scores on the last board.
-    subset : int array or None
-        S, once it is fixed.
+    truth: (n,); y of the agents in their order.
+    board: (n,); their scores on the last board.
+    subset: S, once it is fixed.
     """
 
     truth: FloatArray
@@ -119,15 +106,10 @@ def walked(
 ) -> StagedHistory:
     """Replay staged assignment in one order of the agents.
 
-    Parameters
-    ----------
-    subset : int array, optional
-        S from the outset; by default the band of those that have come, fixed with the agent that reaches
+    subset: S from the outset; by default the band of those that have come, fixed with the agent that reaches
         `subset_from`.
-    reselected : bool
-        Whether S is chosen anew after each agent instead.
-    progress : callable, optional
-        Called with (agents done, all).
+    reselected: whether S is chosen anew after each agent instead.
+    progress: called with (agents done, all).
     """
     m = agents.outcomes.shape[1]
     outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
@@ -223,12 +205,8 @@ def on_subset(
 ) -> StagedHistory:
     """Replay the fixed subset in one order of the agents; while no band suits, they run everything.
 
-    Parameters
-    ----------
-    agents, order, staging, subset, reselected, seed, progress
-        As in `walked`.
-    estimate : callable
-        What is published of an agent that ran S, from the teaching agents and its outcomes.
+    agents, order, staging, subset, reselected, seed, progress: as in `walked`.
+    estimate: what is published of an agent that ran S, from the teaching agents and its outcomes.
     """
     m = agents.outcomes.shape[1]
     outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()

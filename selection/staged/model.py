@@ -48,14 +48,10 @@ STEEPEST = 0.95  # what one more τ² may add to the next one
 class StagedModel:
     """The fit to the teaching agents, in their order.
 
-    Attributes
-    ----------
-    abilities : float array, shape (n,)
-    difficulties, difficulty_variances : float array, shape (m,)
-    means : float array, shape (n,)
-        μ of each.
-    spread, dispersion : float
-        τ² and φ.
+    abilities: (n,).
+    difficulties, difficulty_variances: (m,).
+    means: (n,); μ of each.
+    spread, dispersion: τ² and φ.
     """
 
     abilities: FloatArray
@@ -84,12 +80,8 @@ class StagedModel:
 class ModelEstimate:
     """What the model says of one agent's full score.
 
-    Attributes
-    ----------
-    score, se : float
-        est, and se with c = 1.
-    passing : float array, shape (m,)
-        P of each task.
+    score, se: est, and se with c = 1.
+    passing: (m,); P of each task.
     """
 
     score: float
@@ -113,19 +105,11 @@ def fit(
 ) -> StagedModel:
     """Fit the model to what the teaching agents ran.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n, m)
-        In the order in which they came; 0 to 1, NaN where not run. Each agent ran a task.
-    first : int array, shape (n,), optional
-        How many agents came before each; agents with the same number share one μ. By default 0, 1, 2, ….
-    start : StagedModel, optional
-        A fit to all of these but the last ones. It does not show in the result beyond 1e-8.
-
-    Raises
-    ------
-    SelectionError
-        model_unfinished
+    outcomes: (n, m); in the order in which they came; 0 to 1, NaN where not run. Each agent ran a task.
+    first: (n,); how many agents came before each; agents with the same number share one μ. By default 0, 1,
+        2, ….
+    start: a fit to all of these but the last ones. It does not show in the result beyond 1e-8.
+    Raises SelectionError (model_unfinished).
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
@@ -185,10 +169,7 @@ def fit(
 def before_each(first: IndexArray) -> FloatArray:
     """Return the weights of abilities in each μ, (n, n): the ten agents before; of the first ones themselves.
 
-    Parameters
-    ----------
-    first : int array, shape (n,)
-        As in `fit`.
+    first: (n,); as in `fit`.
     """
     end = np.where(first == 0, np.count_nonzero(first == 0), first)[:, None]
     begin = np.where(first == 0, 0, np.maximum(first - N_BEFORE, 0))[:, None]
@@ -210,12 +191,8 @@ def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexA
 def estimate(model: StagedModel, outcomes: FloatArray, mean: float) -> ModelEstimate:
     """Score one agent on the fit, from whatever it ran.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (m,)
-        NaN where not run.
-    mean : float
-        μ of the agent.
+    outcomes: (m,); NaN where not run.
+    mean: μ of the agent.
     """
     result = estimates(model, outcomes[None, :], np.array([mean]))
     return ModelEstimate(
@@ -231,17 +208,10 @@ def estimates(
 ) -> Estimates:
     """Score agents on the fit, each by itself.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (q, m)
-    means : float array, shape (q,)
-    of : bool array, shape (m,), optional
-        The tasks whose mean is the score; all that was run tells the ability.
-
-    Raises
-    ------
-    SelectionError
-        model_unfinished
+    outcomes: (q, m).
+    means: (q,).
+    of: (m,); the tasks whose mean is the score; all that was run tells the ability.
+    Raises SelectionError (model_unfinished).
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)

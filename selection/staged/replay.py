@@ -119,24 +119,15 @@ class Figure:
 class StagedReplay:
     """What a rule of assignment would have done on a benchmark's own history.
 
-    Attributes
-    ----------
-    n_agents, n_tasks, n_seeds : int
-        Seeds: over which figures are means.
-    is_dated : bool
-        Whether agents came in order of date; else in a random order for each seed.
-    n_published, n_podium : int
-        Estimates published; agents that were among the first P when they came, after those run in full.
-    saved, saved_late, best_five, podium, regret : float
-        Shares of task runs; shares of places; score.
-    pairs, clear_pairs, coverage, bias : Figure or None
-        None where there is no pair, or no estimate.
-    random_pairs, random_best_five, random_regret : float
-        The same by random tasks at the same cost.
-    ceiling : float
-        Pairs on which two full runs would agree.
-    ranges : mapping of str to (float, float)
-        The least and the largest over seeds of ``saved``, ``pairs``, ``best_five`` and ``regret``.
+    n_agents, n_tasks, n_seeds: seeds: over which figures are means.
+    is_dated: whether agents came in order of date; else in a random order for each seed.
+    n_published, n_podium: estimates published; agents that were among the first P when they came, after those
+        run in full.
+    saved, saved_late, best_five, podium, regret: shares of task runs; shares of places; score.
+    pairs, clear_pairs, coverage, bias: None where there is no pair, or no estimate.
+    random_pairs, random_best_five, random_regret: the same by random tasks at the same cost.
+    ceiling: pairs on which two full runs would agree.
+    ranges: the least and the largest over seeds of ``saved``, ``pairs``, ``best_five`` and ``regret``.
     """
 
     n_agents: int
@@ -175,25 +166,15 @@ def replay(
 ) -> StagedReplay:
     """Replay a rule of assignment over full runs.
 
-    Parameters
-    ----------
-    agents : CompleteAgents
-        Loaded full histories, everybody before activation, and drawn agents; never agents that ran everything
-        because the rule let them go on, which would flatter.
-    assignment : {"staged", "subset", "full"}
-    subset, reselected
-        As in `selection.staged.histories.walked`.
-    seed : int
-        The first one.
-    n_seeds : int, optional
-        By default 10 where all agents have dates, else 20.
-    progress : callable, optional
-        Called with (agents done, all with all seeds).
-
-    Raises
-    ------
-    SelectionError
-        no_replay: with fewer than 10 agents, or none after those that run everything first.
+    agents: loaded full histories, everybody before activation, and drawn agents; never agents that ran
+        everything because the rule let them go on, which would flatter.
+    assignment: {"staged", "subset", "full"}.
+    subset, reselected: as in `selection.staged.histories.walked`.
+    seed: the first one.
+    n_seeds: by default 10 where all agents have dates, else 20.
+    progress: called with (agents done, all with all seeds).
+    Raises SelectionError: no_replay: with fewer than 10 agents, or none after those that run everything
+        first.
     """
     staging = starting_where(staging or Staging(), assignment)
     orders, histories = histories_of(
@@ -275,14 +256,9 @@ def summary(
 ) -> StagedReplay:
     """Hold histories against full runs.
 
-    Parameters
-    ----------
-    histories : sequence of StagedHistory
-        One for each order.
-    staging : Staging
-        Of it P, and from which agent on tasks are saved.
-    seed : int
-        The first one.
+    histories: one for each order.
+    staging: of it P, and from which agent on tasks are saved.
+    seed: the first one.
     """
     m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)
     at_same_cost = [

@@ -52,18 +52,10 @@ def staged_fit(
 ) -> dict[str, Any]:
     """Fit to the agents that teach.
 
-    Parameters
-    ----------
-    walks : mapping of str to WalkResult, optional
-        Those asked batch by batch, by name; the others ran all tasks or do not teach.
-    subset : sequence of str, optional
-        The version of S in use; without it the band of the teaching agents is taken.
-
-    Returns
-    -------
-    dict
-        ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name, ``fit``
-        (of `Fit`), and ``estimates`` (of `WalkEstimate`) of agents that were stopped, by name.
+    walks: those asked batch by batch, by name; the others ran all tasks or do not teach.
+    subset: the version of S in use; without it the band of the teaching agents is taken.
+    Returns: ``available``, ``reason``, ``agents`` (that teach); where available also ``tasks`` by name,
+        ``fit`` (of `Fit`), and ``estimates`` (of `WalkEstimate`) of agents that were stopped, by name.
     """
     n = n_teaching(record)
     if n < staging.staged_from:
@@ -89,15 +81,8 @@ def staged_fit(
 def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     """Estimate the agents of a file that ran some tasks alone, as those that the rule stopped.
 
-    Returns
-    -------
-    dict
-        By name; empty where fewer than `staged_from` agents ran all tasks.
-
-    Raises
-    ------
-    SelectionError
-        model_unfinished
+    Returns: by name; empty where fewer than `staged_from` agents ran all tasks.
+    Raises SelectionError (model_unfinished).
     """
     n = n_complete(record)
     rows = [i for i in np.flatnonzero(~ran_all(record)).tolist() if not np.isnan(record.table.means[i]).all()]
@@ -128,13 +113,9 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
 class AssignmentRule:
     """What is replayed.
 
-    Attributes
-    ----------
-    assignment : {"staged", "subset", "full"}
-    subset : tuple of str or None
-        S from the outset; None: the band of those that have come.
-    reselected : bool
-        Whether S is chosen anew after each agent.
+    assignment: {"staged", "subset", "full"}.
+    subset: S from the outset; None: the band of those that have come.
+    reselected: whether S is chosen anew after each agent.
     """
 
     staging: Staging
@@ -162,21 +143,12 @@ def replayed(
 ) -> dict[str, Any]:
     """Replay a rule on the agents that it did not choose.
 
-    Parameters
-    ----------
-    walks : mapping of str to WalkResult, optional
-        As in `staged_fit`.
-    base_seed : int
-        The first of the seeds.
-    n_seeds : int, optional
-        As in `selection.staged.replay.replay`.
-    progress : callable, optional
-        Called with (agents replayed, all with all seeds).
-
-    Returns
-    -------
-    dict
-        ``rule`` in words; ``figures`` and ``verdict``, None where there are too few agents, with ``reason``.
+    walks: as in `staged_fit`.
+    base_seed: the first of the seeds.
+    n_seeds: as in `selection.staged.replay.replay`.
+    progress: called with (agents replayed, all with all seeds).
+    Returns: ``rule`` in words; ``figures`` and ``verdict``, None where there are too few agents, with
+        ``reason``.
     """
     agents = _replayable(training(record), walks or {})
     tasks = None if rule.subset is None else np.flatnonzero(np.isin(record.table.tasks, rule.subset))
@@ -250,16 +222,10 @@ def others(rule: AssignmentRule) -> tuple[AssignmentRule, ...]:
 class Course:
     """What a replay asked an agent to run.
 
-    Attributes
-    ----------
-    batches : tuple of tuple of str
-        Tasks by name, in the order in which they were asked for.
-    decisions : tuple of dict
-        What was decided once a batch was there, as `leaderboard` keeps it.
-    fit : dict or None
-        What `staged_fit` would have returned; None: it was asked for everything at once.
-    is_recalled : bool
-        Whether the last batch was asked for because the agent was recalled.
+    batches: tasks by name, in the order in which they were asked for.
+    decisions: what was decided once a batch was there, as `leaderboard` keeps it.
+    fit: what `staged_fit` would have returned; None: it was asked for everything at once.
+    is_recalled: whether the last batch was asked for because the agent was recalled.
     """
 
     agent: str
@@ -281,10 +247,7 @@ def courses(
 
     One replay has no verdict: only its sentence is there.
 
-    Raises
-    ------
-    SelectionError
-        no_replay: with too few agents, or where one has no date.
+    Raises SelectionError: no_replay: with too few agents, or where one has no date.
     """
     agents = _replayable(training(record), walks or {})
     if None in agents.dates:

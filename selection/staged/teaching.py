@@ -41,15 +41,10 @@ N_FOLDS = 20
 class FullRun:
     """A teaching agent that ran everything.
 
-    Attributes
-    ----------
-    row : int
-        Its place among the teaching agents.
-    probability : float
-        π, that it ran everything.
-    first, stopped : (float, float) or None
-        est and se, c = 1, after its first batch; and where the rule would have stopped it, had it not been
-        drawn.
+    row: its place among the teaching agents.
+    probability: π, that it ran everything.
+    first, stopped: est and se, c = 1, after its first batch; and where the rule would have stopped it, had it
+        not been drawn.
     """
 
     row: int
@@ -64,18 +59,11 @@ class FullRun:
 class Teaching:
     """The teaching agents in the order in which they came, and the fit to them.
 
-    Attributes
-    ----------
-    outcomes : float array, shape (n, m)
-        NaN where not run.
-    scores : float array, shape (n,)
-        Full scores of those that ran everything; NaN for the others.
-    first : int array, shape (n,)
-        As in `fit`.
-    subset : int array or None
-        S once it is fixed.
-    fits : mapping of tuple of int to StagedModel
-        Fits without some of the agents, by their places, as asked for so far.
+    outcomes: (n, m); NaN where not run.
+    scores: (n,); full scores of those that ran everything; NaN for the others.
+    first: (n,); as in `fit`.
+    subset: S once it is fixed.
+    fits: fits without some of the agents, by their places, as asked for so far.
     """
 
     outcomes: FloatArray
@@ -152,10 +140,8 @@ class Teaching:
     def scale_on(self, batch: IndexArray, of: Mask | None = None) -> Scale:
         """Return c and ν of agents that ran these tasks alone.
 
-        Parameters
-        ----------
-        of : bool array, shape (m,), optional
-            The tasks that the score is of; without them all, and estimates that were published come first.
+        of: (m,); the tasks that the score is of; without them all, and estimates that were published come
+            first.
         """
         drawn = [(one, one.stopped) for one in self.full_runs if one.stopped]
         as_they_came = [(one, one.first) for one in self.full_runs if one.first]
@@ -219,10 +205,7 @@ class Teaching:
 def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
     """Return some complete agents as those that teach, with the fit that all of them keep.
 
-    Raises
-    ------
-    SelectionError
-        model_unfinished
+    Raises SelectionError (model_unfinished).
     """
     rows = agents.in_time(rows)
     full_runs = [

@@ -14,20 +14,14 @@ RUNNING, STOPPED, DRAWN, COMPLETE = "running", "stopped", "drawn", "complete"
 class WalkState:
     """Where an agent stands, and what it runs next.
 
-    Attributes
-    ----------
-    stage : {"running", "stopped", "drawn", "complete"}
-        Stopped and complete walks are over; a drawn one has an estimate, and runs the rest.
-    waiting, batch : tuple of str
-        Tasks that were asked for, active, and are not there yet, in the order asked; those to ask for next,
-        ascending.
-    n_run, n_tasks : int
-        Tasks that are there of those asked for; all active tasks.
-    podium, best : float
-        The scores that it is compared with: that of the podium's last place, and the best.
-    score, lower, upper, se : float or None
-        Its estimated full score, the 95% interval, and the standard error; None while tasks are waiting, and
-        where all were run.
+    stage: {"running", "stopped", "drawn", "complete"}: stopped and complete walks are over; a drawn one has
+        an estimate, and runs the rest.
+    waiting, batch: tasks that were asked for, active, and are not there yet, in the order asked; those to ask
+        for next, ascending.
+    n_run, n_tasks: tasks that are there of those asked for; all active tasks.
+    podium, best: the scores that it is compared with: that of the podium's last place, and the best.
+    score, lower, upper, se: its estimated full score, the 95% interval, and the standard error; None while
+        tasks are waiting, and where all were run.
     """
 
     stage: str
@@ -90,12 +84,8 @@ def is_below_mostly(verdict: Mapping[str, Any] | None) -> bool:
 def fallen(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return whether a verdict fell below mostly, in the form of a monitor's finding.
 
-    Parameters
-    ----------
-    before : mapping or None
-        The last validation whose verdict was mostly or better, None where there was none.
-    now : mapping
-        The latest one.
+    before: the last validation whose verdict was mostly or better, None where there was none.
+    now: the latest one.
     """
     replay = now.get("replay")
     verdict = replay and replay["verdict"]

@@ -58,11 +58,8 @@ WORDS = {
 class StagedVerdict:
     """A word, what keeps it from a better one, and the sentence.
 
-    Attributes
-    ----------
-    word : {"yes", "mostly", "mostly (few)", "not yet", "full runs"}
-    reasons : tuple of str
-        Figures that fall short of yes.
+    word: {"yes", "mostly", "mostly (few)", "not yet", "full runs"}.
+    reasons: figures that fall short of yes.
     """
 
     word: str

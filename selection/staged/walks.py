@@ -54,20 +54,13 @@ NO_TASKS = np.empty(0, dtype=np.intp)
 class Staging:
     """The policy of staged assignment.
 
-    Attributes
-    ----------
-    podium : int
-        P, the first places. Who may reach them runs on, unless se < `precise` and it cannot lead.
-    staged_from : int
-        Teaching agents from which on newcomers are asked in batches.
-    draw_share : float or None
-        q; None: .25 until 30 full runs can be replayed, then .10.
-    reach : float
-        z.
-    precise : float
-        The standard error below which only a possible leader goes on.
-    subset_from, lo, hi, widening, window : int, float, float, bool, int
-        When S is fixed, which band it is, and how many of the latest agents the first batch looks at.
+    podium: P, the first places. Who may reach them runs on, unless se < `precise` and it cannot lead.
+    staged_from: teaching agents from which on newcomers are asked in batches.
+    draw_share: q; None: .25 until 30 full runs can be replayed, then .10.
+    reach: z.
+    precise: the standard error below which only a possible leader goes on.
+    subset_from, lo, hi, widening, window: float, float, bool, int; when S is fixed, which band it is, and how
+        many of the latest agents the first batch looks at.
     """
 
     podium: int = 3
@@ -116,16 +109,11 @@ class Scale:
 class Fit:
     """What a newcomer is asked and judged by.
 
-    Attributes
-    ----------
-    model : StagedModel
-        To the teaching agents; of these the last ten are enough.
-    first_batch, ranking_tasks : int array
-        Tasks that every newcomer runs first, but for the audit tasks; and S. Ascending.
-    podium, best : float
-        b_P and b₁.
-    n_teaching, n_replayable : int
-        Teaching agents; those of them whose full runs the rule did not choose.
+    model: to the teaching agents; of these the last ten are enough.
+    first_batch, ranking_tasks: tasks that every newcomer runs first, but for the audit tasks; and S.
+        Ascending.
+    podium, best: b_P and b₁.
+    n_teaching, n_replayable: teaching agents; those of them whose full runs the rule did not choose.
     """
 
     model: StagedModel
@@ -201,10 +189,7 @@ class Stage(StrEnum):
 class Decision:
     """Whether an agent goes on.
 
-    Attributes
-    ----------
-    score, se : float
-        est and c·se.
+    score, se: est and c·se.
     """
 
     goes_on: bool
@@ -228,16 +213,10 @@ class WalkEstimate:
 class Step:
     """Where a walk stands, and what comes next.
 
-    Attributes
-    ----------
-    stage : Stage
-        Stopped and complete walks are over; a drawn one has an estimate, and runs the rest.
-    waiting : tuple of int
-        Tasks that were asked for and are not there yet, in the order asked.
-    batch : tuple of int
-        Tasks to ask for next, ascending; empty while some are waiting.
-    estimate : WalkEstimate or None
-        None before the first batch is there, while tasks are waiting, and where all ran.
+    stage: stopped and complete walks are over; a drawn one has an estimate, and runs the rest.
+    waiting: tasks that were asked for and are not there yet, in the order asked.
+    batch: tasks to ask for next, ascending; empty while some are waiting.
+    estimate: None before the first batch is there, while tasks are waiting, and where all ran.
     """
 
     stage: Stage
@@ -259,16 +238,10 @@ def step(
 ) -> Step:
     """Say what an agent runs next, and what its outcomes tell so far.
 
-    Parameters
-    ----------
-    assigned_tasks : sequence of int
-        Tasks that it was asked for, in that order; empty at first.
-    outcomes : float array, shape (m,)
-        0 to 1; NaN where there is none. Of tasks that were not asked for they are not looked at.
-    delivered, active : bool array, shape (m,)
-        Tasks that the agent has delivered; tasks that may be asked for.
-    seed : int
-        Of draws, together with `agent`; who knows it knows them.
+    assigned_tasks: tasks that it was asked for, in that order; empty at first.
+    outcomes: (m,); 0 to 1; NaN where there is none. Of tasks that were not asked for they are not looked at.
+    delivered, active: (m,); tasks that the agent has delivered; tasks that may be asked for.
+    seed: of draws, together with `agent`; who knows it knows them.
     """
     order = np.array(assigned_tasks, dtype=np.intp)
     if not order.size:
@@ -364,17 +337,9 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> Decision:
 def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexArray:
     """Say who stands on the podium by an estimate and has to run the rest.
 
-    Parameters
-    ----------
-    scores : float array, shape (n,)
-        Of all that are ranked, measured or estimated.
-    errors : float array, shape (n,)
-        c·se of those that were estimated; NaN for the others.
-
-    Returns
-    -------
-    int array
-        Ascending.
+    scores: (n,); of all that are ranked, measured or estimated.
+    errors: (n,); c·se of those that were estimated; NaN for the others.
+    Returns: ascending.
     """
     shown = np.round(scores, DECIMALS)
     place = 1 + shown.size - np.searchsorted(np.sort(shown), shown, side="right")
@@ -394,12 +359,8 @@ def beyond_first_batch(fit: Fit, outcomes: FloatArray, is_assigned: Mask) -> flo
     The expectation is that of the model given the outcomes of the first batch without its audit tasks, so
     that whether an agent went on does not bias it.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (m,)
-        0 to 1; NaN where there is none.
-    is_assigned : bool array, shape (m,)
-        Tasks that it was asked for.
+    outcomes: (m,); 0 to 1; NaN where there is none.
+    is_assigned: (m,); tasks that it was asked for.
     """
     is_first = np.isin(np.arange(fit.n_tasks), fit.first_batch)
     later = is_assigned & ~is_first & ~np.isnan(outcomes)

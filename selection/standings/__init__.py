@@ -20,19 +20,10 @@ def answer(
 ) -> "Standings":
     """Tell where every agent stands, for every target.
 
-    Parameters
-    ----------
-    record : Record
-        Reduced by `Rules.counting`.
-    rules : Rules, optional
-        Those of a new benchmark where not given.
-    prior : PriorDecisions, optional
-        What was decided or measured before; nothing where not given.
-
-    Raises
-    ------
-    SelectionError
-        When the rules cannot be applied to these data.
+    record: reduced by `Rules.counting`.
+    rules: those of a new benchmark where not given.
+    prior: what was decided or measured before; nothing where not given.
+    Raises SelectionError: when the rules cannot be applied to these data.
     """
     from selection.prior import PriorDecisions
     from selection.rules import Rules

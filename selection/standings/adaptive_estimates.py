@@ -49,10 +49,7 @@ def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
 def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullScoreEstimate]:
     """Return the full scores of those that have come to the end, by position.
 
-    Parameters
-    ----------
-    record : Record
-        As `marked` gives it.
+    record: as `marked` gives it.
     """
     studies = sorted({one.study for one in staged.values()})
     estimated = {}

@@ -26,12 +26,8 @@ def lines(
 ) -> tuple[Line, ...]:
     """Return the agents by rank for the target, names inside ties, unranked last by condition and name.
 
-    Parameters
-    ----------
-    on_all, on_subset : sequence of AgentOnTasks, length n_agents
-        On all tasks; on the subset, or the same again where there is none.
-    target : str
-        What the lines are ordered by.
+    on_all, on_subset: length n_agents; on all tasks; on the subset, or the same again where there is none.
+    target: what the lines are ordered by.
     """
     ranks = [at.rank for at in results[target].at]
     order = sorted(
@@ -124,11 +120,8 @@ def _elsewhere(record: Record, i: int) -> tuple[str, int]:
 def tied_ranges(tied: Mask, order: IndexArray) -> list[tuple[Range, ...]]:
     """Return by place on the board the places each is tied with, as ranges with both ends included.
 
-    Parameters
-    ----------
-    tied : bool array, shape (n_agents, n_agents)
-    order : int array, shape (n_agents,)
-        The agents as they stand on the board.
+    tied: (n_agents, n_agents).
+    order: (n_agents,); the agents as they stand on the board.
     """
     row, column = np.nonzero(np.diff(tied[np.ix_(order, order)], axis=1, prepend=False, append=False))
     ranges = list(zip(column[::2].tolist(), (column[1::2] - 1).tolist(), strict=True))

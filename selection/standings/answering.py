@@ -50,12 +50,8 @@ BY_STAGE = {"none": "cold_start", "provisional": "provisional", "stable": "ongoi
 class Basis:
     """What every target rests on.
 
-    Attributes
-    ----------
-    tasks, subset : int array
-        All tasks that somebody complete has run, and those of them in the subset.
-    on_all, on_subset : tuple of AgentOnTasks, length n_agents
-        `on_subset` is `on_all` where there is no subset.
+    tasks, subset: all tasks that somebody complete has run, and those of them in the subset.
+    on_all, on_subset: length n_agents; `on_subset` is `on_all` where there is no subset.
     """
 
     record: Record
@@ -95,9 +91,7 @@ class Basis:
 def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     """Choose the subset and place every agent.
 
-    Raises
-    ------
-    SelectionError
+    Raises SelectionError.
     """
     record = marked(record, prior.staged)
     chosen, tasks = choice(record, rules, prior), rated_tasks(record)

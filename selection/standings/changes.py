@@ -28,12 +28,8 @@ from selection.standings.terms import sentence
 class Place(NamedTuple):
     """Where one agent stands on one board, for one target.
 
-    Attributes
-    ----------
-    rank : int or None
-        None: listed, not ranked.
-    rank_lower, rank_upper : int or None
-        Best and worst rank it may hold; None without a rank interval.
+    rank: None: listed, not ranked.
+    rank_lower, rank_upper: best and worst rank it may hold; None without a rank interval.
     """
 
     rank: int | None = None
@@ -48,10 +44,7 @@ NOWHERE = Place()
 class Moved(NamedTuple):
     """An agent whose rank is beyond those it might have held.
 
-    Attributes
-    ----------
-    n_new_above : int
-        Agents that stand above it now and were not ranked before.
+    n_new_above: agents that stand above it now and were not ranked before.
     """
 
     agent: str
@@ -64,23 +57,14 @@ class Moved(NamedTuple):
 class Changes:
     """What changed from an older board to a newer one; names in order of rank on the newer, then by name.
 
-    Attributes
-    ----------
-    target : str
-        What ranks are about: the default target of the newer board.
-    entered : tuple of str
-        Listed on the newer board alone.
-    left : tuple of str
-        Listed on the older board alone, and not withdrawn.
-    withdrawn : tuple of str
-        Listed on the older board alone, and withdrawn.
-    now_ranked, now_unranked : tuple of str
-        Listed on both, and ranked on the newer board alone, or on the older alone.
-    n_untold : int
-        Agents that both boards rank and of which the older told no rank interval: whether they moved beyond
-        it cannot be said.
-    before, now : mapping of str to Place
-        Where each agent stood on the older board, by its name on the newer, and stands on the newer.
+    target: what ranks are about: the default target of the newer board.
+    entered: listed on the newer board alone.
+    left: listed on the older board alone, and not withdrawn.
+    withdrawn: listed on the older board alone, and withdrawn.
+    now_ranked, now_unranked: listed on both, and ranked on the newer board alone, or on the older alone.
+    n_untold: agents that both boards rank and of which the older told no rank interval: whether they moved
+        beyond it cannot be said.
+    before, now: where each agent stood on the older board, by its name on the newer, and stands on the newer.
     """
 
     target: str
@@ -142,14 +126,9 @@ def compared(
 ) -> Changes:
     """Compare where agents stood with where they stand.
 
-    Parameters
-    ----------
-    target : str
-        What both are about.
-    withdrawn : collection of str
-        Agents, by their name on the older board, that were withdrawn.
-    renamed : mapping of str to str, optional
-        Name on the older board to name on the newer, of agents that were given another.
+    target: what both are about.
+    withdrawn: agents, by their name on the older board, that were withdrawn.
+    renamed: name on the older board to name on the newer, of agents that were given another.
     """
     names = renamed or {}
     gone = {names.get(name, name) for name in withdrawn}

@@ -39,20 +39,13 @@ from selection.standings.lines import SubsetLine
 class Choice:
     """The subset in use, or why there is none.
 
-    Attributes
-    ----------
-    tasks : int array, shape (k,)
-        Positions of its active tasks, ascending; empty without one.
-    incumbents : bool array, shape (n_agents,)
-        Agents of the record that S was chosen from.
-    earlier : tuple of int arrays
-        Active tasks of the versions before the one in use.
-    stage : {"none", "provisional", "stable"}
-        Under 5 teaching agents, under `Rules.subset_from`, at least that many.
-    is_suited : bool
-        Whether the band holds enough tasks.
-    reason : str
-        How it came about, or why there is none.
+    tasks: (k,); positions of its active tasks, ascending; empty without one.
+    incumbents: (n_agents,); agents of the record that S was chosen from.
+    earlier: active tasks of the versions before the one in use.
+    stage: {"none", "provisional", "stable"}: under 5 teaching agents, under `Rules.subset_from`, at least
+        that many.
+    is_suited: whether the band holds enough tasks.
+    reason: how it came about, or why there is none.
     """
 
     tasks: IndexArray
@@ -72,10 +65,7 @@ def rule_of(rules: Rules) -> Rule:
 def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents:
     """Return the complete agents of a record, as nested validation takes them.
 
-    Parameters
-    ----------
-    scores : float array, shape (n_agents,), optional
-        Full scores of all agents; the mean over the valid tasks where NaN or not given.
+    scores: (n_agents,); full scores of all agents; the mean over the valid tasks where NaN or not given.
     """
     table, rows = record.table, np.flatnonzero(record.complete)
     outcomes = table.means[rows]
@@ -111,10 +101,7 @@ def teaching(record: Record) -> Mask:
 def teachers(record: Record) -> CompleteAgents:
     """Return these agents with what they did not run completed by `selection.staged.model`.
 
-    Raises
-    ------
-    SelectionError
-        model_unfinished
+    Raises SelectionError (model_unfinished).
     """
     rows = np.flatnonzero(teaching(record))
     if rows.size == n_complete(record):
@@ -138,10 +125,7 @@ def teachers(record: Record) -> CompleteAgents:
 def band_of(record: Record, rules: Rules) -> Band:
     """Return the band of the teaching agents, the latest `history_window` of them.
 
-    Raises
-    ------
-    SelectionError
-        band_range, window_range, no_tasks, model_unfinished
+    Raises SelectionError (band_range, window_range, no_tasks, model_unfinished).
     """
     agents = teachers(record)
     latest = bands.latest_agents(agents.dates, rules.history_window)
@@ -158,10 +142,7 @@ def band_of(record: Record, rules: Rules) -> Band:
 def counted_agents(record: Record, rules: Rules) -> IndexArray:
     """Return the positions of the agents that pass rates rest on: those that teach, or the latest of them.
 
-    Raises
-    ------
-    SelectionError
-        window_range
+    Raises SelectionError (window_range).
     """
     rows = np.flatnonzero(teaching(record))
     latest = bands.latest_agents([record.table.dates[i] for i in rows], rules.history_window)
@@ -176,10 +157,7 @@ def how_chosen(band: Band, rules: Rules) -> str:
 def choice(record: Record, rules: Rules, prior: PriorDecisions) -> Choice:
     """Return the subset in use, or why there is none.
 
-    Raises
-    ------
-    SelectionError
-        band_range, window_range, no_tasks
+    Raises SelectionError (band_range, window_range, no_tasks).
     """
     versions = [(version, _active(record, version)) for version in prior.subsets]
     if prior.full_runs_only:
@@ -192,12 +170,8 @@ def choice(record: Record, rules: Rules, prior: PriorDecisions) -> Choice:
 def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]:
     """Let the strategy of the rules choose S from these agents.
 
-    Returns
-    -------
-    tasks : int array, shape (k,)
-        Ascending; empty where there is no band or the strategy refuses.
-    refusal : str
-        What the strategy said; else empty.
+    Returns tasks: (k,); ascending; empty where there is no band or the strategy refuses.
+    Returns refusal: what the strategy said; else empty.
     """
     everyone = Fold("subset", np.empty(0, dtype=np.intp), np.arange(agents.n))
     rule = rule_of(rules)
@@ -209,12 +183,8 @@ def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]
 def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: FitCache | None = None) -> float:
     """Squared sd of the incumbent shift on S, score²; 0 where S cannot be chosen without an agent.
 
-    Parameters
-    ----------
-    chosen : Choice
-        With a subset.
-    fits : FitCache, optional
-        Of earlier answers.
+    chosen: with a subset.
+    fits: of earlier answers.
     """
     table, rows = record.table, np.flatnonzero(record.complete & chosen.incumbents)
     who = [(table.agents[i], table.dates[i], table.scaffolds[i], table.models[i]) for i in rows]

@@ -56,13 +56,9 @@ class TooFewComplete(SelectionError):
 class WalkResult:
     """An agent that was asked batch by batch.
 
-    Attributes
-    ----------
-    first, drawn : (float, float) or None
-        est and se, c = 1, after its first batch; and where the rule would have stopped it, had it not been
-        drawn.
-    share : float
-        q, the probability that it was drawn.
+    first, drawn: est and se, c = 1, after its first batch; and where the rule would have stopped it, had it
+        not been drawn.
+    share: q, the probability that it was drawn.
     """
 
     first: tuple[float, float] | None = None
@@ -78,22 +74,13 @@ class WalkResult:
 class FullScoreEstimate:
     """The full score of one agent that ran a part of the tasks.
 
-    Attributes
-    ----------
-    score : float or None
-        est; None where it may not be shown.
-    lower, upper : float or None
-        95% interval, in what the agent's outcomes leave open.
-    se2, df : float or None
-        Error for comparisons, score²; None where it is not known.
-    calibration : int
-        Agents with the same number share the residuals behind `se2`.
-    source : str
-        Where the interval comes from.
-    note : str
-        What it rests on, with the numbers.
-    reason : str
-        Why there is no score, or no interval; else empty.
+    score: est; None where it may not be shown.
+    lower, upper: 95% interval, in what the agent's outcomes leave open.
+    se2, df: error for comparisons, score²; None where it is not known.
+    calibration: agents with the same number share the residuals behind `se2`.
+    source: where the interval comes from.
+    note: what it rests on, with the numbers.
+    reason: why there is no score, or no interval; else empty.
     """
 
     score: float | None
@@ -111,10 +98,7 @@ class FullScoreEstimate:
 class Completing:
     """The fit of a record, made when it is first needed.
 
-    Attributes
-    ----------
-    fits : FitCache
-        Of earlier answers.
+    fits: of earlier answers.
     """
 
     record: Record
@@ -124,11 +108,8 @@ class Completing:
     def teaching(self) -> Teaching:
         """The teaching agents.
 
-        Raises
-        ------
-        SelectionError
-            model_unfinished
-        TooFewComplete
+        Raises SelectionError (model_unfinished).
+        Raises TooFewComplete.
         """
         n = n_complete(self.record)
         if n < MIN_COMPLETE:
@@ -143,11 +124,8 @@ class Completing:
     def filled(self, i: int, tasks: IndexArray) -> tuple[FloatArray, Scale, float]:
         """Return agent i's outcomes on some tasks, completed, (k,), and c, ν and se of their mean.
 
-        Raises
-        ------
-        SelectionError
-            model_unfinished
-        TooFewComplete
+        Raises SelectionError (model_unfinished).
+        Raises TooFewComplete.
         """
         row, of = self.record.table.means[i], self._mask(tasks)
         estimate = estimates(self.teaching.model, row[None, :], self._mean(i), of)
@@ -158,11 +136,8 @@ class Completing:
     def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> FullScoreEstimate:
         """Estimate agent i's score on the tasks from all that it ran, asked for a batch of them.
 
-        Raises
-        ------
-        SelectionError
-            model_unfinished
-        TooFewComplete
+        Raises SelectionError (model_unfinished).
+        Raises TooFewComplete.
         """
         table, of = self.record.table, self._mask(tasks)
         estimate = estimates(self.teaching.model, table.means[i][None, :], self._mean(i), of)
@@ -198,17 +173,9 @@ def taught_by(
 ) -> Teaching:
     """Fit to the agents that teach, in the order in which they came.
 
-    Parameters
-    ----------
-    walks : mapping of str to WalkResult, optional
-        Those asked batch by batch, by name.
-    subset : int array, optional
-        The version of S in use; without it the band of the teaching agents is taken.
-
-    Raises
-    ------
-    SelectionError
-        model_unfinished
+    walks: those asked batch by batch, by name.
+    subset: the version of S in use; without it the band of the teaching agents is taken.
+    Raises SelectionError (model_unfinished).
     """
     table, complete = record.table, training(record)
     scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))

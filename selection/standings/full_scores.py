@@ -43,18 +43,10 @@ BY_AGENT, BY_SCAFFOLD = 0, 1
 def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> FittedOn:
     """Leave out each complete agent, each scaffold, and all from each date on, the selection repeated.
 
-    Parameters
-    ----------
-    agents : CompleteAgents
-        Whom to calibrate on.
-    tasks : tuple of str
-        The subset in use; the residuals come from folds that choose their own.
-    rules : Rules
-        Strategy and estimator, `ridge` or `line`, are theirs.
-
-    Raises
-    ------
-    SelectionError
+    agents: whom to calibrate on.
+    tasks: the subset in use; the residuals come from folds that choose their own.
+    rules: strategy and estimator, `ridge` or `line`, are theirs.
+    Raises SelectionError.
     """
     by_agent, by_scaffold, in_time = (
         nested_residuals(
@@ -94,19 +86,11 @@ def calibrator(
 ) -> Calibrator:
     """Gather what intervals of estimated scores are made from.
 
-    Parameters
-    ----------
-    agents : CompleteAgents
-        All that are complete; those that `fitted` names are used.
-    tasks : int array, shape (k,)
-    sampled : collection of str
-        Agents drawn at random, for a full run, from those that came after the subset was fixed.
-    fits : FitCache, optional
-        Of earlier answers.
-
-    Raises
-    ------
-    As `selection.intervals.calibrate`.
+    agents: all that are complete; those that `fitted` names are used.
+    tasks: (k,).
+    sampled: agents drawn at random, for a full run, from those that came after the subset was fixed.
+    fits: of earlier answers.
+    Raises As `selection.intervals.calibrate`..
     """
     used = np.flatnonzero(np.isin(agents.names, fitted.agents))
     taken = agents if used.size == agents.n else agents.take(used)
@@ -141,11 +125,8 @@ def estimates(
 ) -> Mapping[int, FullScoreEstimate]:
     """Estimate the full score of some agents.
 
-    Parameters
-    ----------
-    tasks : int array, shape (k,)
-    rows : int array
-        Positions of agents that are ranked on them directly or completed.
+    tasks: (k,).
+    rows: positions of agents that are ranked on them directly or completed.
     """
     scaffolds = [record.table.scaffolds[i] for i in rows]
     try:

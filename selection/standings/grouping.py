@@ -22,10 +22,7 @@ SEVERAL = {"group": "groups", "category": "categories"}
 class Grouping:
     """Groups of all active tasks, and a sentence about them.
 
-    Attributes
-    ----------
-    groups : Groups or None
-        None where tasks are independent.
+    groups: None where tasks are independent.
     """
 
     groups: Groups | None

@@ -53,19 +53,12 @@ from selection.standings.targets import ErrorModel, at_target, borrowed_by, uncl
 class Pair:
     """Two agents and how they differ.
 
-    Attributes
-    ----------
-    a, b : str
-        The one with the higher score first.
-    estimate : Estimate or None
-        Of a − b; None where `reason` says why.
-    p_adjusted : float or None
-        Benjamini-Hochberg over all pairs with a p-value.
-    unclaimed : bool
-        Outcomes are missing in a way that could turn the order: none is claimed.
-    se_of_ties : float or None
-        √ of the variance that decides whether the two are tied: on given tasks that of `estimate`, for the
-        domain that of `analytics.differences.domain_ranks`.
+    a, b: the one with the higher score first.
+    estimate: of a − b; None where `reason` says why.
+    p_adjusted: benjamini-Hochberg over all pairs with a p-value.
+    unclaimed: outcomes are missing in a way that could turn the order: none is claimed.
+    se_of_ties: √ of the variance that decides whether the two are tied: on given tasks that of `estimate`,
+        for the domain that of `analytics.differences.domain_ranks`.
     """
 
     a: str
@@ -87,21 +80,14 @@ class Pair:
 class PairwiseComparison:
     """All pairs of some agents for one target.
 
-    Attributes
-    ----------
-    target : {"subset", "full", "domain"}
-    omega : float or None
-        ω̂ of these tasks; None where trials do not tell it.
-    agents : mapping of str to AtTarget
-        By descending score; without ranks and ties.
-    left_out : mapping of str to str
-        Agent → why it is not compared.
-    tasks : tuple of str, length n_tasks
-        Of the target.
-    outcomes : mapping of str to float array, shape (n_tasks,)
-        Agent → mean outcomes by task, as the differences have them; NaN without a valid one.
-    trial_noise : str
-        The noise of trials that intervals borrow; else empty.
+    target: {"subset", "full", "domain"}.
+    omega: ω̂ of these tasks; None where trials do not tell it.
+    agents: by descending score; without ranks and ties.
+    left_out: agent → why it is not compared.
+    tasks: length n_tasks; of the target.
+    outcomes: (n_tasks,); agent → mean outcomes by task, as the differences have them; NaN without a valid
+        one.
+    trial_noise: the noise of trials that intervals borrow; else empty.
     """
 
     target: Target
@@ -126,22 +112,12 @@ def pairs(
 ) -> PairwiseComparison:
     """Compare all pairs of agents, or of some of them.
 
-    Parameters
-    ----------
-    record, rules, prior
-        As in `selection.standings.answer`.
-    target : {"subset", "full", "domain"}, optional
-        By default that of the rules, else that of the board.
-    agents : collection of str, optional
-        Two names at least; all agents where not named. The subset does not depend on them.
-    progress : callable, optional
-        Called with (pairs done, all pairs).
-
-    Raises
-    ------
-    SelectionError
-        target_unknown, no_subset, agent_unknown, too_few
-    SelectionError
+    record, rules, prior: as in `selection.standings.answer`.
+    target: {"subset", "full", "domain"}: by default that of the rules, else that of the board.
+    agents: two names at least; all agents where not named. The subset does not depend on them.
+    progress: called with (pairs done, all pairs).
+    Raises SelectionError (target_unknown, no_subset, agent_unknown, too_few).
+    Raises SelectionError.
     """
     wanted = positions(record, agents)
     return pairs_of(view_of(record, rules, prior, target=target), wanted, progress=progress)
@@ -154,11 +130,8 @@ def pairs(
 class View:
     """A record as one target looks at it: what any comparison of its agents rests on; see `view_of`.
 
-    Attributes
-    ----------
-    target : {"subset", "full", "domain"}
-    shift : float
-        Variance of the incumbent shift, score².
+    target: {"subset", "full", "domain"}.
+    shift: variance of the incumbent shift, score².
     """
 
     basis: Basis
@@ -224,16 +197,9 @@ def view_of(
 ) -> View:
     """Look at a record for a target; `pairs_of` compares any of its agents.
 
-    Parameters
-    ----------
-    record, rules, prior, target
-        As in `pairs`.
-
-    Raises
-    ------
-    SelectionError
-        target_unknown, no_subset, agent_unknown, too_few
-    SelectionError
+    record, rules, prior, target: as in `pairs`.
+    Raises SelectionError (target_unknown, no_subset, agent_unknown, too_few).
+    Raises SelectionError.
     """
     rules, prior = rules or Rules(), prior or PriorDecisions()
     base = basis_of(record, rules, prior)
@@ -296,10 +262,7 @@ def pairs_of(
 def positions(record: Record, agents: Collection[str] | None) -> list[int]:
     """Return where agents stand in a record, ascending; all of them where none is named.
 
-    Raises
-    ------
-    SelectionError
-        target_unknown, no_subset, agent_unknown, too_few
+    Raises SelectionError (target_unknown, no_subset, agent_unknown, too_few).
     """
     names = record.table.agents
     if agents is None:

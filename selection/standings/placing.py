@@ -39,20 +39,13 @@ How = Literal["direct", "completed", "incomplete"]
 class AgentOnTasks:
     """One agent on a set of k tasks.
 
-    Attributes
-    ----------
-    how : {"direct", "completed", "incomplete"}
-    outcomes : float array, shape (k,), or None
-        Missing ones completed; None for an agent that is not ranked.
-    score : float or None
-        Their mean.
-    v_link, df_link : float
-        Variance that completing adds, and its degrees of freedom.
-    n_valid, n_missing : int
-        Tasks with a valid outcome; places without one, a task that was not run being as many as the others.
-    bounds : (float, float)
-    reason : str
-        Why it is not ranked; else empty.
+    how: {"direct", "completed", "incomplete"}.
+    outcomes: (k,); missing ones completed; None for an agent that is not ranked.
+    score: their mean.
+    v_link, df_link: variance that completing adds, and its degrees of freedom.
+    n_valid, n_missing: tasks with a valid outcome; places without one, a task that was not run being as many
+        as the others.
+    reason: why it is not ranked; else empty.
     """
 
     how: How
@@ -97,14 +90,9 @@ def place(
 ) -> tuple[AgentOnTasks, ...]:
     """Place every agent on these tasks.
 
-    Parameters
-    ----------
-    tasks : int array, shape (k,)
-        Each with a valid outcome of a complete agent, where there is one; k ≥ 1.
-    completing : Completing
-        Of the same record.
-    of : str
-        What the tasks are called in reasons.
+    tasks: (k,); each with a valid outcome of a complete agent, where there is one; k ≥ 1.
+    completing: of the same record.
+    of: what the tasks are called in reasons.
     """
     direct = record.is_direct(tasks)
     lower, upper, n_missing = record.bounds(tasks)

@@ -15,10 +15,7 @@ from selection.standings.terms import first_names, is_recalled
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:
     """Return who has to run the rest, whether it was asked for that or not.
 
-    Parameters
-    ----------
-    podium : int
-        P, the first places.
+    podium: P, the first places.
     """
     ranked = [line for line in board.agents if line.at["full"].rank is not None]
     full = [line.at["full"] for line in ranked]

@@ -69,25 +69,12 @@ def proposals_of(
 ) -> Plain:
     """Propose by each rule what could be put in the place of the subset in use.
 
-    Parameters
-    ----------
-    prior : PriorDecisions
-        With the version in use last.
-    rates_then : mapping of str to (float or None)
-        Pass rates by task, when the version in use was chosen.
-    progress : callable, optional
-        Called with (n_done, n_all).
-
-    Returns
-    -------
-    dict
-        ``strategy``, ``n_tasks``, ``n_complete``, ``chosen_from``, ``kept`` and ``variants``: plain values,
-        agents and tasks by name. A variant without ``tasks`` says in ``reason`` why it has none.
-
-    Raises
-    ------
-    SelectionError
-        nothing_to_replace, band_range, window_range, no_tasks
+    prior: with the version in use last.
+    rates_then: pass rates by task, when the version in use was chosen.
+    progress: called with (n_done, n_all).
+    Returns: ``strategy``, ``n_tasks``, ``n_complete``, ``chosen_from``, ``kept`` and ``variants``: plain
+        values, agents and tasks by name. A variant without ``tasks`` says in ``reason`` why it has none.
+    Raises SelectionError (nothing_to_replace, band_range, window_range, no_tasks).
     """
     base, band = basis_of(record, rules, prior), band_of(record, rules)
     if base.chosen.line is None or base.chosen.line.number is None:

@@ -38,22 +38,13 @@ def savings(
 ) -> dict[str, Any]:
     """Tell what asking for these tasks alone saves.
 
-    Parameters
-    ----------
-    tasks : int array, shape (k,)
-        The subset.
-    on_tasks : sequence of AgentOnTasks, length n_agents
-        On the subset.
-    chosen : collection of int
-        Positions of the agents that came to the end of tasks chosen for them.
-    level : {"self_reported", "logs", "verified"}
-        The least trust of an agent whose cost counts.
-
-    Returns
-    -------
-    dict
-        ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None, ``note``,
-        ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their ``n_chosen``.
+    tasks: (k,); the subset.
+    on_tasks: length n_agents; on the subset.
+    chosen: positions of the agents that came to the end of tasks chosen for them.
+    level: {"self_reported", "logs", "verified"}: the least trust of an agent whose cost counts.
+    Returns: ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None,
+        ``note``, ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their
+        ``n_chosen``.
     """
     counts = heading(record, level)
     saved = saving(of_runs(record)[counts], tasks, plausible(record)[counts])

@@ -35,12 +35,8 @@ HEADS = {"subset": "Subset %", "full": "Score %", "domain": "Score %"}
 class BoardColumn:
     """A column of a board.
 
-    Attributes
-    ----------
-    is_number : bool
-        Stands to the right.
-    cells : tuple of str
-        In the order of the target, one for each agent.
+    is_number: stands to the right.
+    cells: in the order of the target, one for each agent.
     """
 
     head: str
@@ -51,10 +47,7 @@ class BoardColumn:
 def columns(board: Standings, target: str = "") -> tuple[BoardColumn, ...]:
     """Return the columns of a board for a target, those that say something.
 
-    Parameters
-    ----------
-    target : str
-        By default the board's own.
+    target: by default the board's own.
     """
     target = target or board.target
     lines = in_order(board, target)
@@ -86,10 +79,7 @@ def guarded(row: Mapping[str, Any]) -> dict[str, Any]:
 def rank_columns(board: Standings, target: str = "") -> tuple[BoardColumn, ...]:
     """Return the columns that say which ranks agents may hold, and with whom they are tied, by row.
 
-    Parameters
-    ----------
-    target : str
-        By default the board's own.
+    target: by default the board's own.
     """
     target = target or board.target
     lines, first = in_order(board, target), board.targets[target].may_be_first

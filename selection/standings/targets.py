@@ -56,16 +56,11 @@ RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors o
 class ErrorModel:
     """What every target reads: the record, how its trials vary, and the resamples made so far.
 
-    Attributes
-    ----------
-    draws : KeptDraws
-        Those made so far, of this answer and of earlier ones.
-    grouping : Grouping
-        What groups of tasks are, for the target domain.
-    heading : bool array, shape (n_agents,), optional
-        Agents that headlines are made from, among which the best is looked for; by default all.
-    borrowed : str
-        "0.118 from Terminal-Bench": the noise of trials where the record tells none; see `borrowed_by`.
+    draws: those made so far, of this answer and of earlier ones.
+    grouping: what groups of tasks are, for the target domain.
+    heading: (n_agents,); agents that headlines are made from, among which the best is looked for; by default
+        all.
+    borrowed: "0.118 from Terminal-Bench": the noise of trials where the record tells none; see `borrowed_by`.
     """
 
     record: Record
@@ -142,12 +137,8 @@ class ErrorModel:
 class TargetResult:
     """What one target says.
 
-    Attributes
-    ----------
-    at : tuple of AtTarget, length n_agents
-        In the order of the record; `tied_with` is left empty.
-    tied : bool array, shape (n_agents, n_agents)
-        Who is tied with whom, in the order of the record.
+    at: length n_agents; in the order of the record; `tied_with` is left empty.
+    tied: (n_agents, n_agents); who is tied with whom, in the order of the record.
     """
 
     line: TargetLine
@@ -201,16 +192,12 @@ def tell(
 ) -> TargetResult:
     """Say what a target says.
 
-    Parameters
-    ----------
-    target : {"subset", "full", "domain"}
-    tasks : int array, shape (k,)
-    on_tasks : sequence of AgentOnTasks, length n_agents
-        On these tasks.
-    shift : (bool array, shape (n_agents,), float), optional
-        The incumbents, and the variance of a pair of one of them with another agent, score².
-    estimated : mapping of int to FullScoreEstimate
-        By position, for agents that are not placed on these tasks; target full alone.
+    target: {"subset", "full", "domain"}.
+    tasks: (k,).
+    on_tasks: length n_agents; on these tasks.
+    shift: (bool array, shape (n_agents,), float); the incumbents, and the variance of a pair of one of them
+        with another agent, score².
+    estimated: by position, for agents that are not placed on these tasks; target full alone.
     """
     cells = error_model.rows(range(len(on_tasks)), tasks, on_tasks)
     both = list(zip(cells, on_tasks, strict=True))
@@ -273,10 +260,7 @@ def _second_run(
 def on_all_tasks(record: Record, facets: Sequence[Facet]) -> dict[str, AtTarget]:
     """Return what the target `full` says of the agents that are measured on all tasks, ranks aside.
 
-    Parameters
-    ----------
-    facets : sequence of Facet
-        Those never measured are left out.
+    facets: those never measured are left out.
     """
     error_model, tasks = ErrorModel(record, tuple(facets), seed=0), rated_tasks(record)
     on_tasks = place_on_all(record)

@@ -44,14 +44,9 @@ def trials(
     None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing; and without a complete
     agent, as on a board whose tasks became more since its subset was chosen.
 
-    Parameters
-    ----------
-    tasks : int array, shape (k,)
-        The subset.
-    facets : sequence of Facet
-        Those never measured are left out.
-    level : {"self_reported", "logs", "verified"}
-        The least trust of an agent whose cost counts.
+    tasks: (k,); the subset.
+    facets: those never measured are left out.
+    level: {"self_reported", "logs", "verified"}: the least trust of an agent whose cost counts.
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None

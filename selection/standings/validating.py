@@ -26,19 +26,10 @@ def validation_of(
 ) -> dict[str, Any]:
     """Validate the complete agents of a record.
 
-    Parameters
-    ----------
-    rule : AssignmentRule, optional
-        By which tasks are assigned; None: full runs.
-    walks : mapping of str to WalkResult, optional
-        Agents that were asked batch by batch, by name.
-    **options
-        Of `selection.validation.validate`: protocols, strategies, seeds, jobs, progress, ….
-
-    Returns
-    -------
-    dict
-        As `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule
+    rule: by which tasks are assigned; None: full runs.
+    walks: agents that were asked batch by batch, by name.
+    **options: of `selection.validation.validate`: protocols, strategies, seeds, jobs, progress, ….
+    Returns: as `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule
         (`selection.staged.study.replayed`); where its verdict is below mostly, with ``others``: replays of
         what could take its place.
     """

@@ -61,10 +61,7 @@ Plain = Mapping[str, Any]
 def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
     """Return the verdict: of a replay where the validation has one; None where nothing tells it.
 
-    Parameters
-    ----------
-    validation : mapping or None
-        `selection.validation.as_json`.
+    validation: `selection.validation.as_json`.
     """
     if replay := (validation or {}).get("replay"):
         return _of_replay(replay, strategy)
@@ -124,12 +121,9 @@ def word(correct: float, clear: float | None) -> str:
 def better(validation: Plain | None, protocol: str, strategy: str) -> Better | None:
     """Return the strategy that is better than the one in use by most; None where there is none.
 
-    Parameters
-    ----------
-    protocol : str
-        That of the verdict.
-    strategy : str
-        In use; a validation takes differences to that of its policy, so that there are none for another.
+    protocol: that of the verdict.
+    strategy: in use; a validation takes differences to that of its policy, so that there are none for
+        another.
     """
     if (validation or {}).get("strategy") != strategy:
         return None
@@ -168,10 +162,7 @@ def strategies_of(validation: Plain | None, protocol: str) -> Plain:
 def advice_text(judged: Verdict | None, command: str) -> str:
     """Tell the operator which strategy does better and how to change to it; empty where none does.
 
-    Parameters
-    ----------
-    command : str
-        What is typed, with ``{strategy}`` in the place of its name.
+    command: what is typed, with ``{strategy}`` in the place of its name.
     """
     if judged is None or judged.better is None:
         return ""

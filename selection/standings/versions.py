@@ -53,12 +53,8 @@ MIN_SHARED = 10
 class Group:
     """Versions that stand as one line.
 
-    Attributes
-    ----------
-    best : int
-        Position of the one that stands.
-    correction : float
-        What is taken from its score.
+    best: position of the one that stands.
+    correction: what is taken from its score.
     """
 
     best: int

@@ -232,10 +232,7 @@ def _for(board: Standings, target: str, first: Sequence[Line]) -> str:
 def unranked_text(board: Standings, target: str = "", *, of: bool = False) -> str:
     """Say how many agents are listed without a rank and why; empty where all have one.
 
-    Parameters
-    ----------
-    of : bool
-        Whether to say of how many.
+    of: whether to say of how many.
     """
     target = target or board.target
     groups = Counter(_why_unranked(board, line, target) for line in board.agents if not line.at[target].rank)
@@ -504,24 +501,14 @@ def notices(
 ) -> tuple[str, ...]:
     """Return what the reader must know before the ranks, a sentence each.
 
-    Parameters
-    ----------
-    offer : str
-        How more agents could be ranked, where fewer than half are; see `analytics.record.offer`.
-    universe : str
-        Which tasks are active, where not all are.
-    uneven : sequence of str
-        What agents lack of trials or failures; see `analytics.record.absent`.
-    zero : bool
-        Whether missing outcomes count as failures already.
-    not_revalidated : str
-        That runs asked for on an alert did not come.
-    n_unheard : int
-        Full runs of accounts that have two others; see `analytics.record.voices`.
-    trial_noise : str
-        That of the rules.
-    podium : str
-        Whether those on it ran all tasks; see `selection.standings.podium`.
+    offer: how more agents could be ranked, where fewer than half are; see `analytics.record.offer`.
+    universe: which tasks are active, where not all are.
+    uneven: what agents lack of trials or failures; see `analytics.record.absent`.
+    zero: whether missing outcomes count as failures already.
+    not_revalidated: that runs asked for on an alert did not come.
+    n_unheard: full runs of accounts that have two others; see `analytics.record.voices`.
+    trial_noise: that of the rules.
+    podium: whether those on it ran all tasks; see `selection.standings.podium`.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]

@@ -52,14 +52,9 @@ def covered(
 ) -> FloatArray:
     """Whether each record's interval holds its score, shape (n_records,); NaN where there is no interval.
 
-    Parameters
-    ----------
-    records : HeldOutRecords
-        Of `subsets`.
-    strategy : str
-        Repeated inside every fold.
-    estimator : str
-        The policy's; one of `selection.full_scores.ESTIMATORS`.
+    records: of `subsets`.
+    strategy: repeated inside every fold.
+    estimator: the policy's; one of `selection.full_scores.ESTIMATORS`.
     """
     if estimator == "completion":
         return _by_model(agents, subsets, records)

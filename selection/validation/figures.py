@@ -74,19 +74,11 @@ def clear_pairs(
 ) -> Mask:
     """Pairs of agents with |y_i − y_j| > 1.96·SE_ij over their common tasks.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (n_agents, n_tasks)
-        NaN where missing.
-    scores : float array, shape (n_agents,)
-    trial_variances, n_trials : float array, shape (n_agents, n_tasks), optional
-        s² and R of every cell. Where both agents have R ≥ 2 on all common tasks the repeated-trial formula
-        holds, else Neyman's.
-
-    Returns
-    -------
-    bool array, shape (n_agents, n_agents)
-        False where there is no standard error.
+    outcomes: (n_agents, n_tasks); NaN where missing.
+    scores: (n_agents,).
+    trial_variances, n_trials: (n_agents, n_tasks); s² and R of every cell. Where both agents have R ≥ 2 on
+        all common tasks the repeated-trial formula holds, else Neyman's.
+    Returns: (n_agents, n_agents); False where there is no standard error.
     """
     squared = finite_variances(outcomes, trial_variances, n_trials).se2
     y = np.round(scores, DECIMALS)
@@ -96,9 +88,7 @@ def clear_pairs(
 def figures(records: HeldOutRecords, clear: Mask) -> FloatArray:
     """Compute the figures of one pool of records, in the order of `FIGURES`; NaN where undefined.
 
-    Parameters
-    ----------
-    clear : bool array, shape (n_agents, n_agents)
+    clear: (n_agents, n_agents).
     """
     everyone = np.ones((clear.shape[0], 1))
     return np.concatenate(
@@ -109,11 +99,8 @@ def figures(records: HeldOutRecords, clear: Mask) -> FloatArray:
 def figures_without(records: HeldOutRecords, clear: Mask, groups: IndexArray) -> FloatArray:
     """Compute the figures with one group left out at a time, shape (n_groups, n_figures).
 
-    Parameters
-    ----------
-    clear : bool array, shape (n_agents, n_agents)
-    groups : int array, shape (n_agents,)
-        The group of every complete agent, 0 to n_groups − 1.
+    clear: (n_agents, n_agents).
+    groups: (n_agents,); the group of every complete agent, 0 to n_groups − 1.
     """
     weights = (groups[:, None] != np.arange(groups.max() + 1)).astype(np.float64)
     rank = _rank_figures_without(records, 1.0 - weights[records.agents])
@@ -123,11 +110,8 @@ def figures_without(records: HeldOutRecords, clear: Mask, groups: IndexArray) ->
 def standard_errors(without: FloatArray, has_record: Mask) -> FloatArray:
     """Jackknife standard errors, shape (n_figures,); NaN under 10 groups or where some θ_(g) is undefined.
 
-    Parameters
-    ----------
-    without : float array, shape (n_groups, n_figures)
-    has_record : bool array, shape (n_groups,)
-        Groups with a held-out record.
+    without: (n_groups, n_figures).
+    has_record: (n_groups,); groups with a held-out record.
     """
     if np.count_nonzero(has_record) < N_GROUPS_JACKKNIFE:
         return np.full(len(FIGURES), np.nan)
@@ -138,9 +122,7 @@ def standard_errors(without: FloatArray, has_record: Mask) -> FloatArray:
 def jackknife(without: FloatArray) -> FloatArray:
     """√((G − 1)/G · Σ_g (θ_(g) − θ̄)²) of each column.
 
-    Parameters
-    ----------
-    without : float array, shape (n_groups, n_columns)
+    without: (n_groups, n_columns).
     """
     n_groups = len(without)
     squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
@@ -152,19 +134,12 @@ def shares(
 ) -> FloatArray:
     """Share_i of each record among the agents that each column of `kept` keeps.
 
-    Parameters
-    ----------
-    agreement : int8 array, shape (..., n_records, n_agents)
-    agents : int array, shape (n_records,)
-        The held-out agent of each record.
-    compared : bool array, shape (..., n_records, n_agents)
-    weights : float array, shape (n_agents, n_columns)
-        1 or 0.
-
-    Returns
-    -------
-    float array, shape (..., n_records, n_columns)
-        NaN where the agent itself is not kept, or nobody is to be compared with it.
+    agreement: (..., n_records, n_agents).
+    agents: (n_records,); the held-out agent of each record.
+    compared: (..., n_records, n_agents).
+    weights: (n_agents, n_columns); 1 or 0.
+    Returns: (..., n_records, n_columns); NaN where the agent itself is not kept, or nobody is to be compared
+        with it.
     """
     n_compared = compared @ weights
     n_agreeing = agreement * compared @ weights / 2

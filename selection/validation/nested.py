@@ -83,18 +83,11 @@ Spread = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]
 class Protocol:
     """What a protocol shows; when it is not available, `reason` says why and there are no strategies.
 
-    Attributes
-    ----------
-    reason : str
-        "" when available.
-    n_folds, n_skipped : int
-        All folds, and those whose training agents have no band.
-    k_mean : float or None
-        Mean size of the subset over the folds that have one; tasks.
-    per_scaffold : mapping of str to mapping of str to ValidationFigures
-        By scaffold, then by strategy; under `within_scaffold`, and under `loso` from 5 agents on.
-    prequential : PrequentialChoice or None
-        Under `temporal`, where two strategies or more have figures.
+    reason: "" when available.
+    n_folds, n_skipped: all folds, and those whose training agents have no band.
+    k_mean: mean size of the subset over the folds that have one; tasks.
+    per_scaffold: by scaffold, then by strategy; under `within_scaffold`, and under `loso` from 5 agents on.
+    prequential: under `temporal`, where two strategies or more have figures.
     """
 
     available: bool
@@ -111,18 +104,12 @@ class Protocol:
 class Validation:
     """The validation of one table.
 
-    Attributes
-    ----------
-    n_agents : int
-        Complete agents, those that are validated on.
-    band : Band
-        Of all complete agents.
-    subset : tuple of str
-        Names of the tasks in `band`.
-    strategy, estimator : str
-        The policy's: what differences are taken to, and what the figures of the full score rest on.
-    bands : Bands or None
-        Of other widths, and what strategies share with the one in use; None where they were not asked for.
+    n_agents: complete agents, those that are validated on.
+    band: of all complete agents.
+    subset: names of the tasks in `band`.
+    strategy, estimator: the policy's: what differences are taken to, and what the figures of the full score
+        rest on.
+    bands: of other widths, and what strategies share with the one in use; None where they were not asked for.
     """
 
     n_agents: int
@@ -138,10 +125,7 @@ class Validation:
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each protocol and strategy: figures, and errors as `se_…`.
 
-        Raises
-        ------
-        FrameRefused
-            Without pandas.
+        Raises FrameRefused: without pandas.
         """
         rows = [
             {"protocol": protocol, "strategy": strategy}
@@ -180,48 +164,27 @@ def validate(
 ) -> Validation:
     """Validate the strategies under the protocols.
 
-    Parameters
-    ----------
-    table : OutcomeTable
-        All agents; the complete ones are used.
-    protocols : sequence of str
-        Keys of `PROTOCOLS`.
-    strategies : sequence of str, optional
-        Keys of `STRATEGIES`, all of which run. When not given, all but those that take more than
+    table: all agents; the complete ones are used.
+    protocols: keys of `PROTOCOLS`.
+    strategies: keys of `STRATEGIES`, all of which run. When not given, all but those that take more than
         `operations.MAX_OPERATIONS`; these are named as skipped. The policy's strategy always runs.
-    seeds : int
-        Splits of `random_80_20`, and draws of `random` in each fold.
-    lo, hi, history_window, hysteresis, widening
-        The policy's band; hysteresis carries the subset through the temporal folds.
-    weights : float array, shape (n_agents,), optional
-        1/π_i of every agent of the table, in the pass rates alone.
-    scores : float array, shape (n_agents,), optional
-        Full scores y, gaps completed; the mean over the valid tasks where NaN or not given.
-    policy_strategy : str
-        The one whose interval coverage is measured, and that others are compared with.
-    estimator : str
-        The policy's; "" is `completion`.
-    other_estimators : bool
-        Whether the errors of the estimators that are not the policy's are measured too.
-    jobs : int
-        Processes of this machine; the numbers do not depend on it.
-    spread : Spread, optional
-        How units are spread instead; nor on this.
-    coverage, standard_errors : bool
-        Whether they are computed.
-    other_bands : bool
-        Whether bands of other widths are validated, and overlaps with the band told.
-    n_null_draws : int
-        Permuted matrices for rho_null and pairs_null; 0 leaves them, skill and kappa out.
-    progress : callable, optional
-        Called on the calling thread with (n_done, n_all), the folds of every strategy under every protocol,
-        as they are done.
-
-    Raises
-    ------
-    SelectionError
-        name_unknown, seeds_range, workers_range, band_range, window_range, hysteresis_range, shape,
-        weight_range, name_unknown, no_fit, cells_missing
+    seeds: splits of `random_80_20`, and draws of `random` in each fold.
+    lo, hi, history_window, hysteresis, widening: the policy's band; hysteresis carries the subset through the
+        temporal folds.
+    weights: (n_agents,); 1/π_i of every agent of the table, in the pass rates alone.
+    scores: (n_agents,); full scores y, gaps completed; the mean over the valid tasks where NaN or not given.
+    policy_strategy: the one whose interval coverage is measured, and that others are compared with.
+    estimator: the policy's; "" is `completion`.
+    other_estimators: whether the errors of the estimators that are not the policy's are measured too.
+    jobs: processes of this machine; the numbers do not depend on it.
+    spread: how units are spread instead; nor on this.
+    coverage, standard_errors: whether they are computed.
+    other_bands: whether bands of other widths are validated, and overlaps with the band told.
+    n_null_draws: permuted matrices for rho_null and pairs_null; 0 leaves them, skill and kappa out.
+    progress: called on the calling thread with (n_done, n_all), the folds of every strategy under every
+        protocol, as they are done.
+    Raises SelectionError (name_unknown, seeds_range, workers_range, band_range, window_range,
+        hysteresis_range, shape, weight_range, name_unknown, no_fit, cells_missing).
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)

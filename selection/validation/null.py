@@ -40,10 +40,7 @@ from selection.validation.study import NestedStudy, Null
 def with_nulls(study: NestedStudy, strategies: Sequence[str], n_null_draws: int) -> NestedStudy:
     """Return the study with rho_null and pairs_null of each strategy, or why it has none.
 
-    Parameters
-    ----------
-    n_null_draws : int
-        Permuted matrices.
+    n_null_draws: permuted matrices.
     """
     chosen = {name: _subsets(study, name) for name in strategies}
     tasks = {name: [s.tasks[0] for s in subsets if s.tasks] for name, subsets in chosen.items()}

@@ -28,14 +28,9 @@ N_NEWTON_STEPS = 5
 def operations(strategy: str, bands: Iterable[FoldBands], n_draws: int = 1) -> float:
     """About how many operations a strategy takes in all folds that have a band.
 
-    Parameters
-    ----------
-    strategy : str
-        A key of `selection.strategies.STRATEGIES`.
-    bands : iterable of FoldBands
-        One for each protocol.
-    n_draws : int
-        Of `random`, in each fold.
+    strategy: a key of `selection.strategies.STRATEGIES`.
+    bands: one for each protocol.
+    n_draws: of `random`, in each fold.
     """
     each = sum(_of_protocol(strategy, of_protocol) for of_protocol in bands)
     return each * n_draws if strategy == "random" else each
@@ -44,10 +39,7 @@ def operations(strategy: str, bands: Iterable[FoldBands], n_draws: int = 1) -> f
 def coverage_operations(strategy: str, bands: Iterable[FoldBands], estimator: str = "ridge") -> float:
     """About how many operations choosing and estimating again in the inner folds of all folds takes.
 
-    Parameters
-    ----------
-    estimator : str
-        One of `selection.full_scores.ESTIMATORS`.
+    estimator: one of `selection.full_scores.ESTIMATORS`.
     """
     return sum(_of_inner_folds(strategy, of_protocol, estimator) for of_protocol in bands)
 

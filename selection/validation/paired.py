@@ -41,11 +41,9 @@ N_AGENTS_MET = 10
 class ShareTable:
     """Shares of every held-out agent, each met once.
 
-    Attributes
-    ----------
-    correct, clear : float array, shape (n_agents, 1 + n_groups)
-        As in pairs_correct_full and pairs_clear_full; in column 0 all agents are compared, in the others one
-        group is left out. NaN where the agent was not held out or has nobody to be compared with.
+    correct, clear: (n_agents, 1 + n_groups); as in pairs_correct_full and pairs_clear_full; in column 0 all
+        agents are compared, in the others one group is left out. NaN where the agent was not held out or has
+        nobody to be compared with.
     """
 
     correct: FloatArray
@@ -66,16 +64,10 @@ class ShareTable:
 class Replicates:
     """What one strategy is compared with another by.
 
-    Attributes
-    ----------
-    estimate : float
-        θ; NaN where undefined.
-    without : float array, shape (n_groups,), or None
-        θ_(g); None without a jackknife.
-    runs : float array, shape (n_seeds,), or None
-        θ of every random split; None elsewhere.
-    shares : ShareTable or None
-        Under the temporal protocol.
+    estimate: θ; NaN where undefined.
+    without: (n_groups,); θ_(g); None without a jackknife.
+    runs: (n_seeds,); θ of every random split; None elsewhere.
+    shares: under the temporal protocol.
     """
 
     estimate: float = np.nan
@@ -97,15 +89,9 @@ class PairedDifference:
 class PrequentialChoice:
     """What choosing the strategy on the agents met before would have given.
 
-    Attributes
-    ----------
-    n : int
-        Agents scored.
-    chosen : mapping of str to int
-        Agents met by each strategy.
-    se : mapping of str to (float or None)
-    notes : mapping of str to str
-        Why a figure is None.
+    n: agents scored.
+    chosen: agents met by each strategy.
+    notes: why a figure is None.
     """
 
     pairs_correct_full: float | None = None
@@ -120,13 +106,9 @@ class PrequentialChoice:
 def share_table(records: HeldOutRecords, clear: Mask, groups: IndexArray) -> ShareTable:
     """Tabulate the shares of the records by agent, with everyone and with each group left out.
 
-    Parameters
-    ----------
-    records : HeldOutRecords
-        At most one for each agent.
-    clear : bool array, shape (n_agents, n_agents)
-    groups : int array, shape (n_agents,)
-        Codes from 0.
+    records: at most one for each agent.
+    clear: (n_agents, n_agents).
+    groups: (n_agents,); codes from 0.
     """
     n = clear.shape[0]
     weights = np.column_stack([np.ones(n), groups[:, None] != np.arange(groups.max() + 1)]).astype(np.float64)
@@ -142,10 +124,7 @@ def share_table(records: HeldOutRecords, clear: Mask, groups: IndexArray) -> Sha
 def difference(a: Replicates, b: Replicates) -> PairedDifference:
     """θ_a − θ_b on the same held-out agents.
 
-    Parameters
-    ----------
-    a, b : Replicates
-        Of one protocol.
+    a, b: of one protocol.
     """
     value = a.estimate - b.estimate
     if np.isnan(value):
@@ -164,18 +143,10 @@ def prequential(
 ) -> PrequentialChoice | None:
     """Score every agent by the strategy that had been best before it.
 
-    Parameters
-    ----------
-    tables : mapping of str to ShareTable
-        By strategy, in the order in which ties are broken.
-    days : sequence of sortable, length n_agents
-        Date of each agent.
-    groups : int array, shape (n_agents,)
-
-    Returns
-    -------
-    Prequential or None
-        None where there is no choice: fewer than two strategies.
+    tables: by strategy, in the order in which ties are broken.
+    days: length n_agents; date of each agent.
+    groups: (n_agents,).
+    Returns: None where there is no choice: fewer than two strategies.
     """
     if len(tables) < 2:
         return None

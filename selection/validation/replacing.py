@@ -68,12 +68,8 @@ Chosen = Sequence[IndexArray]  # by fold
 class ReplacementFigures:
     """What one way shows under one protocol; where that is not available, `reason` says why.
 
-    Attributes
-    ----------
-    n_folds, n_skipped : int
-        All folds, and those in which some way has no subset.
-    difference : PairedDifference
-        Of pairs_correct_full to that of the kept subset, on the same agents.
+    n_folds, n_skipped: all folds, and those in which some way has no subset.
+    difference: of pairs_correct_full to that of the kept subset, on the same agents.
     """
 
     reason: str
@@ -87,15 +83,10 @@ class ReplacementFigures:
 class SubsetInUse:
     """A subset in use, and what decides another.
 
-    Attributes
-    ----------
-    clear : bool array, shape (n_agents, n_agents)
-        Pairs that differ by more than their error.
-    in_use : int array, shape (k,)
-    incumbents : bool array, shape (n_agents,)
-        Agents that it was chosen from.
-    rule : Rule
-        Its hysteresis is that of the way of this name.
+    clear: (n_agents, n_agents); pairs that differ by more than their error.
+    in_use: (k,).
+    incumbents: (n_agents,); agents that it was chosen from.
+    rule: its hysteresis is that of the way of this name.
     """
 
     agents: CompleteAgents
@@ -118,17 +109,9 @@ def expected(
 ) -> dict[str, dict[str, ReplacementFigures]]:
     """Hold every way against the subset that is kept.
 
-    Parameters
-    ----------
-    subsets : mapping of str to int array
-        The subset of all complete agents by each way that has one, `kept` among them.
-    each : callable, optional
-        Called after each way under each protocol.
-
-    Returns
-    -------
-    dict
-        By way and protocol.
+    subsets: the subset of all complete agents by each way that has one, `kept` among them.
+    each: called after each way under each protocol.
+    Returns: by way and protocol.
     """
     study, tell = _study(replaced), each or (lambda: None)
     known = _nulls(replaced, subsets)

@@ -156,19 +156,12 @@ def unavailable(reason: str, null: Null | None = None) -> MeasuredFigures:
 class NestedStudy:
     """All that `measure` needs, the same for every protocol and strategy.
 
-    Attributes
-    ----------
-    clear : bool array, shape (n_agents, n_agents)
-    groups : int array, shape (n_agents,)
-        What the jackknife leaves out together; codes from 0.
-    estimators : tuple of str
-        Those whose error is measured, that of the policy first.
-    not_estimated : mapping of str to str
-        Why the others are not.
-    coverage_of : str
-        The policy's strategy; "" measures none.
-    no_coverage : str
-        Why its coverage is not measured all the same; "" when it is.
+    clear: (n_agents, n_agents).
+    groups: (n_agents,); what the jackknife leaves out together; codes from 0.
+    estimators: those whose error is measured, that of the policy first.
+    not_estimated: why the others are not.
+    coverage_of: the policy's strategy; "" measures none.
+    no_coverage: why its coverage is not measured all the same; "" when it is.
     """
 
     agents: CompleteAgents
@@ -220,10 +213,7 @@ def measure(
 ) -> tuple[MeasuredFigures, dict[str, MeasuredFigures]]:
     """Figures of one strategy under one protocol, and by scaffold where the protocol tells them.
 
-    Parameters
-    ----------
-    within : callable, optional
-        Called with the number of folds done so far.
+    within: called with the number of folds done so far.
     """
     draws, bands = list[dict[Pool, _Pooled]](), study.bands[protocol]
     n_draws = study.n_draws if strategy == "random" else 1

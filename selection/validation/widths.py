@@ -40,16 +40,10 @@ WITH_ERRORS = ("rho", "pairs_correct_full")
 class Width:
     """A band of one width, with each agent in turn left out.
 
-    Attributes
-    ----------
-    size : int
-        Tasks of the band over all complete agents; 0 without one.
-    n : int
-        Agents that were held out and scored.
-    se : mapping of str to float or None
-        Jackknife standard errors of both.
-    reason : str
-        Why there are no figures; "" where there are.
+    size: tasks of the band over all complete agents; 0 without one.
+    n: agents that were held out and scored.
+    se: jackknife standard errors of both.
+    reason: why there are no figures; "" where there are.
     """
 
     lo: float
@@ -67,12 +61,8 @@ class Width:
 class Overlap:
     """How many of a strategy's tasks lie in the band in use.
 
-    Attributes
-    ----------
-    n_shared : int or None
-        None of `random`, whose share is k/m on average, and where the strategy gives no subset.
-    reason : str
-        Why there is none; "" where there is one.
+    n_shared: None of `random`, whose share is k/m on average, and where the strategy gives no subset.
+    reason: why there is none; "" where there is one.
     """
 
     strategy: str
@@ -93,14 +83,9 @@ class Bands:
 def bands(study: NestedStudy, band: Band, strategies: Sequence[str], why_not: str) -> Bands:
     """Validate bands of other widths, and compare what strategies choose with the band in use.
 
-    Parameters
-    ----------
-    band : Band
-        In use, of all complete agents.
-    strategies : sequence of str
-        Those that run.
-    why_not : str
-        Why no agent can be left out; "" where it can.
+    band: in use, of all complete agents.
+    strategies: those that run.
+    why_not: why no agent can be left out; "" where it can.
     """
     if not band.suited:
         return Bands((), (), band.reason)

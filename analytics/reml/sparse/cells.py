@@ -19,17 +19,11 @@ from analytics.reml.factors import combined, first_rows
 class Cells:
     """The cells of a design.
 
-    Parameters
-    ----------
-    of_row : int array, shape (n_rows,)
-        Cell of each row.
-    n_rows_in : float array, shape (n_cells,)
-        Rows in each cell.
-    levels : tuple of int arrays, shape (n_cells,) each
-        Level of each term; every level occurs.
-    blocks : tuple of int arrays, shape (n_cells,) each
-        Partitions that may serve as blocks: the factors of the terms.
-    design : float array, shape (n_cells, p)
+    of_row: (n_rows,); cell of each row.
+    n_rows_in: (n_cells,); rows in each cell.
+    levels: (n_cells,) each; level of each term; every level occurs.
+    blocks: (n_cells,) each; partitions that may serve as blocks: the factors of the terms.
+    design: (n_cells, p).
     """
 
     of_row: CodeArray
@@ -58,10 +52,8 @@ def cells_of(
 ) -> Cells:
     """Collapse rows to cells.
 
-    Parameters
-    ----------
-    factors : sequence of int arrays, shape (n_rows,) each
-    design : float array, shape (n_rows, p)
+    factors: (n_rows,) each.
+    design: (n_rows, p).
     """
     used = sorted({factor for term in terms for factor in term})
     of_row = combined([factors[f] for f in used], [n_levels[f] for f in used])

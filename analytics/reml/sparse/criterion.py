@@ -40,14 +40,9 @@ from analytics.reml.sparse.layout import BlockLayout, layout_of
 class CriterionOutcome:
     """What the criterion needs of an outcome.
 
-    Parameters
-    ----------
-    means : float array, shape (n_cells,)
-        Cell means less `design @ offset`.
-    within : float
-        SSW, the sum of squares within cells.
-    offset : float array, shape (p,)
-        Least-squares coefficients, taken off first so that a far origin costs no digits.
+    means: (n_cells,); cell means less `design @ offset`.
+    within: SSW, the sum of squares within cells.
+    offset: (p,); least-squares coefficients, taken off first so that a far origin costs no digits.
     """
 
     means: FloatArray
@@ -58,23 +53,13 @@ class CriterionOutcome:
 class Criterion:
     """The REML criterion of one design and one outcome, as a function of the components.
 
-    Parameters
-    ----------
-    y : float array, shape (n_rows,)
-    factors : sequence of int arrays, shape (n_rows,) each
-        Level codes 0, 1, …
-    n_levels : sequence of int
-        Levels of each factor.
-    terms : sequence of tuples of int
-        Factor indices of each random intercept term.
-    design : float array, shape (n_rows, p)
-        Columns of the fixed effects, the intercept's included; full rank.
-
-    Raises
-    ------
-    CoreError
-        When a term has one level, one level for each row, the levels of another term, or levels in the
-        span of the design; when there are no more rows than fixed effects; when the outcome leaves no
+    y: (n_rows,).
+    factors: (n_rows,) each; level codes 0, 1, …
+    n_levels: levels of each factor.
+    terms: factor indices of each random intercept term.
+    design: (n_rows, p); columns of the fixed effects, the intercept's included; full rank.
+    Raises CoreError: when a term has one level, one level for each row, the levels of another term, or levels
+        in the span of the design; when there are no more rows than fixed effects; when the outcome leaves no
         variance to divide.
     """
 
@@ -128,10 +113,7 @@ class Criterion:
 class Evaluation:
     """One factorisation, and what follows from it; each part is computed when it is first asked for.
 
-    Parameters
-    ----------
-    theta : float array, shape (n_terms + 1,)
-        Variances of the terms, then of the residual.
+    theta: (n_terms + 1,); variances of the terms, then of the residual.
     """
 
     def __init__(self, layout: BlockLayout, outcome: CriterionOutcome, theta: FloatArray) -> None:

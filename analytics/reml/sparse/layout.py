@@ -38,16 +38,11 @@ WIDEST_FULL_BORDER = 256
 class BlockBatch:
     """Blocks of one (filled up) size, ordered by pattern.
 
-    Parameters
-    ----------
-    size : int
-        Levels in a block.
-    block_rows, pattern_rows, entries : slice
-        Where the levels of its blocks, the levels of its patterns, and its patterns' size² inner cross
-        products stand among those of all batches.
-    pattern_of : int array, shape (n_blocks,)
-        Ascending.
-    first_block : int array, shape (n_patterns,)
+    size: levels in a block.
+    block_rows, pattern_rows, entries: where the levels of its blocks, the levels of its patterns, and its
+        patterns' size² inner cross products stand among those of all batches.
+    pattern_of: (n_blocks,); ascending.
+    first_block: (n_patterns,).
     """
 
     size: int
@@ -62,15 +57,10 @@ class BlockBatch:
 class Numbering:
     """Which levels the blocks have, block after block, and which blocks are alike.
 
-    Parameters
-    ----------
-    block : int array, shape (n_cells,)
-    local : int array, shape (n_cells, n_inside)
-        Number within its block of the cell's level of each block-diagonal term.
-    size : int array, shape (n_blocks,)
-        Levels of the block, filled up.
-    pattern : int array, shape (n_blocks,)
-        In ascending order of size.
+    block: (n_cells,).
+    local: (n_cells, n_inside); number within its block of the cell's level of each block-diagonal term.
+    size: (n_blocks,); levels of the block, filled up.
+    pattern: (n_blocks,); in ascending order of size.
     """
 
     block: CodeArray
@@ -83,16 +73,10 @@ class Numbering:
 class CrossProducts:
     """A'WA as a linear function of the weights of the weight groups.
 
-    Parameters
-    ----------
-    inner : matrix, shape (Σ n_patterns·size², n_groups)
-        Entries between levels of one pattern, batch after batch.
-    cross : matrix, shape (n_entries, n_groups)
-        Entries between pattern levels and border columns.
-    border : matrix, shape (b², n_groups)
-        Entries between border columns, summed over all cells.
-    structure : tuple of (indices, indptr), or None
-        Of the cross entries in sparse rows; None where all are stored.
+    inner: (Σ n_patterns·size², n_groups); entries between levels of one pattern, batch after batch.
+    cross: (n_entries, n_groups); entries between pattern levels and border columns.
+    border: (b², n_groups); entries between border columns, summed over all cells.
+    structure: of the cross entries in sparse rows; None where all are stored.
     """
 
     inner: Matrix
@@ -105,20 +89,14 @@ class CrossProducts:
 class BlockLayout:
     """Blocks, border and cross products of a design.
 
-    Parameters
-    ----------
-    incidence : sparse matrix, shape (n_cells, n_block_levels + b)
-        A: block levels (empty ones included), then border levels, then the design's columns.
-    column_term : int array, shape (n_block_levels + b,)
-        Term of each column of A; n_terms for empty levels and columns of the design.
-    pattern_term : int array, shape (n_pattern_levels,)
-        Term of each level of the patterns; n_terms for empty levels.
-    n_blocks_of : float array, shape (n_pattern_levels,)
-        Blocks that have the level's pattern.
-    group : int array, shape (n_cells,)
-        Weight group of each cell: by count where there is a cell term, else all in one.
-    group_count : float array, shape (n_groups,)
-        Rows in a cell of the group; 1 where all are in one.
+    incidence: sparse matrix, (n_cells, n_block_levels + b); A: block levels (empty ones included), then
+        border levels, then the design's columns.
+    column_term: (n_block_levels + b,); term of each column of A; n_terms for empty levels and columns of the
+        design.
+    pattern_term: (n_pattern_levels,); term of each level of the patterns; n_terms for empty levels.
+    n_blocks_of: (n_pattern_levels,); blocks that have the level's pattern.
+    group: (n_cells,); weight group of each cell: by count where there is a cell term, else all in one.
+    group_count: (n_groups,); rows in a cell of the group; 1 where all are in one.
     """
 
     cells: Cells

@@ -39,28 +39,18 @@ MIN_RESIDUAL = 1e-8
 class Optimum:
     """Where the search ended.
 
-    Parameters
-    ----------
-    variances : float array, shape (n_terms,)
-        σ_t² ≥ 0, exactly 0 on the boundary; squared units of the outcome.
-    residual : float
-        σ² > 0.
-    criterion : float
-        −2 log restricted likelihood, with lme4's constants.
-    beta : float array, shape (p,)
-    beta_covariance : float array, shape (p, p)
-        (X'V⁻¹X)⁻¹ at the estimated components.
-    gradient : float array, shape (n_terms + 1,)
-        Of the criterion with respect to (variances …, residual); on the boundary not negative.
-    information : float array, shape (n_terms + 1, n_terms + 1)
-        Average information of the log restricted likelihood; the inverse of the part that is off the
-        boundary is the asymptotic covariance of the components.
-    n_evaluations : int
-        Factorisations.
-    message : str
-        How the search ended.
-    method : str
-        `patterns` or `blocked`.
+    variances: (n_terms,); σ_t² ≥ 0, exactly 0 on the boundary; squared units of the outcome.
+    residual: σ² > 0.
+    criterion: −2 log restricted likelihood, with lme4's constants.
+    beta: (p,).
+    beta_covariance: (p, p); (X'V⁻¹X)⁻¹ at the estimated components.
+    gradient: (n_terms + 1,); of the criterion with respect to (variances …, residual); on the boundary not
+        negative.
+    information: (n_terms + 1, n_terms + 1); average information of the log restricted likelihood; the inverse
+        of the part that is off the boundary is the asymptotic covariance of the components.
+    n_evaluations: factorisations.
+    message: how the search ended.
+    method: `patterns` or `blocked`.
     """
 
     variances: FloatArray
@@ -79,19 +69,12 @@ class Optimum:
 def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Optimum:
     """Minimise a criterion over components that are not negative.
 
-    Parameters
-    ----------
-    start : float array, shape (n_terms + 1,), optional
-        (variances …, residual), the residual above 0. Default: the mean square within cells for the
-        residual, the rest of the variance in equal shares for the terms.
-
-    Raises
-    ------
-    CoreError
-        When the start has another shape, a negative variance, or a residual of at most 1e-8 of the
-        largest variance: there the matrices have too few digits.
-    CoreError
-        When the residual falls to 1e-8 of the variance: the terms and fixed effects reproduce the outcome.
+    start: (n_terms + 1,); (variances …, residual), the residual above 0. Default: the mean square within
+        cells for the residual, the rest of the variance in equal shares for the terms.
+    Raises CoreError: when the start has another shape, a negative variance, or a residual of at most 1e-8 of
+        the largest variance: there the matrices have too few digits.
+    Raises CoreError: when the residual falls to 1e-8 of the variance: the terms and fixed effects reproduce
+        the outcome.
     """
     theta = _checked_start(criterion, start)
     with one_blas_thread():

@@ -56,16 +56,10 @@ ROUNDING = 1e-9
 class Agreed:
     """One pipeline beside people.
 
-    Attributes
-    ----------
-    pipeline : str
-        ``panel``, or the cell.
-    category : str or None
-        None over all.
-    n, n_ab : int
-        Battles, and those that both decide.
-    overall, ab_only : float or None
-        None without a battle.
+    pipeline: ``panel``, or the cell.
+    category: None over all.
+    n, n_ab: battles, and those that both decide.
+    overall, ab_only: None without a battle.
     """
 
     pipeline: str
@@ -111,10 +105,7 @@ def verdicts_of_scores(a: FloatArray, b: FloatArray) -> FloatArray:
 def agreement(comparisons: Comparisons) -> Agreement:
     """Compare the panel and each cell with people.
 
-    Raises
-    ------
-    CoreError
-        When nobody said anything, or a battle has two human verdicts.
+    Raises CoreError: when nobody said anything, or a battle has two human verdicts.
     """
     people = _people(comparisons)
     first, _ = comparisons.battles

@@ -85,16 +85,10 @@ class StrengthsRefused(CoreError):
 class Maximum:
     """Where ℓ is largest.
 
-    Attributes
-    ----------
-    parameters : float array, shape (n_agents + n_judges,)
-        β, then π.
-    inverse : float array, shape (n_agents + n_judges,) squared
-        H⁻¹ with Σβ = 0.
-    p : float array, shape (n_tallies,)
-        P.
-    log_likelihood : float
-        Without the penalty.
+    parameters: (n_agents + n_judges,); β, then π.
+    inverse: (n_agents + n_judges,) squared; H⁻¹ with Σβ = 0.
+    p: (n_tallies,); P.
+    log_likelihood: without the penalty.
     """
 
     parameters: FloatArray
@@ -107,14 +101,10 @@ class Maximum:
 class BradleyTerry:
     """Strengths and position effects with errors clustered by item.
 
-    Attributes
-    ----------
-    strengths : float array, shape (n_agents,)
-    positions : float array, shape (n_judges,)
-    covariance, naive : float array, shape (n_agents + n_judges,) squared
-        Σ̂ and H⁻¹.
-    prior : float or None
-        V.
+    strengths: (n_agents,).
+    positions: (n_judges,).
+    covariance, naive: (n_agents + n_judges,) squared; σ̂ and H⁻¹.
+    prior: V.
     """
 
     agents: tuple[str, ...]
@@ -147,14 +137,8 @@ def elo(strengths: FloatArray) -> FloatArray:
 def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
     """Fit strengths and position effects, with errors clustered by item.
 
-    Parameters
-    ----------
-    prior : float, optional
-        V, the variance of a normal prior of each strength; without it the maximum must exist.
-
-    Raises
-    ------
-    StrengthsRefused
+    prior: V, the variance of a normal prior of each strength; without it the maximum must exist.
+    Raises StrengthsRefused.
     """
     agents, tallies = battles.agents, battles.tallies
     optimum = maximise(tallies, agents, battles.judges, prior)
@@ -182,16 +166,9 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
 def fit_wins(wins: FloatArray, prior: float | None = None) -> FloatArray:
     """Strengths of a matrix of wins alone, shape (n_agents,), Σβ = 0.
 
-    Parameters
-    ----------
-    wins : float array, shape (n_agents, n_agents)
-        Wins of the row's agent over the column's; a tie is ½ to each.
-    prior : float, optional
-        V.
-
-    Raises
-    ------
-    StrengthsRefused
+    wins: (n_agents, n_agents); wins of the row's agent over the column's; a tie is ½ to each.
+    prior: V.
+    Raises StrengthsRefused.
     """
     names = tuple(f"agent {i}" for i in range(len(wins)))
     return maximise(tallies_of_wins(wins), names, (), prior).parameters
@@ -202,9 +179,7 @@ def maximise(
 ) -> Maximum:
     """Find the maximum of ℓ.
 
-    Raises
-    ------
-    StrengthsRefused
+    Raises StrengthsRefused.
     """
     _check(tallies, agents, prior)
     model = _BattleModel(tallies, len(agents), len(judges), prior)
@@ -222,15 +197,9 @@ def again(
 ) -> FloatArray:
     """Strengths and position effects of one draw of many, shape (n_agents + n_judges,), to about 1e-8.
 
-    Parameters
-    ----------
-    tallies : Tallies
-        A judge that the draw has left without comparisons keeps the effect it starts with.
-    start : float array, shape (n_agents + n_judges,), optional
-
-    Raises
-    ------
-    StrengthsRefused
+    tallies: a judge that the draw has left without comparisons keeps the effect it starts with.
+    start: (n_agents + n_judges,).
+    Raises StrengthsRefused.
     """
     _check(tallies, agents, prior)
     model = _BattleModel(tallies, len(agents), len(judges), prior)
@@ -299,9 +268,7 @@ class _BattleModel:
 def _climbed(model: _BattleModel, start: FloatArray, enough: float, judges: tuple[str, ...]) -> FloatArray:
     """Take Newton's steps until no derivative exceeds `enough`.
 
-    Raises
-    ------
-    StrengthsRefused
+    Raises StrengthsRefused.
     """
     theta, factor, change = start.copy(), None, math.inf
     for _ in range(MAX_ITERATIONS):
@@ -325,9 +292,7 @@ def _climbed(model: _BattleModel, start: FloatArray, enough: float, judges: tupl
 def _ended(model: _BattleModel, theta: FloatArray, judges: tuple[str, ...]) -> Maximum:
     """Return the maximum, if it is one.
 
-    Raises
-    ------
-    StrengthsRefused
+    Raises StrengthsRefused.
     """
     n, logits, tallies = model.n_agents, model.logits(theta), model.tallies
     p = expit(logits)
@@ -347,9 +312,7 @@ def _ended(model: _BattleModel, theta: FloatArray, judges: tuple[str, ...]) -> M
 def _inverse(curvature: FloatArray, judges: tuple[str, ...]) -> FloatArray:
     """Invert H by Cholesky's factor.
 
-    Raises
-    ------
-    StrengthsRefused
+    Raises StrengthsRefused.
     """
     factor, failed = dpotrf(curvature.T, overwrite_a=True)
     if failed:

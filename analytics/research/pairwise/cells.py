@@ -67,13 +67,9 @@ Pipeline = Literal["single", "panel"]
 class CellBootstrap:
     """Errors of one pipeline with and without its choice of cells.
 
-    Attributes
-    ----------
-    pipeline : {"single", "panel"}
-    se, se_items : float array, shape (n_agents,)
-        By items and cells, and by items alone; logits. Empty where `reason` says why.
-    ratio : float or None
-        Median of se/se_items.
+    pipeline: {"single", "panel"}.
+    se, se_items: (n_agents,); by items and cells, and by items alone; logits. Empty where `reason` says why.
+    ratio: median of se/se_items.
     """
 
     pipeline: Pipeline
@@ -99,10 +95,7 @@ def bootstrap_cells(
 ) -> tuple[CellBootstrap, CellBootstrap]:
     """Bootstrap items and cells, for a single cell and for the panel of all.
 
-    Parameters
-    ----------
-    prior : float, optional
-        V of `analytics.research.pairwise.bradley_terry.fit`.
+    prior: V of `analytics.research.pairwise.bradley_terry.fit`.
     """
     n_cells = len(comparisons.cells)
     if n_cells < 2:

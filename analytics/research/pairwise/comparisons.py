@@ -58,16 +58,10 @@ MAX_KEYS_A_ROW = 8
 class Tallies:
     """Comparisons added up by pair, judge and order.
 
-    Attributes
-    ----------
-    a, b : int array, shape (n_tallies,)
-        Agents, a < b.
-    judge : int array, shape (n_tallies,)
-        Position effect that applies; 0 where `order` is 0.
-    order : float array, shape (n_tallies,)
-        o.
-    n, won : float array, shape (n_tallies,)
-        Comparisons, and the points of a.
+    a, b: (n_tallies,); agents, a < b.
+    judge: (n_tallies,); position effect that applies; 0 where `order` is 0.
+    order: (n_tallies,); o.
+    n, won: (n_tallies,); comparisons, and the points of a.
     """
 
     a: IndexArray
@@ -115,21 +109,13 @@ class Battles(Protocol):
 class Comparisons:
     """Rows of battles.
 
-    Attributes
-    ----------
-    agents, items, judges : tuple of str
-        Ascending. `judges`: those with a row of which the order is known.
-    cells : tuple of (str, str, str)
-        Judge, prompt variant and who was shown first, as the rows say; ascending.
-    item, a, b, cell : int array, shape (n_rows,)
-        a < b.
-    judge : int array, shape (n_rows,)
-        Into `judges`; 0 where `order` is 0.
-    order, points : float array, shape (n_rows,)
-    categories : tuple of str, length n_items
-        "" where no row says.
-    human : float array, shape (n_rows,)
-        Points that a person gave a; −1 where nobody did.
+    agents, items, judges: ascending. `judges`: those with a row of which the order is known.
+    cells: judge, prompt variant and who was shown first, as the rows say; ascending.
+    item, a, b, cell: (n_rows,); a < b.
+    judge: (n_rows,); into `judges`; 0 where `order` is 0.
+    order, points: (n_rows,).
+    categories: length n_items; "" where no row says.
+    human: (n_rows,); points that a person gave a; −1 where nobody did.
     """
 
     agents: tuple[str, ...]
@@ -228,12 +214,8 @@ class Comparisons:
 class OutcomeMatrix:
     """Agents on tasks: a wins a task where its outcome is larger.
 
-    Attributes
-    ----------
-    agents, items : tuple of str
-        Ascending; the tasks on which any two agents differ.
-    outcomes : float array, shape (n_agents, n_items)
-        0 to 1; NaN where missing.
+    agents, items: ascending; the tasks on which any two agents differ.
+    outcomes: (n_agents, n_items); 0 to 1; NaN where missing.
     """
 
     agents: tuple[str, ...]
@@ -276,13 +258,8 @@ class OutcomeMatrix:
 def crossed(tallies: Tallies, weight: FloatArray, n_agents: int, n_judges: int) -> FloatArray:
     """Return Σ weight·x·xᵀ, x a tally's row of the design: 1 at a, −1 at b, o at its judge.
 
-    Parameters
-    ----------
-    weight : float array, shape (n_tallies,)
-
-    Returns
-    -------
-    float array, shape (n_agents + n_judges,) squared
+    weight: (n_tallies,).
+    Returns: (n_agents + n_judges,) squared.
     """
     n, width = n_agents, n_agents + n_judges
     pairs = np.bincount(tallies.pair(n), weight, n * n).reshape(n, n)
@@ -315,20 +292,11 @@ def read_comparisons(
 ) -> Comparisons:
     """Make comparisons of columns of text.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequence of str, length n_rows
-        ``item``, ``a``, ``b`` and ``winner`` (a, b or tie); ``first`` (a, b or empty), ``judge``,
-        ``prompt_variant`` and ``category`` where there are any.
-    human : str, optional
-        Column with what a person said: a, b, tie or empty.
-    rows : sequence of int, length n_rows, optional
-        Numbers by which faults name the rows; 1, 2, … where not given.
-
-    Raises
-    ------
-    CoreError
-        With the row at fault.
+    columns: length n_rows; ``item``, ``a``, ``b`` and ``winner`` (a, b or tie); ``first`` (a, b or empty),
+        ``judge``, ``prompt_variant`` and ``category`` where there are any.
+    human: column with what a person said: a, b, tie or empty.
+    rows: length n_rows; numbers by which faults name the rows; 1, 2, … where not given.
+    Raises CoreError: with the row at fault.
     """
     n_rows = len(columns["item"])
     rows = range(1, n_rows + 1) if rows is None else rows

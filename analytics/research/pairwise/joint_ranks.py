@@ -64,16 +64,11 @@ def joint_ranks(
 ) -> RankIntervals:
     """Simultaneous rank intervals, nominal 95%, and who may be first.
 
-    Parameters
-    ----------
-    agents : sequence of str, length n_agents
-        Names, ascending by code point, none twice.
-    estimates : float array, shape (n_agents,)
-    covariance : float array, shape (n_agents, n_agents)
-    n_items : int
-        m, what the covariance was estimated from; two at least.
-    seed, n_draws : int
-        At least 19 draws; 10,000 for what is published.
+    agents: length n_agents; names, ascending by code point, none twice.
+    estimates: (n_agents,).
+    covariance: (n_agents, n_agents).
+    n_items: m, what the covariance was estimated from; two at least.
+    seed, n_draws: at least 19 draws; 10,000 for what is published.
     """
     _check(agents, estimates, covariance, n_items, n_draws)
     se = _standard_errors(covariance)

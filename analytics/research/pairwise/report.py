@@ -31,10 +31,7 @@ ITEMS_PER_PARAMETER = 2
 class Pairwise:
     """The answer.
 
-    Attributes
-    ----------
-    cells : tuple of CellBootstrap, or None
-        Single cells, and the panel.
+    cells: single cells, and the panel.
     """
 
     fit: BradleyTerry
@@ -101,16 +98,9 @@ def pairwise(
 ) -> Pairwise:
     """Fit, rank, and where asked for bootstrap cells and compare with people.
 
-    Parameters
-    ----------
-    battles : Battles
-        `Comparisons` where cells or people are asked for.
-    cells : callable, optional
-        `bootstrapped`, where cells are asked for.
-
-    Raises
-    ------
-    CoreError, StrengthsRefused
+    battles: `Comparisons` where cells or people are asked for.
+    cells: `bootstrapped`, where cells are asked for.
+    Raises CoreError, StrengthsRefused.
     """
     model = fit(battles, prior)
     n = len(model.agents)

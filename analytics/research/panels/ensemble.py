@@ -52,13 +52,9 @@ class EnsembleRefused(CoreError):
 class Ensemble:
     """The variance of a mean of members.
 
-    Attributes
-    ----------
-    covariance : float array, shape (A, A)
-    variance : float
-        Var(Ȳ) of one outcome.
-    effective : float
-        A_eff.
+    covariance: (A, A).
+    variance: var(Ȳ) of one outcome.
+    effective: A_eff.
     """
 
     covariance: FloatArray
@@ -70,16 +66,9 @@ class Ensemble:
 def ensemble(outcomes: FloatArray, *, finite: bool = False) -> Ensemble:
     """Return the variance of the mean of members.
 
-    Parameters
-    ----------
-    outcomes : float array, shape (A, m, R)
-        Trials of all members on all tasks; NaN where one is missing, which `finite` allows.
-    finite : bool
-        Over trials within tasks; else over tasks.
-
-    Raises
-    ------
-    EnsembleRefused
+    outcomes: (A, m, R); trials of all members on all tasks; NaN where one is missing, which `finite` allows.
+    finite: over trials within tasks; else over tasks.
+    Raises EnsembleRefused.
     """
     n_members, n_tasks = outcomes.shape[:2]
     if n_members < 2:

@@ -49,19 +49,12 @@ N_PERMUTATIONS = 2_000
 class Disagreement:
     """How disagreement goes with error.
 
-    Attributes
-    ----------
-    variance, accuracy : float array, shape (N,)
-    n_wrong : int
-        Items of which the majority is wrong.
-    r : float
-        Of v and a.
-    r_null : tuple of 3 float
-        Mean, 2.5% and 97.5% points of r when other majorities are wrong.
-    area : float
-        Of v for "majority wrong"; ½ without a relation.
-    p_value : float
-        Two-sided, of the area, by the same permutations.
+    variance, accuracy: (N,).
+    n_wrong: items of which the majority is wrong.
+    r: of v and a.
+    r_null: mean, 2.5% and 97.5% points of r when other majorities are wrong.
+    area: of v for "majority wrong"; ½ without a relation.
+    p_value: two-sided, of the area, by the same permutations.
     """
 
     variance: FloatArray
@@ -76,12 +69,8 @@ class Disagreement:
 def disagreement(votes: FloatArray, reference: FloatArray, *, seed: int) -> Disagreement:
     """Relate the variance of votes to their majority's errors.
 
-    Parameters
-    ----------
-    votes : float array, shape (N, C)
-        0 or 1; NaN where a pipeline gave none, two at least for an item.
-    reference : float array, shape (N,)
-        0 or 1.
+    votes: (N, C); 0 or 1; NaN where a pipeline gave none, two at least for an item.
+    reference: (N,); 0 or 1.
     """
     _check(votes, reference)
     mean = np.nanmean(votes, axis=1)
@@ -118,11 +107,8 @@ def disagreement(votes: FloatArray, reference: FloatArray, *, seed: int) -> Disa
 def area(value: FloatArray, event: Mask) -> float:
     """Area under the curve: P(value is larger at an event than elsewhere), ties ½.
 
-    Parameters
-    ----------
-    value : float array, shape (N,)
-    event : bool array, shape (N,)
-        Some, not all.
+    value: (N,).
+    event: (N,); some, not all.
     """
     n = int(event.sum())
     ranks = midranks(np.round(value, 9))

@@ -44,12 +44,8 @@ SLACK = 1e-9
 class Tier:
     """One tier.
 
-    Attributes
-    ----------
-    components : mapping of str to float
-        σ̂², the residual among them.
-    ratio, lower, upper : float
-        σ̂²_αλ/σ̂²_α with its 95% interval.
+    components: σ̂², the residual among them.
+    ratio, lower, upper: σ̂²_αλ/σ̂²_α with its 95% interval.
     """
 
     name: str
@@ -82,17 +78,10 @@ def tiers(
 ) -> Tiers:
     """Fit each tier and compare them.
 
-    Parameters
-    ----------
-    item, judge, prompt : int array, shape (n_rows,)
-        `judge` is a place in `judges`.
-    score : float array, shape (n_rows,)
-    judges, tier : sequence of str, length n_judges
-        Names, and the tier of each.
-
-    Raises
-    ------
-    CoreError, and the refusals of `analytics.reml.fit`
+    item, judge, prompt: (n_rows,); `judge` is a place in `judges`.
+    score: (n_rows,).
+    judges, tier: length n_judges; names, and the tier of each.
+    Raises CoreError, and the refusals of `analytics.reml.fit`.
     """
     names = sorted(set(tier))
     groups = tuple(tuple(i for i, one in enumerate(tier) if one == name) for name in names)

@@ -126,10 +126,7 @@ class RunCells:
 def stored_cells(path: Path, request: RunRequest | None = None) -> RunCells:
     """Read what `RunCells.saved` wrote.
 
-    Parameters
-    ----------
-    request : RunRequest, optional
-        What the cells are of; None: only the cost is looked at.
+    request: what the cells are of; None: only the cost is looked at.
     """
     try:
         rows = parquet.read_table(path)
@@ -178,11 +175,8 @@ def failed(why: str, answer: Path, request: RunRequest) -> RunCells:
 def read_answer(path: Path, request: RunRequest) -> RunCells:
     """Read the file of JSON that a run left.
 
-    Raises
-    ------
-    AnswerRefused
-        With the place and the rule.
-    OSError
+    Raises AnswerRefused: with the place and the rule.
+    Raises OSError.
     """
     there = path.stat()
     if not stat.S_ISREG(there.st_mode):

@@ -50,14 +50,9 @@ ALL_EQUAL = 1e-18
 class HarnessFigures:
     """What a configuration's runs came to.
 
-    Attributes
-    ----------
-    R, D, F : float or None
-        None where it cannot be said, with the reason in `why`.
-    F_se : float or None
-        Jackknife over runs; None under three.
-    cost_usd : float
-        Of these runs.
+    R, D, F: None where it cannot be said, with the reason in `why`.
+    F_se: jackknife over runs; None under three.
+    cost_usd: of these runs.
     """
 
     R: float | None
@@ -124,10 +119,7 @@ def _without(tensor: ScoreTensor, run: int) -> ScoreTensor:
 class ReliabilityDifference:
     """ΔR of two configurations, second minus first, its 95% interval and p-value.
 
-    Attributes
-    ----------
-    p_value : float
-        Twice the smaller tail of the draws beyond 0, each with the observed one counted in.
+    p_value: twice the smaller tail of the draws beyond 0, each with the observed one counted in.
     """
 
     difference: float
@@ -141,10 +133,7 @@ def reliability_difference(
 ) -> ReliabilityDifference:
     """Compare R of two configurations that ran the same models and tasks, each L times.
 
-    Raises
-    ------
-    CoreError
-        When models or tasks differ, a model has no score in a run, or R cannot be said.
+    Raises CoreError: when models or tasks differ, a model has no score in a run, or R cannot be said.
     """
     if first.models != second.models or first.tasks != second.tasks:
         raise CoreError("no ΔR: models or tasks differ", code="figures")

@@ -20,10 +20,7 @@ from analytics.errors import CoreError
 def front(points: npt.ArrayLike) -> list[int]:
     """Return the rows that no row beats, of equal ones the first; in ascending order.
 
-    Parameters
-    ----------
-    points : float array, shape (n_points, n_figures)
-        More is better.
+    points: (n_points, n_figures); more is better.
     """
     x = _matrix(points)
     at_least = (x[:, None] >= x[None]).all(axis=2)  # row i is at least as good as row j
@@ -36,11 +33,8 @@ def front(points: npt.ArrayLike) -> list[int]:
 def hypervolume(points: npt.ArrayLike, reference: Sequence[float]) -> float:
     """Return the volume that points dominate above a reference, in the product of the figures' units.
 
-    Parameters
-    ----------
-    points : float array, shape (n_points, n_figures)
-        What is not above the reference in every figure adds nothing.
-    reference : sequence of float, length n_figures
+    points: (n_points, n_figures); what is not above the reference in every figure adds nothing.
+    reference: length n_figures.
     """
     x = _matrix(points)
     low = np.asarray(reference, dtype=np.float64)

@@ -35,19 +35,10 @@ def run(
 ) -> RunCells:
     """Run the harness once; whatever it does, return cells.
 
-    Parameters
-    ----------
-    seed : int
-        For the harness to draw from.
-    place : path
-        Without suffix: of the answer (.json), the log (.log) and the mark of the process (.pid).
-
-    Raises
-    ------
-    CoreError
-        When there is no such program: no trial could ever work.
-    CoreError
-        When the run failed and the disk is full: whether by itself nobody knows.
+    seed: for the harness to draw from.
+    place: without suffix: of the answer (.json), the log (.log) and the mark of the process (.pid).
+    Raises CoreError: when there is no such program: no trial could ever work.
+    Raises CoreError: when the run failed and the disk is full: whether by itself nobody knows.
     """
     answer, mark = place.with_suffix(".json"), place.with_suffix(".pid")
     _removed(answer)
@@ -171,10 +162,7 @@ def started_at(number: int) -> str:
 def end_left_behind(mark: Path) -> None:
     """End the group that a mark names, if it is still that one, and remove the mark.
 
-    Raises
-    ------
-    CoreError
-        Where start times are unknown and a process of that number is there.
+    Raises CoreError: where start times are unknown and a process of that number is there.
     """
     try:
         match = MARK.fullmatch(mark.read_text(encoding="ascii", errors="replace"))

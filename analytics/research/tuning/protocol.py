@@ -70,22 +70,13 @@ Progress = Callable[[str, int, int], None]
 class Candidate:
     """A configuration's full evaluation.
 
-    Attributes
-    ----------
-    figures : HarnessFigures
-        Of the new runs of all tasks.
-    against_baseline : ReliabilityDifference or None
-        ΔR.
-    p_adjusted : float or None
-        Over all candidates.
-    order : float or None
-        τ_b of the models' scores with those under h₀.
-    scorer : float or None
-        ScorerAUC, where references were answered.
-    refused : str
-        Why it cannot be the best; empty where it can.
-    note : str
-        What could not be said.
+    figures: of the new runs of all tasks.
+    against_baseline: δR.
+    p_adjusted: over all candidates.
+    order: τ_b of the models' scores with those under h₀.
+    scorer: ScorerAUC, where references were answered.
+    refused: why it cannot be the best; empty where it can.
+    note: what could not be said.
     """
 
     configuration: Configuration
@@ -107,10 +98,8 @@ class Candidate:
 class Ablated:
     """What a condition of Table 28.4 would have chosen: a row of its figures.
 
-    Attributes
-    ----------
-    split_half, mdes : float or None
-        τ_b of two halves of the runs, and the smallest difference of two models that is found (these tasks).
+    split_half, mdes: τ_b of two halves of the runs, and the smallest difference of two models that is found
+        (these tasks).
     """
 
     condition: str
@@ -269,10 +258,7 @@ def winner(measured: Sequence[Candidate]) -> Candidate | None:
 def ablations(store: Store) -> list[Ablated]:
     """Say what each condition of Table 28.4 would have chosen among the trials of the search.
 
-    Raises
-    ------
-    CoreError
-        Before the first trial that counts.
+    Raises CoreError: before the first trial that counts.
     """
     trials = trials_of(store)
     if best(trials) is None:
@@ -293,10 +279,7 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[A
 
     Configurations that were run before take the runs that are stored.
 
-    Parameters
-    ----------
-    n_seeds : int
-        At least 8.
+    n_seeds: at least 8.
     """
     if n_seeds < MIN_SEEDS:
         raise CoreError(

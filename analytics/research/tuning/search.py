@@ -47,11 +47,8 @@ Evaluate = Callable[[Configuration, int], HarnessFigures]
 class SearchTrial:
     """A finished trial, as the study tells it.
 
-    Attributes
-    ----------
-    state : {"complete", "pruned", "failed"}
-    is_feasible : bool
-        Whether a full evaluation keeps within its limit.
+    state: {"complete", "pruned", "failed"}.
+    is_feasible: whether a full evaluation keeps within its limit.
     """
 
     number: int
@@ -104,18 +101,11 @@ def search(
 ) -> str:
     """Run trials until the search ends; return why it did.
 
-    Parameters
-    ----------
-    history : sequence of Optuna's FrozenTrial
-        Finished before.
-    keep : callable
-        Given each finished trial, once.
-    weights : mapping
-        Of R, D and C in what is searched for.
-    spent : callable
-        Gives the US dollars that were paid so far; what is stored already is paid once.
-    progress : callable
-        Given the number of finished trials and the most there may be.
+    history: finished before.
+    keep: given each finished trial, once.
+    weights: of R, D and C in what is searched for.
+    spent: gives the US dollars that were paid so far; what is stored already is paid once.
+    progress: given the number of finished trials and the most there may be.
     """
     done = list(history)
     while not (why := _why_end(study, [trial_of(study, one) for one in done], spent())):

@@ -29,16 +29,11 @@ class SpaceRefused(CoreError):
 class SpaceParameter:
     """One setting of a harness.
 
-    Attributes
-    ----------
-    kind : {"float", "log", "int", "choice"}
-        ``log`` is a positive float on a logarithmic scale.
-    role : {"instrument", "measurement"}
-        Whether it is how the harness runs (workers, time-outs), or what it takes for success (scorers).
-    low, high : float
-        Both included; not of a choice.
-    choices : tuple
-        Of a choice, at least two.
+    kind: {"float", "log", "int", "choice"}: ``log`` is a positive float on a logarithmic scale.
+    role: {"instrument", "measurement"}: whether it is how the harness runs (workers, time-outs), or what it
+        takes for success (scorers).
+    low, high: both included; not of a choice.
+    choices: of a choice, at least two.
     """
 
     name: str
@@ -69,10 +64,7 @@ class SpaceParameter:
 def parameter(name: str, table: Mapping[str, Any]) -> SpaceParameter:
     """Read a table of the study file, such as ``{kind = "int", low = 1, high = 16, role = "instrument"}``.
 
-    Raises
-    ------
-    SpaceRefused
-        With the place and the rule.
+    Raises SpaceRefused: with the place and the rule.
     """
     where = f"space.{name}"
     kind, role = table.get("kind"), table.get("role")
@@ -127,9 +119,7 @@ def _bound(where: str, value: Any, *, whole: bool) -> float:
 def checked(space: Mapping[str, SpaceParameter], settings: Mapping[str, Any], where: str) -> Configuration:
     """Return a configuration that gives each parameter a value it may have.
 
-    Raises
-    ------
-    SpaceRefused
+    Raises SpaceRefused.
     """
     if odd := sorted(set(settings) ^ set(space)):
         why = "is no parameter of the space" if odd[0] in settings else "has no value"

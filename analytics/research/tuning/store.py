@@ -34,15 +34,8 @@ from analytics.research.tuning.study import HarnessStudy
 class Store:
     """The stored runs and trials of a study.
 
-    Parameters
-    ----------
-    search : str
-        Which search's trials: that of the study, or one of an ablation.
-
-    Raises
-    ------
-    CoreError
-        When the folder holds runs of another plan.
+    search: which search's trials: that of the study, or one of an ablation.
+    Raises CoreError: when the folder holds runs of another plan.
     """
 
     def __init__(self, study: HarnessStudy, search: str = "") -> None:
@@ -55,10 +48,7 @@ class Store:
     def writing(self) -> Iterator[None]:
         """Hold the folder: plan it where it is new, and end what a crash left behind.
 
-        Raises
-        ------
-        CoreError
-            When another process holds it.
+        Raises CoreError: when another process holds it.
         """
         self.runs.mkdir(parents=True, exist_ok=True)
         with (self.study.store / "lock").open("a") as lock:
@@ -100,10 +90,7 @@ class Store:
     def trials(self) -> list[Any]:
         """Return the finished trials, Optuna's `FrozenTrial`, in order; empty before the first.
 
-        Raises
-        ------
-        CoreError
-            When the journal is damaged.
+        Raises CoreError: when the journal is damaged.
         """
         if not self.journal.exists():
             return []
@@ -143,10 +130,7 @@ class Store:
     def cells(self, configuration: Configuration, request: RunRequest, purpose: str) -> RunCells:
         """Return what was asked for: read where it is stored, run and stored where not.
 
-        Parameters
-        ----------
-        purpose : str
-            ``search`` or ``full``: a full evaluation never takes the runs that a search chose by.
+        purpose: ``search`` or ``full``: a full evaluation never takes the runs that a search chose by.
         """
         if stored := self.stored(configuration, request, purpose):
             return stored

@@ -94,18 +94,12 @@ TOP = (
 class Search:
     """How configurations are looked for.
 
-    Attributes
-    ----------
-    sampler : {"tpe", "random", "nsga2"}
-        ``nsga2`` looks for the front of R, D, C and cost, the others for the largest F.
-    fraction : float
-        Of the tasks, one stratified subsample for all trials; over 0, at most 1.
-    n_runs : int
-        Of each task in a trial, at least 2: with one there is no R.
-    hyperband : tuple of int, optional
-        Fewest and most runs and the factor between rungs; `n_runs` is the most then.
-    patience : int
-        Trials without a gain after which the search ends.
+    sampler: {"tpe", "random", "nsga2"}: ``nsga2`` looks for the front of R, D, C and cost, the others for the
+        largest F.
+    fraction: of the tasks, one stratified subsample for all trials; over 0, at most 1.
+    n_runs: of each task in a trial, at least 2: with one there is no R.
+    hyperband: fewest and most runs and the factor between rungs; `n_runs` is the most then.
+    patience: trials without a gain after which the search ends.
     """
 
     sampler: Sampler = "tpe"
@@ -134,20 +128,12 @@ class Search:
 class HarnessStudy:
     """A study file that was read and found sound.
 
-    Attributes
-    ----------
-    strata : mapping of str to tuple of str
-        Tasks by stratum; one without a name where the file has none.
-    baseline : mapping
-        h₀.
-    full_runs : int
-        Of each task in a full evaluation.
-    usd : float or None
-        What the study may cost; None: no limit.
-    usd_per_evaluation : float or None
-        What a configuration's full run of all models and tasks may cost.
-    tau_min : float
-        Fewest ScorerAUC of a configuration that changes what is measured.
+    strata: tasks by stratum; one without a name where the file has none.
+    baseline: h₀.
+    full_runs: of each task in a full evaluation.
+    usd: what the study may cost; None: no limit.
+    usd_per_evaluation: what a configuration's full run of all models and tasks may cost.
+    tau_min: fewest ScorerAUC of a configuration that changes what is measured.
     """
 
     name: str
@@ -213,9 +199,7 @@ class HarnessStudy:
 def read_study(path: Path) -> HarnessStudy:
     """Read and check a study file.
 
-    Raises
-    ------
-    CoreError, OSError
+    Raises CoreError, OSError.
     """
     try:
         table = tomllib.loads(_content(path))

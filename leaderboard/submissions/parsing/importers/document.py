@@ -135,9 +135,7 @@ class Node:
 def parse(data: bytes, *, n_bytes: int) -> Any:
     """Parse a document after looking at its depth and the number of its values.
 
-    Raises
-    ------
-    Unreadable
+    Raises Unreadable.
     """
     _check_marks(data, max(LEAST_VALUES, n_bytes // BYTES_A_VALUE))
     try:
