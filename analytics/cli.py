@@ -163,26 +163,22 @@ def _icc(arguments: argparse.Namespace) -> Answer:
     lines = trials.consistency(repeated, flat.categories, copied)
     if not lines:
         raise trials.IccRefused("no trial of this file has a valid outcome", code="no_outcome")
-    needed = _convergences(repeated, copied, arguments.seed)
+    # Trials needed by each agent under each condition; a reason where they cannot be estimated
+    rows = []
+    with progress_bar("subsets of trials") as show:
+        for i, one in enumerate(repeated):
+            if one.agent not in copied:
+                rows.append(
+                    {"agent": one.agent, "condition": one.condition, **_convergence(one, arguments.seed)}
+                )
+            show(i + 1, len(repeated))
+    needed = rows
     values = {
         "agents": [{**plain(line), "notes": dict(line.notes)} for line in lines],
         "convergence": needed,
         "copied": {agent: plain(pair) for agent, pair in copied.items()},
     }
     return Answer(values, _icc_shown(lines, needed))
-
-
-def _convergences(
-    repeated: Sequence[trials.RepeatedTrials], copied: Mapping[str, Any], seed: int
-) -> list[dict[str, Any]]:
-    """Trials needed by each agent under each condition; a reason where they cannot be estimated."""
-    rows = []
-    with progress_bar("subsets of trials") as show:
-        for i, one in enumerate(repeated):
-            if one.agent not in copied:
-                rows.append({"agent": one.agent, "condition": one.condition, **_convergence(one, seed)})
-            show(i + 1, len(repeated))
-    return rows
 
 
 def _convergence(one: trials.RepeatedTrials, seed: int) -> dict[str, Any]:

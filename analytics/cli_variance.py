@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,8 @@ def add(commands: Any) -> None:
 def _variance(arguments: argparse.Namespace) -> Answer:
     there = csv_header(arguments.file)
     terms = [*parse(arguments.random, there), *parse(arguments.fixed, there)]
-    facets = _facets(arguments.facets, there)
+    named = {letter: word for letter, word in WORDS.items() if word in there}
+    facets = tee.parse_facets(arguments.facets) if arguments.facets else named
     check_columns([arguments.outcome, *facets.values()], there)
     declared = list(facets.values()) if arguments.by else []
     factors = dict.fromkeys([*(name for term in terms for name in term.columns), *declared])
@@ -106,12 +107,6 @@ def _labels(name: str, texts: list[str], valid: Mask) -> list[str]:
     if (row := next((row for row in rows if not texts[row]), None)) is not None:
         raise FitRefused(f"row {row + 1}: no label in column {name}", code="label_missing")
     return [texts[row] for row in rows]
-
-
-def _facets(text: str, there: Collection[str]) -> dict[str, str]:
-    """Letter → column, by default the columns with the names of facets."""
-    named = {letter: word for letter, word in WORDS.items() if word in there}
-    return tee.parse_facets(text) if text else named
 
 
 def _fit_values(fit: VarianceFit) -> dict[str, Any]:

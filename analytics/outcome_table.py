@@ -242,7 +242,20 @@ def cell_moments(
         return CellMoments(*_cell_means(groups, n_tasks), *_trial_moments(groups, n_tasks))
     conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
     groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes, weights)
-    return _over_conditions(groups, n_tasks, n_conditions)
+    # Σ_c (mean of condition c) / C, R = C²·R_1 / Σ_c (R_1/R_c), R_1 the largest, and s² pooled over all
+    shape = (n_tasks, n_conditions)
+    means, n_valid = (part.reshape(shape) for part in _cell_means(groups, n_tasks * n_conditions))
+    n_trials = _trial_moments(groups, n_tasks * n_conditions)[1].reshape(shape)
+    variances, _ = _trial_moments(groups._replace(task=groups.task // n_conditions), n_tasks)
+    everywhere = (n_valid > 0).all(axis=1)
+    largest = n_trials.max(axis=1)
+    inverse = np.sort(largest[:, None] / n_trials, axis=1).sum(axis=1)
+    return CellMoments(
+        means=np.sort(means, axis=1).sum(axis=1) / n_conditions,
+        n_valid=np.where(everywhere, n_valid.sum(axis=1), 0).astype(np.int32),
+        trial_variances=np.where(everywhere, variances, np.nan),
+        n_trials=n_conditions**2 * largest / inverse,
+    )
 
 
 class _Settings(NamedTuple):
@@ -310,23 +323,6 @@ def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, Float
     return variances, effective
 
 
-def _over_conditions(groups: _Settings, n_tasks: int, n_conditions: int) -> CellMoments:
-    """Σ_c (mean of condition c) / C, R = C²·R_1 / Σ_c (R_1/R_c), R_1 the largest, and s² pooled over all."""
-    shape = (n_tasks, n_conditions)
-    means, n_valid = (part.reshape(shape) for part in _cell_means(groups, n_tasks * n_conditions))
-    n_trials = _trial_moments(groups, n_tasks * n_conditions)[1].reshape(shape)
-    variances, _ = _trial_moments(groups._replace(task=groups.task // n_conditions), n_tasks)
-    everywhere = (n_valid > 0).all(axis=1)
-    largest = n_trials.max(axis=1)
-    inverse = np.sort(largest[:, None] / n_trials, axis=1).sum(axis=1)
-    return CellMoments(
-        means=np.sort(means, axis=1).sum(axis=1) / n_conditions,
-        n_valid=np.where(everywhere, n_valid.sum(axis=1), 0).astype(np.int32),
-        trial_variances=np.where(everywhere, variances, np.nan),
-        n_trials=n_conditions**2 * largest / inverse,
-    )
-
-
 def _first_of_run(*sorted_codes: CodeArray) -> Mask:
     """Mark the rows, sorted by the codes, at which a new combination of codes begins."""
     first = np.zeros(sorted_codes[0].size, dtype=np.bool_)
@@ -389,7 +385,11 @@ def _check_trials(table: OutcomeTable) -> None:
         return
     if variances is None or n_trials is None:
         raise CoreError("trial_variances and n_trials are given together", code="table_malformed")
-    wrong = _wrong_trials(variances, n_trials, table.n_valid)
+    # Cells whose variance is not from 0 to ½ on two trials or more, or whose R is not from 1 to n_valid
+    in_range = (variances >= 0.0) & (variances <= 0.5 + 1e-9) & (table.n_valid >= 2)
+    counted = (n_trials >= 1.0 - 1e-9) & (n_trials <= table.n_valid * (1 + 1e-9))
+    right = np.where(table.n_valid > 0, counted, np.isnan(n_trials)) & (np.isnan(variances) | in_range)
+    wrong = np.asarray(~right, dtype=np.bool_)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise CoreError(
@@ -397,14 +397,6 @@ def _check_trials(table: OutcomeTable) -> None:
             f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones",
             code="table_malformed",
         )
-
-
-def _wrong_trials(variances: FloatArray, n_trials: FloatArray, n_valid: CountArray) -> Mask:
-    """Cells whose variance is not from 0 to ½ on two trials or more, or whose R is not from 1 to n_valid."""
-    in_range = (variances >= 0.0) & (variances <= 0.5 + 1e-9) & (n_valid >= 2)
-    counted = (n_trials >= 1.0 - 1e-9) & (n_trials <= n_valid * (1 + 1e-9))
-    right = np.where(n_valid > 0, counted, np.isnan(n_trials)) & (np.isnan(variances) | in_range)
-    return np.asarray(~right, dtype=np.bool_)
 
 
 def _positions(field: str, mask: Mask | None, n: int) -> CodeArray:

@@ -99,24 +99,17 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _column(head: str, values: Sequence[Any]) -> list[str]:
     """Set a column's head and cells to one width, numbers to the right."""
-    cells = _cells(values)
+    decimals = _decimals([value for value in values if isinstance(value, float)])
+    cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
     width = max(map(len, [head, *cells]))
     sign = ">" if _are_numbers(values) else "<"
     return [f"{cell:{sign}{width}}" for cell in [head, *cells]]
 
 
-def _cells(values: Sequence[Any]) -> list[str]:
-    """Set values that stand under each other."""
-    decimals = _decimals([value for value in values if isinstance(value, float)])
-    return [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(_is_number(value) or value is None for value in values)
+    return all(
+        (isinstance(value, int | float) and not isinstance(value, bool)) or value is None for value in values
+    )
 
 
 def _cell(value: Any) -> str:

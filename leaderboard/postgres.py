@@ -85,7 +85,21 @@ def ensure(*, durable: bool = True) -> None:
         return
     database()
     with _home_named():
-        _make_home()
+        if not sys.platform.startswith("linux"):
+            raise EmbeddedPostgresError(
+                "The embedded PostgreSQL is made for Linux. Elsewhere set DATABASE_URL."
+            )
+        folder = home()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise EmbeddedPostgresError(
+                f"{folder} must belong to {_account_name()} and be writable by no one else (chmod go-w). "
+                "Correct that, or set BANDSTAND_HOME to another folder."
+            )
+        if _is_root() and not any(folder.iterdir()):
+            os.chown(folder, 0, _nobody().pw_gid)
+            folder.chmod(0o710)  # the server may pass through, and do no more
         _join()
         with _locked("start.lock"):
             _serve(durable=durable)
@@ -166,22 +180,6 @@ def _nobody() -> pwd.struct_passwd:
             "PostgreSQL refuses to run as root, and the user `nobody` it would run as does not exist here. "
             "Run this as an ordinary user, or set DATABASE_URL."
         ) from None
-
-
-def _make_home() -> None:
-    if not sys.platform.startswith("linux"):
-        raise EmbeddedPostgresError("The embedded PostgreSQL is made for Linux. Elsewhere set DATABASE_URL.")
-    folder = home()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise EmbeddedPostgresError(
-            f"{folder} must belong to {_account_name()} and be writable by no one else (chmod go-w). "
-            "Correct that, or set BANDSTAND_HOME to another folder."
-        )
-    if _is_root() and not any(folder.iterdir()):
-        os.chown(folder, 0, _nobody().pw_gid)
-        folder.chmod(0o710)  # the server may pass through, and do no more
 
 
 def _join() -> None:

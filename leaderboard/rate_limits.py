@@ -67,17 +67,15 @@ class Paced:
             return self._get_response(request)
         visitor = household(address)
         if wait := self._spent.wait(visitor, most, monotonic()):
-            return _refuse(request, wait)
+            headers = {"Retry-After": str(wait), "Cache-Control": "no-store"}
+            status = HTTPStatus.TOO_MANY_REQUESTS
+            if request.path.startswith("/api/"):
+                return JsonResponse(
+                    PROBLEM, status=status, content_type="application/problem+json", headers=headers
+                )
+            return HttpResponse(DETAIL, "text/plain; charset=utf-8", status, headers=headers)
         begun = thread_time()
         try:
             return self._get_response(request)
         finally:
             self._spent.add(visitor, thread_time() - begun, monotonic())
-
-
-def _refuse(request: HttpRequest, wait: int) -> HttpResponse:
-    headers = {"Retry-After": str(wait), "Cache-Control": "no-store"}
-    status = HTTPStatus.TOO_MANY_REQUESTS
-    if request.path.startswith("/api/"):
-        return JsonResponse(PROBLEM, status=status, content_type="application/problem+json", headers=headers)
-    return HttpResponse(DETAIL, "text/plain; charset=utf-8", status, headers=headers)

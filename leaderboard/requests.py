@@ -39,23 +39,20 @@ class RequestIdMiddleware:
         request.request_id = header if known else uuid4().hex  # type: ignore[attr-defined]
         with structlog.contextvars.bound_contextvars(request_id=request_id(request)):
             response = self._get_response(request)
-            _tell(request, response, monotonic() - begun)
+            seconds = monotonic() - begun
+            status = response.status_code
+            count_request(method=request.method, route=_route(request), status=status, seconds=seconds)
+            broken = status >= 500
+            (logger.error if broken else logger.info)(
+                "request",
+                method=request.method,
+                path=request.path,
+                asked=sorted(request.GET)[:N_NAMED],
+                status=status,
+                seconds=round(seconds, 4),
+            )
         response[HEAD] = request_id(request)
         return response
-
-
-def _tell(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
-    status = response.status_code
-    count_request(method=request.method, route=_route(request), status=status, seconds=seconds)
-    broken = status >= 500
-    (logger.error if broken else logger.info)(
-        "request",
-        method=request.method,
-        path=request.path,
-        asked=sorted(request.GET)[:N_NAMED],
-        status=status,
-        seconds=round(seconds, 4),
-    )
 
 
 def _route(request: HttpRequest) -> str:

@@ -360,7 +360,8 @@ def _reason(
     n_estimated: int,
 ) -> str:
     if not tried:
-        sentence = _reason_too_few_agents(n_complete)
+        complete = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
+        sentence = f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
     elif not suited:
         sentence = _reason_unsuited(tried[-1], rates.size, widening=widening)
     else:
@@ -372,11 +373,6 @@ def _reason(
     if not n_unrated or not tried:
         return sentence
     return f"{sentence}; {_counted(n_unrated, 'task')} without a valid outcome cannot be chosen"
-
-
-def _reason_too_few_agents(n_complete: int) -> str:
-    complete = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
-    return f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
 
 
 def _needed(n_tasks: int) -> str:

@@ -166,7 +166,15 @@ def _fewest_operations(all_folds: _Folds) -> IndexArray:
 
 def _operations(all_folds: _Folds) -> tuple[FloatArray, FloatArray]:
     """Operations of `WAYS` but the last in each fold, (3, n_folds), and once."""
-    i, h, n, k, e = _sizes(all_folds)
+    n_trained = np.array([fold.training.size for fold in all_folds.folds], dtype=np.float64)
+    n_held_out = np.array([rows.size for rows in all_folds.held_out], dtype=np.float64)
+    i, h, n, k, e = _Sizes(
+        i=all_folds.agents.n - n_trained,
+        h=n_held_out,
+        n=n_trained + n_held_out,
+        k=np.count_nonzero(all_folds.members, axis=1).astype(np.float64),
+        e=np.count_nonzero(_changed(all_folds), axis=1).astype(np.float64),
+    )
     near = 2 * e**3 / 3 + e**2 * (i + 1) + 2 * i**3 / 3 + GATHERED * e**2
     shared = k**3 / 3 + k**2 * (i + 1) + 2 * i**3 / 3 + GATHERED * k**2
     alone = n**2 * k + n**3 / 3 + n**2 * (h + 1) + GATHERED * n * k
@@ -178,18 +186,6 @@ def _operations(all_folds: _Folds) -> tuple[FloatArray, FloatArray]:
         shared[:] = np.inf
     once = np.array([n_all**2 * n_base + n_all**3 + n_all**2 * c + n_all * c**2, n_all * m**2, 0.0])
     return np.array([near, shared, alone]), once
-
-
-def _sizes(all_folds: _Folds) -> _Sizes:
-    n_trained = np.array([fold.training.size for fold in all_folds.folds], dtype=np.float64)
-    n_held_out = np.array([rows.size for rows in all_folds.held_out], dtype=np.float64)
-    return _Sizes(
-        i=all_folds.agents.n - n_trained,
-        h=n_held_out,
-        n=n_trained + n_held_out,
-        k=np.count_nonzero(all_folds.members, axis=1).astype(np.float64),
-        e=np.count_nonzero(_changed(all_folds), axis=1).astype(np.float64),
-    )
 
 
 def _changed(all_folds: _Folds) -> Mask:

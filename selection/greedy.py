@@ -105,13 +105,7 @@ class _Search:
 
     def _possible(self) -> IndexArray:
         """Rows that may be the best, by the least that their Σe² can be."""
-        bounds = self._bounds()
-        most = self._squares(int(bounds.argmin())) + self.total * 10.0**-DECIMALS
-        rows = np.flatnonzero(bounds <= most)
-        return rows[bounds[rows] + self._added(rows) <= most]
-
-    def _bounds(self) -> FloatArray:
-        """First bound of all candidates."""
+        # First bound of all candidates
         columns, norms = self.columns[: self.n_free], self.norms[: self.n_free]
         weights, slope = self.diagonal**-2, self.along_scores[: self.n_free] / self.growth[: self.n_free]
         weighted = self.residuals * weights
@@ -124,7 +118,10 @@ class _Search:
             norms -= self.shared * (2.0 * crossed + self.shared * (step @ self.step))
         self.n_bounded += 1
         growing = float((weights / self.weights).min())
-        return np.asarray(self.residuals @ weighted + slope * (slope * growing * norms - 2.0 * products))
+        bounds = np.asarray(self.residuals @ weighted + slope * (slope * growing * norms - 2.0 * products))
+        most = self._squares(int(bounds.argmin())) + self.total * 10.0**-DECIMALS
+        rows = np.flatnonzero(bounds <= most)
+        return rows[bounds[rows] + self._added(rows) <= most]
 
     def _added(self, rows: IndexArray) -> FloatArray:
         """Second bound of candidates less the first."""

@@ -115,7 +115,14 @@ def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
     outcomes = _checked_outcomes(outcomes)
     if outcomes.shape[1] != calibration.k:
         raise SelectionError(f"{outcomes.shape[1]} tasks for a calibration on {calibration.k}", code="shape")
-    _refuse_unpredictable(outcomes)
+    accepted = predictable(outcomes)
+    if not accepted.all():
+        i = int(np.argmin(accepted))
+        n_missing, k = int(np.count_nonzero(np.isnan(outcomes[i]))), outcomes.shape[1]
+        raise SelectionError(
+            f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing",
+            code="cells_missing",
+        )
     completed = _completed(outcomes, calibration.column_means)
     return np.asarray(calibration.intercept + completed @ calibration.coefficients, dtype=np.float64)
 
@@ -189,14 +196,3 @@ def checked_agents(outcomes: FloatArray, scores: FloatArray, alpha: float) -> tu
     if not (np.isfinite(alpha) and alpha > 0.0):
         raise SelectionError(f"a penalty of {alpha}; it is finite and above 0", code="penalty_range")
     return outcomes, scores
-
-
-def _refuse_unpredictable(outcomes: FloatArray) -> None:
-    accepted = predictable(outcomes)
-    if not accepted.all():
-        i = int(np.argmin(accepted))
-        n_missing, k = int(np.count_nonzero(np.isnan(outcomes[i]))), outcomes.shape[1]
-        raise SelectionError(
-            f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing",
-            code="cells_missing",
-        )

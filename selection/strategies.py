@@ -95,7 +95,15 @@ class Training:
         """
         outcomes, scores = np.asarray(outcomes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
         rates = bands.pass_rates(outcomes, weights)
-        _check_agents(outcomes.shape[0], scores, dates)
+        n = outcomes.shape[0]
+        if scores.shape != (n,):
+            raise SelectionError(f"scores {scores.shape} for {n} agents", code="shape")
+        if not np.isfinite(scores).all():
+            raise SelectionError(
+                f"agent {int(np.argmin(np.isfinite(scores)))} has no full score", code="score_missing"
+            )
+        if dates is not None and len(dates) != n:
+            raise SelectionError(f"{len(dates)} dates for {n} agents", code="shape")
         return cls(outcomes, scores, np.arange(outcomes.shape[0]), rates, dates, lo, hi)
 
     @property
@@ -305,17 +313,6 @@ def _filled(quotas: IndexArray, sizes: IndexArray) -> IndexArray:
 
 
 # -------------------------------------------------------------------------------------------------- checks
-
-
-def _check_agents(n: int, scores: FloatArray, dates: Sequence[date | None] | None) -> None:
-    if scores.shape != (n,):
-        raise SelectionError(f"scores {scores.shape} for {n} agents", code="shape")
-    if not np.isfinite(scores).all():
-        raise SelectionError(
-            f"agent {int(np.argmin(np.isfinite(scores)))} has no full score", code="score_missing"
-        )
-    if dates is not None and len(dates) != n:
-        raise SelectionError(f"{len(dates)} dates for {n} agents", code="shape")
 
 
 def _check_size(name: str, k: int, tasks: IndexArray) -> None:

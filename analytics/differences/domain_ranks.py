@@ -213,14 +213,6 @@ def _check(agents: Sequence[str], outcomes: FloatArray, v: FloatArray, n_draws: 
     for earlier, later in pairwise(agents):
         if earlier >= later:
             raise CoreError(f"{later!r} stands after {earlier!r}; names ascend, none twice", code="ranks")
-    _check_cells(agents, outcomes)
-    if v.shape != (len(agents),) or not (np.isfinite(v) & (v >= 0)).all():
-        raise CoreError(
-            f"v: a finite variance of at least 0 for each of {len(agents)} agents is needed", code="ranks"
-        )
-
-
-def _check_cells(agents: Sequence[str], outcomes: FloatArray) -> None:
     wrong = ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
@@ -228,4 +220,8 @@ def _check_cells(agents: Sequence[str], outcomes: FloatArray) -> None:
             f"agent {agents[i]!r}, task {j}: {outcomes[i, j]} is not from 0 to 1; ranks are for agents on "
             "the same tasks, so a missing cell is completed first or its task left out",
             code="ranks",
+        )
+    if v.shape != (len(agents),) or not (np.isfinite(v) & (v >= 0)).all():
+        raise CoreError(
+            f"v: a finite variance of at least 0 for each of {len(agents)} agents is needed", code="ranks"
         )

@@ -275,10 +275,6 @@ def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[ErrorTerm
 def _summed(parts: Sequence[ErrorTerm], terms: Sequence[ErrorTerm], method: Method) -> AgentError:
     """V and ν of the sum, Satterthwaite."""
     variance = math.fsum(term.variance for term in (*parts, *terms))
-    df = _clipped(satterthwaite((*parts, *terms)))
+    df = min(max(satterthwaite((*parts, *terms)), MIN_DF), MAX_DF)
     beyond = math.fsum(term.variance for term in terms)
     return AgentError(variance, df, 0.0, 0.0, NOT_CALIBRATED, beyond, tuple(parts), method)
-
-
-def _clipped(df: float) -> float:
-    return min(max(df, MIN_DF), MAX_DF)

@@ -163,18 +163,15 @@ def _ahead(
     for a, others in enumerate(after):
         seen, other_cells = np.flatnonzero(cells[a]), cells[others]
         if len(other_cells):
-            signed = _signed((other_cells[:, seen] * cells[a, seen]) @ twice[seen], of, a, others)
+            # T*² of agent a with others, negative where it is behind, (n_others, n_draws)
+            products = (other_cells[:, seen] * cells[a, seen]) @ twice[seen]
+            spread, gaps = of.q[others] + of.q[a], of.t[others] * of.t[a]
+            spread += gaps
+            spread += products
+            np.subtract(of.u[a], of.u[others], out=gaps)
+            gaps *= np.abs(gaps)
+            gaps /= spread
+            signed = np.asarray(gaps, dtype=np.float64)
             largest[others] = np.maximum(largest[others], signed)
             np.maximum(largest[a], 0.0 - signed.min(axis=0), out=largest[a])
     return largest
-
-
-def _signed(products: npt.NDArray[np.floating], of: _Sums, a: int, others: IndexArray | slice) -> FloatArray:
-    """T*² of agent a with others, negative where it is behind, (n_others, n_draws)."""
-    spread, gaps = of.q[others] + of.q[a], of.t[others] * of.t[a]
-    spread += gaps
-    spread += products
-    np.subtract(of.u[a], of.u[others], out=gaps)
-    gaps *= np.abs(gaps)
-    gaps /= spread
-    return np.asarray(gaps, dtype=np.float64)

@@ -73,7 +73,16 @@ def regressed(scores: FloatArray, variances: FloatArray, n_tasks: int) -> Regres
     scores, variances: (n,); x and V, those above 0.
     n_tasks: k.
     """
-    _check(scores, variances, n_tasks)
+    if scores.ndim != 1 or scores.shape != variances.shape or n_tasks < 1:
+        raise CoreError(
+            f"scores {scores.shape}, variances {variances.shape}, {n_tasks} tasks", code="regression"
+        )
+    if scores.size < MIN_AGENTS:
+        raise CoreError(f"{scores.size} agents; how much agents differ takes {MIN_AGENTS}", code="regression")
+    if not (((scores >= 0) & (scores <= 1)).all() and ((variances > 0) & np.isfinite(variances)).all()):
+        raise CoreError(
+            "a score outside 0 to 1, or a variance that is not finite and above 0", code="regression"
+        )
     rates, n = (n_tasks * scores + 2) / (n_tasks + 4), scores.size
     spread = rates * (1 - rates)
     v = variances / spread * spread.mean()
@@ -97,16 +106,3 @@ def _between(x: FloatArray, v: FloatArray) -> float:
 def _mean(x: FloatArray, v: FloatArray, between: float) -> float:
     weights = 1 / (v + between)
     return float((weights * x).sum() / weights.sum())
-
-
-def _check(scores: FloatArray, variances: FloatArray, n_tasks: int) -> None:
-    if scores.ndim != 1 or scores.shape != variances.shape or n_tasks < 1:
-        raise CoreError(
-            f"scores {scores.shape}, variances {variances.shape}, {n_tasks} tasks", code="regression"
-        )
-    if scores.size < MIN_AGENTS:
-        raise CoreError(f"{scores.size} agents; how much agents differ takes {MIN_AGENTS}", code="regression")
-    if not (((scores >= 0) & (scores <= 1)).all() and ((variances > 0) & np.isfinite(variances)).all()):
-        raise CoreError(
-            "a score outside 0 to 1, or a variance that is not finite and above 0", code="regression"
-        )

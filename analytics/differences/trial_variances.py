@@ -189,13 +189,6 @@ def _trial_noise(
 # -------------------------------------------------------------------------------------------------- checks
 
 
-def _one_trial(one_trial: Mask | None, n_agents: int) -> Mask:
-    mask = np.zeros(n_agents, dtype=np.bool_) if one_trial is None else np.asarray(one_trial)
-    if mask.dtype != np.bool_ or mask.shape != (n_agents,):
-        raise CoreError(f"one_trial: {mask.dtype} {mask.shape}, not bool ({n_agents},)", code="shapes_differ")
-    return mask
-
-
 def checked_cells(
     means: FloatArray,
     trial_variances: FloatArray | None,
@@ -205,7 +198,11 @@ def checked_cells(
     """Means, and s²_ij/R_ij with NaN where the cell is missing or R counts as 1."""
     if means.ndim != 2:
         raise CoreError(f"means of shape {means.shape} are not agents by tasks", code="shapes_differ")
-    once = _one_trial(one_trial, len(means))
+    n_agents = len(means)
+    mask = np.zeros(n_agents, dtype=np.bool_) if one_trial is None else np.asarray(one_trial)
+    if mask.dtype != np.bool_ or mask.shape != (n_agents,):
+        raise CoreError(f"one_trial: {mask.dtype} {mask.shape}, not bool ({n_agents},)", code="shapes_differ")
+    once = mask
     if trial_variances is None and n_trials is None:
         return means, np.full(means.shape, np.nan)
     if trial_variances is None or n_trials is None:

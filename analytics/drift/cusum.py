@@ -162,12 +162,19 @@ class _Chart:
 
     def add(self, position: int, value: float) -> None:
         is_reference = len(self.ranked) < self.n_reference
-        z = self._score(value)
+        insort(self.ranked, value)
+        midrank = (bisect_left(self.ranked, value) + 1 + bisect_right(self.ranked, value)) / 2
+        z = float(ndtri((midrank - 0.5) / len(self.ranked)))
         self.recent.append(value)
         if is_reference:
             self.up_since = self.down_since = position + 1
         else:
-            self._accumulate(position, z)
+            self.up = max(0.0, self.up + z - ALLOWANCE)
+            self.down = max(0.0, self.down - z - ALLOWANCE) if self.two_sided else 0.0
+            if self.up == 0.0:
+                self.up_since = position + 1
+            if self.down == 0.0:
+                self.down_since = position + 1
         self.ups.append(self.up)
         self.downs.append(self.down)
         self.scores.append(z)
@@ -177,19 +184,6 @@ class _Chart:
             self.warned.append(position)
         if level > self.threshold:
             self._alarm(position)
-
-    def _score(self, value: float) -> float:
-        insort(self.ranked, value)
-        midrank = (bisect_left(self.ranked, value) + 1 + bisect_right(self.ranked, value)) / 2
-        return float(ndtri((midrank - 0.5) / len(self.ranked)))
-
-    def _accumulate(self, position: int, z: float) -> None:
-        self.up = max(0.0, self.up + z - ALLOWANCE)
-        self.down = max(0.0, self.down - z - ALLOWANCE) if self.two_sided else 0.0
-        if self.up == 0.0:
-            self.up_since = position + 1
-        if self.down == 0.0:
-            self.down_since = position + 1
 
     def _alarm(self, position: int) -> None:
         rising = self.up > self.down

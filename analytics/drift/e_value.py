@@ -66,7 +66,11 @@ def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> 
 
 def _nodes(missed: FloatArray, within: FloatArray, promised: float) -> tuple[FloatArray, FloatArray]:
     """Shares at which the integrand is taken, and the logarithms of their weights, (n_looks, n_nodes)."""
-    best = _largest(missed, within, promised)
+    # Maximum of ℓ on [p₀, 1]: p²/.1 − p·(n + 1/.1) + s = 0, the smaller root
+    rate = 1.0 / MEAN_EXCESS
+    b = missed + within + rate
+    root = 2.0 * missed / (b + np.sqrt(np.maximum(b * b - 4.0 * rate * missed, 0.0)))
+    best = np.asarray(np.clip(root, promised, 1.0), dtype=np.float64)
     inner = np.clip(best, 1e-12, 1.0 - 1e-12)
     slope = np.abs(missed / inner - within / (1.0 - inner) - 1.0 / MEAN_EXCESS)
     curvature = missed / inner**2 + within / (1.0 - inner) ** 2
@@ -76,14 +80,6 @@ def _nodes(missed: FloatArray, within: FloatArray, promised: float) -> tuple[Flo
     shares = (middle[:, :, None] + half[:, :, None] * NODES).reshape(len(edges), -1)
     with np.errstate(divide="ignore"):  # panels beyond the ends have no width
         return shares, np.log(half[:, :, None] * WEIGHTS).reshape(len(edges), -1)
-
-
-def _largest(missed: FloatArray, within: FloatArray, promised: float) -> FloatArray:
-    """Maximum of ℓ on [p₀, 1]: p²/.1 − p·(n + 1/.1) + s = 0, the smaller root."""
-    rate = 1.0 / MEAN_EXCESS
-    b = missed + within + rate
-    root = 2.0 * missed / (b + np.sqrt(np.maximum(b * b - 4.0 * rate * missed, 0.0)))
-    return np.asarray(np.clip(root, promised, 1.0), dtype=np.float64)
 
 
 def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:

@@ -171,19 +171,15 @@ class Uneven:
         if ends[longest] - starts[longest] > streams.BLOCK_BYTES:
             raise too_long(int(number[longest]))
         even = ~blank & (n_fields == self.n_columns)
-        self._note(number, n_fields, ~blank & ~even)
-        whole_rows: bytes | memoryview = memoryview(data)[:whole]
-        if not (even | blank).all() or blank.sum() > len(blank) // 2:
-            whole_rows = np.frombuffer(data, np.uint8, whole)[np.repeat(even, ends + 1 - starts)].tobytes()
-        return int(number[-1]), data[whole:], (whole_rows, number[even])
-
-    def _note(
-        self, number: RowNumbers, n_fields: npt.NDArray[np.int64], uneven: npt.NDArray[np.bool_]
-    ) -> None:
+        uneven = ~blank & ~even
         places = np.flatnonzero(uneven)
         self.n += len(places)
         new = places[: MAX_FAULTS - len(self.first)]
         self.first += zip(number[new].tolist(), n_fields[new].tolist(), strict=True)
+        whole_rows: bytes | memoryview = memoryview(data)[:whole]
+        if not (even | blank).all() or blank.sum() > len(blank) // 2:
+            whole_rows = np.frombuffer(data, np.uint8, whole)[np.repeat(even, ends + 1 - starts)].tobytes()
+        return int(number[-1]), data[whole:], (whole_rows, number[even])
 
     def tell(self, table: Table) -> None:
         """Tell the rows as faults, and how many fields each has."""

@@ -212,14 +212,11 @@ class Records:
                 faults.append((name, "the field is set for all records at once; a record may not name it"))
             elif rule := name_rule(name, "a field's name"):
                 faults.append((name, rule))
-        self._count_columns(names)
-        renamed = self._renamed(row, names)
-        return RecordLayout(renamed, frozenset(name for name, _ in faults), tuple(faults))
-
-    def _count_columns(self, names: tuple[str, ...]) -> None:
         self._columns |= dict.fromkeys(names)
         if len(self._columns) > MAX_COLUMNS:
             raise refuse(f"the records have more than {MAX_COLUMNS} fields by name")
+        renamed = self._renamed(row, names)
+        return RecordLayout(renamed, frozenset(name for name, _ in faults), tuple(faults))
 
     def _renamed(self, row: int, names: tuple[str, ...]) -> dict[str, str]:
         """Find the aliases among `names` that stand for their columns."""

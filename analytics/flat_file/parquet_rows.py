@@ -39,7 +39,10 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
             n_bytes += sum(map(n_bytes_as_text, batch.columns))
             table.limits.check_bytes(n_bytes)
             n += len(batch)
-            _note_progress(source, n, parquet.metadata.num_rows)
+            if source.n_bytes is not None:
+                source.meter.n_read = (
+                    source.n_bytes * min(n, parquet.metadata.num_rows) // max(parquet.metadata.num_rows, 1)
+                )
             yield RowBatch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
 
 
@@ -61,12 +64,6 @@ def _take_header(names: list[str], table: Table) -> None:
         raise FlatFileError(faults)
     table.aliases |= aliases_in(names)
     table.state_header(table.aliases.get(name, name) for name in names)
-
-
-def _note_progress(source: Opened, n: int, n_rows: int) -> None:
-    """Count the rows as bytes: pyarrow reads parts of the file in an order of its own."""
-    if source.n_bytes is not None:
-        source.meter.n_read = source.n_bytes * min(n, n_rows) // max(n_rows, 1)
 
 
 def _opened(file: Any, limits: Limits) -> Any:

@@ -249,7 +249,22 @@ class Quotes:
         Raises FlatFileError: if a quote stands elsewhere.
         """
         if _QUOTE in data or self._last == _QUOTE:
-            self._check(data, n_lines)
+            padded = np.frombuffer(bytes((self._last,)) + data + b",", np.uint8)
+            places = np.flatnonzero(padded == _QUOTE)
+            n_before = self.n - (self._last == _QUOTE)
+            opening, closing = places[n_before % 2 :: 2], places[1 - n_before % 2 :: 2]
+            stray = np.concatenate(
+                [
+                    opening[~_BESIDE_QUOTE[padded[opening - 1]] & (opening > 0)],
+                    closing[~_BESIDE_QUOTE[padded[closing + 1]]],
+                ]
+            )
+            if len(stray):
+                line = n_lines + data.count(b"\n", 0, int(stray.min())) + 1
+                raise refuse(_stray_rule(line))
+            self.n = n_before + len(places)
+            if len(opening):
+                self._opened_on = n_lines + data.count(b"\n", 0, int(opening[-1])) + 1
         self._last = data[-1] if data else self._last
 
     def close(self) -> None:
@@ -259,24 +274,6 @@ class Quotes:
         """
         if self.n % 2:
             raise refuse(f"line {self._opened_on}: a quote is opened and not closed")
-
-    def _check(self, data: bytes, n_lines: int) -> None:
-        padded = np.frombuffer(bytes((self._last,)) + data + b",", np.uint8)
-        places = np.flatnonzero(padded == _QUOTE)
-        n_before = self.n - (self._last == _QUOTE)
-        opening, closing = places[n_before % 2 :: 2], places[1 - n_before % 2 :: 2]
-        stray = np.concatenate(
-            [
-                opening[~_BESIDE_QUOTE[padded[opening - 1]] & (opening > 0)],
-                closing[~_BESIDE_QUOTE[padded[closing + 1]]],
-            ]
-        )
-        if len(stray):
-            line = n_lines + data.count(b"\n", 0, int(stray.min())) + 1
-            raise refuse(_stray_rule(line))
-        self.n = n_before + len(places)
-        if len(opening):
-            self._opened_on = n_lines + data.count(b"\n", 0, int(opening[-1])) + 1
 
 
 def _stray_rule(line: int) -> str:

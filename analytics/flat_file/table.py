@@ -281,13 +281,6 @@ class Table:
         for name, blank in self._blank.items():
             if name in self.seen:
                 self._tell_blank(name, blank)
-        self._tell_metadata()
-
-    def _has_too_much_metadata(self) -> bool:
-        most = self.limits.n_metadata_bytes
-        return most is not None and sum(self.n_metadata_bytes.values()) > most
-
-    def _tell_metadata(self) -> None:
         if self._has_too_much_metadata():
             most, n_bytes = self.limits.n_metadata_bytes, sum(self.n_metadata_bytes.values())
             largest = max(self.n_metadata_bytes, key=self.n_metadata_bytes.__getitem__)
@@ -296,6 +289,10 @@ class Table:
                 f" this column; at most {most:,} are allowed in all"
             )
             self.faults.add(Fault(None, excerpt(largest), None, rule))
+
+    def _has_too_much_metadata(self) -> bool:
+        most = self.limits.n_metadata_bytes
+        return most is not None and sum(self.n_metadata_bytes.values()) > most
 
     def metadata(self) -> dict[str, Any]:
         """Give the columns that have no meaning here as chunked texts, (n,) each, null where empty."""

@@ -25,7 +25,7 @@ from analytics.glmm.optimum import minimise
 from analytics.programs import one_blas_thread
 from analytics.reml.formula import Term
 from analytics.reml.model import MixedModel, check_fixed, check_groupings, checked_outcome, designed
-from analytics.reml.sparse.cells import Cells, cells_of
+from analytics.reml.sparse.cells import cells_of
 
 MAX_VARIANCE = 100.0
 
@@ -87,7 +87,7 @@ def fit_logit(
     check_groupings(model, [model.groups(term.factors) for term in model.random], y.size)
     check_fixed(model, model.rows(), [model.groups(term.factors) for term in model.random])
     with one_blas_thread():
-        cells = _cells(model)
+        cells = cells_of(model.codes, model.n_levels, model.numbers(model.random), model.rows())
         successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
         optimum = minimise(Counts(layout_of(cells), successes))
     _check_finite(model, optimum.point.variances)
@@ -102,10 +102,6 @@ def fit_logit(
         n_rows=y.size,
         n_cells=cells.n_cells,
     )
-
-
-def _cells(model: MixedModel) -> Cells:
-    return cells_of(model.codes, model.n_levels, model.numbers(model.random), model.rows())
 
 
 def _binary(outcome: npt.ArrayLike) -> FloatArray:

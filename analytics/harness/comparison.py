@@ -70,7 +70,16 @@ def compare(
     seed, n_draws: of the bootstrap.
     Raises CoreError: when models or tasks differ, or there is one task.
     """
-    _check_pair(first, second)
+    for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
+        if a != b:
+            odd = sorted(set(a) ^ set(b))[0]
+            raise CoreError(
+                f"a paired comparison needs the same {noun} in both; {odd!r} is only in one", code="harness"
+            )
+    if len(first.tasks) < 2:
+        raise CoreError(
+            "a paired comparison is not measured: one task (at least 2 are needed)", code="harness"
+        )
     n_tasks = len(first.tasks)
     counts = np.vstack(
         [np.ones((1, n_tasks), int), resampled_counts(seed, "paired bootstrap", n_tasks, n_draws)]
@@ -107,24 +116,8 @@ def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.ND
             raise CoreError(f"{figure} cannot be said of both configurations", code="harness")
     except CoreError as refusal:
         return Change("", figure, None, None, None, None, None, note=str(refusal))
-    p_value = _p_value((b - a)[1:])
-    return Change("", figure, float(a[0]), float(b[0]), float(b[0] - a[0]), interval, p_value)
-
-
-def _p_value(differences: FloatArray) -> float:
+    differences = (b - a)[1:]
     below = 1 + int(np.count_nonzero(differences <= 0.0))
     above = 1 + int(np.count_nonzero(differences >= 0.0))
-    return min(1.0, 2.0 * min(below, above) / (differences.size + 1))
-
-
-def _check_pair(first: ScoreTensor, second: ScoreTensor) -> None:
-    for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
-        if a != b:
-            odd = sorted(set(a) ^ set(b))[0]
-            raise CoreError(
-                f"a paired comparison needs the same {noun} in both; {odd!r} is only in one", code="harness"
-            )
-    if len(first.tasks) < 2:
-        raise CoreError(
-            "a paired comparison is not measured: one task (at least 2 are needed)", code="harness"
-        )
+    p_value = min(1.0, 2.0 * min(below, above) / (differences.size + 1))
+    return Change("", figure, float(a[0]), float(b[0]), float(b[0] - a[0]), interval, p_value)

@@ -142,7 +142,16 @@ def variance_components(tensor: ScoreTensor) -> VarianceComponents:
     """
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
-        return _reml_components(tensor)
+        # Fit the seven components to the cells that have a score
+        places = np.nonzero(~np.isnan(tensor.scores))
+        names = {"model": tensor.models, "task": tensor.tasks, "run": tensor.runs}
+        columns = {
+            facet: [levels[code] for code in codes]
+            for (facet, levels), codes in zip(names.items(), places, strict=True)
+        }
+        fitted = reml.fit(columns, tensor.scores[places], random=" + ".join(TERMS[:-1]))
+        variances = fitted.components | {"residual": fitted.residual}
+        return VarianceComponents(MappingProxyType(variances), fitted.boundary, "reml")
     estimates = components_of_counts(tensor, np.ones((1, len(tensor.tasks))))[0]
     estimate_of = dict(zip(TERMS, estimates.tolist(), strict=True))
     clipped = {term: max(estimate, 0.0) for term, estimate in estimate_of.items()}
@@ -319,19 +328,6 @@ def _agreement_limits(
     f, g = float(fdtri(k - 1, v, 0.975)), float(fdtri(v, k - 1, 0.975))
     noise = n * msc + (k * n - k - n) * mse
     return k * (msr - f * mse) / (f * noise + k * msr), k * (g * msr - mse) / (noise + k * g * msr), float(v)
-
-
-def _reml_components(tensor: ScoreTensor) -> VarianceComponents:
-    """Fit the seven components to the cells that have a score."""
-    places = np.nonzero(~np.isnan(tensor.scores))
-    names = {"model": tensor.models, "task": tensor.tasks, "run": tensor.runs}
-    columns = {
-        facet: [levels[code] for code in codes]
-        for (facet, levels), codes in zip(names.items(), places, strict=True)
-    }
-    fitted = reml.fit(columns, tensor.scores[places], random=" + ".join(TERMS[:-1]))
-    variances = fitted.components | {"residual": fitted.residual}
-    return VarianceComponents(MappingProxyType(variances), fitted.boundary, "reml")
 
 
 def _incomplete(tensor: ScoreTensor, what: str) -> str:

@@ -76,12 +76,24 @@ def fit(
     """
     y = checked_outcome(outcome)
     design = designed(columns, y.size, random, fixed)
-    _check_outcome(design, y)
+    p, n_components = len(design.fixed_names), len(design.random) + 1
+    if p + n_components > y.size:
+        raise FitRefused(
+            f"{p} fixed effects and {n_components} components from {y.size} rows",
+            code="more_parameters_than_rows",
+        )
+    if np.ptp(y) <= MIN_SPREAD * np.max(np.abs(y)):
+        raise FitRefused(
+            f"all {y.size} outcomes are {y[0]:g}: there is no variance to split", code="outcome_constant"
+        )
     n_alike = n_replicates(design.codes, design.n_levels)
     if n_alike is None:
         return _fit_unbalanced(design, y)
     if n_alike == 1:
-        _check_cell(design, y.size)
+        # Refuse the term of all factors in a balanced design without replicates
+        for term in design.random:
+            if len(term.factors) == len(design.factors):
+                raise pooled(term, y.size)
     return _fit_balanced(design, y)
 
 
@@ -157,26 +169,6 @@ def _facets(design: MixedModel) -> tuple[RandomFacet, ...]:
     smallest = [factors for factors in random if not any(other < factors for other in random)]
     facets = [RandomFacet(factors, int(design.groups(factors).max()) + 1) for factors in smallest]
     return tuple(sorted(facets, key=lambda facet: facet.name))
-
-
-def _check_outcome(design: MixedModel, y: FloatArray) -> None:
-    p, n_components = len(design.fixed_names), len(design.random) + 1
-    if p + n_components > y.size:
-        raise FitRefused(
-            f"{p} fixed effects and {n_components} components from {y.size} rows",
-            code="more_parameters_than_rows",
-        )
-    if np.ptp(y) <= MIN_SPREAD * np.max(np.abs(y)):
-        raise FitRefused(
-            f"all {y.size} outcomes are {y[0]:g}: there is no variance to split", code="outcome_constant"
-        )
-
-
-def _check_cell(design: MixedModel, n_rows: int) -> None:
-    """Refuse the term of all factors in a balanced design without replicates."""
-    for term in design.random:
-        if len(term.factors) == len(design.factors):
-            raise pooled(term, n_rows)
 
 
 def _check_noise(design: MixedModel, groups: list[CodeArray], y: FloatArray) -> None:

@@ -135,19 +135,18 @@ def _term(text: str, start: int, piece: str, columns: Collection[str]) -> Term:
     for at, name in _split(piece, ":"):
         position = _first_letter(start + at, name)
         column = name.strip()
-        _check_column(text, position, column, columns)
+        if not column:
+            raise CoreError(
+                f"position {position} of {text!r}: a column's name is missing", code="name_missing"
+            )
+        if column not in columns:
+            there = ", ".join(sorted(columns))
+            raise CoreError(
+                f"position {position} of {text!r}: no column {column!r}; there are {there}",
+                code="column_unknown",
+            )
         term = _joined(text, term, Term((column,)), position)
     return term
-
-
-def _check_column(text: str, position: int, column: str, columns: Collection[str]) -> None:
-    if not column:
-        raise CoreError(f"position {position} of {text!r}: a column's name is missing", code="name_missing")
-    if column not in columns:
-        there = ", ".join(sorted(columns))
-        raise CoreError(
-            f"position {position} of {text!r}: no column {column!r}; there are {there}", code="column_unknown"
-        )
 
 
 def _split(text: str, signs: str) -> list[tuple[int, str]]:

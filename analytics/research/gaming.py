@@ -270,13 +270,9 @@ def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
     for facet in facets:
         names = [str(getattr(setting, facet)) for setting in flat.settings]
         codes = np.unique(names, return_inverse=True)[1][flat.setting]
-        levels[facet] = _median_count(np.unique(np.stack([submission, codes]), axis=1)[0])
+        levels[facet] = int(np.median(np.bincount(np.unique(np.stack([submission, codes]), axis=1)[0])))
     cells = np.unique(np.stack([submission, flat.task, flat.setting]), axis=1, return_counts=True)[1]
     return levels | {"trial": int(np.median(cells))}
-
-
-def _median_count(codes: npt.NDArray[np.int64]) -> int:
-    return int(np.median(np.bincount(codes)))
 
 
 def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:

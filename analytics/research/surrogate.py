@@ -174,18 +174,14 @@ def _agents(
             left_out[agent] = "no row under the judge"
             continue
         try:
-            agents[agent] = _labelled(rows, mine, with_probability=with_probability)
+            tasks, task = np.unique(rows.task[mine], return_inverse=True)
+            likely = rows.probability[mine] if with_probability else None
+            agents[agent] = tasks, Labelled.of_trials(task, rows.judge[mine], rows.human[mine], likely)
         except SurrogateRefused as refusal:
             if refusal.code != "few_labels":
                 raise SurrogateRefused(f"agent {named(agent)}: {refusal}", code=refusal.code) from None
             left_out[agent] = str(refusal)
     return agents, left_out
-
-
-def _labelled(rows: _JudgeRows, mine: IndexArray, *, with_probability: bool) -> tuple[CodeArray, Labelled]:
-    tasks, task = np.unique(rows.task[mine], return_inverse=True)
-    likely = rows.probability[mine] if with_probability else None
-    return tasks, Labelled.of_trials(task, rows.judge[mine], rows.human[mine], likely)
 
 
 # -------------------------------------------------------------------------------------------------- answering

@@ -99,7 +99,12 @@ def crossing(item: CodeArray, seen: Mask, crossed: Mask) -> Crossing:
     crossed: (n_conversations, n_turns); whether a turn's score lies above the threshold.
     Raises TurnsRefused.
     """
-    _check(item, seen)
+    if not item.size or int(item.max()) + 1 < MIN_ITEMS:
+        raise TurnsRefused(f"errors by item need {MIN_ITEMS} items at least", code="few_items")
+    gap = ~seen[:, :-1] & seen[:, 1:]
+    if gap.any() or not seen[:, 0].all():
+        row = int(np.argmax(gap.any(axis=1) | ~seen[:, 0]))
+        raise TurnsRefused(f"conversation {row + 1}: turns are 1, 2, … without a gap", code="turns")
     before: CodeArray = np.cumsum(crossed & seen, axis=1) - (crossed & seen)
     risk = seen & (before == 0)
     first = risk & crossed
@@ -113,7 +118,11 @@ def crossing(item: CodeArray, seen: Mask, crossed: Mask) -> Crossing:
     by_item = np.stack([np.bincount(item, column, m) for column in influence.T], axis=1)
     has_error = (n > 0) & (survival > 0)
     se = np.where(has_error, np.sqrt(m / (m - 1) * (by_item**2).sum(axis=0)), np.nan)
-    lower, upper = _log_log(survival, se, m)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.log(survival)
+        c = float(stdtrit(m - 1, 0.975)) * se / -log
+        ends = [np.where(log < 0, np.exp(log * np.exp(sign * c)), np.nan) for sign in (1, -1)]
+    lower, upper = ends[0], ends[1]
     return Crossing(n, d, hazard, survival, se, lower, upper, m)
 
 
@@ -150,23 +159,6 @@ def model_hazard(mean: FloatArray, threshold: float, persistent: float, rest: fl
     """
     survival = model_survival(mean, threshold, persistent, rest)
     return np.asarray(1.0 - survival / np.concatenate([[1.0], survival[:-1]]), dtype=np.float64)
-
-
-def _log_log(survival: FloatArray, se: FloatArray, m: int) -> tuple[FloatArray, FloatArray]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.log(survival)
-        c = float(stdtrit(m - 1, 0.975)) * se / -log
-        ends = [np.where(log < 0, np.exp(log * np.exp(sign * c)), np.nan) for sign in (1, -1)]
-    return ends[0], ends[1]
-
-
-def _check(item: CodeArray, seen: Mask) -> None:
-    if not item.size or int(item.max()) + 1 < MIN_ITEMS:
-        raise TurnsRefused(f"errors by item need {MIN_ITEMS} items at least", code="few_items")
-    gap = ~seen[:, :-1] & seen[:, 1:]
-    if gap.any() or not seen[:, 0].all():
-        row = int(np.argmax(gap.any(axis=1) | ~seen[:, 0]))
-        raise TurnsRefused(f"conversation {row + 1}: turns are 1, 2, … without a gap", code="turns")
 
 
 # ----------------------------------------------------------------------------------------------- the command

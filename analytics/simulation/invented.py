@@ -91,7 +91,13 @@ class Roster:
 def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
     """Draw the agents; twins come last in time, up to five weeks after their originals."""
     scaffold, model = _pairs(rng, n_agents - n_twins)
-    time = _times(rng, scaffold, model)
+    # Uniform from the later release to half a year after it, at most 1
+    released = np.maximum(
+        np.array([entry.released for entry in SCAFFOLDS])[scaffold],
+        np.array([entry.released for entry in MODELS])[model],
+    )
+    last = np.minimum(released + 0.5, 1.0)
+    time = np.asarray(released + (last - released) * rng.random(len(scaffold)), dtype=np.float64)
     originals = rng.choice(len(scaffold), size=n_twins, replace=False).astype(np.intp)
     later = np.minimum(time[originals] + rng.uniform(7, 35, size=n_twins) / N_DAYS, 1.0)
     scaffold, model = np.append(scaffold, scaffold[originals]), np.append(model, model[originals])
@@ -115,16 +121,6 @@ def _pairs(rng: Generator, n: int) -> tuple[IndexArray, IndexArray]:
     counts = np.diff(ends, prepend=0)
     models = [np.resize(rng.permutation(len(MODELS)), count) for count in counts]
     return np.repeat(np.arange(len(SCAFFOLDS)), counts), np.concatenate(models).astype(np.intp)
-
-
-def _times(rng: Generator, scaffold: IndexArray, model: IndexArray) -> FloatArray:
-    """Uniform from the later release to half a year after it, at most 1."""
-    released = np.maximum(
-        np.array([entry.released for entry in SCAFFOLDS])[scaffold],
-        np.array([entry.released for entry in MODELS])[model],
-    )
-    last = np.minimum(released + 0.5, 1.0)
-    return np.asarray(released + (last - released) * rng.random(len(scaffold)), dtype=np.float64)
 
 
 def _agent_names(scaffold: IndexArray, model: IndexArray, time: FloatArray) -> list[str]:

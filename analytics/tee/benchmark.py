@@ -237,7 +237,16 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
 
 def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
     """Components with the agent, and main effects, of the facets that a difference rests on."""
-    degrees = _degrees(fitted)
+    # Satterthwaite's 2σ⁴/Var(σ̂²), at least 1, of the components off the boundary
+    free = fitted.free()
+    variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
+    degrees = {
+        fitted.names[i]: max(1.0, 2 * variance**2 / of_estimate)
+        for i, variance, of_estimate in zip(
+            free.tolist(), variances.tolist(), of_estimates.tolist(), strict=True
+        )
+        if of_estimate > 0
+    }
     facets: dict[str, dict[str, float]] = {}
     for name in ("run", "prompt", "judge"):
         for key, term in (("with_agent", f"agent:{name}"), ("main", name)):
@@ -249,19 +258,6 @@ def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
     if any(name.startswith("judge[") for name in fitted.fixed):
         facets.setdefault("judge", {})["main"] = sensitivity(fitted, "judge")
     return facets
-
-
-def _degrees(fitted: VarianceFit) -> dict[str, float]:
-    """Satterthwaite's 2σ⁴/Var(σ̂²), at least 1, of the components off the boundary."""
-    free = fitted.free()
-    variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
-    return {
-        fitted.names[i]: max(1.0, 2 * variance**2 / of_estimate)
-        for i, variance, of_estimate in zip(
-            free.tolist(), variances.tolist(), of_estimates.tolist(), strict=True
-        )
-        if of_estimate > 0
-    }
 
 
 def _not_measured(parts: Mapping[str, float], outcomes: TrialOutcomes, dropped: list[str]) -> list[str]:

@@ -175,7 +175,9 @@ def counted_terms(components: Components, facets: Iterable[str], reading: Readin
     facets: letters of the design, all of which divide the residual (but categories).
     """
     design, varying = frozenset(facets) - {"C"}, reading.varying()
-    averaged = (_averaged(entry, design, reading) for entry in components.entries)
+    averaged = (
+        (design if entry.facets == {"R"} else _divisors(entry, reading)) for entry in components.entries
+    )
     return tuple(
         DesignTerm(entry.name, _sampled_variance(entry, components, reading), divisor)
         for entry, divisor in zip(components.entries, averaged, strict=True)
@@ -226,7 +228,17 @@ def _check_design(components: Components, design: Design, reading: Reading) -> N
     if reading.categories == "sampled" and design.get("C", 1) > design.get("N", 1):
         raise DStudyRefused(f"{design['C']} categories are more than the design's {design['N']} items")
     if reading.judges == "random":
-        _check_random_judges(components, design.get("M", 1))
+        n_judges = design.get("M", 1)
+        effect = _main_effect(components, "M")
+        if effect is None:
+            raise DStudyRefused("judges=random needs the main effect of judges, which no component gives")
+        if effect.fixed and components.n_judges is None:
+            raise DStudyRefused(
+                "judges=random needs the number of judges that the sensitivity was taken over"
+            )
+        for n in (components.n_judges or n_judges, n_judges):
+            if n < N_JUDGES_RANDOM:
+                raise DStudyRefused(f"judges=random needs at least {N_JUDGES_RANDOM} judges, not {n}")
 
 
 def _check_facets(components: Components, facets: Iterable[str], reading: Reading) -> None:
@@ -257,17 +269,6 @@ def _check_sensitivities(components: Components) -> None:
             )
 
 
-def _check_random_judges(components: Components, n_judges: int) -> None:
-    effect = _main_effect(components, "M")
-    if effect is None:
-        raise DStudyRefused("judges=random needs the main effect of judges, which no component gives")
-    if effect.fixed and components.n_judges is None:
-        raise DStudyRefused("judges=random needs the number of judges that the sensitivity was taken over")
-    for n in (components.n_judges or n_judges, n_judges):
-        if n < N_JUDGES_RANDOM:
-            raise DStudyRefused(f"judges=random needs at least {N_JUDGES_RANDOM} judges, not {n}")
-
-
 def _main_effect(components: Components, letter: str) -> Component | None:
     return next((entry for entry in components.entries if entry.facets == {letter}), None)
 
@@ -277,11 +278,6 @@ def _divisors(entry: Component, reading: Reading) -> frozenset[str]:
     if entry.facets == {"C"} and reading.categories == "fixed":
         return frozenset("N")
     return nested(entry.facets)
-
-
-def _averaged(entry: Component, design: frozenset[str], reading: Reading) -> frozenset[str]:
-    """Facets whose levels divide the component: all of the design for the residual."""
-    return design if entry.facets == {"R"} else _divisors(entry, reading)
 
 
 def _sampled_variance(entry: Component, components: Components, reading: Reading) -> float:

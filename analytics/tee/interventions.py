@@ -111,17 +111,13 @@ def _intervention(
     name, letter, count = change
     changed = dict(design) | {letter: count}
     try:
-        _check_change(design, reading, letter)
+        if letter not in design:
+            raise DStudyRefused(f"{FACETS[letter]} ({letter}) are no facet of this design")
+        if letter == "N" and reading.estimand == "finite":
+            raise DStudyRefused(
+                "under the finite estimand this item set is the target: more items are another one"
+            )
         after = project(components, changed, reading).variance
     except DStudyRefused as refusal:
         return Intervention(name, changed, None, None, str(refusal))
     return Intervention(name, changed, after, after / before - 1.0)
-
-
-def _check_change(design: Design, reading: Reading, letter: str) -> None:
-    if letter not in design:
-        raise DStudyRefused(f"{FACETS[letter]} ({letter}) are no facet of this design")
-    if letter == "N" and reading.estimand == "finite":
-        raise DStudyRefused(
-            "under the finite estimand this item set is the target: more items are another one"
-        )

@@ -100,7 +100,14 @@ def dependent_trials(
     task, trial: (n_rows,); of the agent's valid rows; no (task, trial) twice.
     outcome: (n_rows,); 0 to 1.
     """
-    _check_rows(task, trial, outcome)
+    if not task.shape == trial.shape == outcome.shape:
+        raise CoreError(
+            f"task {task.shape}, trial {trial.shape} and outcome {outcome.shape} differ",
+            code="rows_malformed",
+        )
+    order = np.lexsort((task, trial))
+    if ((np.diff(task[order]) == 0) & (np.diff(trial[order]) == 0)).any():
+        raise CoreError("a trial of a task occurs twice", code="rows_malformed")
     here = _of_most_tasks(trial)
     cells, labels = _trial_matrix(task[here], trial[here], outcome[here]), np.unique(trial[here]).tolist()
     dependences = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
@@ -153,17 +160,6 @@ def run_order(runs: Sequence[str | None]) -> npt.NDArray[np.int64]:
     keys = [re.split(r"([0-9]+)", run or "") for run in runs]
     numbered = [[int(part) if i % 2 else part for i, part in enumerate(key)] for key in keys]
     return np.argsort(np.array(sorted(range(len(runs)), key=numbered.__getitem__), dtype=np.int64))
-
-
-def _check_rows(task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray) -> None:
-    if not task.shape == trial.shape == outcome.shape:
-        raise CoreError(
-            f"task {task.shape}, trial {trial.shape} and outcome {outcome.shape} differ",
-            code="rows_malformed",
-        )
-    order = np.lexsort((task, trial))
-    if ((np.diff(task[order]) == 0) & (np.diff(trial[order]) == 0)).any():
-        raise CoreError("a trial of a task occurs twice", code="rows_malformed")
 
 
 def _of_most_tasks(trial: npt.NDArray[np.integer]) -> Mask:

@@ -133,7 +133,10 @@ def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
     Raises CoreError: when lengths differ or an outcome is not from 0 to 1.
     """
     codes, outcomes = checked_rows(task, outcome)
-    return _trials_of_cells(*_cells(codes, outcomes, int(codes.max(initial=-1)) + 1), _is_binary(outcomes))
+    return _trials_of_cells(
+        *_cells(codes, outcomes, int(codes.max(initial=-1)) + 1),
+        bool(((outcomes == 0.0) | (outcomes == 1.0)).all()),
+    )
 
 
 def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
@@ -178,10 +181,6 @@ def _cells(cell: CodeArray, outcome: FloatArray, n_cells: int) -> tuple[CodeArra
 def _trials_of_cells(n: CodeArray, means: FloatArray, squares: FloatArray, binary: bool) -> TaskTrials:
     seen = n > 0
     return TaskTrials(n[seen], means[seen], squares[seen], binary)
-
-
-def _is_binary(outcome: FloatArray) -> bool:
-    return bool(((outcome == 0.0) | (outcome == 1.0)).all())
 
 
 def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:

@@ -234,7 +234,9 @@ class _Desk:
             .annotate(n=Count("pk"))
             .order_by("-n")[:N_ROWS]
         )
-        allowed = _allowed({row["agent__benchmark"] for row in used})
+        benchmarks = {row["agent__benchmark"] for row in used}
+        policies = Policy.objects.filter(benchmark__in=benchmarks).order_by("benchmark", "-number")
+        allowed = dict(policies.distinct("benchmark").values_list("benchmark", "quota_per_account"))
         address = reverse("admin:submissions_submission_changelist")
         rows: list[Row] = [
             (
@@ -281,11 +283,6 @@ def _trouble(run: JobRun) -> str:
         return f"no sign of life since {run.heartbeat_at:%Y-%m-%d %H:%M}"
     lines = run.error.strip().splitlines()
     return f"failed: {lines[-1] if lines else 'without a word'}"
-
-
-def _allowed(benchmarks: set[int]) -> dict[int, int]:
-    policies = Policy.objects.filter(benchmark__in=benchmarks).order_by("benchmark", "-number")
-    return dict(policies.distinct("benchmark").values_list("benchmark", "quota_per_account"))
 
 
 def summary(desk: Dashboard) -> str:

@@ -322,11 +322,7 @@ def tasks_asked_for(assignment: Assignment | None, agent: Agent, as_of: datetime
         return list(asking.names_asked(policy_in_force(agent.benchmark), None))  # beside those named before
     if assignment is None or is_subset:
         return asking.asked_tasks(agent.benchmark)
-    return _whole(assignment)
-
-
-def _whole(assignment: Assignment) -> list[int]:
-    """Ids of its tasks, and of all of its subset, which is not for the submitter to divide."""
+    # Ids of its tasks, and of all of its subset, which is not for the submitter to divide
     if assignment.subset is None:
         return list(assignment.tasks)
     of_subset = assignment.subset.tasks.filter(retired_at=None).order_by("name").values_list("id", flat=True)

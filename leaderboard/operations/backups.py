@@ -53,7 +53,9 @@ def back_up(file: Path) -> Backup:
     with file.open("xb"):
         file.chmod(0o600)  # it holds addresses, and hashes of secrets
     _run(dump, *_written(), *left_out, f"--file={file}", f"--dbname={_address()}")
-    _seal(file)
+    digest = _sha256(file, file.stat().st_size)
+    with file.open("ab") as part:
+        part.write(f"\nsha256 {digest}\n".encode())
     return read_description(file)
 
 
@@ -99,12 +101,6 @@ def read_description(file: Path) -> Backup:
         raise Refusal(f"{file} holds a backup of another database, not of this service.", code="no_backup")
     tables = re.findall(r"^\d+; \d+ \d+ TABLE DATA \S+ (\S+)", head, re.MULTILINE)
     return Backup(int(version[1]), frozenset(names), frozenset(tables))
-
-
-def _seal(file: Path) -> None:
-    digest = _sha256(file, file.stat().st_size)
-    with file.open("ab") as part:
-        part.write(f"\nsha256 {digest}\n".encode())
 
 
 def _check_seal(file: Path) -> None:

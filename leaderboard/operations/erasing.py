@@ -147,7 +147,15 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     reason = replacing(names, tombstone)(reason)
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
         _replace_everywhere(locked.benchmark, names, tombstone)
-        _erase_rows(locked, tombstone)
+        AgentAlias.objects.filter(
+            benchmark=locked.benchmark, name=locked.name
+        ).delete()  # as one that was merged
+        locked.aliases.exclude(name__in=locked.merged.values("name")).delete()
+        Entry.objects.filter(agent=locked).update(name=tombstone, organisation="", version="", links={})
+        delivered = Submission.objects.filter(agent=locked)
+        delivered.exclude(links={}).update(links={})
+        OutcomeDetail.objects.filter(submission_id__in=delivered.values("pk")).update(metadata=None)
+        Agent.objects.filter(pk=locked.pk).update(name=tombstone, organisation="", version="")
         erasure = _record_erasure(locked.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
         bump_shown_version(benchmark=locked.benchmark)
         bump_data_version(benchmark=locked.benchmark)
@@ -163,16 +171,6 @@ def _tombstone(agent: Agent) -> str:
     others = agent.benchmark.agents.exclude(pk=agent.pk).filter(name__iexact=name)
     before = AgentAlias.objects.filter(benchmark=agent.benchmark, name__iexact=name)
     return f"{name} ({token_hex(8)})" if others.exists() or before.exists() else name
-
-
-def _erase_rows(agent: Agent, tombstone: str) -> None:
-    AgentAlias.objects.filter(benchmark=agent.benchmark, name=agent.name).delete()  # as one that was merged
-    agent.aliases.exclude(name__in=agent.merged.values("name")).delete()
-    Entry.objects.filter(agent=agent).update(name=tombstone, organisation="", version="", links={})
-    delivered = Submission.objects.filter(agent=agent)
-    delivered.exclude(links={}).update(links={})
-    OutcomeDetail.objects.filter(submission_id__in=delivered.values("pk")).update(metadata=None)
-    Agent.objects.filter(pk=agent.pk).update(name=tombstone, organisation="", version="")
 
 
 @transaction.atomic

@@ -37,7 +37,11 @@ class FileMetadata:
 
 
 def file_metadata_of(flat: FlatFile) -> FileMetadata:
-    delivery = _deliveries(flat)
+    # Number the pairs of agent and run that occur, by agent, then run; no run comes first
+    run = [setting.run or "" for setting in flat.settings]
+    run_of_setting = np.searchsorted(np.unique(run), run)
+    label = flat.agent.astype(np.int64) * len(run) + run_of_setting[flat.setting]
+    delivery = np.unique(label, return_inverse=True)[1]
     of_agent = {name: _one_each(flat, name, flat.agent, is_name) for name in OF_AGENT}
     of_run = {name: _one_each(flat, name, delivery, _is_link) for name in LINKS}
     taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
@@ -51,14 +55,6 @@ def file_metadata_of(flat: FlatFile) -> FileMetadata:
         links=list(_links(of_run, int(delivery.max()) + 1)),
         taken=taken,
     )
-
-
-def _deliveries(flat: FlatFile) -> np.ndarray:
-    """Number the pairs of agent and run that occur, by agent, then run; no run comes first."""
-    run = [setting.run or "" for setting in flat.settings]
-    run_of_setting = np.searchsorted(np.unique(run), run)
-    label = flat.agent.astype(np.int64) * len(run) + run_of_setting[flat.setting]
-    return np.unique(label, return_inverse=True)[1]
 
 
 def _one_each(

@@ -21,15 +21,12 @@ def clear(*, as_of: datetime) -> str:
     _, by_model = IdempotencyKey.objects.filter(created_at__lt=as_of - KEYS_KEPT).delete()
     n_keys = by_model.get(IdempotencyKey._meta.label, 0)
     Upload.objects.filter(created_at__lt=as_of - UPLOADS_KEPT).delete()
-    n_runs = _clear_runs(as_of - RUNS_KEPT)
+    # The last run of each kind and benchmark stays: it tells what was done
+    before = as_of - RUNS_KEPT
+    last = JobRun.objects.values("kind", "benchmark").annotate(last=Max("pk")).values("last")
+    old = JobRun.objects.filter(created_at__lt=before).exclude(status__in=OPEN)
+    n_runs = old.exclude(pk__in=list(last.values_list("last", flat=True))).delete()[0]
     waiting = Delivery.objects.filter(event=OuterRef("pk"), status=DeliveryStatus.WAITING)
     _, by_model = Event.objects.filter(~Exists(waiting), at__lt=as_of - EVENTS_KEPT).delete()
     n_events = by_model.get(Event._meta.label, 0)
     return f"cleared {n_keys:,} idempotency keys, {n_runs:,} job runs, {n_events:,} events"
-
-
-def _clear_runs(before: datetime) -> int:
-    """The last run of each kind and benchmark stays: it tells what was done."""
-    last = JobRun.objects.values("kind", "benchmark").annotate(last=Max("pk")).values("last")
-    old = JobRun.objects.filter(created_at__lt=before).exclude(status__in=OPEN)
-    return old.exclude(pk__in=list(last.values_list("last", flat=True))).delete()[0]

@@ -1,13 +1,12 @@
 """A submission through the API, as JSON or as a file: one agent's outcomes, stored in one transaction."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-import pyarrow as pa
 from django.db import transaction
 
 from leaderboard.accounts.models import ApiToken
@@ -279,7 +278,7 @@ class _Delivery:
     ) -> dict[str, Any]:
         submission, as_of = delivered.submission, self.as_of
         in_background = submission.status == Status.CHECKING
-        results = [] if in_background else checking.check_rows(delivered, self._texts())
+        results = [] if in_background else checking.check_rows(delivered, self.metadata.flat.metadata.items())
         if keep and not in_background:
             checking.keep(submission, results, as_of=as_of)
         return {
@@ -321,9 +320,6 @@ class _Delivery:
         yield from asking.lacking(
             delivered.standing, delivered.names_asked, delivered.blocks, missing, unranked=unranked
         )
-
-    def _texts(self) -> Iterable[tuple[str, pa.Array]]:
-        return self.metadata.flat.metadata.items()
 
 
 def _check_date(flat: FlatFile, policy: Policy, as_of: datetime) -> None:

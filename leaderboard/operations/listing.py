@@ -42,26 +42,22 @@ def list_tasks(
 ) -> ListingReport:
     """Make the tasks that are new; give category and group where there is none, and the positions listed."""
     with acting(by=by, reason=reason):
-        return _list(slug, tasks)
-
-
-def _list(slug: str, tasks: Sequence[ListedTask]) -> ListingReport:
-    benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
-    before = grouped_tasks(benchmark)
-    n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
-    known = {task.name: task for task in benchmark.tasks.select_for_update(no_key=True).order_by("id")}
-    _check_groups(known, tasks)
-    changed = [known[task.name] for task in tasks if _take(known[task.name], task)]
-    Task.objects.bulk_update(changed, ["group", "position"])
-    regrouped = {name for name, one in before.items() if one != (known[name].category, known[name].group)}
-    renewed = {task.name for task in changed} | regrouped
-    n_changed = len(renewed & before.keys())
-    if n_changed:
-        bump_shown_version(benchmark=benchmark)
-    if n_new or n_changed:
-        pghistory.create_event(benchmark, label=TASKS_LISTED)
-    append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
-    return ListingReport(len(tasks), n_new, n_changed, is_new)
+        benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
+        before = grouped_tasks(benchmark)
+        n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
+        known = {task.name: task for task in benchmark.tasks.select_for_update(no_key=True).order_by("id")}
+        _check_groups(known, tasks)
+        changed = [known[task.name] for task in tasks if _take(known[task.name], task)]
+        Task.objects.bulk_update(changed, ["group", "position"])
+        regrouped = {name for name, one in before.items() if one != (known[name].category, known[name].group)}
+        renewed = {task.name for task in changed} | regrouped
+        n_changed = len(renewed & before.keys())
+        if n_changed:
+            bump_shown_version(benchmark=benchmark)
+        if n_new or n_changed:
+            pghistory.create_event(benchmark, label=TASKS_LISTED)
+        append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
+        return ListingReport(len(tasks), n_new, n_changed, is_new)
 
 
 def _check_groups(known: Mapping[str, Task], tasks: Sequence[ListedTask]) -> None:

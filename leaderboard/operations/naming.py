@@ -42,7 +42,13 @@ def rename(*, agent: Agent, name: str, by: User | None, reason: str, as_of: date
         if folded(name) != folded(locked.name):
             locked.aliases.alias(lower=Lower("name")).filter(lower=folded(name)).delete()
             _alias(locked, locked.name, by=by, reason=reason, as_of=as_of)
-        _call(locked, name)
+        # Of two that take one name at once the second is refused by the database
+        locked.name = name
+        try:
+            with transaction.atomic():
+                locked.save(update_fields=["name"])
+        except IntegrityError:
+            raise Conflict(f"Another agent has the name {name!r}.", code="name_taken") from None
         bump_data_version(benchmark=locked.benchmark)
     return locked
 
@@ -74,7 +80,9 @@ def why_not_to_merge(source: Agent, target: Agent) -> str:
         return "they are of different benchmarks"
     if target.merged_into_id:
         return f"{target.name!r} was merged itself, into {target.merged_into}"
-    n_shared = _n_shared_keys(source, target)
+    key = [name for name in KEY if name != "agent"]
+    one, other = (live_outcomes([agent.pk]).select(key) for agent in (source, target))
+    n_shared = int(one.join(other, keys=key, join_type="inner").num_rows)
     if n_shared:
         return f"both hold an outcome of the same task, setting and trial, {n_shared:,} times"
     return ""
@@ -89,12 +97,6 @@ def _check_mergeable(source: Agent, target: Agent) -> None:
         raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
 
 
-def _n_shared_keys(source: Agent, target: Agent) -> int:
-    key = [name for name in KEY if name != "agent"]
-    one, other = (live_outcomes([agent.pk]).select(key) for agent in (source, target))
-    return int(one.join(other, keys=key, join_type="inner").num_rows)
-
-
 def _locked(agents: Iterable[Agent]) -> list[Agent]:
     """The agents, locked in the order in which deliveries lock them."""
     rows = Agent.objects.filter(pk__in=[agent.pk for agent in agents]).select_related("benchmark")
@@ -107,16 +109,6 @@ def _check_free(agent: Agent, name: str) -> None:
     for other in (*others, *gone.values_list("name", flat=True)):
         if without_case(other) == without_case(name):
             raise Conflict(f"Another agent has or had the name {other!r}.", code="name_taken")
-
-
-def _call(agent: Agent, name: str) -> None:
-    """Of two that take one name at once the second is refused by the database."""
-    agent.name = name
-    try:
-        with transaction.atomic():
-            agent.save(update_fields=["name"])
-    except IntegrityError:
-        raise Conflict(f"Another agent has the name {name!r}.", code="name_taken") from None
 
 
 def _alias(agent: Agent, name: str, *, by: User | None, reason: str, as_of: datetime) -> None:

@@ -120,7 +120,10 @@ def accept_invitation(
     name = name.strip()
     _require_name(name, "a person's name")
     guest = user or open_account(
-        email=invitation.email, name=name, password=password, is_confirmed=_is_vouched_for(invitation)
+        email=invitation.email,
+        name=name,
+        password=password,
+        is_confirmed=invitation.created_by is None or invitation.created_by.is_staff,
     )
     benchmark, reason = invitation.benchmark, f"invitation {invitation.pk}"
     with acting(by=guest, reason=reason):
@@ -131,10 +134,6 @@ def accept_invitation(
     invitation.accepted_by, invitation.accepted_at = guest, as_of
     invitation.save(update_fields=["accepted_by", "accepted_at"])
     return guest
-
-
-def _is_vouched_for(invitation: Invitation) -> bool:
-    return invitation.created_by is None or invitation.created_by.is_staff
 
 
 def _holds_more(invitation: Invitation) -> bool:

@@ -50,7 +50,10 @@ def get_or_ask_replays(
     *, benchmark: Benchmark, after: Policy, by: User | None, reason: str, as_of: datetime
 ) -> list[str]:
     """Tell what a job has found of the present data, or have it run and say so."""
-    about = _about(benchmark, after)
+    before = policy_in_force(benchmark)
+    changed: Iterable[str] = (field for field in changes(before, after) if field in REPLAYED)
+    settings = " ".join(f"{field}={shown(field, getattr(after, field))}" for field in changed)
+    about = f"policy {before.number}, data {benchmark.data_version}: {settings}"
     done = JobRun.objects.filter(kind=REPLAY, benchmark=benchmark, about=about, status=JobStatus.DONE)
     if latest := done.order_by("-id").first():
         return latest.told.splitlines()
@@ -65,10 +68,3 @@ def replay_asked(run: JobRun, benchmark: Benchmark, progress: jobs.Progress) -> 
     pairs = (pair.partition("=") for pair in settings.split())
     after = changed_policy(benchmark=benchmark, values={field: value for field, _, value in pairs})
     return "\n".join(replays(benchmark, after, progress)) or "there are no outcomes yet"
-
-
-def _about(benchmark: Benchmark, after: Policy) -> str:
-    before = policy_in_force(benchmark)
-    changed: Iterable[str] = (field for field in changes(before, after) if field in REPLAYED)
-    settings = " ".join(f"{field}={shown(field, getattr(after, field))}" for field in changed)
-    return f"policy {before.number}, data {benchmark.data_version}: {settings}"

@@ -52,7 +52,11 @@ def propose(
     from leaderboard.operations.services import compute_reselection  # a web worker never imports the core
 
     with acting(by=by, reason=reason):
-        _check_subset_runs(benchmark)
+        if benchmark.full_runs_only_at:
+            raise Conflict(
+                f"An operator asked for full runs only: {benchmark.full_runs_only_reason}",
+                code="full_runs_only",
+            )
         subset, data_version, content = compute_reselection(
             benchmark=benchmark, as_of=as_of, progress=progress
         )
@@ -138,13 +142,6 @@ def obstacle_to(reselection: Reselection) -> str:
 
 
 # ----------------------------------------------------------------------------------------------- proposing
-
-
-def _check_subset_runs(benchmark: Benchmark) -> None:
-    if benchmark.full_runs_only_at:
-        raise Conflict(
-            f"An operator asked for full runs only: {benchmark.full_runs_only_reason}", code="full_runs_only"
-        )
 
 
 def _check_worth_it(content: dict[str, Any]) -> None:

@@ -155,7 +155,15 @@ def _try_delivery(delivery: Delivery, as_of: datetime) -> Tried:
         if delivery.webhook is None:
             _mail(delivery)
         else:
-            status = _post(delivery.event, delivery.webhook, as_of)
+            body = json.dumps(content_of(delivery.event), ensure_ascii=False, separators=(",", ":")).encode()
+            headers = {
+                "Content-Type": "application/json",
+                "User-Agent": "Bandstand",
+                "Bandstand-Event": delivery.event.kind,
+                "Bandstand-Event-Id": str(delivery.event.uuid),
+                "Bandstand-Signature": signature(delivery.webhook.secret, body, int(as_of.timestamp())),
+            }
+            status = post(delivery.webhook.url, body, headers)
             error = _unless_taken(status)
     except (NotDelivered, AddressRefused, SMTPException, OSError) as refused:
         error = str(refused) or type(refused).__name__
@@ -214,18 +222,6 @@ def signature(secret: str, body: bytes, at: int) -> str:
     """`t=<unix>,v1=<hex>`: HMAC-SHA256 under the secret of the time, a full stop and the body."""
     code = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256)
     return f"t={at},v1={code.hexdigest()}"
-
-
-def _post(event: Event, webhook: Webhook, as_of: datetime) -> int:
-    body = json.dumps(content_of(event), ensure_ascii=False, separators=(",", ":")).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "Bandstand",
-        "Bandstand-Event": event.kind,
-        "Bandstand-Event-Id": str(event.uuid),
-        "Bandstand-Signature": signature(webhook.secret, body, int(as_of.timestamp())),
-    }
-    return post(webhook.url, body, headers)
 
 
 def _mail(delivery: Delivery) -> None:

@@ -17,7 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.models import Board
 from leaderboard.boards.queries import NoBoardYet, latest_board, withdrawn_agents
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark, Trust
@@ -173,18 +173,14 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> ComparePage:
     wanted = params.get("target", "")
     result = standings.targets.get(wanted)
     target = wanted if result and result.n_ranked else standings.target
-    everyone = _as_agents(entries)
+    is_mixed = any(entry.trust != Trust.VERIFIED for entry in entries)
+    everyone = [ComparedAgent(entry, words.TRUST[entry.trust] if is_mixed else "") for entry in entries]
     agents, faults = _choose(params.getlist("a"), everyone)
     withdrawn = _withdrawn_of(board, agents)
     faults += [_gone_text(one, board) for one in withdrawn]
     agents = [one for one in agents if one not in withdrawn]
     page = ComparePage(benchmark, board, standings, everyone, agents, faults, target)
     return page if faults or len(agents) < MIN_AGENTS else _compare(page)
-
-
-def _as_agents(entries: Sequence[Entry]) -> list[ComparedAgent]:
-    is_mixed = any(entry.trust != Trust.VERIFIED for entry in entries)
-    return [ComparedAgent(entry, words.TRUST[entry.trust] if is_mixed else "") for entry in entries]
 
 
 def _choose(
@@ -219,9 +215,12 @@ def _gone_text(one: ComparedAgent, board: Board) -> str:
 
 
 def _compare(page: ComparePage) -> ComparePage:
+    # Names of today by id: a board keeps those of its day
+    from leaderboard.catalog.models import Agent
     from leaderboard.studies.pairs import compare_agents  # few compare, and it imports what ranks
 
-    names = _present_names(page.agents)
+    today = dict(Agent.objects.filter(pk__in=[one.pk for one in page.agents]).values_list("pk", "name"))
+    names = {one.pk: today[one.pk] for one in page.agents}
     try:
         comparison = compare_agents(benchmark=page.benchmark, agents=list(names.values()), target=page.target)
     except Refusal as refusal:
@@ -241,14 +240,6 @@ def _compare(page: ComparePage) -> ComparePage:
         n_not_shared=comparison.compared.n_tasks - shared,
         data_version=comparison.data_version,
     )
-
-
-def _present_names(agents: Sequence[ComparedAgent]) -> dict[int, str]:
-    """Names of today by id: a board keeps those of its day."""
-    from leaderboard.catalog.models import Agent
-
-    today = dict(Agent.objects.filter(pk__in=[one.pk for one in agents]).values_list("pk", "name"))
-    return {one.pk: today[one.pk] for one in agents}
 
 
 def _difference(

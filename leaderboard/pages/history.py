@@ -141,7 +141,13 @@ def best_chart(benchmark: Benchmark) -> Chart | None:
     bests = list(_bests(boards, withdrawn_agents(benchmark)))
     if not bests:
         return None
-    changes = _changes(bests)
+    # The first board, and each on which another agent or another score is the best
+    pairs = [(old, new) for old, new in pairwise(bests) if _is_another(old, new)]
+    places = _places(pairs)
+    changes = [
+        BestChange(bests[0], "first", "the first board drawn"),
+        *(BestChange(new, *_step_between(old, new, places)) for old, new in pairs),
+    ]
     title = "The best score through time"
     drawn = best_through_boards(name="best", title=title, levels=_levels(changes, bests[-1].board))
     left_out = f" The latest {MAX_DRAWN} boards." if len(boards) == MAX_DRAWN else ""
@@ -192,16 +198,6 @@ def _leaders(boards: Sequence[Board], withdrawn_ids: Collection[int]) -> dict[in
         leader = BoardLeader(agent, name, score, estimated, tied, has_ties=lower is not None)
         leaders.setdefault(board, []).append(leader)
     return leaders
-
-
-def _changes(bests: Sequence[Best]) -> list[BestChange]:
-    """The first board, and each on which another agent or another score is the best."""
-    pairs = [(old, new) for old, new in pairwise(bests) if _is_another(old, new)]
-    places = _places(pairs)
-    return [
-        BestChange(bests[0], "first", "the first board drawn"),
-        *(BestChange(new, *_step_between(old, new, places)) for old, new in pairs),
-    ]
 
 
 def _is_another(old: Best, new: Best) -> bool:

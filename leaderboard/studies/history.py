@@ -99,33 +99,27 @@ class _Past:
     def apply(self, version: int, events: list[Any]) -> bool:
         """Return whether an agent may have become complete."""
         self.version, self.at = version, events[-1].at
-        self._merge(version)
+        # Let the rows of agents that were merged up to this version be another's from here on
+        while self.to_merge and self.to_merge[0][0] <= version:
+            _, source, target = self.to_merge.pop(0)
+            self.merged[source] = target
+            self.n_rows[target] |= self.n_rows.pop(source, {})
         for event in events:
-            self._apply(event)
+            if "trusted" in event._fields:
+                (self.trusted.add if event.trusted else self.trusted.discard)(event.account_id)
+            elif "verified" in event._fields:
+                (self.verified.add if event.verified else self.verified.discard)(event.submission_id)
+            elif event.status == Status.ACCEPTED:
+                self.n_rows[self._agent(event)][event.submission_id] = event.submission__n_outcomes
+                if event.submission__loaded or event.submission__submitted_by_id is None:
+                    self.verified.add(event.submission_id)
+            else:
+                self.n_rows[self._agent(event)].pop(event.submission_id, None)
         needed = self._n_tasks()
         return any(
             "status" not in event._fields or self._may_be_complete(self._agent(event), needed)
             for event in events
         )
-
-    def _apply(self, event: Any) -> None:
-        if "trusted" in event._fields:
-            (self.trusted.add if event.trusted else self.trusted.discard)(event.account_id)
-        elif "verified" in event._fields:
-            (self.verified.add if event.verified else self.verified.discard)(event.submission_id)
-        elif event.status == Status.ACCEPTED:
-            self.n_rows[self._agent(event)][event.submission_id] = event.submission__n_outcomes
-            if event.submission__loaded or event.submission__submitted_by_id is None:
-                self.verified.add(event.submission_id)
-        else:
-            self.n_rows[self._agent(event)].pop(event.submission_id, None)
-
-    def _merge(self, version: int) -> None:
-        """Let the rows of agents that were merged up to this version be another's from here on."""
-        while self.to_merge and self.to_merge[0][0] <= version:
-            _, source, target = self.to_merge.pop(0)
-            self.merged[source] = target
-            self.n_rows[target] |= self.n_rows.pop(source, {})
 
     def _agent(self, change: Any) -> int:
         pk: int = change.submission__agent_id

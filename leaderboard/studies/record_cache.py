@@ -308,7 +308,8 @@ def join_counts(
 
 def keys_of(delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Counting) -> dict[int, str]:
     """The key of each agent's part, by agent id."""
-    shared = _shared_key(tasks, counting)
+    counted = asdict(counting) | {"universe": None}  # it has become the tasks
+    shared = _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
     return {pk: _key(mine, shared) for pk, mine in delivered.items()}
 
 
@@ -347,12 +348,6 @@ def _key(mine: Sequence[submissions.AcceptedSubmission], shared: str) -> str:
         for one in mine
     ]
     return _sha256([shared, delivered])
-
-
-def _shared_key(tasks: Sequence[Task], counting: Counting) -> str:
-    """What decides the parts of all agents."""
-    counted = asdict(counting) | {"universe": None}  # it has become the tasks
-    return _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
 
 
 def _sha256(content: Any) -> str:

@@ -40,18 +40,6 @@ def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
     """Compare it with the operator's run, a file of one agent on the tasks drawn."""
     if len(flat.agents) != 1:
         raise Refusal(f"The file holds {len(flat.agents)} agents; expected is one.", code="not_the_same_run")
-    _check_agent(submission, flat)
-    trials = _trials(submission)
-    first = task_means(trials.tasks, trials.outcomes)
-    second = task_means(np.asarray(flat.tasks)[flat.task[flat.valid]], flat.outcome[flat.valid])
-    drawn = _drawn(submission, first, max(len(second), N_FEWEST))
-    _check_tasks(drawn, second)
-    _check_conditions(trials.settings[np.isin(trials.tasks, drawn)], flat)
-    _check_grades(trials, flat)
-    return agreement(np.array([first[task] for task in drawn]), np.array([second[task] for task in drawn]))
-
-
-def _check_agent(submission: Submission, flat: FlatFile) -> None:
     agent = submission.agent
     names = {agent.name, *agent.aliases.values_list("name", flat=True)}
     expected = (
@@ -65,6 +53,14 @@ def _check_agent(submission: Submission, flat: FlatFile) -> None:
         for column, in_file, allowed, own in expected
         if in_file not in allowed
     )
+    trials = _trials(submission)
+    first = task_means(trials.tasks, trials.outcomes)
+    second = task_means(np.asarray(flat.tasks)[flat.task[flat.valid]], flat.outcome[flat.valid])
+    drawn = _drawn(submission, first, max(len(second), N_FEWEST))
+    _check_tasks(drawn, second)
+    _check_conditions(trials.settings[np.isin(trials.tasks, drawn)], flat)
+    _check_grades(trials, flat)
+    return agreement(np.array([first[task] for task in drawn]), np.array([second[task] for task in drawn]))
 
 
 def _check_conditions(own: npt.NDArray[np.int32], flat: FlatFile) -> None:

@@ -29,7 +29,11 @@ def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
 
     Errors come as Django's (IntegrityError, …), as they do from the ORM.
     """
-    numbers = _binary_types(table, model)
+    # The binary form of each column; empty where one has none, or is of another type than the database's
+    stored = {field.column: field.db_type(connection) for field in model._meta.concrete_fields}
+    forms = [BINARY.get(stored.get(name) or "", (None, "")) for name in table.column_names]
+    is_exact = all(column.type == of for column, (of, _) in zip(table.columns, forms, strict=True))
+    numbers = [form for _, form in forms] if is_exact else []
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT {})").format(
         sql.Identifier(model._meta.db_table),
         sql.SQL(", ").join(map(sql.Identifier, table.column_names)),
@@ -41,9 +45,15 @@ def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
         cursor.copy(statement.as_string(connection.connection)) as copy,
     ):
         if numbers:
-            _write_binary(table, numbers, copy)
+            copy.write(SIGNATURE)
+            for batch in table.to_batches(max_chunksize=BLOCK_ROWS):
+                copy.write(_binary_rows(batch, numbers))
+            copy.write(END)
         else:
-            _write_text(table, copy)
+            import pyarrow.csv as arrow_csv
+
+            options = arrow_csv.WriteOptions(include_header=False, batch_size=BLOCK_ROWS)
+            arrow_csv.write_csv(table, pa.PythonFile(_CopySink(copy), mode="w"), options)
 
 
 def copy_new(rows: Sequence[models.Model]) -> None:
@@ -107,21 +117,6 @@ def text_in(text: IO[bytes], *, into: sql.Composable, columns: sql.Composable) -
             copy.write(block)
 
 
-def _binary_types(table: pa.Table, model: type[models.Model]) -> list[str]:
-    """The binary form of each column; empty where one has none, or is of another type than the database's."""
-    stored = {field.column: field.db_type(connection) for field in model._meta.concrete_fields}
-    forms = [BINARY.get(stored.get(name) or "", (None, "")) for name in table.column_names]
-    is_exact = all(column.type == of for column, (of, _) in zip(table.columns, forms, strict=True))
-    return [form for _, form in forms] if is_exact else []
-
-
-def _write_binary(table: pa.Table, forms: Sequence[str], copy: Copy) -> None:
-    copy.write(SIGNATURE)
-    for batch in table.to_batches(max_chunksize=BLOCK_ROWS):
-        copy.write(_binary_rows(batch, forms))
-    copy.write(END)
-
-
 def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
     """Rows as COPY's binary format has them: the number of fields, then each one's length and value."""
     fields = [part for f, form in enumerate(forms) for part in ((f"n{f}", ">i4"), (f"v{f}", form))]
@@ -140,13 +135,6 @@ def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
 
 def _fill(column: pa.Array) -> np.ndarray:
     return column.fill_null(0 if column.type != pa.bool_() else False).to_numpy(zero_copy_only=False)
-
-
-def _write_text(table: pa.Table, copy: Copy) -> None:
-    import pyarrow.csv as arrow_csv
-
-    options = arrow_csv.WriteOptions(include_header=False, batch_size=BLOCK_ROWS)
-    arrow_csv.write_csv(table, pa.PythonFile(_CopySink(copy), mode="w"), options)
 
 
 class _CopySink:

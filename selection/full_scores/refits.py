@@ -58,10 +58,6 @@ def refits_without(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
     """
     if np.isnan(outcomes).any() or len(scores) < 3:
         return _one_by_one(outcomes, scores)
-    return _at_once(outcomes, scores)
-
-
-def _at_once(outcomes: FloatArray, scores: FloatArray) -> RefitsWithout:
     n = scores.size
     fitted = ridge.fit(outcomes, scores)
     centred = outcomes - fitted.column_means

@@ -57,7 +57,19 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullSco
         one = staged.get(about.name)
         if one is None or one.se is None or not about.chosen_for or _is_barred(record, i):
             continue
-        estimated[i] = _estimated(one, N_VERSIONS + studies.index(one.study))
+        calibration = N_VERSIONS + studies.index(one.study)
+        assert one.se is not None
+        assert one.degrees is not None
+        estimated[i] = FullScoreEstimate(
+            score=one.score,
+            lower=one.lower,
+            upper=one.upper,
+            se2=one.se**2,
+            df=float(one.degrees),
+            calibration=calibration,
+            source=CHOSEN_TASKS,
+            note=f"from {one.k} tasks, by a fit to {one.n} agents",
+        )
     return estimated
 
 
@@ -69,18 +81,3 @@ def is_chosen_for(record: Record) -> np.ndarray:
 def _is_barred(record: Record, i: int) -> bool:
     """Whether more keeps it from a rank: it took outcomes back, or ran under another condition."""
     return bool(record.about[i].withheld or (record.condition and record.condition[i]))
-
-
-def _estimated(one: Staged, calibration: int) -> FullScoreEstimate:
-    assert one.se is not None
-    assert one.degrees is not None
-    return FullScoreEstimate(
-        score=one.score,
-        lower=one.lower,
-        upper=one.upper,
-        se2=one.se**2,
-        df=float(one.degrees),
-        calibration=calibration,
-        source=CHOSEN_TASKS,
-        note=f"from {one.k} tasks, by a fit to {one.n} agents",
-    )

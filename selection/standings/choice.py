@@ -159,7 +159,9 @@ def choice(record: Record, rules: Rules, prior: PriorDecisions) -> Choice:
 
     Raises SelectionError (band_range, window_range, no_tasks).
     """
-    versions = [(version, _active(record, version)) for version in prior.subsets]
+    versions = [
+        (version, np.flatnonzero(np.isin(record.table.tasks, version.tasks))) for version in prior.subsets
+    ]
     if prior.full_runs_only:
         return _none(record, rules, band_of(record, rules), prior.full_runs_only)
     if versions and versions[-1][1].size:
@@ -300,10 +302,6 @@ def _stage(record: Record, rules: Rules) -> str:
     if n < bands.N_AGENTS_PROVISIONAL:
         return "none"
     return "provisional" if n < rules.subset_from else "stable"
-
-
-def _active(record: Record, version: SubsetVersion) -> IndexArray:
-    return np.flatnonzero(np.isin(record.table.tasks, version.tasks))
 
 
 def _by_strategy(band: Band, rules: Rules) -> str:

@@ -286,20 +286,16 @@ def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, st
     """Agents with a score for the target, the best first; the others' reasons."""
     sides, left_out = [], {}
     for i in wanted:
-        side = _side(view, i)
+        on_tasks, estimated = view.on_tasks[i], view.estimate(i)
+        name = view.error_model.record.table.agents[i]
+        row = view.error_model.row(i, view.tasks, on_tasks)
+        at = at_target(view.error_model, view.target, view.tasks, row, on_tasks, estimated)
+        side = _Side(i, name, at, view.error_model.agent(i, row, on_tasks, estimated))
         if side.agent is None:
             left_out[side.name] = side.at.reason
         else:
             sides.append(side)
     return sorted(sides, key=lambda side: (-round(side.at.score or 0.0, DECIMALS), side.name)), left_out
-
-
-def _side(view: View, i: int) -> _Side:
-    on_tasks, estimated = view.on_tasks[i], view.estimate(i)
-    name = view.error_model.record.table.agents[i]
-    row = view.error_model.row(i, view.tasks, on_tasks)
-    at = at_target(view.error_model, view.target, view.tasks, row, on_tasks, estimated)
-    return _Side(i, name, at, view.error_model.agent(i, row, on_tasks, estimated))
 
 
 # ------------------------------------------------------------------------------------------------- the pairs

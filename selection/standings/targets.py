@@ -282,7 +282,19 @@ def at_target(
 ) -> AtTarget:
     """Return one agent at one target, without rank and ties."""
     if estimated is not None:
-        return _estimated(estimated, on_tasks)
+        return AtTarget(
+            score=estimated.score,
+            lower=estimated.lower,
+            upper=estimated.upper,
+            se=None if estimated.se2 is None else estimated.se2**0.5,
+            method="calibration",
+            source=estimated.source,
+            estimated=estimated.score is not None,
+            n_valid=on_tasks.n_valid,
+            n_missing=on_tasks.n_missing,
+            bounds=on_tasks.bounds if estimated.se2 is None else None,
+            reason=estimated.reason,
+        )
     return _measured(error_model, target, tasks, row, on_tasks)
 
 
@@ -312,22 +324,6 @@ def _measured(
     )
 
 
-def _estimated(estimated: FullScoreEstimate, on_tasks: AgentOnTasks) -> AtTarget:
-    return AtTarget(
-        score=estimated.score,
-        lower=estimated.lower,
-        upper=estimated.upper,
-        se=None if estimated.se2 is None else estimated.se2**0.5,
-        method="calibration",
-        source=estimated.source,
-        estimated=estimated.score is not None,
-        n_valid=on_tasks.n_valid,
-        n_missing=on_tasks.n_missing,
-        bounds=on_tasks.bounds if estimated.se2 is None else None,
-        reason=estimated.reason,
-    )
-
-
 def _clipped(end: float) -> float:
     return min(max(end, 0.0), 1.0)
 
@@ -345,27 +341,18 @@ def _compared(
     shift: tuple[Mask, float] | None,
 ) -> RankIntervals:
     if target == "domain":
-        return _of_a_sample(error_model, tasks, on_tasks, list(agents), cells)
+        rows = list(agents)
+        outcomes = np.array([on_tasks[i].outcomes for i in rows])
+        beyond = [agent_variance(cells[i], error_model.facets) for i in rows]
+        v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
+        names = [error_model.record.table.agents[i] for i in rows]
+        groups = error_model.grouping.on(tasks)
+        drawn = resample(
+            outcomes, names, seed=error_model.seed, v=v, groups=groups, ahead=error_model.draws.ahead
+        )
+        tied = unclaimed(error_model, tasks, rows, [True] * len(rows))
+        return rank_intervals(drawn, tied, pair_variances=error_model.draws.pair_variances)
     return _on_given_tasks(error_model, tasks, agents, shift)
-
-
-def _of_a_sample(
-    error_model: ErrorModel,
-    tasks: IndexArray,
-    on_tasks: Sequence[AgentOnTasks],
-    rows: Sequence[int],
-    cells: Sequence[Row],
-) -> RankIntervals:
-    outcomes = np.array([on_tasks[i].outcomes for i in rows])
-    beyond = [agent_variance(cells[i], error_model.facets) for i in rows]
-    v = np.array([sum(term.variance for term in terms) for terms in beyond], dtype=np.float64)
-    names = [error_model.record.table.agents[i] for i in rows]
-    groups = error_model.grouping.on(tasks)
-    drawn = resample(
-        outcomes, names, seed=error_model.seed, v=v, groups=groups, ahead=error_model.draws.ahead
-    )
-    tied = unclaimed(error_model, tasks, rows, [True] * len(rows))
-    return rank_intervals(drawn, tied, pair_variances=error_model.draws.pair_variances)
 
 
 def _on_given_tasks(

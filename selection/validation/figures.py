@@ -103,7 +103,24 @@ def figures_without(records: HeldOutRecords, clear: Mask, groups: IndexArray) ->
     groups: (n_agents,); the group of every complete agent, 0 to n_groups − 1.
     """
     weights = (groups[:, None] != np.arange(groups.max() + 1)).astype(np.float64)
-    rank = _rank_figures_without(records, 1.0 - weights[records.agents])
+    # Rank figures without the records of each group, (n_groups, 5); `member` is 1 in it
+    member = 1.0 - weights[records.agents]
+    y, r = _order(records.scores), _order(records.subset_means)
+    centred = [_centred_ranks_without(signs, member) for signs in (y, r, _order(records.predictions))]
+    known = ~np.isnan(records.rest_means)
+    on_known = [
+        _centred_ranks_without(signs, member[known])
+        for signs in (r[np.ix_(known, known)], _order(records.rest_means[known]))
+    ]
+    rank = np.column_stack(
+        [
+            _cosine(centred[0], centred[1]),
+            _tau_without(y, r, member),
+            _cosine(centred[0], centred[2]),
+            _r2_without(records, y, member),
+            _cosine(on_known[1], on_known[0]),
+        ]
+    )
     return np.column_stack([rank, _errors(records, weights), _pair_figures(records, clear, weights)])
 
 
@@ -179,26 +196,6 @@ def _r2(predictions: FloatArray, scores: FloatArray) -> float:
     if scores.size < 2 or np.ptp(np.round(scores, DECIMALS)) == 0.0:
         return np.nan
     return float(1.0 - np.sum((scores - predictions) ** 2) / np.sum((scores - scores.mean()) ** 2))
-
-
-def _rank_figures_without(records: HeldOutRecords, member: FloatArray) -> FloatArray:
-    """Rank figures without the records of each group, (n_groups, 5); `member` is 1 in it."""
-    y, r = _order(records.scores), _order(records.subset_means)
-    centred = [_centred_ranks_without(signs, member) for signs in (y, r, _order(records.predictions))]
-    known = ~np.isnan(records.rest_means)
-    on_known = [
-        _centred_ranks_without(signs, member[known])
-        for signs in (r[np.ix_(known, known)], _order(records.rest_means[known]))
-    ]
-    return np.column_stack(
-        [
-            _cosine(centred[0], centred[1]),
-            _tau_without(y, r, member),
-            _cosine(centred[0], centred[2]),
-            _r2_without(records, y, member),
-            _cosine(on_known[1], on_known[0]),
-        ]
-    )
 
 
 def _order(values: FloatArray) -> FloatArray:

@@ -269,17 +269,14 @@ def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> CriterionOutcome:
         )
     means = np.bincount(cells.of_row, weights=y) / cells.n_rows_in
     within = float(np.sum(np.square(y - means[cells.of_row])))
-    offset = _least_squares(layout, cells.n_rows_in * means)
+    # (X'X)⁻¹X'y from the cells' sums; the criterion does not depend on its last digits
+    sums = cells.n_rows_in * means
+    design = layout.cells.design
+    gram = WeightedProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
+    offset = np.asarray(np.linalg.solve(gram, np.einsum("cj,c->j", design, sums)), dtype=np.float64)
     means = means - np.einsum("cj,j->c", cells.design, offset)
     _check_variation(layout, y, means, within)
     return CriterionOutcome(means=means, within=within, offset=offset)
-
-
-def _least_squares(layout: BlockLayout, sums: FloatArray) -> FloatArray:
-    """(X'X)⁻¹X'y from the cells' sums; the criterion does not depend on its last digits."""
-    design = layout.cells.design
-    gram = WeightedProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
-    return np.asarray(np.linalg.solve(gram, np.einsum("cj,c->j", design, sums)), dtype=np.float64)
 
 
 def _check_variation(layout: BlockLayout, y: FloatArray, means: FloatArray, within: float) -> None:

@@ -147,15 +147,6 @@ def _is_lower(criterion: Criterion, point: Evaluation, theta: FloatArray) -> Eva
     return trial if trial.value <= allowed else None
 
 
-def _default_start(criterion: Criterion) -> FloatArray:
-    cells, outcome = criterion.layout.cells, criterion.outcome
-    n_terms, n_within = criterion.n_terms, criterion.n_rows - cells.n_cells
-    total = (float(cells.n_rows_in @ np.square(outcome.means)) + outcome.within) / criterion.n_rows
-    residual = outcome.within / n_within if n_within else total / (n_terms + 1)
-    residual = min(max(residual, 0.05 * total), total)
-    return np.append(np.full(n_terms, max(total - residual, 0.1 * total) / n_terms), residual)
-
-
 def _optimum(
     criterion: Criterion, point: Evaluation, n_evaluations: int, converged: bool, message: str
 ) -> Optimum:
@@ -176,7 +167,12 @@ def _optimum(
 
 def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatArray:
     if start is None:
-        return _default_start(criterion)
+        cells, outcome = criterion.layout.cells, criterion.outcome
+        n_terms, n_within = criterion.n_terms, criterion.n_rows - cells.n_cells
+        total = (float(cells.n_rows_in @ np.square(outcome.means)) + outcome.within) / criterion.n_rows
+        residual = outcome.within / n_within if n_within else total / (n_terms + 1)
+        residual = min(max(residual, 0.05 * total), total)
+        return np.append(np.full(n_terms, max(total - residual, 0.1 * total) / n_terms), residual)
     theta = np.array(start, dtype=np.float64)
     if theta.shape != (criterion.n_terms + 1,) or not np.isfinite(theta).all():
         raise CoreError(

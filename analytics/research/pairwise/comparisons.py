@@ -186,9 +186,6 @@ class Comparisons:
         if len(self.items) == beyond.size:  # a row an item: tallies tell all
             squares = np.bincount(group, beyond**2, keys.size).astype(np.float64)
             return crossed(self.tallies, squares, len(self.agents), len(self.judges))
-        return self._spread_by_item(beyond)
-
-    def _spread_by_item(self, beyond: FloatArray) -> FloatArray:
         from scipy.sparse import csr_array
 
         columns = [(self.a, beyond), (self.b, -beyond)]

@@ -71,7 +71,10 @@ def joint_ranks(
     seed, n_draws: at least 19 draws; 10,000 for what is published.
     """
     _check(agents, estimates, covariance, n_items, n_draws)
-    se = _standard_errors(covariance)
+    # √se²_ab, infinite where a difference has no error, and between an agent and itself
+    variances = np.diag(covariance)
+    pairs = variances[:, None] + variances - 2.0 * covariance
+    se = np.asarray(np.sqrt(np.where(pairs > MIN_VARIANCE * variances.max(), pairs, np.inf)))
     scale = generator(seed, "joint scale").chisquare(n_items - 1, n_draws) / (n_items - 1)
     ahead = _ahead(_errors(agents, covariance, seed, n_draws), se) / scale[:, None]
     place = -(-95 * (n_draws + 1) // 100)
@@ -93,13 +96,6 @@ def joint_ranks(
         n_draws=n_draws,
         may_be_first=read_only(may_be_first_by_tasks(ahead, lead, place, least=none)),
     )
-
-
-def _standard_errors(covariance: FloatArray) -> FloatArray:
-    """√se²_ab, infinite where a difference has no error, and between an agent and itself."""
-    variances = np.diag(covariance)
-    pairs = variances[:, None] + variances - 2.0 * covariance
-    return np.asarray(np.sqrt(np.where(pairs > MIN_VARIANCE * variances.max(), pairs, np.inf)))
 
 
 def _errors(agents: Sequence[str], covariance: FloatArray, seed: int, n_draws: int) -> FloatArray:

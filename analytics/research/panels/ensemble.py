@@ -76,7 +76,17 @@ def ensemble(outcomes: FloatArray, *, finite: bool = False) -> Ensemble:
     if n_tasks < 2:
         raise EnsembleRefused(f"{n_tasks} common tasks; two are needed at least", code="few_tasks")
     if finite:
-        covariance, n_tasks = _within_tasks(outcomes)
+        # (Co)variances of trials within tasks, and the number of tasks with two trials of all members
+        shared = ~np.isnan(outcomes).any(axis=0)
+        n = shared.sum(axis=1)
+        if not (n > 1).any():
+            raise EnsembleRefused(
+                "not measured: no task has two trials that all members have", code="not_measured"
+            )
+        there = np.where(shared, outcomes, 0.0)
+        means = there.sum(axis=2) / np.maximum(n, 1)
+        beyond = np.where(shared, there - means[:, :, None], 0.0).reshape(len(outcomes), -1)
+        covariance, n_tasks = beyond @ beyond.T / float((n - 1)[n > 1].sum()), int(np.count_nonzero(n > 1))
     else:
         covariance = np.cov(outcomes.mean(axis=2))
     variance = float(covariance.mean())
@@ -84,17 +94,3 @@ def ensemble(outcomes: FloatArray, *, finite: bool = False) -> Ensemble:
         raise EnsembleRefused("the mean of the members does not vary", code="constant")
     effective = float(np.diag(covariance).mean()) / variance
     return Ensemble(np.asarray(covariance, dtype=np.float64), variance, effective, n_tasks)
-
-
-def _within_tasks(outcomes: FloatArray) -> tuple[FloatArray, int]:
-    """(Co)variances of trials within tasks, and the number of tasks with two trials of all members."""
-    shared = ~np.isnan(outcomes).any(axis=0)
-    n = shared.sum(axis=1)
-    if not (n > 1).any():
-        raise EnsembleRefused(
-            "not measured: no task has two trials that all members have", code="not_measured"
-        )
-    there = np.where(shared, outcomes, 0.0)
-    means = there.sum(axis=2) / np.maximum(n, 1)
-    beyond = np.where(shared, there - means[:, :, None], 0.0).reshape(len(outcomes), -1)
-    return beyond @ beyond.T / float((n - 1)[n > 1].sum()), int(np.count_nonzero(n > 1))

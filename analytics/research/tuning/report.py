@@ -85,7 +85,9 @@ def front_values(study: HarnessStudy, trials: Sequence[SearchTrial]) -> dict[str
     able = [one for one in trials if one.counts and one.figures.R is not None]
     if not able:
         return None
-    points = [_point(one.figures) for one in able]
+    points = [
+        [one.figures.R or 0.0, one.figures.D or 0.0, one.figures.C, -one.figures.cost_usd] for one in able
+    ]
     dearest = max(one.figures.cost_usd for one in able)
     scaled = [
         [r, min(d, D_CEILING) / D_CEILING, c, 1.0 + cost / dearest if dearest else 1.0]
@@ -99,10 +101,6 @@ def front_values(study: HarnessStudy, trials: Sequence[SearchTrial]) -> dict[str
             for one in (able[place] for place in front(points))
         ],
     }
-
-
-def _point(of_run: HarnessFigures) -> list[float]:
-    return [of_run.R or 0.0, of_run.D or 0.0, of_run.C, -of_run.cost_usd]
 
 
 def _figures(of_run: HarnessFigures) -> dict[str, Any]:

@@ -218,15 +218,12 @@ def _sampler(optuna: Any, study: HarnessStudy, number: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         if study.search.sampler == "nsga2":
-            return optuna.samplers.NSGAIISampler(seed=seed, population_size=_population(study))
+            return optuna.samplers.NSGAIISampler(
+                seed=seed, population_size=max(4, study.search.n_trials // 5)
+            )
         if study.search.sampler == "random":
             return optuna.samplers.RandomSampler(seed=seed)
         return optuna.samplers.TPESampler(seed=seed)
-
-
-def _population(study: HarnessStudy) -> int:
-    """Five generations, each of at least four."""
-    return max(4, study.search.n_trials // 5)
 
 
 def _pruner(optuna: Any, study: HarnessStudy) -> Any:

@@ -65,7 +65,13 @@ class Store:
     def _check_plan(self) -> None:
         path = self.study.store / "plan.json"
         if path.exists():
-            there = _plan_in(path)
+            try:
+                plan = json.loads(path.read_text(encoding="utf-8"))
+            except (ValueError, RecursionError) as error:
+                raise CoreError(f"{path} is damaged ({error}): name another store", code="store") from None
+            if not isinstance(plan, dict):
+                raise CoreError(f"{path} is damaged (no object): name another store", code="store")
+            there = plan
             now = json.loads(json.dumps(self.study.plan))
             if odd := sorted(name for name in now if there.get(name) != now[name]):
                 why = f"holds runs of another plan ({', '.join(odd)} differ): name another store"
@@ -147,13 +153,3 @@ class Store:
     def cost_usd(self) -> float:
         """All that was paid for stored runs, US dollars."""
         return float(sum(stored_cells(path).cost_usd for path in sorted(self.runs.glob("*.parquet"))))
-
-
-def _plan_in(path: Path) -> dict[str, Any]:
-    try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CoreError(f"{path} is damaged ({error}): name another store", code="store") from None
-    if not isinstance(plan, dict):
-        raise CoreError(f"{path} is damaged (no object): name another store", code="store")
-    return plan

@@ -11,7 +11,7 @@ from django.conf import settings
 from leaderboard import postgres
 from leaderboard.operations.models import Lane
 from leaderboard.operations.scheduler.lanes import LaneThread
-from leaderboard.operations.scheduler.leadership import PAUSE, Leadership, leadership
+from leaderboard.operations.scheduler.leadership import PAUSE, leadership
 from leaderboard.operations.scheduler.pausing import pause
 
 TICK = 5  # seconds
@@ -39,30 +39,24 @@ class Scheduler:
             try:
                 with leadership(self.is_ended) as leader:
                     if leader is not None:
-                        self._lead(leader)
+                        lanes = [LaneThread(lane, leader) for lane in (Lane.PROMPT, Lane.LONG)]
+                        ticking = _ticking(lanes)
+                        try:
+                            while not self._ended:
+                                if leader.is_woken(within=LOOK_EVERY):
+                                    _wake(lanes)
+                                _check_alive(lanes[0])
+                        finally:
+                            ticking.shutdown()
+                            self._stop(lanes)
             except psycopg.OperationalError as lost:
                 logger.warning("the database does not answer: %s", str(lost).strip())
-                self._revive_database()
+                try:
+                    if not self._ended and postgres.revive():
+                        logger.warning("the embedded PostgreSQL was gone, and is started again")
+                except postgres.EmbeddedPostgresError as error:
+                    sys.exit(f"{error}")
                 pause(PAUSE, self.is_ended)
-
-    def _revive_database(self) -> None:
-        try:
-            if not self._ended and postgres.revive():
-                logger.warning("the embedded PostgreSQL was gone, and is started again")
-        except postgres.EmbeddedPostgresError as error:
-            sys.exit(f"{error}")
-
-    def _lead(self, leader: Leadership) -> None:
-        lanes = [LaneThread(lane, leader) for lane in (Lane.PROMPT, Lane.LONG)]
-        ticking = _ticking(lanes)
-        try:
-            while not self._ended:
-                if leader.is_woken(within=LOOK_EVERY):
-                    _wake(lanes)
-                _check_alive(lanes[0])
-        finally:
-            ticking.shutdown()
-            self._stop(lanes)
 
     def _stop(self, lanes: list[LaneThread]) -> None:
         """Let the prompt step be done, or give it up; the long one is given up at once."""

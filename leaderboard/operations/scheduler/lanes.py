@@ -67,7 +67,15 @@ class LaneThread(threading.Thread):
             if not self._ending.is_set() and self._leader.leads():
                 runs.abandon_left(lane=self._lane, as_of=timezone.now())
                 for run in self._begun():
-                    self._perform(run)
+                    self._current = run
+                    try:
+                        if self._lane == Lane.LONG:
+                            perform_apart(run, self._interrupted.is_set)
+                        else:
+                            self._pulse = Pulse(run, self._interrupted.is_set)
+                            perform(run, self._pulse)
+                    finally:
+                        self._current = self._pulse = None
         except Error as error:  # the next tick looks again
             logger.warning("%s: %s", self.name, str(error).strip())
         except Exception:
@@ -104,14 +112,3 @@ class LaneThread(threading.Thread):
 
     def _goes_on(self) -> bool:
         return not self._ending.is_set() and self._leader.leads()
-
-    def _perform(self, run: JobRun) -> None:
-        self._current = run
-        try:
-            if self._lane == Lane.LONG:
-                perform_apart(run, self._interrupted.is_set)
-            else:
-                self._pulse = Pulse(run, self._interrupted.is_set)
-                perform(run, self._pulse)
-        finally:
-            self._current = self._pulse = None

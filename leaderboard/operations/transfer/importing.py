@@ -86,7 +86,11 @@ class _Arrival:
                 code="is_here",
             )
         for model in PATHS:
-            self._stage(model)
+            # Bring the rows of a table into one beside it, as they are in the file
+            make = "CREATE TEMPORARY TABLE {} ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA"
+            _run(make, _staged(model), _listed(model), sql.Identifier(table(model)))
+            with self._archive.open(table(model)) as part:
+                text_in(part, into=_staged(model), columns=_listed(model))
         self._check_new()
         self._ends = {model: ends for model in PATHS if is_numbered(model) and (ends := self._span(model))}
         for model in PATHS:
@@ -96,17 +100,12 @@ class _Arrival:
         with acting(by=None, reason="moved in"):
             for model in PATHS:
                 self._store(model)
-            self._renumber_proposals()
+            for one in Reselection.objects.filter(benchmark__slug=self._slug):
+                one.content = renumber(one.content, by=self._by[Agent])
+                one.save(update_fields=["content"])
         wake()
         accounts = self._about["names"][table(User)]
         return transfer_summary(Benchmark.objects.get(slug=self._slug), n_accounts=len(accounts))
-
-    def _stage(self, model: AnyModel) -> None:
-        """Bring the rows of a table into one beside it, as they are in the file."""
-        make = "CREATE TEMPORARY TABLE {} ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA"
-        _run(make, _staged(model), _listed(model), sql.Identifier(table(model)))
-        with self._archive.open(table(model)) as part:
-            text_in(part, into=_staged(model), columns=_listed(model))
 
     def _check_new(self) -> None:
         if rows := _run(ARRIVED, _staged(Submission)):
@@ -172,7 +171,11 @@ class _Arrival:
         if (model, field.name) == (Benchmark, "slug"):
             return sql.Literal(self._slug)
         if (model, field.name) == (Calibration, "active"):
-            return self._active(column)
+            # A calibration names its tasks by a hash of ids; one on tasks of the past is asked for no more
+            there = self._about["active"]
+            here = [pk + self._by[Task] for pk in there]
+            hashes = [sql.Literal(tasks_sha256(ids)) for ids in (there, here)]
+            return sql.SQL("CASE WHEN {} = {} THEN {} ELSE {} END").format(column, *hashes, column)
         owner = _owner(model, field)
         if owner is None:
             return column
@@ -186,18 +189,6 @@ class _Arrival:
         each = sql.SQL(EACH).format(by, column)
         kind = sql.SQL(field.db_type(connection))
         return sql.SQL("CASE WHEN {} IS NOT NULL THEN ({})::{} END").format(column, each, kind)
-
-    def _active(self, column: sql.Composable) -> sql.Composable:
-        """A calibration names its tasks by a hash of ids; one on tasks of the past is asked for no more."""
-        there = self._about["active"]
-        here = [pk + self._by[Task] for pk in there]
-        hashes = [sql.Literal(tasks_sha256(ids)) for ids in (there, here)]
-        return sql.SQL("CASE WHEN {} = {} THEN {} ELSE {} END").format(column, *hashes, column)
-
-    def _renumber_proposals(self) -> None:
-        for one in Reselection.objects.filter(benchmark__slug=self._slug):
-            one.content = renumber(one.content, by=self._by[Agent])
-            one.save(update_fields=["content"])
 
 
 def _owner(model: AnyModel, field: Any) -> Any:

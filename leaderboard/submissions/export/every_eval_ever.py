@@ -49,7 +49,9 @@ def write(folder: Path, outcomes: OutcomeRows, *, lines: Mapping[str, Line], as_
             if row["outcome"] is None:
                 agent.n_left_out += 1
             else:
-                written.setdefault(name, []).append(_line(_instance(row, agent, about)))
+                written.setdefault(name, []).append(
+                    json.dumps(_instance(row, agent, about), ensure_ascii=False).encode() + b"\n"
+                )
         for name, parts in written.items():
             agents[name].append(folder, parts)
     for agent in agents.values():
@@ -113,10 +115,6 @@ class _Agent:
 def _segment(text: str) -> str:
     """A name as one segment of a path: nothing in it leads elsewhere."""
     return UNSAFE.sub("_", text).strip("._") or UNKNOWN
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
 # ------------------------------------------------------------------------------------------------ one trial

@@ -75,7 +75,12 @@ class OutcomeRows:
         both = zip(OWNERS, owners, strict=True)
         self.ids = {name: np.array([one[0] for one in those], np.int32) for name, those in both}
         self.named = _named(snapshot)
-        self.measured = self._measured(costs)
+        columns = [column for column in MEASURED if costs or column.name != "cost_usd"]
+        sums = ", ".join(f"bool_or({column.name} IS NOT NULL)" for column in columns)
+        (row,) = self.snapshot.run(STATED.format(sums), self.snapshot.ids)
+        self.measured = {
+            column.name: column for column, is_there in zip(columns, row, strict=True) if is_there
+        }
         self.keys = [key for (key,) in snapshot.run(KEYS, snapshot.ids)]
         self.columns = self._columns()
         self.n_rows = self._n_rows()
@@ -93,7 +98,10 @@ class OutcomeRows:
         if self.is_together:
             names, sent = [*names, "d.metadata"], sent | {METADATA: pa.string()}
         else:
-            names, sent = [*names, *("d.metadata->>%s" for _ in self.keys)], sent | _texts(self.keys)
+            names, sent = (
+                [*names, *("d.metadata->>%s" for _ in self.keys)],
+                sent | dict.fromkeys(self.keys, pa.string()),
+            )
         where, parameters = self._where()
         query = f"SELECT {', '.join(names)} {where}"
         keys = [] if self.is_together else self.keys
@@ -106,12 +114,6 @@ class OutcomeRows:
             yield batch
 
     # -------------------------------------------------------------------------------- what there is
-
-    def _measured(self, costs: bool) -> dict[str, ExportColumn]:
-        columns = [column for column in MEASURED if costs or column.name != "cost_usd"]
-        sums = ", ".join(f"bool_or({column.name} IS NOT NULL)" for column in columns)
-        (row,) = self.snapshot.run(STATED.format(sums), self.snapshot.ids)
-        return {column.name: column for column, is_there in zip(columns, row, strict=True) if is_there}
 
     def _columns(self) -> tuple[ExportColumn, ...]:
         meant = {ALIASES[key] for key in self.keys if key in ALIASES}  # else a reader takes the alias for it
@@ -202,10 +204,6 @@ def _named(snapshot: ExportTransaction) -> dict[str, _Coded | _Heat]:
     for name in (facet for facet in FACETS if facet != "temperature"):
         columns[name] = _Coded(setting, [getattr(one, name) for one in snapshot.settings])
     return {name: column for name, column in columns.items() if column}
-
-
-def _texts(names: Sequence[str]) -> dict[str, pa.DataType]:
-    return dict.fromkeys(names, pa.string())
 
 
 def _parse(block: bytes, sent: Mapping[str, pa.DataType]) -> pa.Table:

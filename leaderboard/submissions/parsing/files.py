@@ -101,7 +101,14 @@ def read_upload(
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
-            flat = _flat(upload, columns, place, known, as_of)
+            beside = FileContext(
+                constants={"benchmark": place.slug, **columns},
+                known_as={"benchmark": (place.title,)},
+                optional=("submitted_at",),
+                strange_task=known,
+            )
+            upload.file.seek(0)
+            flat = read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=beside)
             notes: tuple[str, ...] = ()
         elif faults:
             raise together(faults, (), 0)
@@ -143,23 +150,6 @@ def _once(faults: Iterable[Fault]) -> Iterator[Fault]:
 def _has_fault(column: str, faults: Iterable[Fault]) -> bool:
     path = next((f"agent.{key}" for key, of in COLUMN.items() if of == column), column)
     return any(one.field in ("agent", path) for one in faults if column in COLUMN.values())
-
-
-def _flat(
-    upload: UploadedPart,
-    columns: Mapping[str, object],
-    place: BenchmarkTasks,
-    known: KnownTasks,
-    as_of: datetime,
-) -> FlatFile:
-    beside = FileContext(
-        constants={"benchmark": place.slug, **columns},
-        known_as={"benchmark": (place.title,)},
-        optional=("submitted_at",),
-        strange_task=known,
-    )
-    upload.file.seek(0)
-    return read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=beside)
 
 
 def _imported(

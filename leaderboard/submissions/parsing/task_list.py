@@ -80,21 +80,18 @@ def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
         return
     reader = csv.DictReader(io.StringIO(text, newline=""), restkey="(more)", strict=True)
     try:
-        _check_header(path, list(reader.fieldnames or []))
+        header = list(reader.fieldnames or [])
+        if len(header) > MAX_COLUMNS:
+            raise _whole(path, f"there are more than {MAX_COLUMNS} columns")
+        if "name" not in header:
+            raise _whole(path, "the column is missing", field="name")
+        repeated = [field for field in FIELDS if header.count(field) > 1]
+        if repeated:
+            faults = [Fault(None, field, None, "several columns have this name") for field in repeated]
+            raise _faulty(path, faults, len(faults))
         yield from reader
     except csv.Error as error:
         raise _whole(path, f"the text is no CSV: {error}") from None
-
-
-def _check_header(path: Path, header: list[str]) -> None:
-    if len(header) > MAX_COLUMNS:
-        raise _whole(path, f"there are more than {MAX_COLUMNS} columns")
-    if "name" not in header:
-        raise _whole(path, "the column is missing", field="name")
-    repeated = [field for field in FIELDS if header.count(field) > 1]
-    if repeated:
-        faults = [Fault(None, field, None, "several columns have this name") for field in repeated]
-        raise _faulty(path, faults, len(faults))
 
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:

@@ -137,7 +137,15 @@ def parse(data: bytes, *, n_bytes: int) -> Any:
 
     Raises Unreadable.
     """
-    _check_marks(data, max(LEAST_VALUES, n_bytes // BYTES_A_VALUE))
+    n_values = max(LEAST_VALUES, n_bytes // BYTES_A_VALUE)
+    marks = STRING.sub(b"", data).translate(None, NOT_MARKS)
+    if len(marks) > 2 * n_values:
+        raise Unreadable(f"there are more than {n_values:,} values")
+    brackets = np.frombuffer(marks.replace(b",", b""), np.uint8)
+    steps = np.where(brackets & 4, -1, 1).astype(np.int8)  # of [ ] { } only the closing ones have this bit
+    deepest = int(np.cumsum(steps, dtype=np.int32).max(initial=0))
+    if deepest > MAX_DEPTH:
+        raise Unreadable(f"objects and lists lie {deepest:,} deep; at most {MAX_DEPTH} are read")
     try:
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique)
     except UnicodeDecodeError as error:
@@ -164,17 +172,6 @@ def lines(data: bytes, file: str, log: IssueLog, *, n_bytes: int) -> Iterator[No
         else:
             if node.is_object():
                 yield node
-
-
-def _check_marks(data: bytes, n_values: int) -> None:
-    marks = STRING.sub(b"", data).translate(None, NOT_MARKS)
-    if len(marks) > 2 * n_values:
-        raise Unreadable(f"there are more than {n_values:,} values")
-    brackets = np.frombuffer(marks.replace(b",", b""), np.uint8)
-    steps = np.where(brackets & 4, -1, 1).astype(np.int8)  # of [ ] { } only the closing ones have this bit
-    deepest = int(np.cumsum(steps, dtype=np.int32).max(initial=0))
-    if deepest > MAX_DEPTH:
-        raise Unreadable(f"objects and lists lie {deepest:,} deep; at most {MAX_DEPTH} are read")
 
 
 def keys(data: bytes) -> frozenset[str]:

@@ -95,7 +95,11 @@ def _trials(
         if sample.get(metric or "").value == NOT_APPLICABLE:
             n_without += 1
         else:
-            trials.append(ImportedTrial(_place(sample), _columns(task, sample, metric)))
+            trials.append(
+                ImportedTrial(
+                    Node(None, sample.file, "", sample.log, sample.row), _columns(task, sample, metric)
+                )
+            )
     taken = _taken(of_filter, options.filter, source.shown(path), reading)
     others = tuple(sorted(of_filter.keys() - {taken}))
     counted[metric or "nothing", taken, others].append(task)
@@ -112,11 +116,6 @@ def _taken(
     if chosen not in of_filter:
         reading.log.add(file, "filter", f"is one of {names_of(of_filter)}", value=chosen)
     return chosen
-
-
-def _place(sample: Node) -> Node:
-    """The line without what stands in it, which is not kept."""
-    return Node(None, sample.file, "", sample.log, sample.row)
 
 
 def _first_metric(sample: Node) -> str | None:

@@ -50,7 +50,11 @@ def with_columns(
     notes += _notes_of_others(others, options)
     columns = [_of_run(run.carried, options) for run in all_runs]
     _ask(columns, options, called)
-    _check_one_run(columns, options, called)
+    # One label cannot stand for several runs of an agent: their trials would be the same
+    agents = [one["agent"] for one in columns]
+    if options.run is not None and len(set(agents)) < len(agents):
+        rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {options.place('run')} out"
+        raise faulty_file(called, (Fault(None, "run", excerpt(options.run), rule),))
     return list(zip(all_runs, columns, strict=True))
 
 
@@ -118,14 +122,6 @@ def _ask(columns: list[dict[str, str | None]], options: ImportOptions, called: s
             f"{called} does not carry {', '.join(listed)}; state what is lacking: {places}.",
             faults=tuple(faults),
         )
-
-
-def _check_one_run(columns: list[dict[str, str | None]], options: ImportOptions, called: str) -> None:
-    """One label cannot stand for several runs of an agent: their trials would be the same."""
-    agents = [one["agent"] for one in columns]
-    if options.run is not None and len(set(agents)) < len(agents):
-        rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {options.place('run')} out"
-        raise faulty_file(called, (Fault(None, "run", excerpt(options.run), rule),))
 
 
 def checked(

@@ -102,7 +102,16 @@ class Source:
         with path.open("rb") as file:
             data = file.read(left + 1)
         if data[:2] == GZIP:
-            data = self._gunzipped(path, data)
+            parts = []
+            try:
+                for part in _inflate(data):
+                    parts.append(part)
+                    self.check(path, sum(map(len, parts)), len(data))
+            except FlatFileError as error:
+                raise self.refused(path, error.faults[0].rule) from None
+            except (OSError, EOFError, zlib.error) as error:
+                raise self.refused(path, f"the compressed data cannot be read: {error}") from None
+            data = b"".join(parts)
         self.check(path, len(data), len(data))
         self.count(len(data))
         return data
@@ -112,18 +121,6 @@ class Source:
         self.n_read += n_bytes
         if self.progress is not None:
             self.progress(self.n_read, None)
-
-    def _gunzipped(self, path: Path, data: bytes) -> bytes:
-        parts = []
-        try:
-            for part in _inflate(data):
-                parts.append(part)
-                self.check(path, sum(map(len, parts)), len(data))
-        except FlatFileError as error:
-            raise self.refused(path, error.faults[0].rule) from None
-        except (OSError, EOFError, zlib.error) as error:
-            raise self.refused(path, f"the compressed data cannot be read: {error}") from None
-        return b"".join(parts)
 
     def check(self, path: Path, n_bytes: int, n_compressed: int) -> None:
         """Refuse what is too much, or grows on decompression as no results do."""
