@@ -107,7 +107,7 @@ class HarnessFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Payload:
     """What is delivered: one JSON body, or a file with what is said of it.
 
     Attributes
@@ -156,7 +156,7 @@ class Delivery:
 
 def read_delivery(
     path: Path, fields: Mapping[str, Any] | None = None, form: Mapping[str, str] | None = None
-) -> Delivery:
+) -> Payload:
     """Read a file: a JSON submission, plain or gzipped, or a file of outcomes.
 
     Parameters
@@ -183,10 +183,10 @@ def read_delivery(
     named = {name: value for name, value in (form or {}).items() if value}
     submission = None if named else _submission_in(content)
     if submission is None:
-        return Delivery(content, path.name, said, named)
+        return Payload(content, path.name, said, named)
     if "agent" in said:
         said["agent"] = _same_agent(path, submission.get("agent"), said["agent"])
-    return Delivery(json.dumps(submission | said).encode())
+    return Payload(json.dumps(submission | said).encode())
 
 
 def _same_agent(path: Path, found: object, stated: Mapping[str, str]) -> dict[str, Any]:
@@ -267,12 +267,12 @@ class Client:
             "POST", f"{_of(benchmark)}/assignments", json.dumps({"agent": dict(agent)}).encode()
         )
 
-    def check(self, benchmark: str, delivery: Delivery, progress: Progress | None = None) -> dict[str, Any]:
+    def check(self, benchmark: str, delivery: Payload, progress: Progress | None = None) -> dict[str, Any]:
         """Have a delivery checked by the rules of submitting; nothing is stored."""
         return self._deliver(benchmark, delivery, {"dry_run": "true"}, {}, progress)
 
     def submit(
-        self, benchmark: str, delivery: Delivery, *, key: str = "", progress: Progress | None = None
+        self, benchmark: str, delivery: Payload, *, key: str = "", progress: Progress | None = None
     ) -> dict[str, Any]:
         """Deliver, once however often it is called; refused where what was delivered is withdrawn since."""
         headers = {"Idempotency-Key": key or delivery.key(benchmark)}
@@ -315,7 +315,7 @@ class Client:
     def _deliver(
         self,
         benchmark: str,
-        delivery: Delivery,
+        delivery: Payload,
         asked: dict[str, str],
         headers: dict[str, str],
         progress: Progress | None,
@@ -808,7 +808,7 @@ def _waiting(answer: Mapping[str, Any]) -> list[str]:
     return tasks
 
 
-def _delivery(parsed: argparse.Namespace) -> Delivery:
+def _delivery(parsed: argparse.Namespace) -> Payload:
     links = {name: getattr(parsed, name) for name in LINKS if getattr(parsed, name)}
     fields = {
         "agent": _agent(parsed),

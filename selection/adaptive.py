@@ -88,7 +88,7 @@ class AdaptiveWalk:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class AdaptiveCalibration:
     """Half-widths from replays: quantile · scale_t · se_t.
 
     scale: (n_looks,); c_t.
@@ -256,7 +256,7 @@ def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = No
     return AdaptiveWalk(tuple(looks), tuple(batches), np.empty(0, dtype=np.intp))
 
 
-def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
+def calibrated(agents: CompleteAgents, rows: IndexArray) -> AdaptiveCalibration:
     """Replay each of these agents without itself, and scale the standard errors.
 
     rows: positions of the past agents, ascending, at least 19.
@@ -268,7 +268,7 @@ def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
     return calibration_of(np.abs(agents.scores[rows][:, None] - scores) / ses)
 
 
-def calibration_of(z: FloatArray) -> Calibration:
+def calibration_of(z: FloatArray) -> AdaptiveCalibration:
     """c_t and q.
 
     z: (n, n_looks); |y − ŷ|/se of each past agent at each look.
@@ -276,7 +276,7 @@ def calibration_of(z: FloatArray) -> Calibration:
     """
     scale = np.sqrt(np.mean(z**2, axis=0))
     largest = np.divide(z, scale, out=np.zeros_like(z), where=scale > 0.0).max(axis=1)
-    return Calibration(scale, split_conformal(largest), len(z))
+    return AdaptiveCalibration(scale, split_conformal(largest), len(z))
 
 
 def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> Next:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from analytics.command_line import MAX_COUNTED, MAX_SEED, Parser, pairs, whole
-from analytics.flat_file import Setting
+from analytics.flat_file import RunSetting
 from analytics.record import Condition, Counting
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions, SubsetVersion
@@ -168,7 +168,7 @@ def prior_of(arguments: argparse.Namespace, rules: Rules) -> PriorDecisions:
     return PriorDecisions(subsets=versions)
 
 
-def check_settings(settings: Settings, present: Sequence[Setting]) -> None:
+def check_settings(settings: Settings, present: Sequence[RunSetting]) -> None:
     """Refuse a condition that nothing in the file ran under.
 
     present: of the file.

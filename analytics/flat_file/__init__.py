@@ -9,7 +9,7 @@ the end (``across``), and then either every fault is named (``faults``) or all i
 """
 
 from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, REQUIRED
-from analytics.flat_file.contents import FlatFile, Setting
+from analytics.flat_file.contents import FlatFile, RunSetting
 from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
 from analytics.flat_file.guards import guarded
 from analytics.flat_file.json_rows import unique
@@ -37,7 +37,7 @@ __all__ = [
     "FlatFileError",
     "GzipMembers",
     "Limits",
-    "Setting",
+    "RunSetting",
     "excerpt",
     "from_arrow",
     "from_records",

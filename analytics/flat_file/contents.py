@@ -16,7 +16,7 @@ from analytics.flat_file.table import Table
 N_LISTED = 5
 
 
-class Setting(NamedTuple):
+class RunSetting(NamedTuple):
     """What a trial was run under; None where the file does not say."""
 
     prompt_variant: str | None
@@ -53,7 +53,7 @@ class FlatFile:
     tasks: tuple[str, ...]
     categories: tuple[str | None, ...]
     groups: tuple[str | None, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[RunSetting, ...]
     agent: npt.NDArray[np.int32]
     task: npt.NDArray[np.int32]
     setting: npt.NDArray[np.int32]
@@ -210,22 +210,24 @@ def _setting_codes(columns: Sequence[Codes]) -> Codes:
     return np.unique(combined(varied), return_inverse=True)[1].astype(np.int32)
 
 
-def _sorted_settings(table: Table, columns: dict[str, npt.NDArray[Any]]) -> tuple[tuple[Setting, ...], Codes]:
+def _sorted_settings(
+    table: Table, columns: dict[str, npt.NDArray[Any]]
+) -> tuple[tuple[RunSetting, ...], Codes]:
     setting = columns["setting"]
     settings = _settings_at(table, columns, first_places(setting, int(setting.max()) + 1))
     order = sorted(range(len(settings)), key=lambda code: _none_first(settings[code]))
     return tuple(settings[code] for code in order), _renumbered(order, setting)
 
 
-def _settings_at(table: Table, codes: dict[str, npt.NDArray[Any]], places: Places) -> list[Setting]:
+def _settings_at(table: Table, codes: dict[str, npt.NDArray[Any]], places: Places) -> list[RunSetting]:
     def names(column: str) -> list[str | None]:
         spelled = [*table.names[column].code, None]  # code −1 finds the None
         return [spelled[code] for code in codes[column][places]]
 
     heats = [None if np.isnan(heat) else float(heat) for heat in codes["temperature"][places]]
     columns = zip(names("prompt_variant"), names("judge"), heats, names("run"), strict=True)
-    return [Setting(*parts) for parts in columns]
+    return [RunSetting(*parts) for parts in columns]
 
 
-def _none_first(setting: Setting) -> tuple[tuple[bool, str | float], ...]:
+def _none_first(setting: RunSetting) -> tuple[tuple[bool, str | float], ...]:
     return tuple((value is not None, "" if value is None else value) for value in setting)

@@ -61,7 +61,7 @@ import numpy.typing as npt
 from analytics.cli_variance import variance_rows
 from analytics.command_line import Answer, add_command, copied_trials, outcomes_of
 from analytics.errors import CoreError
-from analytics.flat_file import FlatFile, Setting
+from analytics.flat_file import FlatFile, RunSetting
 from analytics.reml import VarianceFit, fit
 from analytics.text import counted
 from analytics.trials.best_of import check_n_submissions, expected_maximum
@@ -234,20 +234,20 @@ def fit_repeats(flat: FlatFile, copied: Collection[str]) -> tuple[VarianceFit, l
     """Fit agents, tasks, the facets that vary and what they do together.
 
     copied: agents with copies among their trials, who are left out.
-    Returns: list of str; the facets that vary are of `Setting`.
+    Returns: list of str; the facets that vary are of `RunSetting`.
     Raises CoreError, and the refusals of `analytics.reml.fit`.
     """
     rows = flat.valid & ~np.isin(flat.agent, [flat.agents.index(agent) for agent in copied])
     columns = {"agent": flat.agent[rows], "task": flat.task[rows]}
-    for facet in Setting._fields:
+    for facet in RunSetting._fields:
         labels = np.array([str(getattr(setting, facet)) for setting in flat.settings])
         columns[facet] = labels[flat.setting[rows]]
     cells = flat.agent[rows].astype(np.int64) * len(flat.tasks) + flat.task[rows]
     if np.unique(cells).size == cells.size:
         raise CoreError("not measured: one trial per task, and no other setting of any", code="not_measured")
     several = [name for name, labels in columns.items() if np.unique(labels).size > 1]
-    facets = [name for name in several if name in Setting._fields]
-    units = [name for name in several if name not in Setting._fields]
+    facets = [name for name in several if name in RunSetting._fields]
+    units = [name for name in several if name not in RunSetting._fields]
     terms = [*units, *([":".join(units)] if len(units) > 1 else []), *facets]
     terms += [f"{unit}:{facet}" for facet in facets for unit in units]
     return fit(columns, flat.outcome[rows], random=" + ".join(terms)), facets
@@ -263,7 +263,7 @@ def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:
 def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
     """Return the levels that one submission averages over: the median over submissions.
 
-    facets: of `Setting`.
+    facets: of `RunSetting`.
     """
     submission = _submissions(flat)
     levels = {"agent": 1, "task": len(flat.tasks)}

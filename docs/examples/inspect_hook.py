@@ -21,7 +21,7 @@ from anyio import to_thread
 from inspect_ai.hooks import Hooks, TaskEnd, hooks
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
-from bandstand_client import Client, Delivery, token
+from bandstand_client import Client, Payload, token
 
 logger = logging.getLogger(__name__)
 VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -50,7 +50,7 @@ class DeliverToBandstand(Hooks):
 def deliver(log: EvalLog) -> dict[str, Any]:
     """Send what a log tells, and give the receipt."""
     client = Client(os.environ["BANDSTAND_SERVER"], token())
-    delivery = Delivery(json.dumps(submission_of(log)).encode())
+    delivery = Payload(json.dumps(submission_of(log)).encode())
     return client.submit(os.environ["BANDSTAND_BENCHMARK"], delivery)
 
 

@@ -14,11 +14,11 @@ from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import (
     Alert,
-    Delivery,
-    DeliveryStatus,
     Dispute,
     JobRun,
     JobStatus,
+    Notification,
+    NotificationStatus,
     RerunRequest,
     RerunStatus,
     Reselection,
@@ -83,9 +83,9 @@ class _Desk:
         self.proposals = Reselection.objects.filter(**of, status=ReselectionStatus.PROPOSED).select_related(
             "benchmark", "previous"
         )
-        self.parked = Delivery.objects.filter(
+        self.parked = Notification.objects.filter(
             event__benchmark__in=operated.values("pk"),
-            status=DeliveryStatus.PARKED,
+            status=NotificationStatus.PARKED,
             webhook__disabled_at=None,
             webhook__isnull=False,
         )
@@ -221,7 +221,7 @@ class _Desk:
             (change_url(one), (one.event.kind, str(one.webhook), f"{one.n_attempts}"))
             for one in self.parked.select_related("event", "webhook").order_by("-id")[:N_ROWS]
         ]
-        return _card("Parked deliveries", "operations_delivery", self.parked, rows, "Event Webhook Tries")
+        return _card("Parked deliveries", "operations_notification", self.parked, rows, "Event Webhook Tries")
 
     def _quota(self) -> Card:
         """Submissions since midnight UTC of the busiest tokens, beside what the policy allows."""

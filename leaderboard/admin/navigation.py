@@ -31,7 +31,7 @@ GROUPS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Machinery": (
         ("Job runs", "operations_jobrun_changelist", "schedule"),
         ("Webhooks", "operations_webhook_changelist", "webhook"),
-        ("Deliveries", "operations_delivery_changelist", "outbox"),
+        ("Deliveries", "operations_notification_changelist", "outbox"),
         ("Erasures", "operations_erasure_changelist", "ink_eraser"),
         ("Audit", "audit", "history"),
     ),

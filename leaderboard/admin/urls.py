@@ -9,10 +9,10 @@ from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Benchmark, Invitation, Membership, Policy, Task
 from leaderboard.operations.models import (
     Alert,
-    Delivery,
     Dispute,
     Erasure,
     JobRun,
+    Notification,
     RerunRequest,
     Reselection,
     Webhook,
@@ -33,7 +33,7 @@ TABLES = {
     Reselection: watched.ReselectionRows,
     JobRun: watched.JobRows,
     Webhook: watched.WebhookRows,
-    Delivery: watched.DeliveryRows,
+    Notification: watched.DeliveryRows,
     Dispute: watched.DisputeRows,
     Erasure: watched.ErasureRows,
     Membership: watched.MembershipRows,

@@ -12,7 +12,7 @@ from leaderboard.accounts.models import ApiToken, User
 from leaderboard.admin.actions import people, watching
 from leaderboard.admin.rows import Benchmarks, OfBenchmark, ReadOnlyAdmin
 from leaderboard.catalog.models import Membership
-from leaderboard.operations.models import Alert, Delivery, RerunRequest
+from leaderboard.operations.models import Alert, Notification, RerunRequest
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.submissions.models import AccountTrust
 
@@ -117,12 +117,12 @@ class DeliveryRows(ReadOnlyAdmin):
     readonly_fields = ("tries",)
 
     @display(description="Last answer")
-    def last(self, row: Delivery) -> str:
+    def last(self, row: Notification) -> str:
         last = row.attempts.order_by("-id").first()
         return f"{last.status or last.error}" if last else "not tried yet"
 
     @display(description="Tries")
-    def tries(self, row: Delivery) -> SafeString:
+    def tries(self, row: Notification) -> SafeString:
         lines = (
             (f"{one.at:%Y-%m-%d %H:%M:%S}", one.status or "no answer", f"{one.seconds:.2f}", one.error)
             for one in row.attempts.order_by("id")

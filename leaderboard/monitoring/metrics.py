@@ -21,7 +21,14 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.counters import of_all_processes
-from leaderboard.operations.models import Alert, Delivery, DeliveryStatus, JobRun, JobStatus, RerunRequest
+from leaderboard.operations.models import (
+    Alert,
+    JobRun,
+    JobStatus,
+    Notification,
+    NotificationStatus,
+    RerunRequest,
+)
 from leaderboard.operations.scheduler.leadership import is_led
 from leaderboard.submissions.models import Submission
 from leaderboard.visitors import address_of, directly_from
@@ -142,8 +149,10 @@ def _deliveries(as_of: datetime) -> Iterator[Metric]:
         "bandstand_delivery_oldest_seconds", "Seconds that the oldest delivery has waited.", labels=["to"]
     )
     to = Case(When(webhook=None, then=Value("mail")), default=Value("webhook"), output_field=CharField())
-    since = Min("first_at", filter=Q(status=DeliveryStatus.WAITING))
-    rows = Delivery.objects.annotate(to=to).values_list("to", "status").annotate(n=Count("pk"), since=since)
+    since = Min("first_at", filter=Q(status=NotificationStatus.WAITING))
+    rows = (
+        Notification.objects.annotate(to=to).values_list("to", "status").annotate(n=Count("pk"), since=since)
+    )
     for name, status, n, waits_since in rows:
         counts.add_metric([name, status], n)
         if waits_since is not None:

@@ -19,7 +19,7 @@ RECORDED: dict[str, str | None] = {
     "catalog.InvitationChange": "benchmark",
     "operations.ReselectionChange": "benchmark",
     "operations.WebhookChange": "benchmark",
-    "operations.DeliveryChange": "pgh_obj__event__benchmark",
+    "operations.NotificationChange": "pgh_obj__event__benchmark",
     "submissions.SubmissionChange": "pgh_obj__agent__benchmark",
     "accounts.ApiTokenChange": None,
 }

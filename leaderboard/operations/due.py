@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.operations.models import Delivery, DeliveryStatus, RerunKind, RerunStatus
+from leaderboard.operations.models import Notification, NotificationStatus, RerunKind, RerunStatus
 from leaderboard.operations.publishing import may_publish_at
 from leaderboard.operations.runs import Due
 from leaderboard.studies.models import Study, TaskSubset, ValidationStudy, VarianceStudy
@@ -98,7 +98,7 @@ def validation_runs(as_of: datetime) -> Iterator[Due]:
 
 
 def deliver(as_of: datetime) -> Iterator[Due]:
-    if Delivery.objects.filter(status=DeliveryStatus.WAITING, next_at__lte=as_of).exists():
+    if Notification.objects.filter(status=NotificationStatus.WAITING, next_at__lte=as_of).exists():
         yield Due()
 
 

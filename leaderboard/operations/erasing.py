@@ -33,11 +33,11 @@ from leaderboard.operations.acting import RECORDED, acting
 from leaderboard.operations.models import (
     Alert,
     Assignment,
-    Delivery,
     Dispute,
     Erasure,
     Event,
     JobRun,
+    Notification,
     RerunAgent,
     RerunRequest,
     Reselection,
@@ -188,7 +188,7 @@ def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) 
             invited = Invitation.objects.filter(email=address)
             invited.filter(accepted_at=None, revoked_at=None).update(revoked_at=as_of)
             invited.update(email=tombstone)
-            Delivery.objects.filter(email=address).update(email=tombstone)
+            Notification.objects.filter(email=address).update(email=tombstone)
             Dispute.objects.filter(contact=address).update(contact="")
         EmailAddress.objects.filter(user=locked).delete()
         Authenticator.objects.filter(user=locked).delete()

@@ -10,7 +10,7 @@ from typing import Any
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.notify import CHANNEL, wake
-from leaderboard.operations.models import Delivery, Event, EventKind
+from leaderboard.operations.models import Event, EventKind, Notification
 
 __all__ = ["CHANNEL", "emit", "wake"]
 
@@ -32,10 +32,10 @@ def emit(
         return None
     webhooks = benchmark.webhooks.filter(disabled_at=None, events__contains=[kind])
     due = {"event": event, "next_at": as_of, "first_at": as_of}
-    Delivery.objects.bulk_create(
+    Notification.objects.bulk_create(
         [
-            *(Delivery(webhook=webhook, **due) for webhook in webhooks),
-            *(Delivery(email=email, **due) for email in sorted(set(emails)) if benchmark.replay is None),
+            *(Notification(webhook=webhook, **due) for webhook in webhooks),
+            *(Notification(email=email, **due) for email in sorted(set(emails)) if benchmark.replay is None),
         ]
     )
     wake()

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 
-from leaderboard.operations.models import Delivery, DeliveryStatus, Event, JobRun, Upload
+from leaderboard.operations.models import Event, JobRun, Notification, NotificationStatus, Upload
 from leaderboard.operations.runs import OPEN
 from leaderboard.submissions.models import IdempotencyKey
 
@@ -26,7 +26,7 @@ def clear(*, as_of: datetime) -> str:
     last = JobRun.objects.values("kind", "benchmark").annotate(last=Max("pk")).values("last")
     old = JobRun.objects.filter(created_at__lt=before).exclude(status__in=OPEN)
     n_runs = old.exclude(pk__in=list(last.values_list("last", flat=True))).delete()[0]
-    waiting = Delivery.objects.filter(event=OuterRef("pk"), status=DeliveryStatus.WAITING)
+    waiting = Notification.objects.filter(event=OuterRef("pk"), status=NotificationStatus.WAITING)
     _, by_model = Event.objects.filter(~Exists(waiting), at__lt=as_of - EVENTS_KEPT).delete()
     n_events = by_model.get(Event._meta.label, 0)
     return f"cleared {n_keys:,} idempotency keys, {n_runs:,} job runs, {n_events:,} events"

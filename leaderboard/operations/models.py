@@ -442,7 +442,7 @@ class Event(models.Model):
         return f"{self.kind} of {self.benchmark}"
 
 
-class DeliveryStatus(models.TextChoices):
+class NotificationStatus(models.TextChoices):
     WAITING = "waiting"
     DELIVERED = "delivered"
     PARKED = "parked"
@@ -451,21 +451,22 @@ class DeliveryStatus(models.TextChoices):
 @pghistory.track(
     pghistory.UpdateEvent("sent again", condition=pghistory.AnyChange("first_at")),
     fields=["status"],
-    model_name="DeliveryChange",
+    model_name="NotificationChange",
 )
-class Delivery(models.Model):
+class Notification(models.Model):
     """An event on its way to a webhook or a mail address: tried again for a day, then parked."""
 
     event = models.ForeignKey(Event, models.CASCADE, related_name="deliveries")
     webhook = models.ForeignKey(Webhook, models.CASCADE, null=True, related_name="deliveries")
     email = models.EmailField(blank=True)
-    status = models.CharField(max_length=16, choices=DeliveryStatus, default=DeliveryStatus.WAITING)
+    status = models.CharField(max_length=16, choices=NotificationStatus, default=NotificationStatus.WAITING)
     n_attempts = models.PositiveIntegerField(default=0)
     next_at = models.DateTimeField(help_text="When it is tried next.")
     first_at = models.DateTimeField(help_text="Since when it is tried; begins anew when sent again by hand.")
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name, verbose_name_plural = "delivery", "deliveries"
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["event", "webhook", "email"], nulls_distinct=False, name="delivery_once"
@@ -475,7 +476,7 @@ class Delivery(models.Model):
                 name="delivery_to_one_address",
             ),
             models.CheckConstraint(
-                condition=Q(status__in=DeliveryStatus.values), name="delivery_status_known"
+                condition=Q(status__in=NotificationStatus.values), name="delivery_status_known"
             ),
         ]
         indexes: ClassVar = [
@@ -486,16 +487,17 @@ class Delivery(models.Model):
         return f"{self.event} to {self.webhook or self.email}"
 
 
-class Attempt(models.Model):
+class NotificationAttempt(models.Model):
     """One try of a delivery, and what came of it."""
 
-    delivery = models.ForeignKey(Delivery, models.CASCADE, related_name="attempts")
+    delivery = models.ForeignKey(Notification, models.CASCADE, related_name="attempts")
     at = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status; empty: no answer.")
     error = models.TextField(blank=True)
     seconds = models.FloatField()
 
     class Meta:
+        verbose_name = "attempt"
         triggers: ClassVar = [pgtrigger.Protect(name="attempt_never_changes", operation=pgtrigger.Update)]
 
     def __str__(self) -> str:

@@ -32,7 +32,14 @@ from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations import mailing
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import wake
-from leaderboard.operations.models import Attempt, Delivery, DeliveryStatus, Event, EventKind, Webhook
+from leaderboard.operations.models import (
+    Event,
+    EventKind,
+    Notification,
+    NotificationAttempt,
+    NotificationStatus,
+    Webhook,
+)
 from leaderboard.operations.posting import AddressRefused, NotDelivered, check, post
 
 LEASE = timedelta(seconds=60)  # longer than a turn, so that nobody takes what is being sent
@@ -81,18 +88,20 @@ def disable_webhook(*, webhook: Webhook, by: User | None, reason: str, as_of: da
     with acting(by=by, reason=reason):
         locked.disabled_at, locked.disabled_reason = as_of, reason
         locked.save(update_fields=["disabled_at", "disabled_reason"])
-    locked.deliveries.filter(status=DeliveryStatus.WAITING).update(
-        status=DeliveryStatus.PARKED, ended_at=as_of
+    locked.deliveries.filter(status=NotificationStatus.WAITING).update(
+        status=NotificationStatus.PARKED, ended_at=as_of
     )
 
 
 @transaction.atomic
-def send_again(*, delivery: Delivery, as_of: datetime) -> None:
+def send_again(*, delivery: Notification, as_of: datetime) -> None:
     """Try a delivery at once, and for another day, whatever became of it."""
-    locked = Delivery.objects.select_for_update(of=("self",)).select_related("webhook").get(pk=delivery.pk)
+    locked = (
+        Notification.objects.select_for_update(of=("self",)).select_related("webhook").get(pk=delivery.pk)
+    )
     if locked.webhook and locked.webhook.disabled_at:
         raise is_disabled()
-    locked.status, locked.ended_at = DeliveryStatus.WAITING, None
+    locked.status, locked.ended_at = NotificationStatus.WAITING, None
     locked.next_at = locked.first_at = as_of
     locked.n_attempts = 0
     locked.save(update_fields=["status", "ended_at", "next_at", "first_at", "n_attempts"])
@@ -105,15 +114,15 @@ def webhook_of(benchmark: Benchmark, number: int) -> Webhook:
     raise Missing(f"There is no webhook {number} on {benchmark}.", code="no_such_webhook")
 
 
-def delivery_of(benchmark: Benchmark, number: int) -> Delivery:
-    if delivery := Delivery.objects.filter(event__benchmark=benchmark, pk=number).first():
+def delivery_of(benchmark: Benchmark, number: int) -> Notification:
+    if delivery := Notification.objects.filter(event__benchmark=benchmark, pk=number).first():
         return delivery
     raise Missing(f"There is no delivery {number} on {benchmark}.", code="no_such_delivery")
 
 
-def due_deliveries(as_of: datetime) -> QuerySet[Delivery]:
+def due_deliveries(as_of: datetime) -> QuerySet[Notification]:
     """What may be sent now, the longest due first: to each webhook the earliest of what waits for it."""
-    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING)
+    waiting = Notification.objects.filter(status=NotificationStatus.WAITING)
     earlier = waiting.filter(webhook=OuterRef("webhook"), pk__lt=OuterRef("pk"))
     enabled = Q(webhook=None) | Q(webhook__disabled_at=None)
     return waiting.filter(~Exists(earlier), enabled, next_at__lte=as_of).order_by("next_at", "pk")
@@ -130,7 +139,7 @@ def deliver_due(*, as_of: datetime) -> str:
 
 
 @transaction.atomic
-def _claim(as_of: datetime) -> Delivery | None:
+def _claim(as_of: datetime) -> Notification | None:
     """Take the next delivery that no other scheduler holds, and put its next try off."""
     due = due_deliveries(as_of).select_for_update(of=("self",), skip_locked=True)
     delivery = due.select_related("webhook", "event__benchmark").first()
@@ -149,7 +158,7 @@ class Tried:
     seconds: float
 
 
-def _try_delivery(delivery: Delivery, as_of: datetime) -> Tried:
+def _try_delivery(delivery: Notification, as_of: datetime) -> Tried:
     begun, status, error = monotonic(), None, ""
     try:
         if delivery.webhook is None:
@@ -177,23 +186,25 @@ def _unless_taken(status: int) -> str:
 
 
 @transaction.atomic
-def _record_attempt(delivery: Delivery, tried: Tried, as_of: datetime) -> str:
+def _record_attempt(delivery: Notification, tried: Tried, as_of: datetime) -> str:
     """Note the try; end the delivery or say when it is tried next, unless somebody else has it by now."""
-    Attempt.objects.create(
+    NotificationAttempt.objects.create(
         delivery=delivery, at=as_of, status=tried.status, error=tried.error, seconds=tried.seconds
     )
     word, changed = _after(delivery, tried, as_of)
-    ours = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.WAITING, next_at=delivery.next_at)
+    ours = Notification.objects.filter(
+        pk=delivery.pk, status=NotificationStatus.WAITING, next_at=delivery.next_at
+    )
     ours.update(n_attempts=delivery.n_attempts + 1, **changed)
     return word
 
 
-def _after(delivery: Delivery, tried: Tried, as_of: datetime) -> tuple[str, dict[str, Any]]:
+def _after(delivery: Notification, tried: Tried, as_of: datetime) -> tuple[str, dict[str, Any]]:
     if not tried.error:
-        return "delivered", {"status": DeliveryStatus.DELIVERED, "ended_at": as_of}
+        return "delivered", {"status": NotificationStatus.DELIVERED, "ended_at": as_of}
     end = delivery.first_at + TRIED_FOR
     if as_of >= end:
-        return "parked", {"status": DeliveryStatus.PARKED, "ended_at": as_of}
+        return "parked", {"status": NotificationStatus.PARKED, "ended_at": as_of}
     return "to be tried again", {"next_at": min(as_of + wait_after(delivery.n_attempts + 1), end)}
 
 
@@ -224,7 +235,7 @@ def signature(secret: str, body: bytes, at: int) -> str:
     return f"t={at},v1={code.hexdigest()}"
 
 
-def _mail(delivery: Delivery) -> None:
+def _mail(delivery: Notification) -> None:
     event = delivery.event
     if not mailing.is_wished(event, delivery.email):
         return

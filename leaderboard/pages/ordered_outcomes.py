@@ -11,7 +11,7 @@ from leaderboard.boards.queries import boards_of, entries_of
 from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.studies.answers import Line, Standings, SubsetLine, words
-from leaderboard.studies.outcomes import OutcomeMatrix, by_rate, in_band, on_equal_terms, rates, read_outcomes
+from leaderboard.studies.outcomes import OutcomeGrid, by_rate, in_band, on_equal_terms, rates, read_outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class OrderedOutcomes:
     """Agents stand as on the board, those that it does not list last; `ranks` are for the board's target."""
 
     benchmark: Benchmark
-    outcomes: OutcomeMatrix
+    outcomes: OutcomeGrid
     board: Board | None
     standings: Standings | None
     entries: dict[int, Entry]

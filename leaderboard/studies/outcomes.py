@@ -35,7 +35,7 @@ from selection.single_tasks import weaker_passing as weaker_passing
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeMatrix:
+class OutcomeGrid:
     """Rows are agents, columns the active tasks by name.
 
     tasks, retired: by name.
@@ -58,7 +58,7 @@ class OutcomeMatrix:
     voice: Mask
     n_unread: int
 
-    def in_order(self, rows: Sequence[int]) -> "OutcomeMatrix":
+    def in_order(self, rows: Sequence[int]) -> "OutcomeGrid":
         """The same agents in another order."""
         agents = [self.agents[row] for row in rows]
         return replace(
@@ -71,7 +71,7 @@ class OutcomeMatrix:
         )
 
 
-def read_outcomes(benchmark: Benchmark) -> OutcomeMatrix:
+def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
     """Read what is kept of all agents, in nine queries."""
     policy, tasks, retired = counted_tasks(benchmark)
     every = deliveries(benchmark, withdrawn=True)
@@ -83,7 +83,7 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeMatrix:
     rows = [(one.agent, row) for one in right if (row := unpack(one)).n_deliveries]
     trusted = trusted_accounts(benchmark)
     voters = [voter_of(agent, delivered[agent.pk], trusted) for agent, _ in rows]
-    return OutcomeMatrix(
+    return OutcomeGrid(
         policy=policy,
         tasks=tasks,
         retired=retired,

@@ -24,7 +24,7 @@ from analytics.flat_file import (
     Fault,
     FlatFile,
     FlatFileError,
-    Setting,
+    RunSetting,
     from_records,
     name_rule,
     read,
@@ -102,7 +102,7 @@ def test_a_small_file_gives_names_in_order_and_codes_into_them():
     assert file.models == ("m2", "m1")
     assert file.tasks == ("t1", "t10", "t2")
     assert file.categories == ("c", None, None)
-    assert file.settings == (Setting(None, None, None, None), Setting(None, "j", 0.7, None))
+    assert file.settings == (RunSetting(None, None, None, None), RunSetting(None, "j", 0.7, None))
     assert file.agent.tolist() == [1, 0, 0]
     assert file.task.tolist() == [2, 0, 1]
     assert file.setting.tolist() == [1, 0, 1]
@@ -139,12 +139,12 @@ def test_settings_are_sorted_with_none_first_whatever_the_row_order():
     settings = parse(csv_of(*rows)).settings
     assert settings == parse(csv_of(*reversed(rows))).settings
     assert settings == (
-        Setting(None, None, None, None),
-        Setting(None, None, None, "r1"),
-        Setting(None, None, None, "r2"),
-        Setting(None, None, 1.0, None),
-        Setting(None, "j", None, None),
-        Setting("p", None, None, None),
+        RunSetting(None, None, None, None),
+        RunSetting(None, None, None, "r1"),
+        RunSetting(None, None, None, "r2"),
+        RunSetting(None, None, 1.0, None),
+        RunSetting(None, "j", None, None),
+        RunSetting("p", None, None, None),
     )
 
 
@@ -264,7 +264,7 @@ def test_trials_are_whole_numbers(text):
 
 def test_equal_temperatures_are_one_setting_however_written():
     file = parse(csv_of({"temperature": "0.70"}, {"temperature": "0.7"}, {"temperature": "7e-1"}))
-    assert file.settings == (Setting(None, None, 0.7, None),)
+    assert file.settings == (RunSetting(None, None, 0.7, None),)
 
 
 def test_aliases_stand_for_absent_columns():
@@ -837,7 +837,7 @@ def test_records_and_constants_make_a_flat_file():
     assert file.agents == ("a",)
     assert file.tasks == ("t", "u")
     assert file.outcome.tolist() == [0.5, 1.0]
-    assert file.settings == (Setting(None, None, None, "r"),)
+    assert file.settings == (RunSetting(None, None, None, "r"),)
     assert np.isnat(file.submitted_at).all()
     assert file.metadata["n"].to_pylist() == [None, "3"]
 

@@ -10,7 +10,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict
 from leaderboard.operations.corrections import confirm
 from leaderboard.operations.drifting import close_alert, look
-from leaderboard.operations.models import Alert, Delivery, Event, JobRun, RerunRequest
+from leaderboard.operations.models import Alert, Event, JobRun, Notification, RerunRequest
 from leaderboard.operations.reruns import close_due, draw_validation_runs, open_drift_request
 from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Submission
@@ -69,7 +69,7 @@ def test_a_capability_jump_to_its_end(db):
     told = Event.objects.get(kind="drift.alert", payload__monitor="capability jump", payload__level="alert")
     assert (told.payload["subset"], told.payload["link"]) == (1, "/b/toy/health")
     assert told.payload["evidence"]["reason"].startswith("pass rates in the band rose since n0")
-    emails = Delivery.objects.filter(event=told).values_list("email", flat=True)
+    emails = Notification.objects.filter(event=told).values_list("email", flat=True)
     assert sorted(emails) == ["grace@example.org", "staff@example.org"]
     asked = Event.objects.get(kind="rerun.requested").payload
     (mine,) = (one for one in asked["agents"] if one["agent"] == names[0])

@@ -16,7 +16,15 @@ from leaderboard.operations.events import emit
 from leaderboard.operations.housekeeping import clear
 from leaderboard.operations.jobs import JOBS, AlreadyAsked, Job, ask
 from leaderboard.operations.listing import list_tasks
-from leaderboard.operations.models import DeliveryStatus, Event, EventKind, JobRun, JobStatus, Lane, Webhook
+from leaderboard.operations.models import (
+    Event,
+    EventKind,
+    JobRun,
+    JobStatus,
+    Lane,
+    NotificationStatus,
+    Webhook,
+)
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.scheduler import performing
 from leaderboard.operations.scheduler.performing import Interrupted, Pulse, perform
@@ -421,7 +429,7 @@ def test_housekeeping_clears_what_is_old(toy):
     }
     kept = Event.objects.get(about="kept")
     assert {one.about for one in Event.objects.filter(kind="board.published")} == {"kept", "young"}
-    kept.deliveries.update(status=DeliveryStatus.PARKED)
+    kept.deliveries.update(status=NotificationStatus.PARKED)
     assert clear(as_of=AS_OF) == "cleared 0 idempotency keys, 0 job runs, 1 events"
 
 

@@ -17,7 +17,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.operations import due
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import withdraw_by
-from leaderboard.operations.models import Delivery, Event, RerunAgent, RerunRequest
+from leaderboard.operations.models import Event, Notification, RerunAgent, RerunRequest
 from leaderboard.operations.reruns import close_request
 from leaderboard.pages.card import first_of
 from leaderboard.studies.answers import words
@@ -111,7 +111,7 @@ def test_it_is_asked_for_the_rest_once(leading):
     assert RerunRequest.objects.get() == request
     told = Event.objects.get(kind="rerun.requested")
     assert (told.payload["kind"], len(told.payload["agents"][0]["tasks"])) == ("recall", lacking)
-    assert Delivery.objects.get(event=told).email == "ada@example.org"
+    assert Notification.objects.get(event=told).email == "ada@example.org"
     tasks, assignment = rest_of(by)
     assert (len(tasks), assignment.mode, assignment.request) == (lacking, "delta", request)
 

@@ -14,7 +14,7 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations import jobs
 from leaderboard.operations.drifting import close_alert, look
-from leaderboard.operations.models import Alert, Delivery, Event, JobRun
+from leaderboard.operations.models import Alert, Event, JobRun, Notification
 from leaderboard.operations.reselections import propose
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import active_subset
@@ -172,7 +172,7 @@ def test_a_verdict_that_falls_alerts_once_and_closes_when_it_recovers(board):
     assert "podium 5 (saved 30.0%; pairs in order 97.0% ± 1.0%" in advice
     told = Event.objects.get(kind="drift.alert", payload__monitor="verdict")
     assert told.payload["evidence"]["reason"] == reason
-    assert Delivery.objects.filter(event=told, email="staff@example.org").exists()
+    assert Notification.objects.filter(event=told, email="staff@example.org").exists()
     assert JobRun.objects.filter(kind="reselect", about=f"alert {alert.pk}").count() == 1
     validated("yes", 3)
     assert "verdict: closed, quiet again" in looked()

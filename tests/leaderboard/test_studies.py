@@ -14,7 +14,7 @@ from leaderboard.catalog.models import Benchmark, Policy, Role, Task
 from leaderboard.errors import Conflict
 from leaderboard.operations import services
 from leaderboard.operations.mailing import body
-from leaderboard.operations.models import Delivery, Event, EventKind
+from leaderboard.operations.models import Event, EventKind, Notification
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import validations
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
@@ -77,7 +77,7 @@ def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(b
     for figure in ("closed_form", "scikit_learn"):
         assert repr(evidence[figure]) in str(caught.value)
         assert repr(evidence[figure]) in mail
-    assert Delivery.objects.get(event=told).email == ada.email
+    assert Notification.objects.get(event=told).email == ada.email
     monkeypatch.undo()
     assert validate(benchmark=bench, as_of=AS_OF)[1]
 

@@ -27,7 +27,7 @@ from tests.toys import AS_OF, csv_text, in_subset, load_text, moved, only, passi
 
 LEFT_BEHIND = {
     *("Membership", "Invitation", "Webhook", "IdempotencyKey", "Tries"),  # rights and secrets
-    *("Event", "Delivery", "Attempt", "JobRun", "Upload"),  # what was done there
+    *("Event", "Notification", "NotificationAttempt", "JobRun", "Upload"),  # what was done there
     "AgentScores",  # computed anew
     "VerifiedReference",
 }

@@ -21,7 +21,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import posting, webhooks
 from leaderboard.operations.events import emit
-from leaderboard.operations.models import Attempt, Delivery, Event, EventKind, Webhook
+from leaderboard.operations.models import Event, EventKind, Notification, NotificationAttempt, Webhook
 from leaderboard.operations.posting import AddressRefused
 from leaderboard.operations.webhooks import (
     add_webhook,
@@ -128,7 +128,7 @@ class TestTrying:
         added(benchmark, server.url)
         happened(benchmark)
         tries, now = [], AS_OF
-        while (delivery := Delivery.objects.get()).status == "waiting":
+        while (delivery := Notification.objects.get()).status == "waiting":
             assert deliver_due(as_of=delivery.next_at - timedelta(seconds=1)) == "nothing was due"
             now = delivery.next_at
             tries.append((now - AS_OF).total_seconds())
@@ -137,9 +137,9 @@ class TestTrying:
         assert tries[:10] == [sum(waits[:i]) for i in range(10)]
         assert tries[-1] == 24 * 3600
         assert (delivery.status, delivery.ended_at, delivery.n_attempts) == ("parked", now, len(tries))
-        assert [(one.status, one.error) for one in Attempt.objects.all()] == [(503, "answered 503")] * len(
-            tries
-        )
+        assert [(one.status, one.error) for one in NotificationAttempt.objects.all()] == [
+            (503, "answered 503")
+        ] * len(tries)
         assert deliver_due(as_of=later(days=30)) == "nothing was due"
 
     def test_it_ends_with_the_first_try_that_succeeds(self, benchmark, server):
@@ -149,7 +149,7 @@ class TestTrying:
         assert deliver_due(as_of=AS_OF) == "1 to be tried again"
         assert deliver_due(as_of=later(seconds=9)) == "nothing was due"
         assert deliver_due(as_of=later(seconds=10)) == "1 delivered"
-        assert list(Attempt.objects.values_list("status", flat=True)) == [500, 204]
+        assert list(NotificationAttempt.objects.values_list("status", flat=True)) == [500, 204]
         first, second = server.received
         assert first[2] == second[2]
         assert first[1]["Bandstand-Event-Id"] == second[1]["Bandstand-Event-Id"]
@@ -160,14 +160,14 @@ class TestTrying:
         added(benchmark, server.url)
         happened(benchmark)
         assert deliver_due(as_of=AS_OF) == "1 to be tried again"
-        assert Attempt.objects.get().error == "answered 307; redirects are not followed"
+        assert NotificationAttempt.objects.get().error == "answered 307; redirects are not followed"
         assert len(server.received) == 1
 
     def test_without_a_server_the_reason_is_kept(self, benchmark, server):
         added(benchmark, "http://127.0.0.1:1/")
         happened(benchmark)
         deliver_due(as_of=AS_OF)
-        assert Attempt.objects.values_list("status", "error").get() == (
+        assert NotificationAttempt.objects.values_list("status", "error").get() == (
             None,
             "no connection: Connection refused",
         )
@@ -177,7 +177,7 @@ class TestTrying:
         settings.WEBHOOKS_MAY_BE_PRIVATE = False
         happened(benchmark)
         assert deliver_due(as_of=AS_OF) == "1 to be tried again"
-        assert "is not a public address" in Attempt.objects.get().error
+        assert "is not a public address" in NotificationAttempt.objects.get().error
         assert server.received == []
 
     def test_a_call_ends_after_its_turn(self, benchmark, server, monkeypatch):
@@ -213,7 +213,7 @@ class TestOrder:
         server.statuses = [500]
         added(benchmark, server.url)
         happened(benchmark, "1", what=1)
-        Delivery.objects.update(first_at=later(days=-1))
+        Notification.objects.update(first_at=later(days=-1))
         happened(benchmark, "2", what=2)
         assert deliver_due(as_of=AS_OF) == "1 parked, 1 to be tried again"
 
@@ -223,20 +223,20 @@ class TestAgain:
         server.statuses = [500]
         added(benchmark, server.url)
         happened(benchmark)
-        Delivery.objects.update(first_at=later(days=-1))
+        Notification.objects.update(first_at=later(days=-1))
         assert deliver_due(as_of=AS_OF) == "1 parked"
         now = later(days=3)
-        send_again(delivery=Delivery.objects.get(), as_of=now)
+        send_again(delivery=Notification.objects.get(), as_of=now)
         assert deliver_due(as_of=now) == "1 to be tried again"
         server.statuses = [200]
         assert deliver_due(as_of=now + timedelta(seconds=10)) == "1 delivered"
-        assert Attempt.objects.count() == 3
+        assert NotificationAttempt.objects.count() == 3
 
     def test_what_was_delivered_may_be_sent_again(self, benchmark, server):
         added(benchmark, server.url)
         happened(benchmark)
         deliver_due(as_of=AS_OF)
-        send_again(delivery=Delivery.objects.get(), as_of=later(hours=1))
+        send_again(delivery=Notification.objects.get(), as_of=later(hours=1))
         assert deliver_due(as_of=later(hours=1)) == "1 delivered"
         assert len(server.received) == 2
 
@@ -318,9 +318,9 @@ class TestAddingAndDisabling:
         disable_webhook(webhook=webhook, by=None, reason="gone", as_of=AS_OF)
         happened(benchmark, "2")
         assert deliver_due(as_of=AS_OF) == "nothing was due"
-        assert [one.status for one in Delivery.objects.all()] == ["parked"]
+        assert [one.status for one in Notification.objects.all()] == ["parked"]
         with refused(Conflict, "is_disabled"):
-            send_again(delivery=Delivery.objects.get(), as_of=AS_OF)
+            send_again(delivery=Notification.objects.get(), as_of=AS_OF)
         with refused(Conflict, "is_disabled"):
             disable_webhook(webhook=webhook, by=None, reason="again", as_of=AS_OF)
 
@@ -335,7 +335,7 @@ class TestAddingAndDisabling:
         contexts = pghistory.models.Context.objects.filter(pk__in=changes.values("pgh_context"))
         assert {one.metadata["reason"] for one in contexts} == {"a harness listens", "it failed"}
         kept = str(list(changes.values())) + str(list(contexts.values()))
-        kept += str(list(Attempt.objects.values())) + str(list(Delivery.objects.values()))
+        kept += str(list(NotificationAttempt.objects.values())) + str(list(Notification.objects.values()))
         assert server.url in kept
         assert secret not in kept
         # The statements of the database, which Django logs under DEBUG alone, hold it when it is stored.
@@ -371,7 +371,7 @@ class TestMail:
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
         emit(benchmark=benchmark, kind=KIND, about="1", payload={}, as_of=AS_OF, emails=["a@example.org"])
         assert deliver_due(as_of=AS_OF) == "1 to be tried again"
-        assert "Connection refused" in Attempt.objects.get().error
+        assert "Connection refused" in NotificationAttempt.objects.get().error
 
 
 class TestTwoAtOnce:
@@ -405,7 +405,7 @@ class TestTwoAtOnce:
                     of_webhook.setdefault(webhook.pk, []).append(json.loads(body)["what"])
         assert set(map(tuple, of_webhook.values())) == {tuple(range(8))}
         assert len(of_webhook) == 3
-        assert Attempt.objects.count() == 24
+        assert NotificationAttempt.objects.count() == 24
 
     def test_while_one_sends_no_transaction_is_open_and_another_finds_nothing(self, open_benchmark, server):
         added(open_benchmark, server.url)
@@ -463,7 +463,7 @@ class TestCommand:
         for words in ("drift.alert", f"webhook {webhook.pk}", "waiting", "answered 500"):
             assert words in log
         assert webhook.secret not in log
-        assert "is due now" in run("--send-again", str(Delivery.objects.get(event=event).pk))
+        assert "is due now" in run("--send-again", str(Notification.objects.get(event=event).pk))
         assert "Disabled" in run("--disable", str(webhook.pk), "--reason", "gone")
         assert "disabled: gone" in run()
 
@@ -494,7 +494,7 @@ class TestCommand:
         happened(other)
         for arguments in (
             ("--disable", str(webhook.pk), "--reason", "x"),
-            ("--send-again", str(Delivery.objects.get().pk)),
+            ("--send-again", str(Notification.objects.get().pk)),
         ):
             with pytest.raises(CommandError, match="There is no"):
                 run(*arguments)

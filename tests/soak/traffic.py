@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bandstand_client import Client, Delivery, NotReachable, Refused
+from bandstand_client import Client, NotReachable, Payload, Refused
 from tests.leaderboard.service import Service
 
 SLUG = "soak"
@@ -214,12 +214,12 @@ class Crowd:
             return answer
 
 
-def delivery_of(body: dict[str, Any], *, as_file: bool = False) -> Delivery:
+def delivery_of(body: dict[str, Any], *, as_file: bool = False) -> Payload:
     if not as_file:
-        return Delivery(json.dumps(body).encode())
+        return Payload(json.dumps(body).encode())
     lines = [
         "task,trial,outcome",
         *(f"{row['task']},{row['trial']},{row['outcome']}" for row in body["outcomes"]),
     ]
     fields = {name: value for name, value in body.items() if name != "outcomes"}
-    return Delivery(("\n".join(lines) + "\n").encode(), "outcomes.csv", fields)
+    return Payload(("\n".join(lines) + "\n").encode(), "outcomes.csv", fields)

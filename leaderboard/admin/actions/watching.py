@@ -9,7 +9,7 @@ from leaderboard.admin.forms import ReasonForm
 from leaderboard.operations.acting import acting
 from leaderboard.operations.disputes import decide
 from leaderboard.operations.jobs import JOBS, ask
-from leaderboard.operations.models import DeliveryStatus, JobRun, JobStatus, RerunStatus, Reselection
+from leaderboard.operations.models import JobRun, JobStatus, NotificationStatus, RerunStatus, Reselection
 from leaderboard.operations.webhooks import disable_webhook, send_again
 
 LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
@@ -177,6 +177,7 @@ SEND = Action(
     "Tries the delivery at once.",
     _send,
     is_open=lambda delivery: (
-        delivery.status == DeliveryStatus.PARKED and not (delivery.webhook and delivery.webhook.disabled_at)
+        delivery.status == NotificationStatus.PARKED
+        and not (delivery.webhook and delivery.webhook.disabled_at)
     ),
 )

@@ -21,81 +21,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Event',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
-                ('kind', models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('submission.refused', 'Submission Refused'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32)),
-                ('about', models.CharField(help_text='What it is of: the same is never told twice.', max_length=255)),
-                ('payload', models.JSONField()),
-                ('at', models.DateTimeField()),
-                ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='catalog.benchmark')),
-            ],
-            options={
-                'constraints': [models.UniqueConstraint(fields=('benchmark', 'kind', 'about'), name='event_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['submission.accepted', 'submission.refused', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested'])), name='event_kind_known')],
-            },
-        ),
-        migrations.CreateModel(
-            name='Webhook',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('url', models.URLField(max_length=2000)),
-                ('secret', models.CharField(max_length=64)),
-                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('submission.refused', 'Submission Refused'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32), size=None)),
-                ('created_at', models.DateTimeField()),
-                ('disabled_at', models.DateTimeField(null=True)),
-                ('disabled_reason', models.TextField(blank=True)),
-                ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='catalog.benchmark')),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('events__contained_by', ['submission.accepted', 'submission.refused', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested']), models.Q(('events', []), _negated=True)), name='webhook_events_known')],
-            },
-        ),
-        migrations.CreateModel(
-            name='Delivery',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('email', models.EmailField(blank=True, max_length=254)),
-                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('parked', 'Parked')], default='waiting', max_length=16)),
-                ('n_attempts', models.PositiveIntegerField(default=0)),
-                ('next_at', models.DateTimeField(help_text='When it is tried next.')),
-                ('first_at', models.DateTimeField(help_text='Since when it is tried; begins anew when sent again by hand.')),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('event', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='operations.event')),
-                ('webhook', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='operations.webhook')),
-            ],
-            options={
-                'indexes': [models.Index(condition=models.Q(('status', 'waiting')), fields=['next_at'], name='delivery_due')],
-                'constraints': [models.UniqueConstraint(fields=('event', 'webhook', 'email'), name='delivery_once', nulls_distinct=False), models.CheckConstraint(condition=models.Q(models.Q(('webhook__isnull', True), models.Q(('email', ''), _negated=True)), models.Q(('email', ''), ('webhook__isnull', False)), _connector='OR'), name='delivery_to_one_address'), models.CheckConstraint(condition=models.Q(('status__in', ['waiting', 'delivered', 'parked'])), name='delivery_status_known')],
-            },
-        ),
-        migrations.CreateModel(
-            name='Attempt',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('status', models.PositiveSmallIntegerField(help_text='HTTP status; empty: no answer.', null=True)),
-                ('error', models.TextField(blank=True)),
-                ('seconds', models.FloatField()),
-                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='operations.delivery')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='DeliveryChange',
-            fields=[
-                ('pgh_id', models.AutoField(primary_key=True, serialize=False)),
-                ('pgh_created_at', models.DateTimeField(auto_now_add=True)),
-                ('pgh_label', models.TextField(help_text='The event label.')),
-                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('parked', 'Parked')], default='waiting', max_length=16)),
-                ('pgh_context', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='pghistory.context')),
-                ('pgh_obj', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='status_events', to='operations.delivery')),
-            ],
-            options={
-                'abstract': False,
-            },
-        ),
-        migrations.CreateModel(
             name='Dispute',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -131,6 +56,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Event',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('uuid', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
+                ('kind', models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('submission.refused', 'Submission Refused'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32)),
+                ('about', models.CharField(help_text='What it is of: the same is never told twice.', max_length=255)),
+                ('payload', models.JSONField()),
+                ('at', models.DateTimeField()),
+                ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='catalog.benchmark')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('benchmark', 'kind', 'about'), name='event_once'), models.CheckConstraint(condition=models.Q(('kind__in', ['submission.accepted', 'submission.refused', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested'])), name='event_kind_known')],
+            },
+        ),
+        migrations.CreateModel(
             name='JobRun',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -154,6 +94,71 @@ class Migration(migrations.Migration):
             options={
                 'indexes': [models.Index(fields=['kind', 'benchmark', '-id'], name='jobrun_latest'), models.Index(condition=models.Q(('status__in', ['queued', 'running'])), fields=['status'], name='jobrun_open')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('status__in', ['queued', 'running'])), fields=('kind', 'benchmark'), name='jobrun_one_at_a_time', nulls_distinct=False), models.CheckConstraint(condition=models.Q(('lane__in', ['prompt', 'long']), ('status__in', ['queued', 'running', 'done', 'failed', 'abandoned'])), name='jobrun_choices_known'), models.CheckConstraint(condition=models.Q(models.Q(('status', 'running'), _negated=True), models.Q(('claim__isnull', False), ('started_at__isnull', False)), _connector='OR'), name='jobrun_running_is_claimed')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Webhook',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('url', models.URLField(max_length=2000)),
+                ('secret', models.CharField(max_length=64)),
+                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('submission.accepted', 'Submission Accepted'), ('submission.refused', 'Submission Refused'), ('board.published', 'Board Published'), ('rank.changed', 'Rank Changed'), ('subset.activated', 'Subset Activated'), ('drift.alert', 'Drift Alert'), ('rerun.requested', 'Rerun Requested')], max_length=32), size=None)),
+                ('created_at', models.DateTimeField()),
+                ('disabled_at', models.DateTimeField(null=True)),
+                ('disabled_reason', models.TextField(blank=True)),
+                ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='catalog.benchmark')),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('events__contained_by', ['submission.accepted', 'submission.refused', 'board.published', 'rank.changed', 'subset.activated', 'drift.alert', 'rerun.requested']), models.Q(('events', []), _negated=True)), name='webhook_events_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Notification',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('email', models.EmailField(blank=True, max_length=254)),
+                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('parked', 'Parked')], default='waiting', max_length=16)),
+                ('n_attempts', models.PositiveIntegerField(default=0)),
+                ('next_at', models.DateTimeField(help_text='When it is tried next.')),
+                ('first_at', models.DateTimeField(help_text='Since when it is tried; begins anew when sent again by hand.')),
+                ('ended_at', models.DateTimeField(null=True)),
+                ('event', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='operations.event')),
+                ('webhook', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='operations.webhook')),
+            ],
+            options={
+                'verbose_name': 'delivery',
+                'verbose_name_plural': 'deliveries',
+                'indexes': [models.Index(condition=models.Q(('status', 'waiting')), fields=['next_at'], name='delivery_due')],
+                'constraints': [models.UniqueConstraint(fields=('event', 'webhook', 'email'), name='delivery_once', nulls_distinct=False), models.CheckConstraint(condition=models.Q(models.Q(('webhook__isnull', True), models.Q(('email', ''), _negated=True)), models.Q(('email', ''), ('webhook__isnull', False)), _connector='OR'), name='delivery_to_one_address'), models.CheckConstraint(condition=models.Q(('status__in', ['waiting', 'delivered', 'parked'])), name='delivery_status_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='NotificationAttempt',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('at', models.DateTimeField()),
+                ('status', models.PositiveSmallIntegerField(help_text='HTTP status; empty: no answer.', null=True)),
+                ('error', models.TextField(blank=True)),
+                ('seconds', models.FloatField()),
+                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='operations.notification')),
+            ],
+            options={
+                'verbose_name': 'attempt',
+            },
+        ),
+        migrations.CreateModel(
+            name='NotificationChange',
+            fields=[
+                ('pgh_id', models.AutoField(primary_key=True, serialize=False)),
+                ('pgh_created_at', models.DateTimeField(auto_now_add=True)),
+                ('pgh_label', models.TextField(help_text='The event label.')),
+                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('parked', 'Parked')], default='waiting', max_length=16)),
+                ('pgh_context', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='pghistory.context')),
+                ('pgh_obj', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='status_events', to='operations.notification')),
+            ],
+            options={
+                'abstract': False,
             },
         ),
         migrations.CreateModel(
@@ -322,20 +327,20 @@ class Migration(migrations.Migration):
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='attempt',
-            trigger=pgtrigger.compiler.Trigger(name='attempt_never_changes', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='33ab01f0591afc7e6a8a04c3fac57537d98fb259', operation='UPDATE', pgid='pgtrigger_attempt_never_changes_8a6dc', table='operations_attempt', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='deliverychange',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='9fe99f2c171534acc02deac0d4b047159b35338c', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_f1c02', table='operations_deliverychange', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
             model_name='erasure',
             trigger=pgtrigger.compiler.Trigger(name='erasure_is_append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='3a6e7e23a226ac678b752356010fae0d9a6e8266', operation='UPDATE OR DELETE', pgid='pgtrigger_erasure_is_append_only_bf749', table='operations_erasure', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='event',
             trigger=pgtrigger.compiler.Trigger(name='event_never_changes', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='4db7b8ca7ef0f9edd49752d0b5f2f07bc831e689', operation='UPDATE', pgid='pgtrigger_event_never_changes_de205', table='operations_event', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='notificationattempt',
+            trigger=pgtrigger.compiler.Trigger(name='attempt_never_changes', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update rows from % table', TG_TABLE_NAME;", hash='a0aa98afdc0c254247d571787b6b79852486fe1a', operation='UPDATE', pgid='pgtrigger_attempt_never_changes_69bef', table='operations_notificationattempt', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='notificationchange',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=pgtrigger.compiler.UpsertTriggerSql(func="RAISE EXCEPTION 'pgtrigger: Cannot update or delete rows from % table', TG_TABLE_NAME;", hash='040e8e200cb7c9f94748351a9f0f66c8ed094ac3', operation='UPDATE OR DELETE', pgid='pgtrigger_append_only_e3f1b', table='operations_notificationchange', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='assignment',
@@ -378,8 +383,8 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(name='delete_delete', sql=pgtrigger.compiler.UpsertTriggerSql(func='INSERT INTO "operations_webhookchange" ("benchmark_id", "disabled_at", "disabled_reason", "events", "pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "url") VALUES (OLD."benchmark_id", OLD."disabled_at", OLD."disabled_reason", OLD."events", _pgh_attach_context(), NOW(), \'delete\', OLD."id", OLD."url"); RETURN NULL;', hash='129da101fadc71810a900be7117376c1e68ea90d', operation='DELETE', pgid='pgtrigger_delete_delete_c4cbf', table='operations_webhook', when='AFTER')),
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='delivery',
-            trigger=pgtrigger.compiler.Trigger(name='sent_again_update', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."first_at" IS DISTINCT FROM (NEW."first_at"))', func='INSERT INTO "operations_deliverychange" ("pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "status") VALUES (_pgh_attach_context(), NOW(), \'sent again\', NEW."id", NEW."status"); RETURN NULL;', hash='e790925dec4721bc5d33794abfaedaee134a8f57', operation='UPDATE', pgid='pgtrigger_sent_again_update_129eb', table='operations_delivery', when='AFTER')),
+            model_name='notification',
+            trigger=pgtrigger.compiler.Trigger(name='sent_again_update', sql=pgtrigger.compiler.UpsertTriggerSql(condition='WHEN (OLD."first_at" IS DISTINCT FROM (NEW."first_at"))', func='INSERT INTO "operations_notificationchange" ("pgh_context_id", "pgh_created_at", "pgh_label", "pgh_obj_id", "status") VALUES (_pgh_attach_context(), NOW(), \'sent again\', NEW."id", NEW."status"); RETURN NULL;', hash='042d9673a5e6111723158c1282243136311f5c82', operation='UPDATE', pgid='pgtrigger_sent_again_update_9e114', table='operations_notification', when='AFTER')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='webhookchange',

@@ -20,8 +20,8 @@ from leaderboard.operations.jobs import ask
 from leaderboard.operations.models import (
     Alert,
     AlertLevel,
-    Delivery,
     EventKind,
+    Notification,
     RerunRequest,
     Upload,
 )
@@ -70,7 +70,7 @@ def in_each_table():
     propose(benchmark=benchmark, by=None, reason="moved", as_of=AS_OF)
     hook(benchmark)
     emit(benchmark=benchmark, kind=EventKind.DRIFT_ALERT, about="a", payload={}, as_of=now)
-    Delivery.objects.update(status="parked")
+    Notification.objects.update(status="parked")
     agents = list(benchmark.agents.order_by("name"))
     disputes.report(agent=agents[0], text="too good", by=None, as_of=now)
     erase_agent(agent=agents[-1], by=None, reason="asked for", as_of=now)

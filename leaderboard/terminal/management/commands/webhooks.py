@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
-from leaderboard.operations.models import Delivery, EventKind
+from leaderboard.operations.models import EventKind, Notification
 from leaderboard.operations.webhooks import (
     add_webhook,
     delivery_of,
@@ -88,12 +88,12 @@ def _webhook_lines(benchmark: Benchmark) -> Iterator[str]:
 
 
 def _log(benchmark: Benchmark) -> Iterator[str]:
-    sent = Delivery.objects.filter(event__benchmark=benchmark).select_related("event", "webhook")
+    sent = Notification.objects.filter(event__benchmark=benchmark).select_related("event", "webhook")
     rows = [_row(one) for one in sent.prefetch_related("attempts").order_by("-pk")[:N_LOGGED]]
     yield as_text({"": rows}) if rows else f"Nothing was sent for {benchmark}."
 
 
-def _row(delivery: Delivery) -> dict[str, Any]:
+def _row(delivery: Notification) -> dict[str, Any]:
     last = max(delivery.attempts.all(), key=lambda attempt: attempt.pk, default=None)
     return {
         "delivery": delivery.pk,
