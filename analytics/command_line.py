@@ -27,10 +27,8 @@ from analytics.flat_file import FlatFile, read
 from analytics.flat_file.columns import separator_hint
 from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
-from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread, orderly_end
 from analytics.progress import progress_bar as progress_bar
-from analytics.record import Record
 from analytics.tables import (
     AS_FOUND,
     TableOptions,
@@ -250,12 +248,6 @@ def flat_file(path: Path, only: str | None = None, options: TableOptions = AS_FO
 def outcomes_of(arguments: argparse.Namespace) -> FlatFile:
     """Read the file of a command that was added without `file`."""
     return flat_file(arguments.file, arguments.only, table_options(vars(arguments)))
-
-
-def table_of(flat: FlatFile) -> OutcomeTable:
-    """Make the outcome table of a flat file: what is compared, of the agents that have any of it."""
-    table = Record.from_flat(flat).table
-    return table.restrict(agents=table.n_valid_tasks() > 0)
 
 
 def copied_trials(flat: FlatFile) -> dict[str, Dependence | Improvement]:

@@ -93,10 +93,10 @@ class OutcomeTable:
         Raises FlatFileError: with every fault at once: the row, counted from 1, the column, the value and the
             rule.
         """
-        from analytics.command_line import table_of
         from analytics.frames import flat_of
+        from analytics.record import Record
 
-        return table_of(flat_of(frame, as_of=as_of))
+        return Record.from_flat(flat_of(frame, as_of=as_of)).compared_table()
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each agent and task; `from_frame` reads it back.

@@ -276,6 +276,10 @@ class Record:
 
         return cls.from_flat(flat_of(frame), counting)
 
+    def compared_table(self) -> OutcomeTable:
+        """Return the table of the agents that have any outcome that is compared."""
+        return self.table.restrict(agents=self.table.n_valid_tasks() > 0)
+
 
 def record(
     about: Sequence[About],

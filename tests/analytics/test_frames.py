@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analytics.command_line import flat_file, table_of
+from analytics.command_line import flat_file
 from analytics.flat_file import FlatFileError
 from analytics.frames import FrameRefused, flat_of
 from analytics.outcome_table import OutcomeTable
+from analytics.record import Record
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AS_OF = datetime(2026, 6, 1, tzinfo=UTC)
@@ -73,7 +74,10 @@ def test_a_frame_of_a_real_file_is_the_file(real_data, name):
     # As text: a number's spelling is then the file's.
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     known = [c for c in frame.columns if c in {*flat_columns(), "valid"}]
-    by_frame, by_file = OutcomeTable.from_frame(frame[known]), table_of(flat_file(path))
+    by_frame, by_file = (
+        OutcomeTable.from_frame(frame[known]),
+        Record.from_flat(flat_file(path)).compared_table(),
+    )
     same(by_frame, by_file)
     np.testing.assert_array_equal(by_frame.n_valid, by_file.n_valid)
     np.testing.assert_array_equal(by_frame.trial_variances, by_file.trial_variances)

@@ -16,10 +16,10 @@ from analytics.command_line import (
     csv_valid,
     outcomes_of,
     progress_bar,
-    table_of,
     whole,
 )
 from analytics.errors import CoreError
+from analytics.record import Record
 from analytics.research.pairwise import Battles, OutcomeMatrix, pairwise, read_comparisons
 from analytics.research.pairwise.comparisons import OPTIONAL, REQUIRED
 from analytics.research.pairwise.report import bootstrapped
@@ -75,7 +75,7 @@ def _outcomes(arguments: argparse.Namespace) -> Battles:
         raise CoreError(
             "outcomes are nobody's verdicts: --cells and --human are for a file of comparisons", code="option"
         )
-    table = table_of(outcomes_of(arguments))
+    table = Record.from_flat(outcomes_of(arguments)).compared_table()
     return OutcomeMatrix.of(table.agents, table.tasks, table.means)
 
 
