@@ -51,11 +51,11 @@ from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
 from selection.replay import DriftReplay, MonitorReplay, replay
 from selection.rules import Rules
+from selection.schema.board import Conditions, Standings
 from selection.staged.study import AssignmentRule, staged_in
 from selection.staged.walks import Staging
 from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
-from selection.standings.lines import Conditions, Standings
 from selection.standings.pairs import pairs
 from selection.standings.trials import trials
 from selection.standings.validating import validation_of

@@ -10,11 +10,7 @@ from analytics.programs import orderly_end, use_no_pandas
 from analytics.progress import progress_bar
 from analytics.text import as_text
 from selection import validation_text as validated
-from selection.staged.text import line_of, replay_figures, replay_row
-from selection.standings import printed, table, words
-from selection.standings.changes import Changes, Moved, Place, changes, compared
-from selection.standings.gaps import Gap, gaps
-from selection.standings.lines import (
+from selection.schema.board import (
     AtTarget,
     Conditions,
     How,
@@ -24,7 +20,12 @@ from selection.standings.lines import (
     SubsetLine,
     TargetLine,
     Verdict,
+    descriptions,
 )
+from selection.staged.text import line_of, replay_figures, replay_row
+from selection.standings import printed, table, words
+from selection.standings.changes import Changes, Moved, Place, changes, compared
+from selection.standings.gaps import Gap, gaps
 from selection.standings.terms import heads
 from selection.standings.verdict import advice_text, random_text, verdict, why_text
 
@@ -65,6 +66,7 @@ __all__ = [
     "averaged_over",
     "changes",
     "compared",
+    "descriptions",
     "gaps",
     "heads",
     "line_of",

@@ -14,8 +14,8 @@ from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.models import ESTIMATOR_VERSION, Study
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
+from selection.schema.board import Standings
 from selection.standings import answer
-from selection.standings.lines import Standings
 
 CheckClaim = Callable[[], None]
 

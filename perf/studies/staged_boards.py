@@ -31,12 +31,12 @@ from analytics.record import Record
 from selection.folds import CompleteAgents
 from selection.prior import PriorDecisions
 from selection.rules import Rules
+from selection.schema.board import Standings
 from selection.staged.histories import StagedHistory, Walk, walked
 from selection.staged.replay import published
 from selection.staged.study import staged_in
 from selection.staged.walks import PRECISE, Staging
 from selection.standings import answer
-from selection.standings.lines import Standings
 
 N_AGENTS, N_TASKS, N_CLUSTERS, TOP = 50, 100, 10, 5
 RULES = {

@@ -18,8 +18,8 @@ from analytics.flat_file import read
 from analytics.record import Counting, Record
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from selection.rules import Rules
+from selection.schema.board import Standings
 from selection.standings import answer
-from selection.standings.lines import Standings
 
 TARGETS = ("subset", "full", "domain")
 NOW = datetime.datetime.now(datetime.UTC)

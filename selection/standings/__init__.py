@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from analytics.record import Record
     from selection.prior import PriorDecisions
     from selection.rules import Rules
-    from selection.standings.lines import Standings
+    from selection.schema.board import Standings
 
 __all__ = ["answer"]
 

@@ -11,7 +11,7 @@ from analytics.arrays import IndexArray, Mask
 from analytics.record import Record
 from analytics.trials.flags import identical_agents, parts
 from selection.intervals.scaffolds import NOT_CALIBRATED
-from selection.standings.lines import AtTarget, How, Line, Range
+from selection.schema.board import AtTarget, How, Line, Range
 from selection.standings.placing import AgentOnTasks, ran_all
 from selection.standings.savings import run_costs
 from selection.standings.targets import TargetResult

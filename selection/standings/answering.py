@@ -13,6 +13,7 @@ from analytics.record import TRUST, Record, Trust, offer
 from selection.full_scores.fit_cache import FitCache
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
+from selection.schema.board import Conditions, CoverageLine, Phase, Standings
 from selection.standings import adaptive_estimates, terms, words
 from selection.standings.adaptive_estimates import is_chosen_for, marked
 from selection.standings.agents import lines
@@ -26,7 +27,6 @@ from selection.standings.full_scores import (
     is_current,
 )
 from selection.standings.grouping import grouping
-from selection.standings.lines import Conditions, CoverageLine, Phase, Standings
 from selection.standings.placing import (
     AgentOnTasks,
     barred_by,

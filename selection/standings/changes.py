@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from analytics.text import counted
-from selection.standings.lines import AtTarget, Standings
+from selection.schema.board import AtTarget, Standings
 from selection.standings.terms import sentence
 
 

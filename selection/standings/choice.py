@@ -31,8 +31,8 @@ from selection.full_scores.fit_cache import FitCache
 from selection.held_out import choose
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules
+from selection.schema.board import SubsetLine
 from selection.staged.model import completed, fit, in_order
-from selection.standings.lines import SubsetLine
 
 
 @dataclass(frozen=True, eq=False)

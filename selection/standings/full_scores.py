@@ -33,9 +33,9 @@ from selection.intervals.quantiles import MIN_FOR_QUANTILE
 from selection.intervals.scaffolds import NOT_CALIBRATED
 from selection.prior import FittedOn
 from selection.rules import Rules
+from selection.schema.board import CoverageLine
 from selection.standings.choice import rule_of
 from selection.standings.completing import FullScoreEstimate, within
-from selection.standings.lines import CoverageLine
 
 BY_AGENT, BY_SCAFFOLD = 0, 1
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from selection.standings.lines import AtTarget, Line, Standings, TargetLine
+from selection.schema.board import AtTarget, Line, Standings, TargetLine
 from selection.standings.terms import in_order
 
 

@@ -39,12 +39,12 @@ from analytics.text import named
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions
 from selection.rules import Rules
+from selection.schema.board import AtTarget
 from selection.standings import terms
 from selection.standings.adaptive_estimates import is_chosen_for
 from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
 from selection.standings.completing import FullScoreEstimate
 from selection.standings.grouping import grouping
-from selection.standings.lines import AtTarget
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import ErrorModel, at_target, borrowed_by, unclaimed
 

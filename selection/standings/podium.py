@@ -7,8 +7,8 @@ standard error under 1 point and cannot lead, or is recalled: asked for the rest
 
 import numpy as np
 
+from selection.schema.board import Line, Standings
 from selection.staged.walks import Staging, recalled
-from selection.standings.lines import Line, Standings
 from selection.standings.terms import first_names, is_recalled
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import fill
 
+from selection.schema.board import Standings
 from selection.standings import terms, words
 from selection.standings.gaps import gaps
-from selection.standings.lines import Standings
 from selection.standings.table import BoardColumn, columns, rank_columns
 
 WIDTH = 110

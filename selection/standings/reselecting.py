@@ -32,6 +32,7 @@ from selection.full_scores import ESTIMATORS
 from selection.prior import PriorDecisions
 from selection.reselection import HYSTERESIS, Proposal, Proposals, propose, proposed
 from selection.rules import Rules
+from selection.schema.board import Line, Standings
 from selection.standings import answer
 from selection.standings.answering import Basis, basis_of
 from selection.standings.choice import (
@@ -43,7 +44,6 @@ from selection.standings.choice import (
     teachers,
     training,
 )
-from selection.standings.lines import Line, Standings
 from selection.standings.savings import of_runs, plausible
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS

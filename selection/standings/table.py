@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from selection.standings.lines import LINE_FIELDS as LINE_FIELDS
-from selection.standings.lines import TARGET_FIELDS as TARGET_FIELDS
-from selection.standings.lines import AtTarget, Line, Standings
-from selection.standings.lines import flat as flat
+from selection.schema.board import LINE_FIELDS as LINE_FIELDS
+from selection.schema.board import TARGET_FIELDS as TARGET_FIELDS
+from selection.schema.board import AtTarget, Line, Standings
+from selection.schema.board import flat as flat
 from selection.standings.terms import (
     TRUST,
     UNBELIEVED,

@@ -43,10 +43,10 @@ from analytics.outcome_table import naive_standard_error
 from analytics.record import Record
 from analytics.trials.flags import unclaimed_orders
 from selection.rules import Rules, borrowed_omega
+from selection.schema.board import AtTarget, SecondRun, TargetLine
 from selection.standings import terms
 from selection.standings.completing import FullScoreEstimate
 from selection.standings.grouping import INDEPENDENT, Grouping
-from selection.standings.lines import AtTarget, SecondRun, TargetLine
 from selection.standings.placing import AgentOnTasks, place_on_all, rated_tasks
 
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"

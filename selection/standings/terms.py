@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple, TypeVar, get_args
 
-from selection.standings.lines import AtTarget, Line, Standings, Trust
+from selection.schema.board import AtTarget, Line, Standings, Trust
 
 TARGETS = {
     "full": "all {n} tasks",

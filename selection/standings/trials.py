@@ -24,7 +24,7 @@ from analytics.differences.trial_variances import (
 )
 from analytics.record import TRUST, Record, Trust
 from selection.cost import saving
-from selection.standings.lines import TrialsAdvice, TrialsLine
+from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.savings import heading, of_runs, plausible
 from selection.standings.targets import one_trial
 

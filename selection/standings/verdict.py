@@ -34,8 +34,8 @@ from dataclasses import replace
 from typing import Any
 
 from analytics import DECIMALS
+from selection.schema.board import Better, Verdict
 from selection.standings import terms, words
-from selection.standings.lines import Better, Verdict
 from selection.validation_text import TESTS, error
 
 REPLAY, TOO_FEW = "replay", "too few"

@@ -40,9 +40,9 @@ from analytics.differences.estimates import Target
 from analytics.names import alike
 from analytics.record import About, Record
 from analytics.trials.best_of import expected_maximum
+from selection.schema.board import AtTarget
 from selection.standings import targets
 from selection.standings.completing import FullScoreEstimate
-from selection.standings.lines import AtTarget
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import ErrorModel, TargetResult
 

@@ -9,12 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analytics.text import counted as counted
-from selection.standings.changes import changed_lists as changed_lists
-from selection.standings.changes import changes_text as changes_text
-from selection.standings.changes import entered_text as entered_text
-from selection.standings.changes import moved_text as moved_text
-from selection.standings.changes import place_text as place_text
-from selection.standings.lines import (
+from selection.schema.board import (
     AtTarget,
     Line,
     Standings,
@@ -22,6 +17,11 @@ from selection.standings.lines import (
     TrialsAdvice,
     TrialsLine,
 )
+from selection.standings.changes import changed_lists as changed_lists
+from selection.standings.changes import changes_text as changes_text
+from selection.standings.changes import entered_text as entered_text
+from selection.standings.changes import moved_text as moved_text
+from selection.standings.changes import place_text as place_text
 from selection.standings.terms import (
     BASIS,
     METHODS,

@@ -7,7 +7,7 @@ from leaderboard.boards.export import columns
 from leaderboard.studies.answers import table
 from leaderboard.submissions.export.columns import KNOWN
 from leaderboard.submissions.parsing.flat import ALIASES
-from selection.standings.lines import AtTarget, Line
+from selection.schema.board import AtTarget, Line
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "data-dictionary.md"
 

@@ -9,8 +9,8 @@ import pytest
 from analytics.differences.finite_errors import Measured, TrialNoise, error_of
 from analytics.differences.regression import regressed
 from analytics.differences.rows import Row
+from selection.schema.board import SecondRun, Standings
 from selection.standings import answer, printed, words
-from selection.standings.lines import SecondRun, Standings
 from tests.selection.records import board, record_of, with_newcomers
 
 

@@ -17,9 +17,9 @@ from analytics.repeats import Repeats
 from selection.full_scores.fit_cache import FitCache
 from selection.prior import FittedOn, PriorDecisions, Variances
 from selection.rules import Rules
+from selection.schema.board import Standings
 from selection.standings import answer
 from selection.standings.agents import tied_ranges
-from selection.standings.lines import Standings
 from tests.selection.records import NAN, band, board, by_name, record_of, with_newcomers
 
 FULL = Rules(target="full")

@@ -12,8 +12,8 @@ from analytics.flat_file import read
 from analytics.record import Counting, Record
 from analytics.simulation import demonstration, flat_rows
 from selection.rules import Rules
+from selection.schema.board import Standings
 from selection.standings import answer
-from selection.standings.lines import Standings
 from tests.selection.records import NAN, board, by_name, record_of
 
 AS_OF = datetime(2026, 6, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from analytics.trials.best_of import expected_maximum
+from selection.schema.board import Standings
 from selection.standings import answer
-from selection.standings.lines import Standings
 from selection.standings.printed import legend, text
 from selection.standings.table import columns, flat
 from selection.standings.terms import percent

@@ -13,9 +13,9 @@ from analytics.differences.rows import Facet
 from analytics.record import Counting
 from selection.prior import PriorDecisions, Variances
 from selection.rules import Rules
+from selection.schema.board import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from selection.standings import answer, printed, table, terms, words
 from selection.standings.gaps import gaps
-from selection.standings.lines import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from tests.selection.records import board, record_of, with_newcomers
 
 ROOT = Path(__file__).resolve().parent.parent.parent

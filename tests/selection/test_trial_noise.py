@@ -10,8 +10,8 @@ from scipy.special import stdtrit
 from selection.cli import main
 from selection.errors import SelectionError
 from selection.rules import Rules, borrowed_omega
+from selection.schema.board import Standings
 from selection.standings import answer, printed, terms, words
-from selection.standings.lines import Standings
 from selection.standings.pairs import pairs
 from tests.refusals import refused
 from tests.selection.records import board, record_of

@@ -12,8 +12,8 @@ import pytest
 from analytics.differences.rows import Facet
 from selection.prior import PriorDecisions, Variances
 from selection.rules import Rules
+from selection.schema.board import Standings, Verdict
 from selection.standings import answer, terms, words
-from selection.standings.lines import Standings, Verdict
 from selection.standings.trials import recommended, trials
 from selection.standings.verdict import advice_text, no_subset, random_text, verdict, word
 from tests.selection.records import NAN, band, board, record_of, with_newcomers

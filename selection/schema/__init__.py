@@ -1,0 +1,1 @@
+"""The forms of what is stored and published, each field said once."""
