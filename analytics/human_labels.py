@@ -40,7 +40,7 @@ from analytics.text import counted
 
 MIN_LABELS = 30
 SAME = 1e-9
-RANDOM, STATED = "simple random sample", "stated probabilities"
+RANDOM, BY_PROBABILITY = "simple random sample", "stated probabilities"
 CENSUS = "all tasks labelled: the mean of the labels"
 
 
@@ -210,7 +210,7 @@ def correct(agent: Labelled) -> Corrected:
         n_labels=n,
         n_tasks=n_tasks,
         worth=1 / inverse,
-        design=CENSUS if agent.is_census else RANDOM if agent.unequal is None else STATED,
+        design=CENSUS if agent.is_census else RANDOM if agent.unequal is None else BY_PROBABILITY,
     )
 
 

@@ -72,7 +72,7 @@ class Saving:
 
     @property
     def reduction(self) -> float:
-        """Share of the tasks a subset run is spared, 1 − k/m."""
+        """Share of the tasks a subset run is saved, 1 − k/m."""
         return 1.0 - self.k / self.n_tasks
 
     def note(self, agents: str = "agents") -> str:

@@ -77,7 +77,7 @@ class KeptDraws:
 
     def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._found: OrderedDict[tuple[Place, int], _LargestDraws] = OrderedDict()
+        self._draws: OrderedDict[tuple[Place, int], _LargestDraws] = OrderedDict()
         self._n = 0
         self._variances = LRUCache[bytes, FloatArray](most_bytes // 2, attrgetter("nbytes"))
         self._own = LRUCache[Hashable, FloatArray](most_bytes // 2, attrgetter("nbytes"))
@@ -103,11 +103,11 @@ class KeptDraws:
             largest = ahead(
                 outcomes, names, v, unknown_noise, seed=seed, n_draws=n_draws, weights=WEIGHTS.of(place)
             )
-        elif len(self._found[key].rows) == len(rows):
-            self._found.move_to_end(key)
-            return self._found[key].ahead
+        elif len(self._draws[key].rows) == len(rows):
+            self._draws.move_to_end(key)
+            return self._draws[key].ahead
         else:
-            before = self._found.pop(key)
+            before = self._draws.pop(key)
             column = {name: i for i, name in enumerate(before.rows)}
             new = np.array([name not in column for name in names])
             known = np.zeros((n_draws, len(names)))
@@ -138,21 +138,21 @@ class KeptDraws:
     def _nearest(self, place: Place, rows: dict[str, bytes]) -> tuple[Place, int] | None:
         """Name the largest set of agents found there that are among these, with the same outcomes."""
         inside = [
-            key for key, one in self._found.items() if key[0] == place and one.rows.items() <= rows.items()
+            key for key, one in self._draws.items() if key[0] == place and one.rows.items() <= rows.items()
         ]
-        return max(inside, key=lambda key: len(self._found[key].rows), default=None)
+        return max(inside, key=lambda key: len(self._draws[key].rows), default=None)
 
     def _keep(self, place: Place, rows: dict[str, bytes], largest: FloatArray) -> FloatArray:
         """Keep it, in place of what was found of the same agents, or some of them, by earlier outcomes."""
         for key in [
-            key for key, one in self._found.items() if key[0] == place and one.rows.keys() <= rows.keys()
+            key for key, one in self._draws.items() if key[0] == place and one.rows.keys() <= rows.keys()
         ]:
-            del self._found[key]
+            del self._draws[key]
         self._n += 1
         largest = read_only(largest)
-        self._found[place, self._n] = _LargestDraws(rows, largest)
-        while sum(one.ahead.nbytes for one in self._found.values()) > self._most_bytes:
-            self._found.popitem(last=False)
+        self._draws[place, self._n] = _LargestDraws(rows, largest)
+        while sum(one.ahead.nbytes for one in self._draws.values()) > self._most_bytes:
+            self._draws.popitem(last=False)
         return largest
 
 

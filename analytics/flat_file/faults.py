@@ -90,7 +90,7 @@ class Faults:
 
     def __init__(self) -> None:
         self.n = 0
-        self._kept: list[Fault] = []
+        self._faults: list[Fault] = []
         self._last: int | None = None  # the last row that still has a place; None: there is room
 
     def add(self, fault: Fault) -> None:
@@ -102,12 +102,12 @@ class Faults:
         self.n += n
         if self._last is not None and first_row > self._last:
             return
-        self._kept.extend(islice(faults, MAX_FAULTS))
-        if len(self._kept) > 4 * MAX_FAULTS:
-            self._kept = sorted(self._kept, key=_order)[:MAX_FAULTS]
-            self._last = self._kept[-1].row or 0
+        self._faults.extend(islice(faults, MAX_FAULTS))
+        if len(self._faults) > 4 * MAX_FAULTS:
+            self._faults = sorted(self._faults, key=_order)[:MAX_FAULTS]
+            self._last = self._faults[-1].row or 0
 
     def raise_if_any(self) -> None:
         """Raise `FlatFileError` if a fault was taken in."""
         if self.n:
-            raise FlatFileError(sorted(self._kept, key=_order)[:MAX_FAULTS], self.n)
+            raise FlatFileError(sorted(self._faults, key=_order)[:MAX_FAULTS], self.n)

@@ -130,7 +130,7 @@ class Text(io.RawIOBase):
         self.quotes: Quotes | None = None
         self._error: Exception | None = None
         self._ended = False
-        self._kept = b""
+        self._buffered = b""
 
     def readable(self) -> bool:
         """Tell that it can be read."""
@@ -141,12 +141,12 @@ class Text(io.RawIOBase):
 
         Raises FlatFileError: if they are no UTF-8 text.
         """
-        if self._kept:
-            return self._kept
+        if self._buffered:
+            return self._buffered
         first = self._take(MAX_RECORD_BYTES).removeprefix(codecs.BOM_UTF8)
         if rule := foreign(first):
             raise refuse(rule)
-        self._kept = first
+        self._buffered = first
         return first
 
     def readinto(self, buffer: Any) -> int:
@@ -179,7 +179,7 @@ class Text(io.RawIOBase):
         if self._error is not None or self._ended:
             return b""
         try:
-            data = self._kept[:n_bytes]
+            data = self._buffered[:n_bytes]
             data += self._take(n_bytes - len(data))
             self._ended = len(data) < n_bytes
             n_whole = self._check_encoding(data)
@@ -187,7 +187,7 @@ class Text(io.RawIOBase):
         except (FlatFileError, OSError) as error:
             self._error = error
             return b""
-        self._kept = data[n_whole:] + self._kept[n_bytes:]
+        self._buffered = data[n_whole:] + self._buffered[n_bytes:]
         self.n_lines += data.count(b"\n")
         return data[:n_whole]
 

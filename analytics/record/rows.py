@@ -56,14 +56,14 @@ class About:
     submitted_at: earliest date stated, ISO 8601.
     withheld: why it may not be ranked whatever it ran ("resubmitted: …"); else empty. Such an agent is not
         complete.
-    chosen_for: why it is placed on no task set: its tasks were chosen for it, and it is not complete; else
-        empty.
+    adaptive_reason: why it is placed on no task set: its tasks were chosen for it, and it is not complete;
+        else empty.
     stopped: it was asked batch by batch, and the rule would ask for no more; one that was drawn to run the
         rest counts so until it delivers some.
     recalled: it was stopped, came to stand on the podium, and was asked for the rest, which has not arrived.
     approved: an operator looked at what it delivered and lets it count.
-    run_again: its owner ran tasks of it again after a board had shown it, and both runs count.
-    beside_withheld: its owner has another agent of this scaffold and model, which is withheld.
+    resubmitted: its owner ran tasks of it again after a board had shown it, and both runs count.
+    same_owner_as_withheld: its owner has another agent of this scaffold and model, which is withheld.
     backdated, imprecise: dated long before its delivery; to the month or year alone.
     trust: {"self_reported", "logs", "verified"}: how far its outcomes can be checked: only as its owner
         reports them, by logs that it links, or loaded or confirmed by an operator. Of several deliveries the
@@ -81,12 +81,12 @@ class About:
     run_by: str = "operator"
     submitted_at: str | None = None
     withheld: str = ""
-    chosen_for: str = ""
+    adaptive_reason: str = ""
     stopped: bool = False
     recalled: bool = False
     approved: bool = False
-    run_again: bool = False
-    beside_withheld: bool = False
+    resubmitted: bool = False
+    same_owner_as_withheld: bool = False
     backdated: bool = False
     imprecise: bool = False
     trust: Trust = "verified"

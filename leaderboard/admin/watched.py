@@ -113,8 +113,18 @@ class DeliveryRows(ReadOnlyAdmin):
     list_filter = (OfBenchmark, "status", "event__kind")
     list_select_related = ("event__benchmark", "webhook")
     ordering = ("-id",)
-    fields = ("event", "webhook", "email", "status", "n_attempts", "first_at", "next_at", "ended_at", "tries")
-    readonly_fields = ("tries",)
+    fields = (
+        "event",
+        "webhook",
+        "email",
+        "status",
+        "n_attempts",
+        "first_at",
+        "next_at",
+        "ended_at",
+        "attempts",
+    )
+    readonly_fields = ("attempts",)
 
     @display(description="Last answer")
     def last(self, row: Notification) -> str:
@@ -122,7 +132,7 @@ class DeliveryRows(ReadOnlyAdmin):
         return f"{last.status or last.error}" if last else "not tried yet"
 
     @display(description="Tries")
-    def tries(self, row: Notification) -> SafeString:
+    def attempts(self, row: Notification) -> SafeString:
         lines = (
             (f"{one.at:%Y-%m-%d %H:%M:%S}", one.status or "no answer", f"{one.seconds:.2f}", one.error)
             for one in row.attempts.order_by("id")

@@ -54,5 +54,5 @@ def _unpriced_line(line: Line) -> Line:
     return line if line.cost_usd is None else replace(line, cost_usd=None, cost_basis=words.HIDDEN)
 
 
-def _unpriced(spared: dict[str, Any]) -> dict[str, Any]:
-    return spared | {"saved": None, "n_not_measured": spared["n_runs"]}
+def _unpriced(savings: dict[str, Any]) -> dict[str, Any]:
+    return savings | {"saved": None, "n_not_measured": savings["n_runs"]}

@@ -11,12 +11,12 @@ from django.db import connection
 
 from leaderboard.accounts.models import ApiToken
 from leaderboard.errors import Exhausted
-from leaderboard.operations.models import Tries
+from leaderboard.operations.models import FailedAttempts
 
 MAX_ATTEMPTS = 60
 MINUTE = timedelta(minutes=1)
 COUNT = """
-    INSERT INTO operations_tries AS t (token_id, since, n) VALUES (%(token)s, %(now)s, 1)
+    INSERT INTO operations_failedattempts AS t (token_id, since, n) VALUES (%(token)s, %(now)s, 1)
     ON CONFLICT (token_id) DO UPDATE SET
         n = CASE WHEN t.since <= %(before)s THEN 1 ELSE t.n + 1 END,
         since = CASE WHEN t.since <= %(before)s THEN excluded.since ELSE t.since END
@@ -25,7 +25,7 @@ COUNT = """
 
 def check(*, token: ApiToken, as_of: datetime) -> None:
     """Refuse whatever comes from a token that has spent its tries, until the minute is over."""
-    spent = Tries.objects.filter(token=token, n__gte=MAX_ATTEMPTS, since__gt=as_of - MINUTE).first()
+    spent = FailedAttempts.objects.filter(token=token, n__gte=MAX_ATTEMPTS, since__gt=as_of - MINUTE).first()
     if spent is not None:
         raise Exhausted(
             f"This token sent {MAX_ATTEMPTS} deliveries within a minute that were faulty or dry runs; wait "

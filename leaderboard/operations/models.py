@@ -504,15 +504,15 @@ class NotificationAttempt(models.Model):
         return f"attempt at {self.delivery}"
 
 
-class Tries(models.Model):
+class FailedAttempts(models.Model):
     """Deliveries of a token that stored nothing, faulty ones and dry runs, in a minute."""
 
-    token = models.OneToOneField(ApiToken, models.CASCADE, primary_key=True, related_name="tries")
+    token = models.OneToOneField(ApiToken, models.CASCADE, primary_key=True, related_name="failed_attempts")
     since = models.DateTimeField(help_text="When the minute began.")
     n = models.PositiveIntegerField()
 
     def __str__(self) -> str:
-        return f"{self.n} tries of {self.token}"
+        return f"{self.n} failed attempts of {self.token}"
 
 
 class Dispute(models.Model):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 NOON = time(12, tzinfo=UTC)
 DAY = timedelta(days=1)
-STATED = (
+DETAILS = (
     *("description", "url", "licence", "citation", "unit"),
     *("visibility", "hidden_at", "hidden_reason"),
 )
@@ -147,7 +147,7 @@ def _store(
         defaults={
             "title": f"{source.title}, as if run here",
             "replay": {"of": source.slug, "board": full.number, "figures": result["figures"]},
-            **{name: getattr(source, name) for name in STATED},
+            **{name: getattr(source, name) for name in DETAILS},
         },
     )
     if not is_new:

@@ -53,7 +53,7 @@ N_VALIDATION = 2  # a week at most
 ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all tasks"
 OVERTAKEN = "it stands on the podium no more"
 _BY_HAND = Q(request__status=RerunStatus.CANCELLED) & ~Q(request__closed_reason=OVERTAKEN)
-ONE_IN = 5  # newcomers is drawn: what a subset spares must not go into proving it
+ONE_IN = 5  # newcomers is drawn: what a subset saves must not go into proving it
 
 
 NO_AGENT_TO_ASK = "No agent has run the subset alone since it was fixed, so none can be asked for the rest."

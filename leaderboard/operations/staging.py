@@ -35,7 +35,7 @@ BATCHES = (
 )
 ESTIMATED = "estimated"  # of a dry run: stopped or drawn
 NOT_YET_TOLD = "whether the rest is to be run all the same is told once this is delivered"
-KEPT = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
+STORED = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def store_decision(assignment: Assignment) -> WalkState:
     """Keep what is decided once a batch is there: estimate, error, what it is compared with, and why."""
     staged_step = step_of(assignment)
     if staged_step.score is not None:
-        state = {name: value for name, value in asdict(staged_step).items() if name in KEPT}
+        state = {name: value for name, value in asdict(staged_step).items() if name in STORED}
         if not assignment.decisions or assignment.decisions[-1]["n_run"] < staged_step.n_run:
             assignment.decisions = [*assignment.decisions, state]
             assignment.save(update_fields=["decisions"])

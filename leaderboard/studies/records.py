@@ -113,8 +113,8 @@ class Reader:
                 replace(
                     _about(self.agents[pk], standing.get(pk, ()), approvals.get(pk, -1), voters[pk]),
                     withheld=withheld.get(pk, ""),
-                    run_again=pk in again,
-                    beside_withheld=pk in same_owner,
+                    resubmitted=pk in again,
+                    same_owner_as_withheld=pk in same_owner,
                 )
                 for pk in delivered
             ],

@@ -103,7 +103,7 @@ def _able(now: Snapshot) -> np.ndarray:
         return NOBODY
     free = np.array(
         [
-            not (one.withheld or condition) and (one.stopped or not one.chosen_for)
+            not (one.withheld or condition) and (one.stopped or not one.adaptive_reason)
             for one, condition in zip(record.about, record.condition, strict=True)
         ]
     )

@@ -20,7 +20,7 @@ from selection.standings.grouping import grouping
 from selection.standings.targets import on_all_tasks
 
 CONDITION = ("prompt", "judge", "temperature")
-STATED = dict(zip(FACETS, Setting.FACETS, strict=True))
+SETTING_FIELDS = dict(zip(FACETS, Setting.FACETS, strict=True))
 
 
 def get_or_compute_variance(
@@ -76,7 +76,7 @@ def _outcomes(snapshot: Snapshot) -> TrialOutcomes:
         for facets, pk in settings_of(snapshot.benchmark).items()
     }
     columns = {"agent": _labels_of(rows["agent"], agents), "task": _labels_of(rows["task"], tasks)}
-    for facet, attribute in STATED.items():
+    for facet, attribute in SETTING_FIELDS.items():
         columns[facet] = _labels_of(
             rows["setting"], {pk: str(one[attribute]) for pk, one in settings.items()}
         )

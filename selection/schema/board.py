@@ -315,7 +315,7 @@ class Standings:
     ]
     savings: Annotated[
         Mapping[str, Any] | None,
-        "What the subset, and tasks chosen for agents, spared; see `selection.standings.savings`. None "
+        "What the subset, and tasks chosen for agents, saved; see `selection.standings.savings`. None "
         "under full runs.",
     ]
     coverage: Annotated[
@@ -368,13 +368,13 @@ def descriptions(kind: type) -> dict[str, str]:
 
 def value_types(kind: type) -> dict[str, type]:
     """Return the fields that hold one plain value, by name: str, int, float or bool, which may be None."""
-    found = {}
+    kinds_of = {}
     for name, hint in get_type_hints(kind).items():
         kinds = [str if get_origin(one) is Literal else one for one in (get_args(hint) or (hint,))]
         kinds = [str] if get_origin(hint) is Literal else [one for one in kinds if one is not type(None)]
         if len(kinds) == 1 and kinds[0] in VALUES and get_origin(hint) is not tuple:
-            found[name] = kinds[0]
-    return found
+            kinds_of[name] = kinds[0]
+    return kinds_of
 
 
 def flat(line: Line) -> dict[str, str | int | float | bool | None]:

@@ -90,7 +90,7 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
         return {}
     about = list(record.about)
     for i in rows:
-        about[i] = replace(about[i], chosen_for=OVER, stopped=True)
+        about[i] = replace(about[i], adaptive_reason=OVER, stopped=True)
     teaching = taught_by(replace(record, about=tuple(about)), staging, {}, None)
     n_run = np.count_nonzero(record.n_places > 0, axis=1)
     return {

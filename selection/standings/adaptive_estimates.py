@@ -39,7 +39,7 @@ def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
     about = tuple(
         one
         if (of := staged.get(one.name)) is None or (ran_all and not (of.se is not None and is_part))
-        else replace(one, chosen_for=of.reason, stopped=of.se is not None, recalled=of.recalled)
+        else replace(one, adaptive_reason=of.reason, stopped=of.se is not None, recalled=of.recalled)
         for one, ran_all, is_part in zip(record.about, record.ran_all.tolist(), lacks.tolist(), strict=True)
     )
     stopped = np.array([one.stopped for one in about], dtype=np.bool_)
@@ -55,7 +55,7 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullSco
     estimated = {}
     for i, about in enumerate(record.about):
         one = staged.get(about.name)
-        if one is None or one.se is None or not about.chosen_for or _is_barred(record, i):
+        if one is None or one.se is None or not about.adaptive_reason or _is_barred(record, i):
             continue
         calibration = N_VERSIONS + studies.index(one.study)
         assert one.se is not None
@@ -75,7 +75,7 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullSco
 
 def is_chosen_for(record: Record) -> np.ndarray:
     """Agents that `marked` has marked, shape (n_agents,)."""
-    return np.array([bool(one.chosen_for) for one in record.about], dtype=np.bool_)
+    return np.array([bool(one.adaptive_reason) for one in record.about], dtype=np.bool_)
 
 
 def _is_barred(record: Record, i: int) -> bool:

@@ -140,8 +140,8 @@ def _marks(
 ) -> tuple[str, ...]:
     about = record.about[i]
     marks = {
-        "estimated": how == "estimated" and not about.chosen_for,
-        "chosen tasks": bool(about.chosen_for),
+        "estimated": how == "estimated" and not about.adaptive_reason,
+        "chosen tasks": bool(about.adaptive_reason),
         "recalled": about.recalled,
         "completed": how == "completed" or on_subset.how == "completed",
         "new scaffold": at["full"].source.endswith(NOT_CALIBRATED),
@@ -166,9 +166,9 @@ def _flags(record: Record) -> list[tuple[str, ...]]:
                 "retried: ran some tasks more often than others, then scored lower on them; the lower score "
                 "counts"
             )
-        if about.run_again:
+        if about.resubmitted:
             flags[i].append("ran its tasks again after a board had shown it")
-        if about.beside_withheld:
+        if about.same_owner_as_withheld:
             flags[i].append(
                 "another agent of its account, of the same scaffold and model, took outcomes back after a "
                 "board had shown it"

@@ -334,7 +334,7 @@ def _why_subset(
     base: Basis, estimated: Mapping[int, FullScoreEstimate], rules: Rules, prior: PriorDecisions
 ) -> str:
     """Say why the full score is nothing to rank by; empty where it is."""
-    estimated = {i: one for i, one in estimated.items() if not base.record.about[i].chosen_for}
+    estimated = {i: one for i, one in estimated.items() if not base.record.about[i].adaptive_reason}
     refused = [one.reason for one in estimated.values() if one.se2 is None]
     if 2 * len(refused) > len(estimated):
         return f"most of those that ran it alone have no full score with an interval: {refused[0]}"

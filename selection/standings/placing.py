@@ -126,8 +126,8 @@ def barred_by(record: Record, i: int) -> str:
         if n_lacking:
             return lacking_under(record.compared, n_lacking, n_asked, zero=record.counting.missing == "zero")
         return elsewhere(record.condition[i], record.compared)
-    if record.about[i].chosen_for:
-        return record.about[i].chosen_for
+    if record.about[i].adaptive_reason:
+        return record.about[i].adaptive_reason
     if record.short[i]:
         short = np.flatnonzero(record.asked[i] & (record.n_places[i] == 0))
         lacking = short if record.n_too_few is None or short.size else np.flatnonzero(record.n_too_few[i])

@@ -47,7 +47,7 @@ from selection.standings.choice import (
 from selection.standings.savings import of_runs, plausible
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
-from selection.validation.replacing import KEPT, PLAIN, ReplacementFigures, SubsetInUse, expected
+from selection.validation.replacing import IN_USE, PLAIN, ReplacementFigures, SubsetInUse, expected
 
 FIGURES = (
     *("pairs_correct_full", "pairs_correct", "pairs_clear_full", "skill", "kappa"),
@@ -81,7 +81,7 @@ def proposals_of(
         raise SelectionError(base.chosen.reason, code="nothing_to_replace")
     carrying = replace(rules, hysteresis=rules.hysteresis or HYSTERESIS)
     ways, refused = _ways(record, base, band, carrying)
-    subsets = {KEPT: base.subset} | {way: one.tasks for way, one in ways.items()}
+    subsets = {IN_USE: base.subset} | {way: one.tasks for way, one in ways.items()}
     step = _steps(1 + len(ways) + 2 * len(subsets), progress)
     figures = expected(_replaced(record, base, carrying), subsets, step)
     before = answer(record, rules, prior)
@@ -105,7 +105,7 @@ def proposals_of(
         "kept": {
             "k": base.chosen.tasks.size,
             "cost": _cost(record, base.chosen.tasks),
-            "figures": _figures(figures[KEPT]),
+            "figures": _figures(figures[IN_USE]),
         },
         "variants": variants | {way: {"reason": reason} for way, reason in refused.items()},
     }
@@ -221,7 +221,7 @@ def _proposal(
 
 
 def _cost(record: Record, tasks: IndexArray) -> Plain:
-    """Tell what a run costs and spares, US dollars; None where no cost is believed."""
+    """Tell what a run costs and saves, US dollars; None where no cost is believed."""
     result = saving(of_runs(record), tasks, plausible(record))
     return {
         "subset_run": asdict(result.subset_run) if result.subset_run else None,

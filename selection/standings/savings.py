@@ -1,4 +1,4 @@
-"""What the subset spares: tasks and money, per run, and over the runs that were made by assignment.
+"""What the subset saves: tasks and money, per run, and over the runs that were made by assignment.
 
 Saved are the tasks that an agent was not asked to run and did not run, where it ran all that it was asked to
 run, of the subset or of tasks chosen for it. An agent that was asked for all tasks saves nothing by what it

@@ -57,7 +57,7 @@ from selection.validation.study import (
     measure,
 )
 
-KEPT, PLAIN, HYSTERESIS = "kept", "plain", "hysteresis"
+IN_USE, PLAIN, HYSTERESIS = "kept", "plain", "hysteresis"
 PROTOCOLS = ("loao", "temporal")
 NO_TASKS: IndexArray = np.empty(0, dtype=np.intp)
 
@@ -149,7 +149,7 @@ def _chosen(
             else _kept_in_time(replaced, bands, by_rule)
         )
     in_use = [without.get(int(fold.held_out[0]), replaced.in_use) for fold in bands.folds]
-    return in_use if way == KEPT else [_carried(replaced, in_use[f], bands, f) for f in range(len(in_use))]
+    return in_use if way == IN_USE else [_carried(replaced, in_use[f], bands, f) for f in range(len(in_use))]
 
 
 def _by_rule(replaced: SubsetInUse, bands: FoldBands, protocol: str) -> Chosen:
@@ -228,7 +228,9 @@ def _expected(
     if reason:
         return ReplacementFigures(reason, n_folds, n_folds - n_used)
     mine = measured[way]
-    against = PairedDifference() if way == KEPT else difference(mine.replicates, measured[KEPT].replicates)
+    against = (
+        PairedDifference() if way == IN_USE else difference(mine.replicates, measured[IN_USE].replicates)
+    )
     return ReplacementFigures("", n_folds, n_folds - n_used, mine.figures, against)
 
 

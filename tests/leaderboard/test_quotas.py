@@ -8,7 +8,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.errors import Exhausted
 from leaderboard.operations import failed_attempts, quotas
 from leaderboard.operations.intake import submit
-from leaderboard.operations.models import Tries
+from leaderboard.operations.models import FailedAttempts
 from leaderboard.submissions.models import IdempotencyKey, Submission
 from tests.leaderboard.api.deliver import body, csv_of, rows, send, send_file, token_for
 from tests.leaderboard.world import token
@@ -143,17 +143,17 @@ class TestTries:
 
     def test_what_is_stored_is_no_try(self, submit_token):
         assert send(body(), token=submit_token).status_code == 201
-        assert not Tries.objects.exists()
+        assert not FailedAttempts.objects.exists()
         assert send(body(), token=submit_token).status_code == 409
-        assert Tries.objects.get().n == 1
+        assert FailedAttempts.objects.get().n == 1
 
     def test_the_minute_begins_with_the_first(self, ada):
         at = [AS_OF + timedelta(seconds=s) for s in (0, 30, 59, 60, 61)]
         for one in at[:3]:
             failed_attempts.count(token=ada, as_of=one)
-        assert (Tries.objects.get().n, Tries.objects.get().since) == (3, AS_OF)
+        assert (FailedAttempts.objects.get().n, FailedAttempts.objects.get().since) == (3, AS_OF)
         failed_attempts.count(token=ada, as_of=at[3])
-        assert (Tries.objects.get().n, Tries.objects.get().since) == (1, at[3])
+        assert (FailedAttempts.objects.get().n, FailedAttempts.objects.get().since) == (1, at[3])
 
     def test_the_wait_is_told(self, ada):
         for _ in range(60):

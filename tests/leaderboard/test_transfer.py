@@ -26,7 +26,7 @@ from tests.leaderboard.api.deliver import body, send, token_for
 from tests.toys import AS_OF, csv_text, in_subset, load_text, moved, only, passing, recomputed
 
 LEFT_BEHIND = {
-    *("Membership", "Invitation", "Webhook", "IdempotencyKey", "Tries"),  # rights and secrets
+    *("Membership", "Invitation", "Webhook", "IdempotencyKey", "FailedAttempts"),  # rights and secrets
     *("Event", "Notification", "NotificationAttempt", "JobRun", "Upload"),  # what was done there
     "AgentScores",  # computed anew
     "VerifiedReference",

@@ -62,7 +62,7 @@ def test_a_board_of_agents_that_know_the_first_batch_alerts(teaching, knows, sta
     names = (*agents.names[:N_TEACHING], *(f"b{k:02d}" for k in range(len(ran))))
     record = record_of(names, np.vstack([agents.outcomes[:N_TEACHING], *ran]))
     stopped = [
-        replace(one, chosen_for="batches", stopped=True) if np.isnan(row).any() else one
+        replace(one, adaptive_reason="batches", stopped=True) if np.isnan(row).any() else one
         for one, row in zip(record.about, record.table.means, strict=True)
     ]
     record, tasks = replace(record, about=tuple(stopped)), record.table.tasks

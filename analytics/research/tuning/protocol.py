@@ -212,10 +212,10 @@ def _refused(study: HarnessStudy, one: Candidate) -> str:
     if one.figures.F is None:
         return one.figures.why
     if one.order is None or one.order < SAME_ORDER:
-        told_ = (
+        order = (
             "cannot be compared" if one.order is None else f"agrees with that of h₀ at τ_b = {one.order:.2f}"
         )
-        return f"measures something else: its order of the models {told_}"
+        return f"measures something else: its order of the models {order}"
     changes = any(
         parameter.role == "measurement" and one.configuration[name] != study.baseline[name]
         for name, parameter in study.space.items()
@@ -236,11 +236,11 @@ def _order(first: ScoreTensor, second: ScoreTensor) -> float | None:
 
 
 def _scorer(cells: RunCells) -> float | None:
-    told_ = cells.references.to_pylist()
-    if not told_:
+    references = cells.references.to_pylist()
+    if not references:
         return None
     try:
-        task, score, is_right = ([one[name] for one in told_] for name in ("task", "score", "is_right"))
+        task, score, is_right = ([one[name] for one in references] for name in ("task", "score", "is_right"))
         return scorer_auc(task, score, is_right).auc
     except CoreError:
         return None

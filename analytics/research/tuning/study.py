@@ -70,7 +70,7 @@ MIN_RUNS = 2  # that tell reliability
 MAX_BYTES = 16 << 20  # of a study file, and of a list of tasks
 MAX_SECONDS = 2_000_000.0  # 23 days; the kernel waits for 24 at most
 MAX_MESSAGE = 400  # characters of a refusal
-STATED = tuple(name for name in MANDATORY_METADATA if name != "task count")
+MANDATORY_TEXTS = tuple(name for name in MANDATORY_METADATA if name != "task count")
 TOP = (
     "name",
     "seed",
@@ -343,7 +343,7 @@ def _few_cells(n_places: int, full_runs: int, search_runs: int) -> None:
 
 
 def _metadata(table: Mapping[str, Any]) -> Mapping[str, str]:
-    for name in STATED:
+    for name in MANDATORY_TEXTS:
         if not isinstance(table.get(name), str) or not table[name].strip():
             raise _Fault(f"metadata.{name!r}: has to be stated; nobody could repeat the study without it")
     return {name: _text(f"metadata.{name}", value) for name, value in table.items()}

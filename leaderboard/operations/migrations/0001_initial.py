@@ -71,6 +71,14 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='FailedAttempts',
+            fields=[
+                ('token', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='failed_attempts', serialize=False, to='accounts.apitoken')),
+                ('since', models.DateTimeField(help_text='When the minute began.')),
+                ('n', models.PositiveIntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
             name='JobRun',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -260,14 +268,6 @@ class Migration(migrations.Migration):
             options={
                 'abstract': False,
             },
-        ),
-        migrations.CreateModel(
-            name='Tries',
-            fields=[
-                ('token', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='tries', serialize=False, to='accounts.apitoken')),
-                ('since', models.DateTimeField(help_text='When the minute began.')),
-                ('n', models.PositiveIntegerField()),
-            ],
         ),
         migrations.CreateModel(
             name='Upload',

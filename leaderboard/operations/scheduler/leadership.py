@@ -18,7 +18,7 @@ from leaderboard.operations.scheduler.pausing import pause
 
 LOCK = 0x62616E64737461  # "bandsta": a number that nobody else takes by chance
 KEEPALIVE = {"idle": 5, "interval": 2, "count": 3}  # seconds, seconds, probes
-HELD = """
+LOCK_OF_LEADER = """
     SELECT EXISTS (
         SELECT 1 FROM pg_locks JOIN pg_database AS d ON d.oid = database
         WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND d.datname = current_database()
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 def is_led() -> bool:
     """Whether a scheduler leads, of all that use this database."""
     with connection.cursor() as cursor:
-        cursor.execute(HELD, [LOCK])
+        cursor.execute(LOCK_OF_LEADER, [LOCK])
         return bool(cursor.fetchone()[0])
 
 
@@ -43,13 +43,13 @@ class Leadership:
 
     def __init__(self, lock_connection: "psycopg.Connection[Any]") -> None:
         self.claim: UUID = uuid4()
-        self._held = lock_connection
+        self._connection = lock_connection
         self._pid = lock_connection.info.backend_pid
 
     def is_woken(self, *, within: float) -> bool:
         """Wait for a notification; raises OperationalError when the connection, and so the lock, is lost."""
-        self._held.execute("SELECT 1")
-        return any(self._held.notifies(timeout=within, stop_after=1))
+        self._connection.execute("SELECT 1")
+        return any(self._connection.notifies(timeout=within, stop_after=1))
 
     def leads(self) -> bool:
         """Ask the server by Django's connection whether the lock is still held."""

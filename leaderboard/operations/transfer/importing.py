@@ -41,7 +41,7 @@ ARRIVED = """
     SELECT b.slug FROM submissions_submission s JOIN {} USING (uuid)
     JOIN catalog_agent a ON a.id = s.agent_id JOIN catalog_benchmark b ON b.id = a.benchmark_id LIMIT 1
 """
-FOUND = "(SELECT n.here FROM moved_names n WHERE n.kind = {} AND n.there = {})"
+NEW_ID = "(SELECT n.here FROM moved_names n WHERE n.kind = {} AND n.there = {})"
 MAX_ID_SPAN = 1 << 28  # ids that one table of a file may span; what is taken of a sequence never comes back
 NO_FILE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, AttributeError)
 NO_ROWS = (TypeError, ValueError, DataError, IntegrityError)
@@ -182,7 +182,7 @@ class _Arrival:
         if owner is ApiToken:
             return sql.SQL("NULL")
         if owner in NAMED:
-            return sql.SQL(FOUND).format(sql.Literal(table(owner)), column)
+            return sql.SQL(NEW_ID).format(sql.Literal(table(owner)), column)
         by = sql.Literal(self._by[owner])
         if field.get_internal_type() != "ArrayField":
             return sql.SQL("{} + {}").format(column, by)

@@ -33,14 +33,14 @@ class ExportColumn:
         return pa.field(self.name, self.kind, metadata={"description": self.description})
 
 
-STATED = "as it was delivered; empty where it was not stated"
+AS_DELIVERED = "as it was delivered; empty where it was not stated"
 NAMED = (
     ExportColumn("benchmark", CODED, "Name of the benchmark.", always=True),
     ExportColumn("agent", CODED, "Name of the agent: scaffold, model and version together.", always=True),
     ExportColumn("scaffold", CODED, "The harness around the model.", always=True),
     ExportColumn("model", CODED, "The model that the scaffold calls.", always=True),
-    ExportColumn("version", CODED, f"Version of the agent, {STATED}."),
-    ExportColumn("organisation", CODED, f"Who made the agent, {STATED}."),
+    ExportColumn("version", CODED, f"Version of the agent, {AS_DELIVERED}."),
+    ExportColumn("organisation", CODED, f"Who made the agent, {AS_DELIVERED}."),
     ExportColumn(
         "submitted_at",
         CODED,
@@ -48,20 +48,20 @@ NAMED = (
         "month where no more is known, or empty.",
         always=True,
     ),
-    ExportColumn("link", CODED, f"Address of the run, {STATED}."),
-    ExportColumn("logs", CODED, f"Address of its logs, {STATED}."),
-    ExportColumn("code", CODED, f"Address of the agent's code, {STATED}."),
-    ExportColumn("report", CODED, f"Address of a report, {STATED}."),
-    ExportColumn("commit", CODED, f"Address of the commit that was run, {STATED}."),
+    ExportColumn("link", CODED, f"Address of the run, {AS_DELIVERED}."),
+    ExportColumn("logs", CODED, f"Address of its logs, {AS_DELIVERED}."),
+    ExportColumn("code", CODED, f"Address of the agent's code, {AS_DELIVERED}."),
+    ExportColumn("report", CODED, f"Address of a report, {AS_DELIVERED}."),
+    ExportColumn("commit", CODED, f"Address of the commit that was run, {AS_DELIVERED}."),
     ExportColumn("task", CODED, "Name of the task.", always=True),
     ExportColumn("category", CODED, "Category of the task; empty where it has none."),
     ExportColumn(
         "group", CODED, "What the task was taken from together with others; empty where it has none."
     ),
-    ExportColumn("prompt_variant", CODED, f"Variant of the prompt, {STATED}."),
-    ExportColumn("judge", CODED, f"Who or what judged the trial, {STATED}."),
-    ExportColumn("temperature", NUMBER, f"Sampling temperature, {STATED}."),
-    ExportColumn("run", CODED, f"Label of the run, {STATED}: a repetition of everything."),
+    ExportColumn("prompt_variant", CODED, f"Variant of the prompt, {AS_DELIVERED}."),
+    ExportColumn("judge", CODED, f"Who or what judged the trial, {AS_DELIVERED}."),
+    ExportColumn("temperature", NUMBER, f"Sampling temperature, {AS_DELIVERED}."),
+    ExportColumn("run", CODED, f"Label of the run, {AS_DELIVERED}: a repetition of everything."),
 )
 TRIALS = (
     ExportColumn("trial", WHOLE, "Which of the repeated trials of this task, from 0 to 32,767.", always=True),
@@ -74,17 +74,17 @@ TRIALS = (
     ExportColumn("valid", TRUTH, "False where the harness failed, not the agent.", always=True),
 )
 MEASURED = (
-    ExportColumn("cost_usd", NUMBER, f"Cost of the trial in US dollars, {STATED}."),
-    ExportColumn("n_input_tokens", WHOLE, f"Tokens read by the model, {STATED}."),
-    ExportColumn("n_output_tokens", WHOLE, f"Tokens written by the model, {STATED}."),
-    ExportColumn("seconds_environment", NUMBER, f"Seconds spent on the environment, {STATED}."),
-    ExportColumn("seconds_execution", NUMBER, f"Seconds spent by the agent, {STATED}."),
-    ExportColumn("seconds_scoring", NUMBER, f"Seconds spent on scoring, {STATED}."),
+    ExportColumn("cost_usd", NUMBER, f"Cost of the trial in US dollars, {AS_DELIVERED}."),
+    ExportColumn("n_input_tokens", WHOLE, f"Tokens read by the model, {AS_DELIVERED}."),
+    ExportColumn("n_output_tokens", WHOLE, f"Tokens written by the model, {AS_DELIVERED}."),
+    ExportColumn("seconds_environment", NUMBER, f"Seconds spent on the environment, {AS_DELIVERED}."),
+    ExportColumn("seconds_execution", NUMBER, f"Seconds spent by the agent, {AS_DELIVERED}."),
+    ExportColumn("seconds_scoring", NUMBER, f"Seconds spent on scoring, {AS_DELIVERED}."),
     ExportColumn("human", NUMBER, "What people say that the outcome is; empty where nobody was asked."),
     ExportColumn(
         "human_probability",
         NUMBER,
-        f"The probability with which the task was drawn to be asked about, {STATED}.",
+        f"The probability with which the task was drawn to be asked about, {AS_DELIVERED}.",
     ),
 )
 OF_AGENT = ("agent", "scaffold", "model", "version", "organisation")

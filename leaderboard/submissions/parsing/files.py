@@ -101,14 +101,14 @@ def read_upload(
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
-            beside = FileContext(
+            context = FileContext(
                 constants={"benchmark": place.slug, **columns},
                 known_as={"benchmark": (place.title,)},
                 optional=("submitted_at",),
                 strange_task=known,
             )
             upload.file.seek(0)
-            flat = read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=beside)
+            flat = read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=context)
             notes: tuple[str, ...] = ()
         elif faults:
             raise together(faults, (), 0)

@@ -12,7 +12,7 @@ from django.test import Client
 
 from leaderboard.api import bodies, delivering
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Review
-from leaderboard.operations.models import Tries
+from leaderboard.operations.models import FailedAttempts
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import (
     IdempotencyKey,
@@ -78,7 +78,7 @@ class TestLargeFiles:
         response = send_file(FORMS[name](rows()), AGENT, token=submit_token, name=name)
         assert (response.status_code, response["Retry-After"]) == (503, "5")
         assert response.json()["type"] == "urn:bandstand:problem:reading_busy"
-        assert not Tries.objects.exists()
+        assert not FailedAttempts.objects.exists()
         assert not Submission.objects.filter(loaded=False).exists()
 
     def test_a_third_is_to_come_again_while_the_second_waits(self, submit_token, monkeypatch):

@@ -31,9 +31,9 @@ from leaderboard.submissions.parsing.importers.importer import (
 )
 
 WHO = ("agent", "scaffold", "model")
-ASKED = (*WHO, "submitted_at")
+REQUIRED = (*WHO, "submitted_at")
 OF_AGENT = ("version", "organisation")
-OF_RUN = (*ASKED, "run", *OF_AGENT)
+OF_RUN = (*REQUIRED, "run", *OF_AGENT)
 PLACEHOLDER: dict[str, str | None] = dict.fromkeys(WHO, "-")
 ROW = re.compile(r"\brow (\d+)")
 
@@ -108,11 +108,11 @@ def _ask(columns: list[dict[str, str | None]], options: ImportOptions, called: s
 
     An agent needs no name where scaffold and model are known; where neither is, all three are asked for.
     """
-    lacking = {field for one in columns for field in ASKED[1:] if not one[field]}
+    lacking = {field for one in columns for field in REQUIRED[1:] if not one[field]}
     if lacking >= {"scaffold", "model"} and not all(one["agent"] for one in columns):
         lacking.add("agent")
     if lacking:
-        listed = [field for field in ASKED if field in lacking]
+        listed = [field for field in REQUIRED if field in lacking]
         places = ", ".join(map(options.place, listed))
         faults = [
             Fault(None, field, None, f"is not in the file; {options.place(field)} states it")

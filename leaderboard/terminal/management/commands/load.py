@@ -38,7 +38,7 @@ from leaderboard.terminal.printing import fault_lines, progress_bar, refusals_as
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
 N_REPLAYED = 10  # agents, at least
-STATED = {
+METADATA = {
     "submitted_at": "date of the submission",
     "run": "label of the run",
     "metric": "metric, scorer or reward that counts",
@@ -68,7 +68,7 @@ class Command(ServiceCommand):
             parser.add_argument(
                 f"--{name}", help=f"{help_text}, also where a file of another project names another"
             )
-        for name, help_text in STATED.items():
+        for name, help_text in METADATA.items():
             parser.add_argument(
                 f"--{name.replace('_', '-')}", help=f"{help_text}, where the file does not say"
             )
@@ -94,10 +94,10 @@ class Command(ServiceCommand):
         subsets: Path | None,
         **options: Any,
     ) -> None:
-        names = ImportOptions(**{name: options.get(name) for name in (*NAMED, *STATED)})
+        names = ImportOptions(**{name: options.get(name) for name in (*NAMED, *METADATA)})
         with refusals_as_errors():
             table = table_options(options, benchmark=benchmark)
-            imported = read_all(files, name=format, stated=names, slug=benchmark, only=only, table=table)
+            imported = read_all(files, name=format, options=names, slug=benchmark, only=only, table=table)
             flat = {one.called: one.flat for one in imported} if len(imported) > 1 else imported[0].flat
             if subsets:
                 report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
@@ -121,7 +121,7 @@ def read_all(
     files: Sequence[Path],
     *,
     name: str | None,
-    stated: ImportOptions,
+    options: ImportOptions,
     slug: str,
     only: str | None,
     table: TableOptions,
@@ -138,7 +138,7 @@ def read_all(
                 importers.read(
                     *group,
                     name=name,
-                    options=stated,
+                    options=options,
                     benchmark=slug,
                     tasks=_tasks(slug),
                     as_of=timezone.now(),
