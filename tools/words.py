@@ -2,7 +2,7 @@
 
 `python tools/words.py` prints file, line and name of each, and ends with 1 if there is any; `make lint` calls
 it.
-The glossary is docs/architecture.md.
+The glossary is in docs/README.md.
 """
 
 import ast
