@@ -11,14 +11,10 @@ Symbols
 -------
 None: columns keep their names and units (docs/flat-file.md).
 
-Not done here
--------------
-No column is guessed: one that the flat file does not know is refused, where a file would keep it as metadata.
-The index of a frame is not looked at. pandas is imported when it is called for, not before.
+Not done here: no column is guessed: one that the flat file does not know is refused, where a file would keep
+it as metadata. The index of a frame is not looked at. pandas is imported when it is called for, not before.
 
-Source
-------
-ARCHITECTURE §6 of this project.
+Source: ARCHITECTURE §6 of this project.
 """
 
 from collections.abc import Mapping

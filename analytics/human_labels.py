@@ -15,15 +15,11 @@ Y           ``human``        (N,), NaN    0 to 1
 e           ``error``        (N,), NaN    −1 to 1
 ==========  ===============  ===========  ========
 
-Not done here
--------------
-Labels picked by hand say nothing of other tasks: without their probabilities nothing is estimated. No
-regression on Ŷ. Such a score stands on an agent's page and never orders a board.
+Not done here: labels picked by hand say nothing of other tasks: without their probabilities nothing is
+estimated. No regression on Ŷ. Such a score stands on an agent's page and never orders a board.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. M. Egami, Hinck, Stewart & Wei, *NeurIPS* 36
-(2023). Särndal, Swensson & Wretman, *Model Assisted Survey Sampling*, 1992, §6.3 (difference estimator).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. M. Egami, Hinck, Stewart & Wei, *NeurIPS*
+36 (2023). Särndal, Swensson & Wretman, *Model Assisted Survey Sampling*, 1992, §6.3 (difference estimator).
 Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740.
 """
 

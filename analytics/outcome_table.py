@@ -18,14 +18,10 @@ m                         ``n_tasks``             scalar, active tasks          
 y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
 ========================  ======================  =============================================  ==========
 
-Not done here
--------------
-No task is weighted, no missing cell is filled in, no setting is left out (the caller passes the rows that
-count), and no standard error but the naive one is computed.
+Not done here: no task is weighted, no missing cell is filled in, no setting is left out (the caller passes
+the rows that count), and no standard error but the naive one is computed.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 """
 
 import math

@@ -7,14 +7,10 @@ tasks were passed by the first run alone and c by the second alone; if one agent
 is binomial with share ½ (McNemar, exact, two-sided). Else the mean of y_j − x_j is held against t with n − 1
 degrees of freedom.
 
-Not done here
--------------
-How the tasks were drawn. A run that agrees is not thereby true: of 20 tasks, 7 that the first run alone
-passed still agree at 1% (p = .016), and 8 do not (p = .008).
+Not done here: how the tasks were drawn. A run that agrees is not thereby true: of 20 tasks, 7 that the first
+run alone passed still agree at 1% (p = .016), and 8 do not (p = .008).
 
-Source
-------
-McNemar, Psychometrika 1947; Student, Biometrika 1908.
+Source: McNemar, Psychometrika 1947; Student, Biometrika 1908.
 """
 
 from typing import NamedTuple

@@ -7,9 +7,8 @@ task is a column and the other the heads of the rest. The first row that names t
 above it is a title. Outcomes may be percentages and words, dates the day numbers of Excel. All else obeys the
 rules of the flat file, at the door of data frames (`from_arrow`).
 
-Not done here
--------------
-What can be meant in two ways is not guessed: it is refused, with the option that says which is meant.
+Not done here: what can be meant in two ways is not guessed: it is refused, with the option that says which is
+meant.
 """
 
 import argparse

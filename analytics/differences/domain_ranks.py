@@ -32,15 +32,11 @@ c       ``critical``    scalar                           1
 
 Limits: all-equal outcomes, and identical agents, are tied.
 
-Not done here
--------------
-Nothing is said of given tasks: that is `analytics.differences.finite_ranks`. Missing cells are refused: ranks
-are for agents on the same tasks. A row completed by linking comes in with its v_link in v. No p-value decides
-a rank.
+Not done here: nothing is said of given tasks: that is `analytics.differences.finite_ranks`. Missing cells are
+refused: ranks are for agents on the same tasks. A row completed by linking comes in with its v_link in v. No
+p-value decides a rank.
 
-Source
-------
-Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
+Source: Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
 simultaneous pair intervals). Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
 Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 12 (bootstrap-t). Hsu, *Annals of
 Statistics* 9 (1981) 1026-1034.

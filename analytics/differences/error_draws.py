@@ -29,13 +29,10 @@ z²      ``squares``    (n_agents, n_draws)   1
 T²*     result         scalar                1
 ======  =============  ====================  ======
 
-Not done here
--------------
-Errors of two agents are independent, though estimates share one calibration. No task is resampled.
+Not done here: errors of two agents are independent, though estimates share one calibration. No task is
+resampled.
 
-Source
-------
-Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statistics).
+Source: Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statistics).
 """
 
 import math

@@ -8,9 +8,7 @@ Every error names its target::
 
 Degrees of freedom of a sum of terms SE² = Σ_q t_q are Satterthwaite's, ν = (Σ t_q)²/Σ(t_q²/ν_q).
 
-Source
-------
-Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114.
+Source: Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114.
 """
 
 import math

@@ -38,14 +38,11 @@ s²_cal  ``Calibrated.se2``        scalar       score²
 
 Limits: pseudo-cells keep V above 0 where an agent's trials all agree. ω̂ of 0 counts as none.
 
-Not done here
--------------
-Main effects of facets cancel between agents and are left out. No order is decided.
+Not done here: main effects of facets cancel between agents and are left out. No order is decided.
 
-Source
-------
-Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2 (1946)
-110-114. Agresti & Coull, *American Statistician* 52 (1998) 119-126 (p̃). c₀ and the rules are this project's.
+Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2
+(1946) 110-114. Agresti & Coull, *American Statistician* 52 (1998) 119-126 (p̃). c₀ and the rules are this
+project's.
 """
 
 import math

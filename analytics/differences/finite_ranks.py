@@ -30,13 +30,10 @@ c       ``critical``      scalar                  1
 B       ``n_draws``       scalar                  draws
 ======  ================  ======================  ======
 
-Not done here
--------------
-Nothing is said of other tasks: that is `analytics.differences.domain_ranks`. No p-value decides a rank.
+Not done here: nothing is said of other tasks: that is `analytics.differences.domain_ranks`. No p-value
+decides a rank.
 
-Source
-------
-Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
+Source: Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
 simultaneous pair intervals). Hsu, *Annals of Statistics* 9 (1981) 1026-1034.
 """
 

@@ -23,13 +23,9 @@ agent with the largest such z_b² bounds T_a from below. Draws that the bounds d
 
 Symbols: T², e, Û, z² as in `analytics.differences.error_draws`; ℓ ``lead`` (n_agents,) 1.
 
-Not done here
--------------
-Nobody is called the best; a set of one says so only of two agents or more.
+Not done here: nobody is called the best; a set of one says so only of two agents or more.
 
-Source
-------
-Hsu, *Annals of Statistics* 9 (1981) 1026-1034; *Multiple Comparisons*, 1996, ch. 4.
+Source: Hsu, *Annals of Statistics* 9 (1981) 1026-1034; *Multiple Comparisons*, 1996, ch. 4.
 """
 
 import math

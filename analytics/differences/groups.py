@@ -41,17 +41,13 @@ se²     ``pair_variances``     (n_agents, n_agents)  score²
 T*²     ``ahead``              (n_draws, n_agents)   1
 ======  =====================  ====================  ======
 
-Not done here
--------------
-Under 10 clusters, or with a stratum of a single task, there is no estimate: 20-odd would be better for the
-first, and the second shows no spread. No cluster inside a stratum.
+Not done here: under 10 clusters, or with a stratum of a single task, there is no estimate: 20-odd would be
+better for the first, and the second shows no spread. No cluster inside a stratum.
 
-Source
-------
-Bell & McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2). Pustejovsky & Tipton, *J. Business & Economic
-Statistics* 36 (2018) 672-683 (its general form). Cameron & Miller, *J. Human Resources* 50 (2015) 317-372
-(few and uneven clusters). Cochran, *Sampling Techniques*, 3rd ed. 1977, §5.4 (strata and their degrees of
-freedom). Field & Welsh, *JRSS B* 69 (2007) 369-390 (resampling of clusters).
+Source: Bell & McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2). Pustejovsky & Tipton, *J. Business &
+Economic Statistics* 36 (2018) 672-683 (its general form). Cameron & Miller, *J. Human Resources* 50 (2015)
+317-372 (few and uneven clusters). Cochran, *Sampling Techniques*, 3rd ed. 1977, §5.4 (strata and their
+degrees of freedom). Field & Welsh, *JRSS B* 69 (2007) 369-390 (resampling of clusters).
 """
 
 import math

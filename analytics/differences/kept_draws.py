@@ -9,9 +9,7 @@ T* is equal to the last bit however many agents are computed at once (`analytics
 that a board is the same whether anything was kept or not. Where an agent has gone, or its outcomes changed,
 all is drawn anew.
 
-Not done here
--------------
-Nothing is written to disk: a process that starts anew draws anew.
+Not done here: nothing is written to disk: a process that starts anew draws anew.
 """
 
 import hashlib

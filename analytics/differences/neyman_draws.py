@@ -28,13 +28,9 @@ w              ``weights``   (n_draws, k)          tasks
 max_b T*_ba²   ``ahead``     (n_draws, n_agents)   1
 =============  ============  ====================  ======
 
-Not done here
--------------
-Pairs of two agents with trial variances are left to `analytics.differences.error_draws`.
+Not done here: pairs of two agents with trial variances are left to `analytics.differences.error_draws`.
 
-Source
-------
-As in `analytics.differences.task_draws`. Imbens & Rubin, *Causal Inference*, 2015, §6.5.
+Source: As in `analytics.differences.task_draws`. Imbens & Rubin, *Causal Inference*, 2015, §6.5.
 """
 
 from collections.abc import Callable, Sequence

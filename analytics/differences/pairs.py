@@ -26,14 +26,10 @@ V       ``AgentError.total``   scalar   score²
 v       ``beyond``             scalar   score²
 ======  =====================  =======  ======
 
-Not done here
--------------
-No pair is called tied and no rank is given: `finite_ranks` and `domain_ranks` do that for all pairs at once.
-The p-values of `benjamini_hochberg` answer single questions. No component is estimated.
+Not done here: no pair is called tied and no rank is given: `finite_ranks` and `domain_ranks` do that for all
+pairs at once. The p-values of `benjamini_hochberg` answer single questions. No component is estimated.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels). Imbens & Rubin, *Causal
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels). Imbens & Rubin, *Causal
 Inference*, 2015, §6.5. Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
 Benjamini & Hochberg, *JRSS B* 57 (1995) 289-300.
 """

@@ -35,12 +35,10 @@ Limits: V has to be of what a second run draws anew: of trials, where the tasks 
 bound, the expectation is a lower one. θ is taken for normal: an agent far ahead of all others is held for
 luckier than it is.
 
-Source
-------
-Efron & Morris, *JASA* 70 (1975) 311-319. Paule & Mandel, *Journal of Research of the NBS* 87 (1982) 377-385,
-by the iteration of DerSimonian & Kacker, *Contemporary Clinical Trials* 28 (2007) 105-114. Bühlmann, *ASTIN
-Bulletin* 4 (1967) 199-207. Morris, *JASA* 78 (1983) 47-55, has n − 3 for n − 2: the least squared error over
-all agents.
+Source: Efron & Morris, *JASA* 70 (1975) 311-319. Paule & Mandel, *Journal of Research of the NBS* 87 (1982)
+377-385, by the iteration of DerSimonian & Kacker, *Contemporary Clinical Trials* 28 (2007) 105-114. Bühlmann,
+*ASTIN Bulletin* 4 (1967) 199-207. Morris, *JASA* 78 (1983) 47-55, has n − 3 for n − 2: the least squared
+error over all agents.
 """
 
 from dataclasses import dataclass

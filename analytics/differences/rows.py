@@ -22,13 +22,9 @@ L, V, M         ``Row.levels``           by facet         levels averaged over
 σ²_run …        ``Facet.main``           scalar or None   score²
 ==============  =======================  ===============  ===================
 
-Not done here
--------------
-No component is estimated.
+Not done here: no component is estimated.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels).
 """
 
 import math

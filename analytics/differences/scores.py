@@ -16,14 +16,10 @@ In Satterthwaite's formula s²_j counts R_j − 1 degrees of freedom, exact with
 
 Symbols: as in `analytics.differences.rows`; ω̂ ``omega``, of the target's tasks.
 
-Not done here
--------------
-No agent is held against another: `analytics.differences.pairs`.
+Not done here: no agent is held against another: `analytics.differences.pairs`.
 
-Source
-------
-Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. The
-variance function is this project's own.
+Source: Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114.
+The variance function is this project's own.
 """
 
 from collections.abc import Sequence

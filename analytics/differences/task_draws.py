@@ -23,14 +23,10 @@ g*      ``agent_noise``     (n_draws, n_agents)   score
 se²     ``pair_variances``  (n_agents, n_agents)  score²
 ======  ==================  ====================  ======
 
-Not done here
--------------
-No maximum over pairs is taken and no order is decided.
+Not done here: no maximum over pairs is taken and no order is decided.
 
-Source
-------
-Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations). Efron & Tibshirani, *An
-Introduction to the Bootstrap*, 1993, ch. 12.
+Source: Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations). Efron & Tibshirani,
+*An Introduction to the Bootstrap*, 1993, ch. 12.
 """
 
 from collections.abc import Callable, Sequence

@@ -25,15 +25,11 @@ SE²     ``se2``               (n_agents, n_agents), NaN    score²
 
 Limits: R_ij is the number for which Var(X[i, j]) = s²_ij/R_ij; without settings, the number of trials.
 
-Not done here
--------------
-No interval, no rank and no tie: `analytics.differences.pairs` and `finite_ranks`, whose variances have
-pseudo-cells, so that none is 0.
+Not done here: no interval, no rank and no tie: `analytics.differences.pairs` and `finite_ranks`, whose
+variances have pseudo-cells, so that none is 0.
 
-Source
-------
-Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5 (s_d²/N bounds the finite variance). The
-variance function and its rule are this project's own.
+Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5 (s_d²/N bounds the finite variance).
+The variance function and its rule are this project's own.
 """
 
 from dataclasses import dataclass

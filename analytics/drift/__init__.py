@@ -29,9 +29,8 @@ calibration, harness failures and run-to-run noise ever alert with probability .
 .015, band erosion with .02. Novelty never alerts; saturation has the errors of its limits.
 How often each fires on simulated boards is in docs/evidence/monitors.txt.
 
-Not done here
--------------
-Nothing is chosen, fitted or drawn from a database: S, ŷ and intervals are arguments. No alert is opened.
+Not done here: nothing is chosen, fitted or drawn from a database: S, ŷ and intervals are arguments. No alert
+is opened.
 """
 
 from analytics.drift.calibration import calibration

@@ -33,9 +33,7 @@ one         5.5        7
 two         6.2        7.8
 ==========  =========  =========
 
-Not done here
--------------
-No estimate of when the level moved, beyond the last zero, or by how much.
+Not done here: no estimate of when the level moved, beyond the last zero, or by how much.
 
 Source
 ------

@@ -17,14 +17,10 @@ logarithms; the first panel is as wide as the curvature or the slope of ℓ ther
 
 Symbols: s ``n_missed``, n ``n``, p₀ ``promised``, E ``log_e_values`` (natural logarithms).
 
-Not done here
--------------
-Misses of one agent's trials are not independent, which makes E too large.
+Not done here: misses of one agent's trials are not independent, which makes E too large.
 
-Source
-------
-Ville, *Étude critique de la notion de collectif*, 1939. Robbins, *Statistical methods related to the law of
-the iterated logarithm*, 1970 (mixtures). Clopper & Pearson, Biometrika 1934 (`upper_share`).
+Source: Ville, *Étude critique de la notion de collectif*, 1939. Robbins, *Statistical methods related to the
+law of the iterated logarithm*, 1970 (mixtures). Clopper & Pearson, Biometrika 1934 (`upper_share`).
 """
 
 import math

@@ -32,15 +32,11 @@ T        ``share``          scalar                                        share
 d        ``far``            (n_sets, n_tasks)                             0 to 1
 =======  =================  ============================================  ========
 
-Not done here
--------------
-A strategy that does not choose by the band, and tasks kept by hysteresis: what is watched is the band of the
-agents that the subset was chosen from.
+Not done here: a strategy that does not choose by the band, and tasks kept by hysteresis: what is watched is
+the band of the agents that the subset was chosen from.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Phipson & Smyth, *Permutation p-values should never be
-zero*, 2010.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Phipson & Smyth, *Permutation p-values should
+never be zero*, 2010.
 """
 
 from collections.abc import Callable, Sequence

@@ -18,15 +18,11 @@ vary, which counts of trials that fail together would need.
 Trials of one agent fail together: a long run meets more time-outs. Counted one by one they alerted on .37 of
 boards on which nothing changed but agents differed (mean 2%, standard deviation 2%, 300 trials each).
 
-Not done here
--------------
-Which task, or which part of the harness, fails. Bets are not adapted to what was seen; the mixture pays for
-that with a factor of less than 20.
+Not done here: which task, or which part of the harness, fails. Bets are not adapted to what was seen; the
+mixture pays for that with a factor of less than 20.
 
-Source
-------
-Waudby-Smith & Ramdas, *Estimating means of bounded random variables by betting*, JRSS B 2024. Clopper &
-Pearson, Biometrika 1934.
+Source: Waudby-Smith & Ramdas, *Estimating means of bounded random variables by betting*, JRSS B 2024. Clopper
+& Pearson, Biometrika 1934.
 """
 
 import math

@@ -40,15 +40,11 @@ p₀        ``Nulls.pairs``     one for each subset              0 to 1
 Limits: a constant r or y has no order, and no ρ or τ_b (None). At ρ = 1, or where leaving out one agent makes
 it 1, z is infinite and there is no interval. ρ₀ counts as fixed.
 
-Not done here
--------------
-No subset is chosen and no fold is run. Missing cells stay where they are: an outcome is permuted among the
-agents that have one in its column, and means are taken over an agent's own valid cells; an agent without a
-valid cell in a subset is left out of that subset's ρ₀.
+Not done here: no subset is chosen and no fold is run. Missing cells stay where they are: an outcome is
+permuted among the agents that have one in its column, and means are taken over an agent's own valid cells; an
+agent without a valid cell in a subset is left out of that subset's ρ₀.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4 (ρ of subset mean and full score). Kendall, *Rank
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4 (ρ of subset mean and full score). Kendall, *Rank
 Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Introduction to the Bootstrap*,
 1993, ch. 11 (jackknife). ρ₀ and the skill are this project's own.
 """

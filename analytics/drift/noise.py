@@ -11,13 +11,10 @@ The statistic is ω̂ since the subset was fixed minus ω̂ before; agents are p
 tasks of S the agents before came out near one half by choice, with more noise than agents since have on them:
 each agent before is to be counted on a subset that was chosen without it.
 
-Not done here
--------------
-Noise that fell is not looked for.
+Not done here: noise that fell is not looked for.
 
-Source
-------
-Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p). ω̂ as in `analytics.differences`.
+Source: Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p). ω̂ as in
+`analytics.differences`.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,13 +13,9 @@ A scaffold that n of both groups have is new in π when all n of them fall among
 
 Symbols: T ``len(new)``; π draws ``members`` (n_draws, n_agents).
 
-Not done here
--------------
-Scaffolds are names: what a name stands for may change unseen.
+Not done here: scaffolds are names: what a name stands for may change unseen.
 
-Source
-------
-This project's own. Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p).
+Source: This project's own. Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p).
 """
 
 from collections.abc import Callable, Sequence

@@ -24,15 +24,11 @@ r, rest         ``OnAndOff``     (n_agents,) each    0 to 1
 α_j             ``look.level``   scalar              1
 ==============  ===============  ==================  ======
 
-Not done here
--------------
-Nothing is judged by ρ of the subset mean with the full score, which contains it: it is shown beside, with
-EB's limit of .75.
+Not done here: nothing is judged by ρ of the subset mean with the full score, which contains it: it is shown
+beside, with EB's limit of .75.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6 (ρ < .75). Fieller, Hartley & Pearson, *Tests for
-rank correlation coefficients*, Biometrika 1957 (1.06).
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6 (ρ < .75). Fieller, Hartley & Pearson,
+*Tests for rank correlation coefficients*, Biometrika 1957 (1.06).
 """
 
 import math

@@ -13,13 +13,10 @@ The tasks of S are those that ranked the agents of their time: a better agent ma
 far from all of the benchmark. Where the full score of the best agent on S is known, measured or estimated,
 its lower limit counts too. Under .90 S alone is solved, the benchmark has room, and this warns at most.
 
-Not done here
--------------
-Nothing is corrected for the best of many agents: what is asked is whether there is room above it.
+Not done here: nothing is corrected for the best of many agents: what is asked is whether there is room above
+it.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Wilson, *Probable inference*, JASA 1927.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Wilson, *Probable inference*, JASA 1927.
 """
 
 from collections.abc import Sequence

@@ -37,10 +37,8 @@ P        ``expected``     (n_agents, n_tasks)                    0 to 1
 d        ``beyond``       (n_agents,)                            −1 to 1
 =======  ===============  =====================================  ======
 
-Not done here
--------------
-No ability is fitted. The flag of an agent alone counts P as known. Errors of difficulties are common to the
-newcomers of a board; in z_i they count as if each had its own.
+Not done here: no ability is fitted. The flag of an agent alone counts P as known. Errors of difficulties are
+common to the newcomers of a board; in z_i they count as if each had its own.
 
 Source
 ------

@@ -54,10 +54,8 @@ R                  ``reliability``                scalar                        
 Limits: two models, two tasks and two runs are the least; where all scores are equal R is 0/0 and refused. An
 incomplete tensor takes the ν of a complete one.
 
-Not done here
--------------
-Pass/fail scores are decomposed as they are, on the scale of the score. A bootstrap of an incomplete tensor
-would be a REML fit for each draw: there is none.
+Not done here: pass/fail scores are decomposed as they are, on the scale of the score. A bootstrap of an
+incomplete tensor would be a REML fit for each draw: there is none.
 
 Source
 ------

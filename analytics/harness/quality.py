@@ -30,9 +30,7 @@ Limits: D is biased upward by noise, abs being taken of every difference; two mo
 no d (refused, where the chapter's listing counts 0). A task whose reference solutions are all right or all
 wrong has no AUC and is left out by name.
 
-Not done here
--------------
-The weights of F are the chapter's and no law. Cost is no part of F.
+Not done here: the weights of F are the chapter's and no law. Cost is no part of F.
 
 Source
 ------

@@ -59,13 +59,10 @@ voice           ``voice``             (n_agents,)                            boo
 complete        ``complete``          (n_agents,)                            bool
 ==============  ====================  =====================================  =========
 
-Not done here
--------------
-No task is selected and nobody is ranked. `selection.standings.completing` completes what is missing.
+Not done here: no task is selected and nobody is ranked. `selection.standings.completing` completes what is
+missing.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (X and y). Places, counted trials and comparable
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (X and y). Places, counted trials and comparable
 conditions are this project's own.
 """
 

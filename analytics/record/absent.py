@@ -17,14 +17,11 @@ with mean X and variance s², taken for trials of one setting, gives::
 Symbols: n ``n_places``, E ``expected_trials`` (n_agents,), E − n ``n_absent``; X, s², R as in
 `analytics.outcome_table`; shape (n_agents, n_tasks) but for E.
 
-Not done here
--------------
-Nothing is expected of an agent beyond what it shows itself: one that ran each task once is not measured by
-others that ran it five times. What no rule can tell is said in words, by `uneven` and `passes_alone`.
+Not done here: nothing is expected of an agent beyond what it shows itself: one that ran each task once is not
+measured by others that ran it five times. What no rule can tell is said in words, by `uneven` and
+`passes_alone`.
 
-Source
-------
-The rule is this project's own (docs/decisions/trials-that-count.md).
+Source: The rule is this project's own (docs/decisions/trials-that-count.md).
 """
 
 from collections.abc import Sequence

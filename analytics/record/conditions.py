@@ -26,13 +26,9 @@ outcomes            ``n_outcomes``          (n_agents, n_conditions)
 whose it is         ``voters``              (n_agents,)
 ==================  ======================  =============================================
 
-Not done here
--------------
-No order between agents of different conditions is found.
+Not done here: no order between agents of different conditions is found.
 
-Source
-------
-The rule is this project's own.
+Source: The rule is this project's own.
 """
 
 from collections.abc import Sequence

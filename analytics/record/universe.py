@@ -5,9 +5,7 @@ Model
 A task is *common* when at least 95% of the agents without an assignment have an outcome on it. A universe of
 common tasks has at least 10; once chosen it is kept by name, so that agents that come later do not shrink it.
 
-Source
-------
-The rule is this project's own.
+Source: The rule is this project's own.
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,7 @@
 Those that are vouched for, and two agents of each other account: the first that ran everything, in the order
 in which they had, and after these the others as they came.
 
-Source
-------
-This project's own.
+Source: This project's own.
 """
 
 from collections import Counter

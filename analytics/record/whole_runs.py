@@ -11,9 +11,7 @@ chosen by its outcomes, so that all of its trials may count.
 An agent *retried* where a delivery that is part of no whole run holds its tasks unequally often, and a later
 one has a lower mean on a task that it holds.
 
-Source
-------
-The rule is this project's own.
+Source: The rule is this project's own.
 """
 
 from collections.abc import Iterator

@@ -27,14 +27,10 @@ M        ``loadings``           (n_strata, n_components)     rows
 φ        ``parameters``         (n_vectors, n_components)    outcome²
 =======  =====================  ===========================  ===============
 
-Not done here
--------------
-No constant of Q, no fixed effects: those are in `analytics.reml.strata`.
+Not done here: no constant of Q, no fixed effects: those are in `analytics.reml.strata`.
 
-Source
-------
-Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6-6.7. Bertsekas, *SIAM J. Control* 20 (1982)
-221-246 (projection).
+Source: Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6-6.7. Bertsekas, *SIAM J. Control* 20
+(1982) 221-246 (projection).
 """
 
 from dataclasses import dataclass

@@ -12,15 +12,11 @@ An unbalanced design is drawn row by row and fitted again through `analytics.rem
     components     [ q_{α/2}(φ*_T), q_{1−α/2}(φ*_T) ]
     bootstrap-t    [ θ̂ − q_{1−α/2}(t*)·SE, θ̂ − q_{α/2}(t*)·SE ]        t* = (θ* − θ̂)/SE*
 
-Limits
-------
-The percentile interval of a component that sits on the boundary starts at 0 and is too short: its draws
-come from a model without it. No percentile interval of θ*: θ* − θ̂ is normal with the variance put in, so it
-would be the Wald interval under another name.
+Limits: The percentile interval of a component that sits on the boundary starts at 0 and is too short: its
+draws come from a model without it. No percentile interval of θ*: θ* − θ̂ is normal with the variance put in,
+so it would be the Wald interval under another name.
 
-Not done here
--------------
-No resampling of rows, items or prompts: with three prompts there is nothing to resample.
+Not done here: no resampling of rows, items or prompts: with three prompts there is nothing to resample.
 
 Source
 ------

@@ -12,9 +12,7 @@ columns::
 This is what R's ``contr.treatment`` gives for character columns in the C locale. An interaction is only
 coded where every term inside it is fixed too (R would otherwise silently switch to dummies).
 
-Source
-------
-Chambers & Hastie, *Statistical Models in S*, 1992, §2.3.2 (treatment contrasts).
+Source: Chambers & Hastie, *Statistical Models in S*, 1992, §2.3.2 (treatment contrasts).
 """
 
 from collections.abc import Sequence

@@ -27,10 +27,8 @@ residual are one, `pooled`); two terms that group the rows alike; a random term 
 columns that depend on each other, or are too many for the memory; more parameters than rows; an outcome that
 is constant or not a number.
 
-Source
-------
-As in `analytics.reml.variance_components`, `analytics.reml.balanced` and `analytics.reml.sparse`. Gilmour,
-Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
+Source: As in `analytics.reml.variance_components`, `analytics.reml.balanced` and `analytics.reml.sparse`.
+Gilmour, Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 """
 
 from collections.abc import Mapping, Sequence

@@ -20,14 +20,12 @@ is often too large just when the variance is estimated too small. This is the ru
 
 *wald* (q normal) and *bootstrap-t* (`analytics.reml.bootstrap`) are for information. *percentile* is refused.
 
-Not done here
--------------
-No Kenward-Roger inflation of Cov(β̂), no simultaneous intervals. A facet's levels are counted, not weighed.
+Not done here: no Kenward-Roger inflation of Cov(β̂), no simultaneous intervals. A facet's levels are counted,
+not weighed.
 
-Source
-------
-Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns, *Biometrics* 41 (1985) 477-486
-(ν from the information). STATISTICS §7.5 for the rule of 4 levels, whose coverage `tests/analytics` measures.
+Source: Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns, *Biometrics* 41 (1985)
+477-486 (ν from the information). STATISTICS §7.5 for the rule of 4 levels, whose coverage `tests/analytics`
+measures.
 """
 
 from dataclasses import dataclass

@@ -20,15 +20,11 @@ A term keeps its name as typed, ``prompt:item``, and is the same term in any ord
 (`Term.factors` is a set). Terms stand in the order in which they first appear. A term written out twice is
 refused; one that a shorthand gives again (``a*b + a*c``) counts once.
 
-Not done here
--------------
-No ``(1 | item)`` (every random term here is an intercept), no removal of terms (``-``), no parentheses, no
-functions of columns, no offset. The intercept is always there and not written.
+Not done here: no ``(1 | item)`` (every random term here is an intercept), no removal of terms (``-``), no
+parentheses, no functions of columns, no offset. The intercept is always there and not written.
 
-Source
-------
-Wilkinson & Rogers, *Applied Statistics* 22 (1973) 392-399. R's ``formula`` gives the shorthands the same
-meaning, and lme4 theirs in ``(1 | a/b)``.
+Source: Wilkinson & Rogers, *Applied Statistics* 22 (1973) 392-399. R's ``formula`` gives the shorthands the
+same meaning, and lme4 theirs in ``(1 | a/b)``.
 """
 
 import re

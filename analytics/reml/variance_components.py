@@ -29,14 +29,11 @@ Intervals
 symmetric in log σ², σ̂² exp(±z s_T/σ̂²): never negative, and the same for σ² as for σ. A component on the
 boundary has none; its reason stands in `notes`. The parametric bootstrap is in `analytics.reml.bootstrap`.
 
-Not done here
--------------
-No profile likelihood, no test of a component against 0, no prediction of random effects.
+Not done here: no profile likelihood, no test of a component against 0, no prediction of random effects.
 
-Source
-------
-Patterson & Thompson, *Biometrika* 58 (1971) 545-554 (REML). Bates et al., *J. Stat. Software* 67(1) (2015),
-Eq. 41-42 (the criterion and its constants). Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6.
+Source: Patterson & Thompson, *Biometrika* 58 (1971) 545-554 (REML). Bates et al., *J. Stat. Software* 67(1)
+(2015), Eq. 41-42 (the criterion and its constants). Searle, Casella & McCulloch, *Variance Components*, 1992,
+§6.6.
 """
 
 from collections.abc import Mapping

@@ -36,11 +36,9 @@ Limits: K = 1 gains nothing. E[max] grows like √(2 log K): 27 submissions gain
 noise away helps where limiting K does not. Submissions that truly differ gain more, and rightly so; a team
 that tunes to a known prompt or judge gains more than this, and this does not bound it.
 
-Not done here
--------------
-Which facets a submitter chooses is not in the file. A submission's design is the median one. Scores are
-taken as normal and unbounded: near 0 or 1, or with few tasks, the gain is overstated. Components count as
-known.
+Not done here: which facets a submitter chooses is not in the file. A submission's design is the median one.
+Scores are taken as normal and unbounded: near 0 or 1, or with few tasks, the gain is overstated. Components
+count as known.
 
 Source
 ------

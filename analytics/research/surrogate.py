@@ -5,9 +5,7 @@ and temperature (TEE Eq. 15), from components of `analytics.reml`, with V prompt
 
     Var(Ỹ − Y*) = (σ_φ² + σ_αφ² + σ_φτ² + σ_φλ²)/V + σ_ε²/V + σ_ρ²/(V·R) + σ_bias²
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. M and Eq. 15.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. M and Eq. 15.
 """
 
 import argparse

@@ -18,15 +18,12 @@ h, S    ``hazard``…            (n_turns,)       0 to 1
 
 Limits: where nobody crosses S = 1, and where all do S = 0: no interval.
 
-Not done here
--------------
-No proportional hazards (Cox), no covariates. A conversation that ends counts as ended by chance.
+Not done here: no proportional hazards (Cox), no covariates. A conversation that ends counts as ended by
+chance.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. F.1. Kaplan & Meier, *JASA* 53 (1958) 457-481.
-Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data*, 2nd ed. 2002, §1.4 (log-log). Ying &
-Wei, *J. Multivariate Analysis* 50 (1994) 17-29 (dependent times).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. F.1. Kaplan & Meier, *JASA* 53 (1958)
+457-481. Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data*, 2nd ed. 2002, §1.4
+(log-log). Ying & Wei, *J. Multivariate Analysis* 50 (1994) 17-29 (dependent times).
 """
 
 import argparse

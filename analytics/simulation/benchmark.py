@@ -49,16 +49,12 @@ Reproducible
 Only uniform, integer and normal draws of the generator given are used, in a fixed order. The same seed and
 sizes give the same benchmark with the same NumPy version; the demonstration draws from PCG64.
 
-Not done here
--------------
-No settings (prompts, judges), no run effects, no fractional outcomes, no guessing, no discrimination other
-than 1, no failure that depends on the outcome. All names are invented.
+Not done here: no settings (prompts, judges), no run effects, no fractional outcomes, no guessing, no
+discrimination other than 1, no failure that depends on the outcome. All names are invented.
 
-Source
-------
-Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Fischer, *Acta Psychologica*
-37 (1973) 359-374 (the linear logistic test model). De Boeck & Wilson, *Explanatory Item Response Models*,
-2004 (structure and random effects on the person's side).
+Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Fischer, *Acta
+Psychologica* 37 (1973) 359-374 (the linear logistic test model). De Boeck & Wilson, *Explanatory Item
+Response Models*, 2004 (structure and random effects on the person's side).
 """
 
 from collections.abc import Sequence

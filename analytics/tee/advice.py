@@ -12,14 +12,12 @@ and for tasks like these (`domain`)::
 A facet with one level says nothing: it is named as unknown, neither recommended nor called harmless. The
 panel of judges is no random sample: its sensitivity σ_λ is shown beside, and stays out of the error.
 
-Not done here
--------------
-Prices by facet: every outcome is a trial of its own and costs the same, whoever judges it. Temperatures stay
-at one level. Differences between two agents, in which main effects cancel, are `analytics.differences`'.
+Not done here: prices by facet: every outcome is a trial of its own and costs the same, whoever judges it.
+Temperatures stay at one level. Differences between two agents, in which main effects cancel, are
+`analytics.differences`'.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3 and 8-10 (projections), Eq. 7 (sensitivity).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3 and 8-10 (projections), Eq. 7
+(sensitivity).
 """
 
 import math

@@ -27,15 +27,11 @@ symbol              code                                       shape            
 N V M H R C         ``design``                                 letter → count, at least 1       levels
 ==================  =========================================  ===============================  =========
 
-Not done here
--------------
-No component is estimated, and how well one is known is no part of the error. A difference of two agents, in
-which shared parts cancel, is `analytics.differences`.
+Not done here: no component is estimated, and how well one is known is no part of the error. A difference of
+two agents, in which shared parts cancel, is `analytics.differences`.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10. The sums with the agent are this project's
-own.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10. The sums with the agent are this
+project's own.
 """
 
 from collections.abc import Iterator, Mapping

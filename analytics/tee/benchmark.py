@@ -16,14 +16,10 @@ Agents whose trials repeat or that ran a pilot have a decomposition of their own
 standard error are those of a board where that states the same mean; else they rest on the agent's outcomes
 alone, all of them.
 
-Not done here
--------------
-No interval of a component; no term of three facets: they stand in the residual.
+Not done here: no interval of a component; no term of three facets: they stand in the residual.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, §3 and Eq. 7. The terms with an agent are this project's
-own.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, §3 and Eq. 7. The terms with an agent are this
+project's own.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

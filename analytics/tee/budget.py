@@ -23,10 +23,8 @@ p, q                ``Grid.price``, ``base``   (n_combinations,)               m
 t                   ``target_se``              scalar                          outcome
 ==================  =========================  ==============================  =========
 
-Not done here
--------------
-Components count as known. A call costs the same for every judge and item. No design is better than another
-for reasons of validity: bounds say what may be tried.
+Not done here: components count as known. A call costs the same for every judge and item. No design is better
+than another for reasons of validity: bounds say what may be tried.
 
 Source
 ------

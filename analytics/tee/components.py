@@ -1,12 +1,8 @@
 """Variance components of one study, by the facets that they hold, and the table they are read from.
 
-Not done here
--------------
-Nothing is estimated or projected. How well a component is known is no part of it.
+Not done here: nothing is estimated or projected. How well a component is known is no part of it.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1 and Appendix C.5.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1 and Appendix C.5.
 """
 
 import csv

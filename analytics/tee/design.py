@@ -12,15 +12,11 @@ and the fixed effects judge and temperature. A facet with one level drops every 
 outcome in each cell the cell and the residual are one: the cell's term is left out and the residual is
 `pooled`.
 
-Not done here
--------------
-Nothing is estimated and outcomes are not looked at. Whether prompts are exchangeable, or judges a fair panel,
-no data can say.
+Not done here: nothing is estimated and outcomes are not looked at. Whether prompts are exchangeable, or
+judges a fair panel, no data can say.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1, Appendix C.1 and C.6 (model, minimum design),
-Appendix L (minimum pilot). The minimum of two judges is this project's own.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1, Appendix C.1 and C.6 (model, minimum
+design), Appendix L (minimum pilot). The minimum of two judges is this project's own.
 """
 
 from collections.abc import Mapping

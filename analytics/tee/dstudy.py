@@ -17,11 +17,9 @@ Var(θ̂)                      ``Projection.variance``         scalar           
 share of Var(θ̂)             ``Projection.shares``           component → share, sum 1               0 to 1
 ==========================  ==============================  =====================================  =========
 
-Not done here
--------------
-Components are taken as known; their own uncertainty is no part of Var(θ̂). The sampling fraction of a finite
-population of prompts or judges is not corrected for. A selected task subset is not a sample of tasks: its
-size must not stand in for N under ``domain``.
+Not done here: components are taken as known; their own uncertainty is no part of Var(θ̂). The sampling
+fraction of a finite population of prompts or judges is not corrected for. A selected task subset is not a
+sample of tasks: its size must not stand in for N under ``domain``.
 
 Source
 ------

@@ -29,15 +29,12 @@ p       ``shares``               (n_groups,)          1
 G, C    levels of the letter C   scalar               groups
 ======  =======================  ===================  ======
 
-Not done here
--------------
-No multilevel REML: with an agent:group for every agent and group it grows with both, and would weigh groups
-otherwise than the mean does whose error is asked for. Trial noise is taken to be alike in all groups.
+Not done here: no multilevel REML: with an agent:group for every agent and group it grows with both, and would
+weigh groups otherwise than the mean does whose error is asked for. Trial noise is taken to be alike in all
+groups.
 
-Source
-------
-Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6 (one-way moments). Bell & McCaffrey, *Survey
-Methodology* 28 (2002) 169-181 (CR2; its expectation under σ_γ² is worked out here).
+Source: Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6 (one-way moments). Bell & McCaffrey,
+*Survey Methodology* 28 (2002) 169-181 (CR2; its expectation under σ_γ² is worked out here).
 """
 
 from collections.abc import Mapping

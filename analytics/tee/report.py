@@ -9,14 +9,10 @@ there; what the standard error is made of is then that of these outcomes alone, 
 has so few levels that its variance has next to no degrees of freedom. An interval that holds every score from
 0 to 1 is none.
 
-Not done here
--------------
-No figure is rounded but in sentences. No judgement whether an error is small enough. No reporting checklist:
-most of its items are what only a person can tell.
+Not done here: no figure is rounded but in sentences. No judgement whether an error is small enough. No
+reporting checklist: most of its items are what only a person can tell.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
 """
 
 import math

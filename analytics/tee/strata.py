@@ -7,13 +7,9 @@ residual variances, each level weighing the same::
 
     σ̄² = Σ_h σ̂_ρ²(h)/H
 
-Not done here
--------------
-Levels are not tested against each other, and nothing is shared between their fits.
+Not done here: levels are not tested against each other, and nothing is shared between their fits.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 3 and Appendix C.7.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 3 and Appendix C.7.
 """
 
 import math

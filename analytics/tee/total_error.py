@@ -23,15 +23,11 @@ ones), are projected at the design's levels. Beside it stands the naive s/√N o
 Degrees of freedom follow `analytics.reml.fixed_effects`: the smallest (levels − 1) of small random facets,
 else Satterthwaite's ν; sensitivities σ_λ²/M count as known, so that ν grows by (SE²/random part)².
 
-Not done here
--------------
-The sensitivities are those of estimated effects, so that noise in λ̂ makes them a little large. A fit is not
-searched for the right model: the terms are the declared ones. The logit check of binary outcomes is
-`analytics.glmm`.
+Not done here: the sensitivities are those of estimated effects, so that noise in λ̂ makes them a little
+large. A fit is not searched for the right model: the terms are the declared ones. The logit check of binary
+outcomes is `analytics.glmm`.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.8 and K.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.8 and K.
 """
 
 import math

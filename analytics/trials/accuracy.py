@@ -9,10 +9,8 @@ A = Σȳ_i/a over a tasks with task means ȳ_i, s² the variance of the task mea
 
 In the terms of `analytics.trials.icc` s² = σ_b² + σ_w²/n.
 
-Not done here
--------------
-The t interval is not clipped to [0, 1]. Tasks count as a sample: for these very tasks only trial noise is
-error (`analytics.differences`).
+Not done here: the t interval is not clipped to [0, 1]. Tasks count as a sample: for these very tasks only
+trial noise is error (`analytics.differences`).
 
 Source
 ------

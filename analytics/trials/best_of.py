@@ -6,9 +6,7 @@ The expectation, for any K, by integration of both tails at once (Gauss-Legendre
 
 It grows like √(2 log K): 27 submissions gain 2.0σ, a million 4.9σ.
 
-Source
-------
-David & Nagaraja, *Order Statistics*, 2003, §3.1.
+Source: David & Nagaraja, *Order Statistics*, 2003, §3.1.
 """
 
 from functools import cache

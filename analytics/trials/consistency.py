@@ -15,13 +15,11 @@ prompts taken for repeats, two of them tell nothing of two agents.
 
 Symbols: seen ``(n_agents, n_tasks)``, whether there is a valid trial under the condition.
 
-Not done here
--------------
-Nothing is pooled over conditions. Copies of trials are named by the caller (`analytics.trials.flags`).
+Not done here: nothing is pooled over conditions. Copies of trials are named by the caller
+(`analytics.trials.flags`).
 
-Source
-------
-The estimators in `analytics.trials.icc` and `analytics.trials.accuracy`; the rules are this project's own.
+Source: The estimators in `analytics.trials.icc` and `analytics.trials.accuracy`; the rules are this project's
+own.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -8,9 +8,7 @@ A subset takes n = 2, 4, 8, … of the R trials of every task at random, and is 
 
 Trials needed: the smallest such n with a share of at least .95.
 
-Not done here
--------------
-Nothing is extrapolated beyond half of the trials there are.
+Not done here: nothing is extrapolated beyond half of the trials there are.
 
 Source
 ------

@@ -21,15 +21,11 @@ Rules
 
 Symbols: X ``means`` (n_agents, n_tasks), NaN: missing; p̂, q̂ shares of passes and failures of one trial.
 
-Not done here
--------------
-Nothing is judged: a flag names agents and counts. Nothing is removed.
+Not done here: nothing is judged: a flag names agents and counts. Nothing is removed.
 
-Source
-------
-Manski, *Partial identification of probability distributions*, 2003 (bounds). Fisher, *Statistical methods for
-research workers*, 1934, §21.02. Wald & Wolfowitz, *On a test whether two samples are from the same
-population*, Annals of Mathematical Statistics 11 (1940) 147-162 (runs: trials that only improve have the
+Source: Manski, *Partial identification of probability distributions*, 2003 (bounds). Fisher, *Statistical
+methods for research workers*, 1934, §21.02. Wald & Wolfowitz, *On a test whether two samples are from the
+same population*, Annals of Mathematical Statistics 11 (1940) 147-162 (runs: trials that only improve have the
 fewest). The thresholds are this project's own.
 """
 

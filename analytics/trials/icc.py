@@ -24,9 +24,7 @@ deterministic, or trials are copies); both are refused, as are fewer than 10 tas
 σ_b² + σ_w² cannot exceed ¼·a/(a − 1): in balanced data it is A(1 − A) + s²/a. Components above that bound
 contradict themselves.
 
-Not done here
--------------
-All rows of a task count as replicates: the caller passes those of one condition
+Not done here: all rows of a task count as replicates: the caller passes those of one condition
 (`analytics.trials.consistency`); what runs add is inside σ_w². Tasks count as independent draws. No mark is
 derived from the estimate: marking low ones would make the rest look better.
 

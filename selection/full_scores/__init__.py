@@ -23,14 +23,11 @@ r          ``means``         (n,)                          0 to 1
 By `ridge` and `line` a missing training cell takes the mean of its column over the training agents, and so
 does a cell of an agent to be predicted. An agent that lacks over a tenth of S is refused by all three.
 
-Not done here
--------------
-ŷ is neither rounded nor clipped. No estimator is chosen by its error. Intervals are `selection.intervals`'.
+Not done here: ŷ is neither rounded nor clipped. No estimator is chosen by its error. Intervals are
+`selection.intervals`'.
 
-Source
-------
-As in `selection.ridge` and `selection.rasch`. Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (Ridge).
-The mean of two predictions is this project's own.
+Source: As in `selection.ridge` and `selection.rasch`. Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1
+(Ridge). The mean of two predictions is this project's own.
 """
 
 from selection.full_scores.estimators import ESTIMATORS, EstimatorName

@@ -3,9 +3,7 @@
 A fit follows from its name, its tasks and what its agents have: one that was made of the very
 same is the same to the last bit.
 
-Not done here
--------------
-Nothing is written to disk: a process that starts anew fits anew.
+Not done here: nothing is written to disk: a process that starts anew fits anew.
 """
 
 import hashlib

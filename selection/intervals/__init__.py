@@ -14,15 +14,11 @@ s_cal        ``ScoreInterval.s_cal``               scalar                      s
 σ_s², σ_e²   ``scaffold_components``               scalars                     score²
 ===========  ====================================  ==========================  ==========
 
-Not done here
--------------
-No interval for an agent with a full run: its score is measured. What an agent's own outcomes leave open
-bounds its interval further: that is `selection.standings.full_scores`'.
+Not done here: no interval for an agent with a full run: its score is measured. What an agent's own outcomes
+leave open bounds its interval further: that is `selection.standings.full_scores`'.
 
-Source
-------
-Barber, Candès, Ramdas & Tibshirani, *Annals of Statistics* 49 (2021) 486-507, §1.2 and Theorem 1. Vovk,
-Gammerman & Shafer, *Algorithmic Learning in a Random World*, 2005 (split conformal). Dunn, Wasserman &
+Source: Barber, Candès, Ramdas & Tibshirani, *Annals of Statistics* 49 (2021) 486-507, §1.2 and Theorem 1.
+Vovk, Gammerman & Shafer, *Algorithmic Learning in a Random World*, 2005 (split conformal). Dunn, Wasserman &
 Ramdas, *JASA* 118 (2023) 2491-2502 (new groups). Searle, Casella & McCulloch, *Variance Components*, 1992,
 ch. 3 (unequal groups). Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 2.
 """

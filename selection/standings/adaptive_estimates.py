@@ -6,14 +6,10 @@ Such an agent is placed on no task set: not on S, whatever of it was among its t
 it ran them. Once it was stopped, its score on all tasks is est of `selection.staged` with the interval est ±
 t_ν·c·se. For comparisons its error is c·se, with one χ²_ν for all agents of one study.
 
-Not done here
--------------
-Nothing is estimated: the steps are those of `selection.staged.walks`. Those that were
-stopped enter pass rates (`selection.standings.choice.teachers`), no calibration and no monitor.
+Not done here: nothing is estimated: the steps are those of `selection.staged.walks`. Those that were stopped
+enter pass rates (`selection.standings.choice.teachers`), no calibration and no monitor.
 
-Source
-------
-As in `selection.staged.model` and `analytics.differences.finite_ranks`.
+Source: As in `selection.staged.model` and `analytics.differences.finite_ranks`.
 """
 
 from collections.abc import Mapping

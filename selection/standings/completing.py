@@ -19,13 +19,10 @@ ran a version of S      all other tasks                               that versi
 stopped by the rule     all other tasks (`selection.staged.study`)    the first batch
 ======================  ============================================  ===============================
 
-Not done here
--------------
-Fewer than 10 full runs complete nothing. `ridge` and `line` are `selection.standings.full_scores`'.
+Not done here: fewer than 10 full runs complete nothing. `ridge` and `line` are
+`selection.standings.full_scores`'.
 
-Source
-------
-As in `selection.staged.model`. Manski, *Partial Identification of Probability Distributions*, 2003.
+Source: As in `selection.staged.model`. Manski, *Partial Identification of Probability Distributions*, 2003.
 """
 
 from collections.abc import Mapping

@@ -11,9 +11,7 @@ freedom: one estimate for all agents, and one for those of a scaffold that no co
 
 Symbols: ŷ ``score``, s_cal² ``se2`` score², ν ``df``.
 
-Source
-------
-As in `selection.full_scores` and `selection.intervals`.
+Source: As in `selection.full_scores` and `selection.intervals`.
 """
 
 from collections.abc import Collection, Mapping

@@ -7,14 +7,10 @@ incumbent shift included (`analytics.differences.pairs.compare_given`); for the 
 tasks, or over their groups (`selection.standings.grouping`). p-values are adjusted over the pairs asked for
 (Benjamini and Hochberg).
 
-Not done here
--------------
-No tie and no rank: `Standings` has them, from one critical value for all pairs. A p-value answers a single
-question.
+Not done here: no tie and no rank: `Standings` has them, from one critical value for all pairs. A p-value
+answers a single question.
 
-Source
-------
-As in `analytics.differences.pairs`.
+Source: As in `analytics.differences.pairs`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

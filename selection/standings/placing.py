@@ -14,9 +14,7 @@ score, only the bounds that its missing outcomes leave, [Σ/k, (Σ + n_missing)/
 
 Symbols: X ``outcomes`` (k,) 0 to 1, v_link ``v_link`` score².
 
-Source
-------
-As in `selection.standings.completing`.
+Source: As in `selection.standings.completing`.
 """
 
 from collections.abc import Sequence

@@ -8,13 +8,10 @@ that a recompute gives once the proposal is approved, as long as nothing else is
 Hysteresis is a rule of the band. Where the rules name another strategy the plain proposal is what that
 chooses, and there is none with hysteresis. Where the rules give no hysteresis the second proposal has 0.05.
 
-Not done here
--------------
-Nothing is decided. Whether agents run their delta is theirs to say: the board shows them without it.
+Not done here: nothing is decided. Whether agents run their delta is theirs to say: the board shows them
+without it.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3.
 """
 
 from collections.abc import Callable, Mapping

@@ -8,9 +8,7 @@ agent's own mean. Costs are those of the agents that headlines are made from; on
 the others is left out, and counted. What an agent stated that ran less than a tenth of what it was asked for
 is of no run: it decides neither what is plausible nor what is saved.
 
-Source
-------
-As in `selection.cost`.
+Source: As in `selection.cost`.
 """
 
 from collections.abc import Collection, Sequence

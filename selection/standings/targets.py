@@ -18,9 +18,7 @@ that a run of the subset leaves everybody else's errors as they were.
 
 Symbols: v ``v`` (n_ranked,) score², ω̂ ``omega``; the others as in `analytics.differences`.
 
-Source
-------
-As in `analytics.differences`.
+Source: As in `analytics.differences`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,9 +4,8 @@ The theory is in ``selection/README.md``, “Where every agent stands”.
 
 Symbols: ω̂ ``omega``, R ``n_trials``, C ``n_conditions``, SE ``se`` in score, cost in US dollars.
 
-Not done here
--------------
-The calibration of the full score is in no error told here, nor a facet that was never measured.
+Not done here: the calibration of the full score is in no error told here, nor a facet that was never
+measured.
 """
 
 from collections.abc import Sequence

@@ -24,9 +24,7 @@ elsewhere they are marked.
 Another strategy is *better* where its pairs_correct_full under the protocol of the verdict is larger by more
 than two standard errors of the paired difference, and under no other protocol smaller by as much.
 
-Source
-------
-The rule is this project's own; the figures are `selection.validation`'s.
+Source: The rule is this project's own; the figures are `selection.validation`'s.
 """
 
 from collections.abc import Iterator, Mapping

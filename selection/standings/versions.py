@@ -21,9 +21,7 @@ Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their 
 line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
 Private runs cannot be seen, nor a second account, nor versions that are described as other agents.
 
-Source
-------
-`analytics.trials.best_of`; STATISTICS §7.6.
+Source: `analytics.trials.best_of`; STATISTICS §7.6.
 """
 
 import math

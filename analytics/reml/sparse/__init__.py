@@ -36,19 +36,15 @@ N_i, T, S, Ŝ    ``_inverses``,             blocks, (n_pattern_levels, b), (b, b
 e = P̄ȳ         ``_projected``             (n_cells,)                                  1/outcome
 ==============  =========================  ==========================================  ==================
 
-Not done here
--------------
-No random slopes, no correlated terms, no weights, no crossed residual structure; only REML, not ML. A
-design that does not determine all components is refused where a term has one level, one for each row, the
-levels of another term, or lies in the span of X; other dependence among terms is not looked for. The
+Not done here: no random slopes, no correlated terms, no weights, no crossed residual structure; only REML,
+not ML. A design that does not determine all components is refused where a term has one level, one for each
+row, the levels of another term, or lies in the span of X; other dependence among terms is not looked for. The
 columns of X are taken as independent. The optimum found is local; `Criterion` is there to start again.
 
-Source
-------
-Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, §3 (criterion, zeros
-on the boundary). Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6 and §8.3 (gradient). Gilmour,
-Thompson & Cullis, *Average Information REML*, Biometrics 51, 1995 (information). Zhou, Hu, Qiao, Cho &
-Zhou, *MM Algorithms for Variance Components Models*, 2019 (the multiplicative step).
+Source: Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, §3
+(criterion, zeros on the boundary). Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6 and §8.3
+(gradient). Gilmour, Thompson & Cullis, *Average Information REML*, Biometrics 51, 1995 (information). Zhou,
+Hu, Qiao, Cho & Zhou, *MM Algorithms for Variance Components Models*, 2019 (the multiplicative step).
 """
 
 from analytics.reml.sparse.criterion import Criterion

@@ -24,9 +24,7 @@ s       ``share``           (n_battles,)    0 to 1
 D       ``Lead.difference`` scalar          share
 ======  ==================  ==============  ===========
 
-Not done here
--------------
-Nobody says how far people agree among themselves, which is the most that a pipeline can reach.
+Not done here: nobody says how far people agree among themselves, which is the most that a pipeline can reach.
 
 Source
 ------

@@ -36,10 +36,8 @@ H⁻¹     ``naive``           (n_agents + n_judges,) squared         logits²
 Elo     ``elo(β)``          (n_agents,)                            points
 ======  ==================  =====================================  ============
 
-Not done here
--------------
-No tie parameter and no strength that differs by category. H⁻¹ alone is never an error: several comparisons
-of an item are not independent (measured: 2 to 5 times too small on boards).
+Not done here: no tie parameter and no strength that differs by category. H⁻¹ alone is never an error: several
+comparisons of an item are not independent (measured: 2 to 5 times too small on boards).
 
 Source
 ------

@@ -33,16 +33,13 @@ C        ``n_cells``            scalar              cells
 ratio    ``ratio``              scalar              1
 =======  =====================  ==================  ======
 
-Not done here
--------------
-Judges and prompts that were never tried are in neither error. TEE draws a panel's cells anew for *each*
-battle; what a judge does alike to all battles then averages out with their number, so that its ratios of 1.01
-and 1.08 tell nothing of it. Here a draw's cells are those of all its items.
+Not done here: judges and prompts that were never tried are in neither error. TEE draws a panel's cells anew
+for *each* battle; what a judge does alike to all battles then averages out with their number, so that its
+ratios of 1.01 and 1.08 tell nothing of it. Here a draw's cells are those of all its items.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.1. Efron & Tibshirani, *An Introduction to the
-Bootstrap*, 1993, ch. 6. Owen, *Annals of Applied Statistics* 1 (2007) 386-411 (resampling two factors).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.1. Efron & Tibshirani, *An Introduction
+to the Bootstrap*, 1993, ch. 6. Owen, *Annals of Applied Statistics* 1 (2007) 386-411 (resampling two
+factors).
 """
 
 from collections.abc import Callable

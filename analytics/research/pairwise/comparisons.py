@@ -23,13 +23,9 @@ X          ``outcomes``         (n_agents, n_tasks)        0 to 1
 n, w       ``n``, ``won``       (n_tallies,)               rows
 =========  ===================  =========================  =======
 
-Not done here
--------------
-No strength is estimated. A verdict is not weighed by how far apart two answers were.
+Not done here: no strength is estimated. A verdict is not weighed by how far apart two answers were.
 
-Source
-------
-Bradley & Terry, *Biometrika* 39 (1952) 324-345. Andersen, *JRSS B* 32 (1970) 283-301 (conditional
+Source: Bradley & Terry, *Biometrika* 39 (1952) 324-345. Andersen, *JRSS B* 32 (1970) 283-301 (conditional
 likelihood). Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.
 """
 

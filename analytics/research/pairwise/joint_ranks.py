@@ -25,9 +25,7 @@ c       ``critical``    scalar                1
 
 Limits: of two agents whose difference has no error at all (se_ab = 0) none beats the other.
 
-Not done here
--------------
-Pairs that differ on few items know less of their se than q says (docs/decisions/ranks.md).
+Not done here: pairs that differ on few items know less of their se than q says (docs/decisions/ranks.md).
 
 Source
 ------

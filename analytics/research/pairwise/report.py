@@ -1,12 +1,8 @@
 """What the comparisons of a file say: strengths with ranks, position effects, cells, people; as plain values.
 
-Not done here
--------------
-Nothing is estimated. A board is never ordered by this.
+Not done here: nothing is estimated. A board is never ordered by this.
 
-Source
-------
-As in the modules that it asks.
+Source: As in the modules that it asks.
 """
 
 from collections.abc import Callable

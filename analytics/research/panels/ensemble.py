@@ -28,9 +28,8 @@ Chains, in which one member's outcome is the next one's input (Eq. 14)::
 
 would need outcomes of each link under held inputs, which no table of outcomes has. No vote is taken.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. F.2. Kish, *Survey Sampling*, 1965 (design effect).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. F.2. Kish, *Survey Sampling*, 1965 (design
+effect).
 """
 
 from dataclasses import dataclass

@@ -23,13 +23,10 @@ a       ``accuracy``   (N,)        0 to 1
 
 Limits: an even vote is not wrong.
 
-Not done here
--------------
-No item is relabelled, and no pipeline is judged. Graded outcomes have no votes.
+Not done here: no item is relabelled, and no pipeline is judged. Graded outcomes have no votes.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. I.1. Hanley & McNeil, *Radiology* 143 (1982) 29-36.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. I.1. Hanley & McNeil, *Radiology* 143
+(1982) 29-36.
 """
 
 from dataclasses import dataclass

@@ -15,13 +15,10 @@ judges are dealt to tiers of these sizes in all other ways (at most 500 of them,
 
 Symbols: σ̂² ``components``; ratio ``ratio``, 1.
 
-Not done here
--------------
-Under 20 partitions no p can be small, and none is given. Categories are not told apart from items.
+Not done here: under 20 partitions no p can be small, and none is given. Categories are not told apart from
+items.
 
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, App. Q.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. Q.
 """
 
 from collections.abc import Mapping, Sequence
