@@ -29,8 +29,7 @@
     usd = 500
 
     [metadata]
-    hardware = "…"                     # every name of `analytics.harness.MANDATORY_METADATA` but the task
-    count
+    hardware = "…"                     # each name of MANDATORY_METADATA (`analytics.harness`)
 
 Every fault is a refusal that names the place and the rule. Paths are relative to the file.
 """
