@@ -96,6 +96,13 @@ def test_options_reach_the_reader(db, tmp_path):
     assert means().loc["A"].tolist() == [0.5, 2]
 
 
+def test_a_text_in_utf_16_is_a_table_whatever_its_name(db, tmp_path):
+    path = tmp_path / "saved by a spreadsheet.txt"
+    path.write_text("agent\ttask\toutcome\nA\tx\t1\nA\ty\t0\n", encoding="utf-16")
+    assert "2 new" in loaded(path)
+    assert means().loc["A"].tolist() == [0.5, 2]
+
+
 def test_an_upload_is_read_by_a_process_of_its_own(db, book, wide):
     by = User.objects.create_user(email="ada@example.org")
     toy = Benchmark.objects.create(slug="toy", title="Toy")

@@ -24,6 +24,7 @@ from analytics.flat_file import (
     read,
     unique,
 )
+from analytics.flat_file.streams import wide_encoding
 from analytics.tables import (
     AS_FOUND,
     FrameRefused,
@@ -63,6 +64,7 @@ __all__ = [
     "read_outcomes",
     "table_options",
     "unique",
+    "wide_encoding",
 ]
 
 Progress = Callable[[int, int | None], None]

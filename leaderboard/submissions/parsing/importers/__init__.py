@@ -21,6 +21,7 @@ from leaderboard.submissions.parsing.flat import (
     Progress,
     TableOptions,
     head,
+    wide_encoding,
 )
 from leaderboard.submissions.parsing.importers import (
     flat,
@@ -89,7 +90,8 @@ def _chosen(source: Source, seen: Collection[str]) -> str | None:
     """The format to read where none is named; flat files of a folder are named one by one."""
     if source.is_folder:
         return next((name for name in seen if name != FLAT), None)
-    meant = flat.ends_like_one(source.called) or not head(source.root).strip()
+    first = head(source.root)
+    meant = flat.ends_like_one(source.called) or not first.strip() or wide_encoding(first)
     return next(iter(seen), FLAT if meant else None)
 
 
