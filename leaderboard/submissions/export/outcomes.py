@@ -51,7 +51,7 @@ STANDING = """
             AND l.setting_id = o.setting_id AND l.trial = o.trial
         WHERE again.earlier = o.submission_id))
 """
-DETAILS = "SELECT {} FROM submissions_outcomedetail WHERE submission_id = ANY(%s)"
+DETAIL_COUNTS = "SELECT {} FROM submissions_outcomedetail WHERE submission_id = ANY(%s)"
 KEYS = """
     SELECT DISTINCT jsonb_object_keys(metadata) FROM submissions_outcomedetail
     WHERE submission_id = ANY(%s) AND metadata IS NOT NULL ORDER BY 1
@@ -77,7 +77,7 @@ class OutcomeRows:
         self.named = _named(snapshot)
         columns = [column for column in MEASURED if costs or column.name != "cost_usd"]
         sums = ", ".join(f"bool_or({column.name} IS NOT NULL)" for column in columns)
-        (row,) = self.snapshot.run(DETAILS.format(sums), self.snapshot.ids)
+        (row,) = self.snapshot.run(DETAIL_COUNTS.format(sums), self.snapshot.ids)
         self.measured = {
             column.name: column for column, is_there in zip(columns, row, strict=True) if is_there
         }
