@@ -5,13 +5,13 @@ import io
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import tells_costs, without_costs
 from leaderboard.boards.reading import standings_of
 from leaderboard.studies.answers import AtTarget, Line, Standings, descriptions, table
+from leaderboard.submissions.export.columns import KNOWN
 
 Row = Mapping[str, Any]
 NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
@@ -51,8 +51,7 @@ class BoardFormat(NamedTuple):
 def rows_of(board: Board, *, costs: bool = True) -> list[dict[str, Any]]:
     """A row for each agent, in the order of the board; without costs where the policy hides them."""
     standings = standings_of(board)
-    shown = standings if costs or tells_costs(board) else without_costs(standings)
-    return flat_rows(shown)
+    return flat_rows(standings if costs or tells_costs(board) else without_costs(standings))
 
 
 def flat_rows(standings: Standings) -> list[dict[str, Any]]:
@@ -86,13 +85,11 @@ def as_parquet(rows: Iterable[Row]) -> bytes:
     return sink.getvalue()
 
 
-FORMATS: Mapping[str, BoardFormat] = MappingProxyType(
-    {
-        "csv": BoardFormat("text/csv; charset=utf-8", as_csv),
-        "ndjson": BoardFormat("application/x-ndjson", as_ndjson),
-        "parquet": BoardFormat("application/vnd.apache.parquet", as_parquet),
-    }
-)
+FORMATS = {
+    "csv": BoardFormat("text/csv; charset=utf-8", as_csv),
+    "ndjson": BoardFormat("application/x-ndjson", as_ndjson),
+    "parquet": BoardFormat("application/vnd.apache.parquet", as_parquet),
+}
 
 
 # ------------------------------------------------------------------------------------------ the dictionary
@@ -117,3 +114,39 @@ def columns() -> tuple[BoardExportColumn, ...]:
 def _columns(owner: type, kinds: Mapping[str, type]) -> list[BoardExportColumn]:
     texts = descriptions(owner)
     return [BoardExportColumn(name, kind, texts[name]) for name, kind in kinds.items()]
+
+
+PAGE = """\
+# Data dictionary
+
+What the columns of the downloads hold. They are described where they are made; this page is written from
+there, and `/api/v1/benchmarks/{{slug}}/data-dictionary` tells the same of one benchmark, with the columns
+that it has.
+
+## Outcomes
+
+One row for each trial of an agent on a task, with the columns of the [flat file](flat-file.md). A column
+stands in an export where some outcome may say something in it. Behind these stand, as text, the columns that
+came with deliveries and that are not named here; where there would be more than 64 columns, all of them stand
+in one, `metadata`, as a JSON object.
+
+{outcomes}
+
+## Boards
+
+One row for each agent, in rank order. Behind the columns of the agent come those of every target: all tasks
+(`full`), the tasks of the subset (`subset`), and tasks like these (`domain`).
+
+{boards}
+"""
+
+
+def page() -> str:
+    """The data dictionary: docs/data-dictionary.md is what this prints."""
+
+    def rows(columns: Iterable[Any]) -> str:
+        plain = [column.as_plain() for column in columns]
+        lines = [f"| `{one['name']}` | {one['type']} | {one['description']} |" for one in plain]
+        return "\n".join(["| column | type | what it holds |", "|---|---|---|", *lines])
+
+    return PAGE.format(outcomes=rows(KNOWN), boards=rows(columns()))

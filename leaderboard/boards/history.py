@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import zip_longest
 
 from django.db.models import F
 
@@ -25,7 +25,13 @@ def changes_since(
     """
     target = newer.target
     places = _places([older, newer] if entries is None else [older], target)
-    now = places.get(newer.pk, {}) if entries is None else _places_in(entries, target)
+    now = places.get(newer.pk, {})
+    if entries is not None:
+        ats = ((entry, entry.at.get(target, {})) for entry in entries)
+        now = {
+            entry.agent_id: (entry.name, {target: Place(*(at.get(field) for field in Place._fields))})
+            for entry, at in ats
+        }
     withdrawn_ids = withdrawn_agents(newer.benchmark) if withdrawn_ids is None else withdrawn_ids
     return _compare(newer, places.get(older.pk, {}), now, withdrawn_ids)
 
@@ -51,26 +57,16 @@ def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> t
     latest = list(boards[: most + 1])
     entries = _places(latest, *{board.target for board in latest})
     withdrawn_ids = withdrawn_agents(benchmark) if len(latest) > 1 else set()
-    found_versions = [
-        _version(newer, older, entries, withdrawn_ids) for newer, older in pairwise([*latest, None]) if newer
-    ]
-    return found_versions[:most], len(latest) > most
+    found = []
+    for newer, older in zip_longest(latest, latest[1:]):
+        now = entries.get(newer.pk, {})
+        n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
+        changes = _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None
+        found.append(Version(newer, n_ranked, len(now), changes))
+    return found[:most], len(latest) > most
 
 
 OnBoard = dict[int, tuple[str, dict[str, Place]]]  # by agent: its name there, and its place for each target
-
-
-def _version(
-    newer: Board, older: Board | None, entries: dict[int, OnBoard], withdrawn_ids: Collection[int]
-) -> Version:
-    now = entries.get(newer.pk, {})
-    ranked = [places for _, places in now.values() if places[newer.target].rank is not None]
-    return Version(
-        newer,
-        len(ranked),
-        len(now),
-        _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None,
-    )
 
 
 def _compare(newer: Board, before: OnBoard, now: OnBoard, withdrawn_ids: Collection[int]) -> Changes:
@@ -89,7 +85,6 @@ def _compare(newer: Board, before: OnBoard, now: OnBoard, withdrawn_ids: Collect
 
 
 def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
-    """By board, who stands where for some targets."""
     fields = {f"{t}_{field}": F(f"at__{t}__{field}") for t in targets for field in Place._fields}
     rows = Entry.objects.filter(board__in=boards).values_list("board", "agent", "name", *fields.values())
     places: dict[int, OnBoard] = {}
@@ -98,14 +93,3 @@ def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
         of_target = {t: Place(*values[i * width : (i + 1) * width]) for i, t in enumerate(targets)}
         places.setdefault(board, {})[agent] = (name, of_target)
     return places
-
-
-def _places_in(entries: Sequence[Entry], target: str) -> OnBoard:
-    """The same of one board, by entries that were read already."""
-    return {
-        entry.agent_id: (
-            entry.name,
-            {target: Place(*(entry.at.get(target, {}).get(field) for field in Place._fields))},
-        )
-        for entry in entries
-    }

@@ -1,13 +1,22 @@
 """A board as plain values, the same for the API and for `standings --format json`."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
+from django.db.models import F
+
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.reading import plain_of, standings_with
+from leaderboard.boards.reading import head_of, plain_of, standings_with
 from leaderboard.boards.signing import identity, signed
-from leaderboard.studies.answers import Line, Standings, words
+from leaderboard.studies.answers import AtTarget, Line, Standings, words
+
+OF_AGENT = (
+    *("name", "scaffold", "model", "trust", "how", "condition", "n_tasks"),
+    *("cost_usd", "cost_basis", "marks"),
+)
+OF_TARGET = ("rank", "rank_lower", "rank_upper", "score", "estimated", "reason", "folded_under")
+UNREAD: dict[str, Any] = dict.fromkeys(field.name for field in fields(Line))
 
 
 def as_dict(board: Board) -> dict[str, Any]:
@@ -24,12 +33,39 @@ def visible(board: Board) -> dict[str, Any]:
 
 
 def visible_lines(board: Board, entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Some lines of a board, as `visible` tells them."""
-    standings = standings_with(board, entries)
-    lines: list[dict[str, Any]] = (standings if tells_costs(board) else without_costs(standings)).as_plain()[
-        "agents"
-    ]
+    lines: list[dict[str, Any]] = visible_standings(board, entries).as_plain()["agents"]
     return lines
+
+
+def visible_standings(board: Board, entries: Iterable[Entry]) -> Standings:
+    """The standings with entries that were read already, as visitors see them."""
+    return _for_visitors(board, standings_with(board, entries))
+
+
+def _for_visitors(board: Board, standings: Standings) -> Standings:
+    return standings if tells_costs(board) else without_costs(standings)
+
+
+def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
+    """The boards by key, as visitors see them, each with as much of its agents as a headline tells.
+
+    That is told for its own target alone, and without what ties every agent to every other: one query.
+    """
+    lines: dict[int, list[Line]] = {board.pk: [] for board in boards}
+    own = {board.pk: board.target for board in boards}
+    targets = sorted(set(own.values()))
+    target_fields = [F(f"at__{target}__{name}") for target in targets for name in OF_TARGET]
+    rows = Entry.objects.filter(board__in=boards).order_by("position")
+    for key, *values in rows.values_list("board", *OF_AGENT, *target_fields):
+        first = len(OF_AGENT) + len(OF_TARGET) * targets.index(own[key])
+        name, *known = values[: len(OF_AGENT)]
+        at = AtTarget(**dict(zip(OF_TARGET, values[first : first + len(OF_TARGET)], strict=True)))
+        told = UNREAD | dict(zip(OF_AGENT[1:], known, strict=True))
+        lines[key].append(Line(**told | {"agent": name, "at": {own[key]: at}}))
+    return {
+        board.pk: _for_visitors(board, replace(head_of(board), agents=tuple(lines[board.pk])))
+        for board in boards
+    }
 
 
 def tells_costs(board: Board) -> bool:
@@ -40,19 +76,14 @@ def tells_costs(board: Board) -> bool:
 def without_costs(standings: Standings) -> Standings:
     """The standings without a cost, which is said to be hidden where it was stated."""
     savings, trials = standings.savings, standings.trials
-    options = tuple(replace(one, cost_usd=None) for one in trials.options) if trials else ()
-    return replace(
-        standings,
-        agents=tuple(_unpriced_line(line) for line in standings.agents),
-        trials=trials and replace(trials, options=options),
-        savings=savings
-        and {**savings, "per_run": None, "subset_run": None, "so_far": _unpriced(savings["so_far"])},
+    if trials:
+        trials = replace(trials, options=tuple(replace(one, cost_usd=None) for one in trials.options))
+    if savings:
+        so_far = savings["so_far"]
+        so_far = so_far | {"saved": None, "n_not_measured": so_far["n_runs"]}
+        savings = {**savings, "per_run": None, "subset_run": None, "so_far": so_far}
+    agents = (
+        line if line.cost_usd is None else replace(line, cost_usd=None, cost_basis=words.HIDDEN)
+        for line in standings.agents
     )
-
-
-def _unpriced_line(line: Line) -> Line:
-    return line if line.cost_usd is None else replace(line, cost_usd=None, cost_basis=words.HIDDEN)
-
-
-def _unpriced(savings: dict[str, Any]) -> dict[str, Any]:
-    return savings | {"saved": None, "n_not_measured": savings["n_runs"]}
+    return replace(standings, agents=tuple(agents), trials=trials, savings=savings)

@@ -21,7 +21,6 @@ class NoSuchBoard(Missing):
 
 
 def boards_of(benchmark: Benchmark) -> QuerySet[Board]:
-    """The boards with what is read beside them."""
     return with_costs_visible(benchmark.boards.select_related("benchmark", "subset", "policy", "calibration"))
 
 

@@ -72,7 +72,19 @@ def publish(
         ),
         published_at=published_at,
     )
-    copy_new([_entry(board, position, line, ids[line["agent"]]) for position, line in enumerate(agents)])
+    copy_new(
+        [
+            Entry(
+                board=board,
+                agent_id=ids[line["agent"]],
+                position=position,
+                rank=line["at"].get(board.target, {}).get("rank"),
+                name=line["agent"],
+                **{field: line[field] for field in Entry.LINE_FIELDS},
+            )
+            for position, line in enumerate(agents)
+        ]
+    )
     return board, True
 
 
@@ -99,14 +111,3 @@ def _key(decided: BoardInputs) -> dict[str, Any]:
         "variance": decided.variance,
         "estimator_version": ESTIMATOR_VERSION,
     }
-
-
-def _entry(board: Board, position: int, line: dict[str, Any], agent: int) -> Entry:
-    return Entry(
-        board=board,
-        agent_id=agent,
-        position=position,
-        rank=line["at"].get(board.target, {}).get("rank"),
-        name=line["agent"],
-        **{field: line[field] for field in Entry.LINE_FIELDS},
-    )

@@ -26,7 +26,6 @@ SEED_LENGTH = 32  # bytes
 
 
 def identity(board: Board) -> dict[str, Any]:
-    """What a signature is about."""
     return {
         "benchmark": board.benchmark.slug,
         "number": board.number,

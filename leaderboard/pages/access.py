@@ -56,6 +56,11 @@ def visible(slug: str) -> Benchmark:
     return benchmark
 
 
+def number_in(text: str) -> int | None:
+    """A number of a board, an agent or a task in an address; None where it is none."""
+    return int(text[:12]) if text.isascii() and text.isdecimal() else None
+
+
 @no_append_slash
 @require_safe
 @for_all
@@ -67,5 +72,4 @@ def unslashed(request: HttpRequest, rest: str) -> HttpResponsePermanentRedirect:
 
 
 def absolute(request: HttpRequest, path: str) -> str:
-    """The whole address of a path; under SITE_URL where the operator says where the service stands."""
     return f"{settings.SITE_URL}{path}" if settings.SITE_URL else request.build_absolute_uri(path)

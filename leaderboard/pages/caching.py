@@ -14,9 +14,8 @@ docs/decisions/pages-and-charts.md.
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
 from threading import Lock
@@ -45,6 +44,7 @@ from leaderboard.pages.models import RenderedPage
 
 View = Callable[..., HttpResponseBase]
 Tables = tuple[type[Model], ...]
+Page = tuple[bytes, str]  # what is sent, compressed, and its type
 
 MAX_IN_MEMORY = 4 << 20  # bytes of pages in each process
 MAX_PARAMETERS = 200  # characters of known parameters; a page that was asked for with more is not kept
@@ -64,72 +64,61 @@ def cached_page(*known: str, of_data: bool = False, reads: Tables = ()) -> Calla
     def decorate(view: View) -> View:
         @wraps(view)
         def answer(request: HttpRequest, slug: str, **place: Any) -> HttpResponseBase:
-            def now() -> PageState | None:
-                return state_of(slug, place.get("number"), reads)
-
-            state = now() if settings.PAGES_KEPT else None
+            number = place.get("number")
+            state = state_of(slug, number, reads) if settings.PAGES_KEPT else None
             if state is None or state.board is None:
                 return view(request, slug, **place)
             parameters = [(name, request.GET.getlist(name)) for name in known if name in request.GET]
             shown = state if of_data else (state.board, state.rest)
-            key = _key(view, [place, parameters, request.scheme, request.get_host(), shown])
-            return _not_modified(request, key) or _answer(
-                request,
-                key,
-                render=lambda: view(request, slug, **place),
-                may_keep=lambda: len(str(parameters)) <= MAX_PARAMETERS and now() == state,
-            )
+            parts = [version(), _signs_as(settings.SIGNING_KEY), settings.SITE_URL, view.__module__]
+            parts += [view.__qualname__, place, parameters, request.scheme, request.get_host(), shown]
+            key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+            tag = f'W/"{key[:32]}"'  # weak, as it is of the page and not of bytes that may be compressed
+            if unchanged := get_conditional_response(request, etag=tag):
+                unchanged["ETag"], unchanged["Vary"] = tag, VARY["Vary"]
+                return unchanged
+            page = _stored_page(key)
+            if page is None:
+                response = view(request, slug, **place)
+                page = _page_of(request, response)
+                if page is None:
+                    return response
+                # Of what state it is nobody knows, where that changed meanwhile.
+                if len(str(parameters)) > MAX_PARAMETERS or state_of(slug, number, reads) != state:
+                    return _sent(request, page)
+                _keep(key, page)
+            return _sent(request, page, tag)
 
         return answer
 
     return decorate
 
 
-def _not_modified(request: HttpRequest, key: str) -> HttpResponseBase | None:
-    response = get_conditional_response(request, etag=_tag(key))
-    if response is not None:
-        response["ETag"], response["Vary"] = _tag(key), VARY["Vary"]
-    return response
-
-
-def _answer(
-    request: HttpRequest, key: str, *, render: Callable[[], HttpResponseBase], may_keep: Callable[[], bool]
-) -> HttpResponseBase:
-    if page := _stored_page(key):
-        return page.sent(request, key)
-    response = render()
+def _page_of(request: HttpRequest, response: HttpResponseBase) -> Page | None:
+    """What is kept of an answer; nothing of one that read the visitor, and then is for nobody else."""
     if not isinstance(response, HttpResponse) or response.status_code != 200:
-        return response
-    if _reads_visitor(request, response):
+        return None
+    session = getattr(request, "session", None)
+    reads_session = session is not None and session.accessed
+    if response.cookies or reads_session or "CSRF_COOKIE_NEEDS_UPDATE" in request.META:
         response["Cache-Control"] = FOR_ONE
-        return response
-    page = Page(gzip.compress(response.content, LEVEL, mtime=0), response["Content-Type"])
-    if not may_keep():  # of what state it is nobody knows, where that changed meanwhile
-        return page.sent(request)
-    _keep(key, page)
-    return page.sent(request, key)
+        return None
+    return gzip.compress(response.content, LEVEL, mtime=0), response["Content-Type"]
 
 
-@dataclass(frozen=True)
-class Page:
-    """What is sent, compressed."""
-
-    content: bytes
-    content_type: str
-
-    def sent(self, request: HttpRequest, key: str = "") -> HttpResponse:
-        headers = VARY | ({"ETag": _tag(key)} if key else {})
-        if re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", "")):
-            headers["Content-Encoding"] = "gzip"
-            return HttpResponse(self.content, self.content_type, headers=headers)
-        return HttpResponse(gzip.decompress(self.content), self.content_type, headers=headers)
+def _sent(request: HttpRequest, page: Page, tag: str = "") -> HttpResponse:
+    content, content_type = page
+    headers = VARY | ({"ETag": tag} if tag else {})
+    if re_accepts_gzip.search(request.META.get("HTTP_ACCEPT_ENCODING", "")):
+        return HttpResponse(content, content_type, headers=headers | {"Content-Encoding": "gzip"})
+    return HttpResponse(gzip.decompress(content), content_type, headers=headers)
 
 
 class Recent:
     """The pages that this process sent last, by key, as far as they take no more room than that."""
 
     def __init__(self, n_bytes: int) -> None:
-        self._pages = LRUCache[str, Page](n_bytes, lambda page: len(page.content))
+        self._pages = LRUCache[str, Page](n_bytes, lambda page: len(page[0]))
         self._one_at_a_time = Lock()
 
     def get(self, key: str) -> Page | None:
@@ -144,29 +133,6 @@ class Recent:
 RECENT = Recent(MAX_IN_MEMORY)
 
 
-def _tag(key: str) -> str:
-    """Weak, as it is of the page and not of the bytes, which may be compressed."""
-    return f'W/"{key[:32]}"'
-
-
-def _reads_visitor(request: HttpRequest, response: HttpResponse) -> bool:
-    session = getattr(request, "session", None)
-    reads_session = session is not None and session.accessed
-    return bool(response.cookies or reads_session or "CSRF_COOKIE_NEEDS_UPDATE" in request.META)
-
-
-def _key(view: View, made_from: Sequence[Any]) -> str:
-    parts = [
-        version(),
-        _signs_as(settings.SIGNING_KEY),
-        settings.SITE_URL,
-        view.__module__,
-        view.__qualname__,
-        *made_from,
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-
-
 @cache
 def _signs_as(seed: str) -> str | None:
     """The public key of the setting; without one, of the embedded server's own, which stays."""
@@ -178,14 +144,11 @@ def version() -> str:
     """The digest of what renders; leaderboard.wsgi asks for it at the start, before any file is replaced."""
     digest = hashlib.sha256(django.__version__.encode())
     inside: Path = settings.PACKAGE
-    for folder in (inside, *(inside.parent / core for core in ("analytics", "selection")), *_templates()):
+    templates = [folder for engine in settings.TEMPLATES for folder in cast("list[Path]", engine["DIRS"])]
+    for folder in (inside, *(inside.parent / core for core in ("analytics", "selection")), *templates):
         for path in sorted(one for one in folder.rglob("*.*") if one.suffix in RENDERS):
             digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def _templates() -> list[Path]:
-    return [folder for engine in settings.TEMPLATES for folder in cast("list[Path]", engine["DIRS"])]
 
 
 def _stored_page(key: str) -> Page | None:
@@ -194,14 +157,13 @@ def _stored_page(key: str) -> Page | None:
     row = RenderedPage.objects.filter(key=key).values_list("content", "content_type").first()
     if row is None:
         return None
-    page = Page(bytes(row[0]), row[1])
+    page = bytes(row[0]), row[1]
     RECENT.put(key, page)
     return page
 
 
 def _keep(key: str, page: Page) -> None:
-    """Store it, unless another worker has meanwhile, and delete what is older than the latest so many."""
-    new = RenderedPage(key=key, content=page.content, content_type=page.content_type)
+    new = RenderedPage(key=key, content=page[0], content_type=page[1])
     with transaction.atomic(savepoint=False):
         RenderedPage.objects.bulk_create([new], ignore_conflicts=True)
         by_age = RenderedPage.objects.order_by("-rendered_at", "key").values_list("key", flat=True)
@@ -267,10 +229,9 @@ def _statement(is_numbered: bool, reads: Tables) -> str:
     """What Django asks for them, of any benchmark and board, with all but two columns as one digest."""
     annotations = _annotations(ANY_NUMBER if is_numbered else None, reads)
     benchmarks = visible_benchmarks(None).filter(slug=ANY_SLUG).annotate(**annotations)
+    query = benchmarks.values(*FIELDS, *annotations, "data_version").query
     with connection.cursor() as cursor:
-        text = cursor.mogrify(
-            *benchmarks.values(*FIELDS, *annotations, "data_version").query.sql_with_params()
-        )
+        text = cursor.mogrify(*query.sql_with_params())
     text = text.replace(f"'{ANY_SLUG}'", "$1").replace(str(ANY_NUMBER), "$2")
     columns = ", ".join(f'state."{name}"' for name in (*FIELDS, *annotations))
     digest = f"encode(sha256(convert_to(ROW({columns})::text, 'UTF8')), 'hex')"

@@ -1,40 +1,72 @@
 """Every chart at an address of its own, from the function that the page calls: /b/{slug}/plots/{name}.svg."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
+from leaderboard.boards.queries import NoBoardYet, NoSuchBoard, entries_of, latest_board
+from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark
-from leaderboard.pages import agent, task, tasks
-from leaderboard.pages.access import for_all, visible
-from leaderboard.pages.board import cost_chart
+from leaderboard.pages import agent, board, compare, health, history, replay_summary, tasks
+from leaderboard.pages.access import for_all, number_in, visible
 from leaderboard.pages.caching import cached_page
-from leaderboard.pages.compare import plot_compare
-from leaderboard.pages.health import CHARTS as OF_MONITORS
-from leaderboard.pages.history import plot_best
-from leaderboard.pages.replay_summary import plot_replay
-from leaderboard.pages.uncertainty import plot_variance
-from leaderboard.pages.validity import plot_coverage, plot_overlaps, plot_validity, plot_widths
+from leaderboard.pages.ordered_outcomes import ordered_outcomes
+from leaderboard.pages.uncertainty import variance_chart
+from leaderboard.pages.validity import validity_chart
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.queries import latest_study
+
+Draw = Callable[[Benchmark, QueryDict], Chart | None]
+
+
+def _number(params: QueryDict, name: str) -> int:
+    return number_in(params.get(name, "")) or 0
+
+
+def _tasks(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    of = ordered_outcomes(benchmark)
+    return tasks.chart(of, tasks.task_lines(of))
+
+
+def _replayed(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    latest = latest_board(benchmark)
+    summary = replay_summary.replay_summary(benchmark, standings_with(latest, entries_of(latest)))
+    return summary["chart"] if summary else None
+
+
+def _variance(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    study = latest_study(VarianceStudy, benchmark)
+    return variance_chart(study.result.get("components") or []) if study else None
+
+
+def _of_validation(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    study = latest_study(ValidationStudy, benchmark)
+    return validity_chart(name, study.result, study.policy.strategy) if study else None
+
+
+def _of_monitor(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    return health.monitor_chart(name, health.looks_of(health.checks_of(benchmark), name))
+
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
-CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
-    "tasks": tasks.plot_page,
-    "task": task.plot_agents,
-    "quarters": task.plot_quarters,
-    "agent": agent.plot_page,
-    "best": plot_best,
-    "cost": cost_chart,
-    "compare": plot_compare,
-    "replayed": plot_replay,
-    "coverage": plot_coverage,
-    "variance": plot_variance,
-    "validity": plot_validity,
-    "widths": plot_widths,
-    "overlap": plot_overlaps,
-    **OF_MONITORS,
+CHARTS: dict[str, Draw] = {
+    "tasks": _tasks,
+    "task": lambda of, params: tasks.task_page(of, _number(params, "task"))["agents_chart"],
+    "quarters": lambda of, params: tasks.task_page(of, _number(params, "task"))["quarters_chart"],
+    "agent": lambda of, params: agent.agent_page(of, _number(params, "agent"))["chart"],
+    "best": lambda of, _: history.best_chart(of),
+    "cost": lambda of, params: board.score_chart(
+        board.board_page(of, params, number=number_in(params.get("board", "")))
+    ),
+    "compare": lambda of, params: compare.compare_page(of, params).get("chart"),
+    "replayed": _replayed,
+    "variance": _variance,
+    **{name: partial(_of_validation, name) for name in ("validity", "coverage", "widths", "overlap")},
+    **{f"health-{slugify(name)}": partial(_of_monitor, name) for name in health.MONITORS},
 }
 
 
@@ -47,7 +79,10 @@ CHARTS: Mapping[str, Callable[[Benchmark, QueryDict], Chart | None]] = {
 )
 def plot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     benchmark = visible(slug)
-    drawn = CHARTS[name](benchmark, request.GET) if name in CHARTS else None
+    try:
+        drawn = CHARTS[name](benchmark, request.GET) if name in CHARTS else None
+    except (NoBoardYet, NoSuchBoard):
+        drawn = None
     if drawn is None:
         raise Http404(f"There is no plot “{name}” of this benchmark.")
     return HttpResponse(drawn.svg, content_type="image/svg+xml")

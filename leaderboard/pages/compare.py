@@ -5,11 +5,12 @@ interval holds 0 exactly where the board calls the two tied.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
+import numpy.typing as npt
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -17,176 +18,82 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.models import Board
+from leaderboard.boards.models import Entry
 from leaderboard.boards.queries import NoBoardYet, latest_board, withdrawn_agents
 from leaderboard.boards.reading import head_of
-from leaderboard.catalog.models import Benchmark, Trust
+from leaderboard.catalog.models import Agent, Benchmark, Trust
 from leaderboard.errors import Refusal
 from leaderboard.pages.access import for_all, visible
-from leaderboard.pages.differences import (
-    AgentDifference,
-    ComparedAgent,
-    DifferingTask,
-    compare_chart,
-    differing,
-    n_shared,
-    rest_of,
-    verdict_of,
-    wins,
-)
 from leaderboard.plots.chart import Chart
-from leaderboard.studies.answers import Standings, words
+from leaderboard.plots.dots import DotRow, both_widths
+from leaderboard.plots.marks import ticks_125
+from leaderboard.studies.answers import words
 
 MIN_AGENTS, MAX_AGENTS = 2, 5
 N_SUGGESTED = 4
 N_TASKS_SHOWN = 25
 SHOWN = ("board", "agent", "position", "name", "scaffold", "model", "trust", "at")  # of an entry
+DECIMALS = 9
+NUMBERS = ("None", "One", "Two", "Three", "Four")
+Wins = tuple[int, int, int, int]  # tasks on which one does better, worse and alike, and those not run by both
 
 
 @dataclass(frozen=True)
-class ComparePage:
-    """A comparison, or what there is to choose from; `agents` are in the order of the address."""
+class AgentDifference:
+    """How an agent differs from the reference, in score; without an error or a critical value no ends."""
 
-    benchmark: Benchmark
-    board: Board
-    standings: Standings
-    all: list[ComparedAgent]
-    agents: list[ComparedAgent]
-    faults: list[str]
-    target: str
-    refusal: str = ""
-    differences: list[AgentDifference] = field(default_factory=list)
-    tasks: list[DifferingTask] = field(default_factory=list)
-    n_tasks: int = 0
-    n_not_shared: int = 0
-    data_version: int | None = None
-
-    @property
-    def is_compared(self) -> bool:
-        return bool(self.differences)
-
-    @property
-    def reference(self) -> ComparedAgent:
-        return self.agents[0]
-
-    @property
-    def others(self) -> list[ComparedAgent]:
-        return self.agents[1:]
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether these are not the data of the board."""
-        return self.data_version is not None and self.data_version != self.board.data_version
-
-    @property
-    def tells_trust(self) -> bool:
-        return any(one.trust for one in self.all)
-
-    @property
-    def versions(self) -> list[str]:
-        """Names of those that the board lowers, or folds, as versions of one agent."""
-        lines = ((one.name, one.entry.at[self.target]) for one in self.agents)
-        return [name for name, at in lines if at.get("correction") or at.get("folded_under")]
-
-    @property
-    def over(self) -> str:
-        return words.tasks_of(self.standings, self.target)
-
-    @property
-    def verdict(self) -> tuple[str, SafeString]:
-        return verdict_of(self.differences), rest_of(self.differences, self.over)
-
-    @cached_property
-    def chart(self) -> Chart | None:
-        return compare_chart(self.differences, self.reference.name) if self.differences else None
-
-    @property
-    def first_tasks(self) -> list[DifferingTask]:
-        return self.tasks[:N_TASKS_SHOWN]
-
-    @property
-    def more_tasks(self) -> list[DifferingTask]:
-        return self.tasks[N_TASKS_SHOWN:]
-
-    @property
-    def agent_ids(self) -> list[int]:
-        return [one.pk for one in self.agents]
-
-    @property
-    def with_reason(self) -> list[AgentDifference]:
-        """Those with something to say beside their dot, or instead of one."""
-        return [one for one in self.differences if one.reason]
-
-    @property
-    def twin(self) -> str:
-        """The address of the same as JSON."""
-        names = [("agents", one.entry.name) for one in self.agents]
-        parameters = urlencode([*names, ("target", self.target)])
-        return f"{reverse('api:compare', args=[self.benchmark.slug])}?{parameters}"
-
-    @property
-    def changes(self) -> list[tuple[ComparedAgent, str, str]]:
-        """For each agent the addresses of the same with it as the reference, and without it."""
-        return [(one, *self._other_addresses(one)) for one in self.agents]
-
-    def _other_addresses(self, one: ComparedAgent) -> tuple[str, str]:
-        rest = [other for other in self.agents if other is not one]
-        first = "" if one is self.reference else _query([one, *rest])
-        return first, _query(rest) if len(rest) >= MIN_AGENTS else ""
-
-    @property
-    def selects(self) -> list[tuple[str, SafeString]]:
-        """For each field of the form its label, and its options; each agent is set as text once."""
-        chosen = [one.pk for one in (self.agents if self.agents else self.suggested)]
-        named = {one.pk: format_html('value="{}">{}</option>', one.pk, one.name) for one in self.all}
-        fields = []
-        for place in range(MAX_AGENTS):
-            pk = chosen[place] if place < len(chosen) else None
-            empty = [] if place < MIN_AGENTS and pk else ['<option value="">nobody</option>']
-            options = [f"<option{' selected' if own == pk else ''} {text}" for own, text in named.items()]
-            label = "With" if place else "Reference"
-            fields.append((label, SafeString("".join([*empty, *options]))))
-        return fields
-
-    @property
-    def suggested(self) -> list[ComparedAgent]:
-        """The first by rank and the first of those that it is tied with."""
-        first = next((one for one in self.all if _rank(one, self.target)), None)
-        if first is None:
-            return []
-        tied = {place for lo, hi in first.entry.at[self.target]["tied_with"] for place in range(lo, hi + 1)}
-        tied_agents = [one for one in self.all if one.entry.position in tied]
-        return [first, *sorted(tied_agents, key=lambda one: _rank(one, self.target))][:N_SUGGESTED]
+    agent: Entry
+    value: float | None
+    lower: float | None = None
+    upper: float | None = None
+    word: str = ""  # tied, better, worse; empty where that cannot be told
+    wins: Wins | None = None
+    estimated: bool = False
+    reason: str = ""
 
 
-# -------------------------------------------------------------------------------------------------- reading
-
-
-def compare_page(benchmark: Benchmark, params: QueryDict) -> ComparePage:
+def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     """Read who is asked for, and compare them where they are two to five agents of the latest board.
 
-    Raises NoBoardYet.
+    Raises
+    ------
+    NoBoardYet
     """
     board = latest_board(benchmark)
-    entries = list(board.entries.order_by("position").only(*SHOWN))
+    every = list(board.entries.order_by("position").only(*SHOWN))
     standings = head_of(board)
     wanted = params.get("target", "")
     result = standings.targets.get(wanted)
     target = wanted if result and result.n_ranked else standings.target
-    is_mixed = any(entry.trust != Trust.VERIFIED for entry in entries)
-    everyone = [ComparedAgent(entry, words.TRUST[entry.trust] if is_mixed else "") for entry in entries]
-    agents, faults = _choose(params.getlist("a"), everyone)
-    withdrawn = _withdrawn_of(board, agents)
-    faults += [_gone_text(one, board) for one in withdrawn]
-    agents = [one for one in agents if one not in withdrawn]
-    page = ComparePage(benchmark, board, standings, everyone, agents, faults, target)
-    return page if faults or len(agents) < MIN_AGENTS else _compare(page)
+    agents, faults = _choose(params.getlist("a"), every)
+    # Whose outcomes were all taken back since; every withdrawal is another data version.
+    is_behind = agents and board.data_version < board.benchmark.data_version
+    withdrawn_ids = withdrawn_agents(board.benchmark) if is_behind else set()
+    faults += [
+        f"{one.name} was withdrawn after board {board.number}, so that nothing is left to compare. "
+        "The next board will not list it; choose another."
+        for one in agents
+        if one.agent_id in withdrawn_ids
+    ]
+    agents = [one for one in agents if one.agent_id not in withdrawn_ids]
+    page = {
+        "board": board,
+        "target": target,
+        "is_default": target == standings.target,
+        "tells_trust": any(one.trust != Trust.VERIFIED for one in every),
+        "all": every,
+        "agents": agents,
+        "faults": faults,
+        "selects": _selects(every, agents or _suggested(every, target)),
+    }
+    if faults or len(agents) < MIN_AGENTS:
+        return page
+    over = words.tasks_of(standings, target)
+    return page | _compare(benchmark, page, standings.targets[target].critical, over)
 
 
-def _choose(
-    values: Sequence[str], everyone: Sequence[ComparedAgent]
-) -> tuple[list[ComparedAgent], list[str]]:
-    known = {str(one.pk): one for one in everyone}
+def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    known = {str(one.agent_id): one for one in every}
     texts = [text for text in dict.fromkeys(values) if text]
     chosen, faults = [known[text] for text in texts if text in known], []
     if n_unknown := len(texts) - len(chosen):
@@ -199,62 +106,89 @@ def _choose(
     return chosen[:MAX_AGENTS], faults
 
 
-def _withdrawn_of(board: Board, chosen: Sequence[ComparedAgent]) -> list[ComparedAgent]:
-    """Those whose outcomes were all taken back since the board; every withdrawal is another data version."""
-    if not chosen or board.data_version >= board.benchmark.data_version:
+def _suggested(every: Sequence[Entry], target: str) -> list[Entry]:
+    first = next((one for one in every if one.at[target]["rank"]), None)
+    if first is None:
         return []
-    withdrawn_ids = withdrawn_agents(board.benchmark)
-    return [one for one in chosen if one.pk in withdrawn_ids]
+    tied = {place for lo, hi in first.at[target]["tied_with"] for place in range(lo, hi + 1)}
+    tied_agents = [one for one in every if one.position in tied]
+    return [first, *sorted(tied_agents, key=lambda one: one.at[target]["rank"] or 0)][:N_SUGGESTED]
 
 
-def _gone_text(one: ComparedAgent, board: Board) -> str:
-    return (
-        f"{one.name} was withdrawn after board {board.number}, so that nothing is left to compare. "
-        "The next board will not list it; choose another."
-    )
+def _selects(every: Sequence[Entry], chosen: Sequence[Entry]) -> list[tuple[str, SafeString]]:
+    """For each field of the form its label, and its options; each agent is set as text once."""
+    named = {
+        one.agent_id: format_html('value="{}">{}</option>', one.agent_id, str(one.name)) for one in every
+    }
+    fields = []
+    for place in range(MAX_AGENTS):
+        pk = chosen[place].agent_id if place < len(chosen) else None
+        empty = [] if place < MIN_AGENTS and pk else ['<option value="">nobody</option>']
+        options = [f"<option{' selected' if own == pk else ''} {text}" for own, text in named.items()]
+        fields.append(("With" if place else "Reference", SafeString("".join([*empty, *options]))))
+    return fields
 
 
-def _compare(page: ComparePage) -> ComparePage:
-    # Names of today by id: a board keeps those of its day
-    from leaderboard.catalog.models import Agent
+def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None, over: str) -> dict[str, Any]:
     from leaderboard.studies.pairs import compare_agents  # few compare, and it imports what ranks
 
-    today = dict(Agent.objects.filter(pk__in=[one.pk for one in page.agents]).values_list("pk", "name"))
-    names = {one.pk: today[one.pk] for one in page.agents}
+    agents, board, target = page["agents"], page["board"], page["target"]
+    keys = [one.agent_id for one in agents]
+    # A board keeps the names of its day.
+    today = dict(Agent.objects.filter(pk__in=keys).values_list("pk", "name"))
     try:
-        comparison = compare_agents(benchmark=page.benchmark, agents=list(names.values()), target=page.target)
+        comparison = compare_agents(benchmark=benchmark, agents=[today[key] for key in keys], target=target)
     except Refusal as refusal:
-        return replace(page, refusal=str(refusal))
-    columns = [comparison.compared.outcomes.get(name) for name in names.values()]
-    shared = n_shared(columns)
-    return replace(
-        page,
-        differences=[_difference(page, comparison.compared, names, other) for other in page.others],
-        tasks=differing(
-            columns,
-            comparison.compared.tasks,
-            [comparison.task_ids[name] for name in comparison.compared.tasks],
-            base=reverse("pages:task", args=[page.benchmark.slug, 0]).removesuffix("0"),
-        ),
-        n_tasks=shared,
-        n_not_shared=comparison.compared.n_tasks - shared,
-        data_version=comparison.data_version,
+        return {"refusal": str(refusal)}
+    compared, reference = comparison.compared, agents[0]
+    columns = [compared.outcomes.get(today[key]) for key in keys]
+    n_tasks = n_shared(columns)
+    differences = [_difference(compared, critical, today, reference, other) for other in agents[1:]]
+    tasks = _differing(
+        columns,
+        compared.tasks,
+        [comparison.task_ids[name] for name in compared.tasks],
+        base=reverse("pages:task", args=[benchmark.slug, 0]).removesuffix("0"),
     )
+    changes = []  # the addresses of the same with an agent as the reference, and without it
+    for one in agents:
+        rest = [other.agent_id for other in agents if other is not one]
+        first = "" if one is reference else "?" + urlencode([("a", pk) for pk in (one.agent_id, *rest)])
+        without = "?" + urlencode([("a", pk) for pk in rest]) if len(rest) >= MIN_AGENTS else ""
+        changes.append((one, first, without))
+    names = [("agents", one.name) for one in agents]
+    parameters = urlencode([*names, ("target", target)])
+    ats = [(one.name, one.at[target]) for one in agents]
+    return {
+        "reference": reference,
+        "verdict": (verdict_of(differences), rest_of(differences, over)),
+        "is_newer": comparison.data_version != board.data_version,
+        # Those that the board lowers, or folds, as versions of one agent.
+        "versions": [name for name, at in ats if at.get("correction") or at.get("folded_under")],
+        "twin": f"{reverse('api:compare', args=[benchmark.slug])}?{parameters}",
+        "chart": compare_chart(differences, str(reference.name), tells_trust=page["tells_trust"]),
+        "agent_ids": keys,
+        "with_reason": [one for one in differences if one.reason],
+        "n_differing": len(tasks),
+        "first_tasks": tasks[:N_TASKS_SHOWN],
+        "more_tasks": tasks[N_TASKS_SHOWN:],
+        "n_tasks": n_tasks,
+        "n_not_shared": compared.n_tasks - n_tasks,
+        "changes": changes,
+    }
 
 
 def _difference(
-    page: ComparePage, compared: Any, names: Mapping[int, str], other: ComparedAgent
+    compared: Any, critical: float | None, names: Mapping[int, str], reference: Entry, other: Entry
 ) -> AgentDifference:
-    """The other agent less the reference, with an interval of the board's critical value."""
-    a, b = names[page.reference.pk], names[other.pk]
-    for agent, name in ((page.reference, a), (other, b)):
+    a, b = names[reference.agent_id], names[other.agent_id]
+    for agent, name in ((reference, a), (other, b)):
         if name in compared.left_out:
             return AgentDifference(other, None, reason=f"{agent.name}: {compared.left_out[name]}")
     pair = next(one for one in compared.pairs if {one.a, one.b} == {a, b})
     if pair.estimate is None:
         return AgentDifference(other, None, reason=pair.reason)
     value = pair.estimate.value if pair.a == b else -pair.estimate.value
-    critical = page.standings.targets[page.target].critical
     counts = wins(compared.outcomes[b], compared.outcomes[a])
     estimated = compared.agents[a].estimated or compared.agents[b].estimated
     if critical is None or pair.se_of_ties is None:
@@ -265,19 +199,133 @@ def _difference(
     return AgentDifference(other, value, value - half, value + half, word, counts, estimated, reason)
 
 
-def _rank(one: ComparedAgent, target: str) -> int:
-    return one.entry.at[target]["rank"] or 0
+def wins(other: npt.ArrayLike, reference: npt.ArrayLike) -> Wins:
+    """Count the tasks; NaN is no valid outcome. Outcomes are rounded to 1e-9."""
+    d = np.round(np.asarray(other) - np.asarray(reference), DECIMALS)
+    better, worse, alike, missing = (
+        int(np.count_nonzero(which)) for which in (d > 0, d < 0, d == 0, np.isnan(d))
+    )
+    return better, worse, alike, missing
 
 
-def _query(agents: Sequence[ComparedAgent]) -> str:
-    return "?" + urlencode([("a", one.pk) for one in agents])
+def wins_text(counts: Wins) -> str:
+    better, worse, alike, missing = counts
+    tasks = words.counted(alike, "task")
+    if missing:
+        tasks = f"{alike:,} of the {better + worse + alike:,} both ran"
+    return f"wins {better:,}, loses {worse:,}, alike on {tasks}"
 
 
-def plot_compare(benchmark: Benchmark, params: QueryDict) -> Chart | None:
-    try:
-        return compare_page(benchmark, params).chart
-    except NoBoardYet:
+# ------------------------------------------------------------------------------------------------ sentences
+
+
+def verdict_of(differences: Sequence[AgentDifference]) -> str:
+    decided = [one for one in differences if one.word]
+    n, n_tied = len(decided), sum(one.word == "tied" for one in decided)
+    if not n:
+        return "Who is better cannot be said."
+    if n == 1:
+        surely = f"<bdi>{{}}</bdi> is surely {decided[0].word}."
+        return "They are tied." if n_tied else format_html(surely, str(decided[0].agent.name))
+    if n_tied == n:
+        return f"{'Both' if n == 2 else f'All {NUMBERS[n].lower()}'} are tied with it."
+    return f"{NUMBERS[n_tied]} of these {NUMBERS[n].lower()} {'is' if n_tied <= 1 else 'are'} tied with it."
+
+
+def rest_of(differences: Sequence[AgentDifference], over: str) -> SafeString:
+    clauses = []
+    for word in ("worse", "better"):
+        names = [one.agent.name for one in differences if one.word == word]
+        if names and len(differences) > 1:
+            only, verb = ("Only ", "is") if len(names) == 1 else ("", "are")
+            *first, last = [format_html("<bdi>{}</bdi>", str(name)) for name in names]
+            if first:
+                last = format_html("{} and {}", SafeString(", ".join(first)), last)
+            clauses.append(format_html("{}{} {} surely {}", only, last, verb, word))
+    if not clauses:
+        return format_html("On {}.", over)
+    return format_html("{} on {}.", SafeString("; ".join(clauses)), over)
+
+
+def points_text(value: float) -> str:
+    """Return −6.1 for −0.061, +2.0 for 0.02."""
+    points = words.percent(value)
+    return points if points.startswith("−") or float(points) == 0 else f"+{points}"
+
+
+# ---------------------------------------------------------------------------------------------------- chart
+
+
+def compare_chart(
+    differences: Sequence[AgentDifference], reference: str, *, tells_trust: bool
+) -> Chart | None:
+    shown = [one for one in differences if one.value is not None]
+    if not shown:
         return None
+    ends = [end for one in shown for end in (one.value, one.lower, one.upper) if end is not None]
+    lo, hi = min([*ends, -0.02]), max([*ends, 0.02])
+    drawn, rows = [], []
+    for one in shown:
+        assert one.value is not None
+        sign, name, points = "~" if one.estimated else "", str(one.agent.name), points_text(one.value)
+        text = f"{sign}{points} points, {one.word}" if one.word else f"{points} points"
+        trust = words.TRUST[one.agent.trust] if tells_trust else ""
+        note = "; ".join(filter(None, (trust, wins_text(one.wins) if one.wins else "")))
+        hollow = one.word in ("worse", "better")
+        drawn.append(DotRow(name, note, text, one.value, one.lower, one.upper, hollow=hollow))
+        cells = ["not known" if end is None else points_text(end) for end in (one.lower, one.upper)]
+        cells += [f"{n:,}" for n in one.wins] if one.wins else ["not known"] * 4
+        rows.append((name, f"{sign}{points}", *cells, one.word or "not known"))
+    return Chart(
+        name="compare",
+        title="Difference in points, task by task, with 95% intervals for all pairs of the board at once",
+        lede="An interval that holds 0 is a tie. Hollow: surely better or worse.",
+        heads=("Agent", "Points", "From", "To", "Wins", "Loses", "Alike", "Not run by both", "It is"),
+        rows=tuple(rows),
+        **both_widths(
+            name="compare",
+            title=f"Differences in score to {reference}",
+            rows=drawn,
+            lo=lo,
+            hi=hi,
+            ticks=[(tick, points_text(tick).removesuffix(".0")) for tick in ticks_125(lo, hi, 5)],
+            rules=[(0.0, "as good as the reference")],
+        ),
+    )
+
+
+# -------------------------------------------------------------------------------------------------- by task
+
+
+def n_shared(columns: Sequence[npt.ArrayLike | None]) -> int:
+    known = [~np.isnan(np.asarray(column, dtype=np.float64)) for column in columns if column is not None]
+    return int(np.count_nonzero(np.sum(known, axis=0) > 1)) if known else 0
+
+
+def _differing(
+    columns: Sequence[npt.ArrayLike | None], names: Sequence[str], pks: Sequence[int], *, base: str
+) -> list[tuple[str, str, SafeString]]:
+    """Name, address and cells of the tasks on which outcomes differ, those that differ most first.
+
+    `columns` are the outcomes of each agent, NaN without a valid one; None for one that is not compared.
+    """
+    arrays = [None if column is None else np.asarray(column, dtype=np.float64) for column in columns]
+    known = np.array([column for column in arrays if column is not None])
+    spread = np.round(np.fmax.reduce(known, axis=0) - np.fmin.reduce(known, axis=0), DECIMALS)
+    places = sorted(np.flatnonzero(spread > 0).tolist(), key=lambda j: -spread[j])
+    rows = []
+    for j in places:
+        cells = ""
+        for column in arrays:
+            outcome = float("nan") if column is None else float(column[j])
+            if np.isnan(outcome):
+                cells += '<td class="none">not run</td>'
+            elif outcome in (0.0, 1.0):
+                cells += "<td>passed</td>" if outcome else '<td class="failed">failed</td>'
+            else:
+                cells += f"<td>{words.percent(outcome)}%</td>"
+        rows.append((names[j], f"{base}{pks[j]}", SafeString(cells)))
+    return rows
 
 
 @require_safe

@@ -1,8 +1,8 @@
 """One agent as a row of the board, seen for one target beside a reference."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from django.utils.safestring import SafeString
@@ -13,13 +13,10 @@ from leaderboard.studies.answers import AtTarget, Line, Standings, table, words
 
 LONGEST_SHOWN = 120  # characters of a name: two lines of the table
 NOT_STATED = "not stated"  # as files say of a model or a scaffold
-CSS: dict[Standing, str] = {"lead": "tied reference", "tied": "tied", "worse": "", "muted": ""}
 
 
-@dataclass(frozen=True)
+@dataclass
 class BoardLine:
-    """One agent: its row of the table by head, and how it stands to the reference."""
-
     entry: Line
     target_result: AtTarget
     cells: Mapping[str, str]
@@ -37,17 +34,7 @@ class BoardLine:
         return words.about(self.entry)
 
     @property
-    def rank_range(self) -> str:
-        """The ranks that it may hold: 1–11."""
-        return self.cells.get("May hold", table.NOTHING)
-
-    @property
-    def css(self) -> str:
-        return CSS[self.standing]
-
-    @property
     def n_tied(self) -> int | None:
-        """None where ties are not known."""
         if self.target_result.rank_lower is None:
             return None
         return sum(last - first + 1 for first, last in self.target_result.tied_with)
@@ -62,7 +49,6 @@ class BoardLine:
 
     @cached_property
     def made_of(self) -> str:
-        """Model and scaffold, each where it is stated and the name does not hold it."""
         name = self.entry.agent.casefold()
         parts = dict.fromkeys((self.entry.model, self.entry.scaffold))
         return " · ".join(
@@ -81,12 +67,7 @@ class BoardLine:
 
     @property
     def trials(self) -> str:
-        """Of each task, in the mean."""
         return f"{self.entry.n_trials / self.entry.n_tasks:.1f}" if self.entry.n_tasks else table.NOTHING
-
-    @property
-    def month(self) -> str:
-        return (self.entry.submitted_at or "")[:7]
 
 
 def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -> list[BoardLine]:
@@ -107,30 +88,24 @@ def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -
     ]
 
 
-def compare_to(
-    lines: Sequence[BoardLine], reference: BoardLine | None, standings: Standings
-) -> list[BoardLine]:
-    """The same lines with how each stands to the reference; as they are where its ties are not known."""
+def leader_of(lines: Sequence[BoardLine]) -> BoardLine | None:
+    """The first by rank; None where nobody has one."""
+    return lines[0] if lines and lines[0].target_result.rank is not None else None
+
+
+def compare_to(reference: BoardLine | None, lines: Sequence[BoardLine], standings: Standings) -> None:
+    """Mark how each line stands to the reference; nothing is marked where its ties are not known."""
     if reference is None or reference.target_result.rank_lower is None:
-        return list(lines)
-    tied = set(_agents(standings, reference.target_result))
-    return [replace(line, standing=_standing(line, reference, tied)) for line in lines]
-
-
-def _standing(line: BoardLine, reference: BoardLine, tied: set[str]) -> Standing:
-    if line.entry.agent == reference.entry.agent:
-        return "lead"
-    if line.target_result.rank is None:
-        return "muted"
-    return "tied" if line.entry.agent in tied else "worse"
-
-
-def _agents(standings: Standings, at: AtTarget) -> Iterable[str]:
-    for first, last in at.tied_with:
-        yield from (line.agent for line in standings.agents[first : last + 1])
+        return
+    ties = reference.target_result.tied_with
+    tied = {line.agent for first, last in ties for line in standings.agents[first : last + 1]}
+    for line in lines:
+        if line is reference:
+            line.standing = "lead"
+        elif line.target_result.rank is not None:
+            line.standing = "tied" if line.entry.agent in tied else "worse"
 
 
 def common_marks(lines: Sequence[BoardLine]) -> tuple[str, ...]:
-    """The marks that more than half of the lines have."""
     n = Counter(mark for line in lines for mark in line.entry.marks)
     return tuple(mark for mark in sorted(n) if 2 * n[mark] > len(lines))

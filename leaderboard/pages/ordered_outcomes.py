@@ -6,12 +6,17 @@ from functools import cached_property
 import numpy as np
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import tells_costs, without_costs
+from leaderboard.boards.presentation import visible_standings
 from leaderboard.boards.queries import boards_of, entries_of
-from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.plots.heat_map import Outcome
 from leaderboard.studies.answers import Line, Standings, SubsetLine, words
 from leaderboard.studies.outcomes import OutcomeGrid, by_rate, in_band, on_equal_terms, rates, read_outcomes
+
+
+def plain(values: np.ndarray) -> list[Outcome]:
+    """As floats, None for NaN."""
+    return [None if np.isnan(value) else float(value) for value in values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,6 @@ class OrderedOutcomes:
 
     @cached_property
     def easiest(self) -> np.ndarray:
-        """Columns from the easiest task on."""
         return by_rate(self.rates)
 
     @cached_property
@@ -63,7 +67,6 @@ class OrderedOutcomes:
 
     @cached_property
     def n_rating(self) -> int:
-        """Agents that pass rates are over."""
         return int(on_equal_terms(self.outcomes.means[self.outcomes.voice]).sum())
 
     @property
@@ -76,7 +79,6 @@ class OrderedOutcomes:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """NaN for an agent without a rank."""
         ranks = [self.rank_of(agent) for agent in self.outcomes.agents]
         return np.array([np.nan if rank is None else rank for rank in ranks], dtype=np.float64)
 
@@ -89,39 +91,15 @@ class OrderedOutcomes:
         return self.standings.agents[entry.position] if entry and self.standings else None
 
     @property
-    def behind(self) -> str:
-        """Of when outcomes and ranks are, where that is not one moment."""
-        if self.board is None or self.board.data_version == self.benchmark.data_version:
-            return ""
-        return (
-            f"Outcomes are those that count now (data version {self.benchmark.data_version}); ranks and "
-            f"scores are those of board {self.board.number} (data version {self.board.data_version}), which "
-            "the next one will replace."
-        )
-
-    @property
-    def unread(self) -> str:
-        """How many agents are missing, since what counts of them was not read yet."""
-        n = self.outcomes.n_unread
-        if not n:
-            return ""
-        verb, it = ("is", "it") if n == 1 else ("are", "them")
-        return (
-            f"{words.counted(n, 'agent')} {verb} not shown: what counts of {it} has changed, and is read for "
-            "the next board."
-        )
-
-    @cached_property
-    def is_rated_by_full_runs(self) -> bool:
-        """Whether pass rates are over agents that ran all tasks, or nearly all."""
-        n_valid = np.count_nonzero(~np.isnan(self.outcomes.means[self.outcomes.voice]), axis=1)
-        return bool(20 * n_valid.max(initial=0) >= 19 * self.n_tasks)
+    def is_behind(self) -> bool:
+        """Whether outcomes and ranks are of two moments."""
+        return self.board is not None and self.board.data_version != self.benchmark.data_version
 
     @property
     def rated_by(self) -> str:
-        """Which agents pass rates are over."""
         agents, rest = words.counted(self.n_rating, "agent"), self.n_agents - self.n_rating
-        if not self.is_rated_by_full_runs:
+        n_valid = np.count_nonzero(~np.isnan(self.outcomes.means[self.outcomes.voice]), axis=1)
+        if 20 * n_valid.max(initial=0) < 19 * self.n_tasks:
             return f"Pass rates are mean outcomes of {agents}, none of which has run all tasks."
         left_out = f"; {words.counted(rest, 'other')} {'is' if rest == 1 else 'are'} left out"
         most = "" if self.outcomes.voice.all() else ", two at most of an account that no operator trusts"
@@ -132,13 +110,10 @@ class OrderedOutcomes:
 
 
 def ordered_outcomes(benchmark: Benchmark) -> OrderedOutcomes:
-    """Read outcomes, the latest board and its entries."""
     outcomes = read_outcomes(benchmark)
     board = boards_of(benchmark).order_by("-number").first()
     entries = entries_of(board) if board else []
-    standings = standings_with(board, entries) if board else None
-    if board and standings and not tells_costs(board):
-        standings = without_costs(standings)
+    standings = visible_standings(board, entries) if board else None
     at = {entry.agent_id: entry.position for entry in entries}
     rows = sorted(
         range(len(outcomes.agents)),

@@ -1,71 +1,52 @@
 """A board that replays the history of another one, beside its full runs: what came of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
-from django.http import QueryDict
 from django.urls import reverse
 
-from leaderboard.boards.models import Entry
-from leaderboard.boards.queries import NoBoardYet, board_numbered, entries_of, latest_board
+from leaderboard.boards.queries import board_numbered, entries_of
 from leaderboard.boards.reading import standings_with
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.models import Assignment, Mode
-from leaderboard.plots.against import EstimateDot, against
 from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import LinearScale, dot, drawing, rule, text, ticks_125
 from leaderboard.studies.answers import AtTarget, Standings, words
 
 N_TOP = 5
 PUBLISHED = ("stopped", "drawn")  # stages of a decision
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480.0, 360.0, 48.0, 12.0, 12.0, 40.0  # of the chart
 
 
-@dataclass(frozen=True)
-class ReplayedRun:
-    """The score of an agent that ran everything, and its page on the board that has it."""
+def full_runs(benchmark: Benchmark) -> dict[str, tuple[float, str]]:
+    """By agent, the score of the full run that a replay is beside, and its page on the board that has it.
 
-    score: float
-    address: str
-
-
-@dataclass(frozen=True)
-class ReplaySummary:
-    """`of` is the benchmark whose history this one replays."""
-
-    of: Benchmark
-    number: int
-    facts: tuple[tuple[str, str], ...]
-    chart: Chart
-
-
-def full_runs(benchmark: Benchmark) -> Mapping[str, ReplayedRun]:
-    """The full runs that a replay is beside, by agent; empty where it is none, or its board is not public."""
+    Empty where the benchmark is no replay, or that board is not public.
+    """
     of = source_of(benchmark)
     if of is None or benchmark.replay is None:
         return {}
     board = board_numbered(of, benchmark.replay["board"])
     entries = entries_of(board)
-    pages: Mapping[str, Entry] = {entry.name: entry for entry in entries}
+    keys = {entry.name: entry.agent_id for entry in entries}
     return {
-        line.agent: ReplayedRun(
-            line.at["full"].score, reverse("pages:agent", args=[of.slug, pages[line.agent].agent_id])
-        )
+        line.agent: (line.at["full"].score, reverse("pages:agent", args=[of.slug, keys[line.agent]]))
         for line in standings_with(board, entries).agents
         if line.at["full"].score is not None and not line.at["full"].estimated
     }
 
 
 def source_of(benchmark: Benchmark) -> Benchmark | None:
-    """The benchmark that is replayed, where visitors see it."""
     if benchmark.replay is None:
         return None
     benchmarks = visible_benchmarks(None).filter(slug=benchmark.replay["of"])
     return benchmarks.filter(boards__number=benchmark.replay["board"]).first()
 
 
-def replay_summary(benchmark: Benchmark, standings: Standings) -> ReplaySummary | None:
-    """None where the benchmark is no replay, or its full runs are not for whoever sees it."""
-    full, of = full_runs(benchmark), source_of(benchmark)
+def replay_summary(benchmark: Benchmark, standings: Standings) -> dict[str, Any] | None:
+    of = source_of(benchmark)
+    full = {agent: score for agent, (score, _) in full_runs(benchmark).items()}
     results = {
         line.agent: line.at["full"]
         for line in standings.agents
@@ -74,61 +55,70 @@ def replay_summary(benchmark: Benchmark, standings: Standings) -> ReplaySummary 
     if of is None or benchmark.replay is None or not results:
         return None
     figures = benchmark.replay["figures"]
-    facts = [
-        ("Runs not needed", f"{words.percent(figures['saved'])}%"),
-        *(
-            [("Pairs in the order of full runs", f"{words.percent(figures['pairs']['value'])}%")]
-            if figures["pairs"]
-            else []
-        ),
-        ("Best five found", f"{figures['best_five'] * N_TOP:g} of {N_TOP}"),
-    ]
-    estimates = {
-        "Largest error of an estimate when it was published": _published_scores(benchmark),
-        "Largest error of an estimate on this board": {
-            agent: at.score or 0.0 for agent, at in results.items() if at.estimated
-        },
-    }
-    for name, of_agents in estimates.items():
-        off = {agent: score - full[agent].score for agent, score in of_agents.items() if agent in full}
-        if off:
-            most = max(off, key=lambda agent: abs(off[agent]))
-            points = f"{100 * off[most]:+.1f}".replace("-", "−")
-            facts.append((name, f"{points} points ({most})"))
-    return ReplaySummary(of, benchmark.replay["board"], tuple(facts), _chart(results, full))
-
-
-def _published_scores(benchmark: Benchmark) -> dict[str, float]:
-    """What was published of the agents that stopped, also of those that ran the rest later."""
-    assignments = Assignment.objects.filter(agent__benchmark=benchmark, mode=Mode.STAGED)
-    return {
+    facts = [("Runs not needed", f"{words.percent(figures['saved'])}%")]
+    if figures["pairs"]:
+        pairs = f"{words.percent(figures['pairs']['value'])}%"
+        facts.append(("Pairs in the order of full runs", pairs))
+    facts.append(("Best five found", f"{figures['best_five'] * N_TOP:g} of {N_TOP}"))
+    # Also of those that ran the rest after they had stopped.
+    published = {
         name: one["score"]
-        for name, decisions in assignments.values_list("agent__name", "decisions")
+        for name, decisions in Assignment.objects.filter(
+            agent__benchmark=benchmark, mode=Mode.STAGED
+        ).values_list("agent__name", "decisions")
         for one in decisions
         if one["stage"] in PUBLISHED
     }
+    now = {agent: at.score or 0.0 for agent, at in results.items() if at.estimated}
+    for when, scores in (("when it was published", published), ("on this board", now)):
+        off = {agent: score - full[agent] for agent, score in scores.items() if agent in full}
+        if off:
+            most = max(off, key=lambda agent: abs(off[agent]))
+            points = f"{100 * off[most]:+.1f}".replace("-", "−")
+            facts.append((f"Largest error of an estimate {when}", f"{points} points ({most})"))
+    number = benchmark.replay["board"]
+    return {"of": of, "number": number, "facts": facts, "chart": _chart(results, full)}
 
 
-def _chart(results: Mapping[str, AtTarget], full: Mapping[str, ReplayedRun]) -> Chart:
-    dots = [
-        EstimateDot(
-            name=agent,
-            full=full[agent].score,
-            score=at.score or 0.0,
-            interval=(at.lower, at.upper)
-            if at.estimated and at.lower is not None and at.upper is not None
-            else None,
-        )
+def _chart(results: Mapping[str, AtTarget], full: Mapping[str, float]) -> Chart:
+    """Scores of a board against those of full runs; estimates lie above the others."""
+    name, title = "replayed", "Board score against full run"
+    around = {
+        agent: (at.lower, at.upper)
         for agent, at in results.items()
-    ]
-    return against(dots)
-
-
-def plot_replay(benchmark: Benchmark, params: QueryDict) -> Chart | None:
-    """The chart alone, of the latest board."""
-    try:
-        board = latest_board(benchmark)
-    except NoBoardYet:
-        return None
-    summary = replay_summary(benchmark, standings_with(board, entries_of(board)))
-    return summary.chart if summary else None
+        if at.estimated and at.lower is not None and at.upper is not None
+    }
+    scores = {agent: at.score or 0.0 for agent, at in results.items()}
+    ends = [v for agent in results for v in (full[agent], scores[agent], *around.get(agent, ()))]
+    lo, hi = min(ends), max(ends)
+    x, y = LinearScale(lo, hi, LEFT, WIDTH - RIGHT), LinearScale(lo, hi, HEIGHT - BOTTOM, TOP)
+    marks = [rule(x(lo), y(lo), x(hi), y(hi))]
+    for tick in ticks_125(lo, hi):
+        marks.append(text(x(tick), HEIGHT - BOTTOM + 16, f"{100 * tick:g}"))
+        marks.append(text(LEFT - 8, y(tick) + 4, f"{100 * tick:g}", anchor="end"))
+    marks.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "full run, %"))
+    marks.append(text(LEFT, TOP + 2, "board, %", anchor="start"))
+    rows = {}
+    for agent in sorted(results, key=lambda one: one in around):
+        at, score, own = x(full[agent]), f"{100 * scores[agent]:.1f}", f"{100 * full[agent]:.1f}"
+        if agent in around:
+            lower, upper = around[agent]
+            ends_text = f"{100 * lower:.1f}–{100 * upper:.1f}"
+            off = f"{100 * (scores[agent] - full[agent]):+.1f}".replace("-", "−")
+            rows[agent] = (agent, score, ends_text, own, off)
+            told = f"{agent}: {score}% ({ends_text}), full run {own}%"
+            marks.append(rule(at, y(lower), at, y(upper), stroke="tied"))
+            marks.append(dot(at, y(scores[agent]), fill="lead", radius=3.5, title=told))
+        else:
+            rows[agent] = (agent, score, "–", own, "–")
+            told = f"{agent}: {score}%, full run {own}%"
+            marks.append(dot(at, y(scores[agent]), fill="paper", stroke="worse", radius=3.5, title=told))
+    return Chart(
+        name=name,
+        title=title,
+        lede="One dot an agent. Filled: estimated, with its 95% interval. Hollow: it ran all tasks. On the "
+        "line both scores are the same.",
+        heads=("Agent", "Board %", "95%", "Full run %", "Difference, points"),
+        rows=tuple(rows[agent] for agent in sorted(results, key=lambda one: -full[one])),
+        svg=drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks),
+    )

@@ -1,25 +1,27 @@
-"""The page of all tasks: how many tell agents apart, who passed what, and a table to find one in."""
+"""The page of all tasks: how many tell agents apart, who passed what; and that of one: who passes it."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
-from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import render
+from django.db.models import OuterRef, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.caching import cached_page
-from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes
+from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes, plain
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.heat_map import LONGEST_LABEL, HeatMapRow, Outcome, Tinted, heat_map
+from leaderboard.plots.heat_map import LONGEST_LABEL, HeatMapRow, heat_map
 from leaderboard.plots.marks import cut_apart
+from leaderboard.plots.of_task import Dot, by_quarter, dot_row
 from leaderboard.studies.answers import words
-from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.outcomes import discriminations, group_means
+from leaderboard.studies.models import SubsetTask, TaskSubset
+from leaderboard.studies.outcomes import PASSED, discriminations, group_means, on_equal_terms, weaker_passing
 
 MAX_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
@@ -27,98 +29,25 @@ MAX_LISTED = 500  # tasks, unless all are asked for
 SUBSET_CHOICES = {"yes": True, "no": False}
 
 
-def plain(values: np.ndarray) -> list[Outcome]:
-    """As floats, None for NaN."""
-    return [None if np.isnan(value) else float(value) for value in values]
-
-
-@dataclass(frozen=True)
-class TaskLine:
-    """A row of the table; `n_agents` have an outcome on the task."""
-
-    task: Task
-    rate: Outcome
-    n_agents: int
-    discrimination: Outcome
-    n_invalid: int
-    in_subset: bool
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """As the table twin of the chart has it."""
-        rate = "not measured" if self.rate is None else f"{words.percent(self.rate)}%"
-        return self.task.name, rate, f"{self.n_agents:,}", "yes" if self.in_subset else "no"
-
-
-@dataclass(frozen=True)
-class TasksPage:
-    """All active tasks from the easiest on; `find` and `subset` are what the table is filtered by."""
-
-    of: OrderedOutcomes
-    find: str = ""
-    subset: str = ""
-    is_whole: bool = False
-
-    @cached_property
-    def lines(self) -> list[TaskLine]:
-        means, n_invalid = self.of.outcomes.means, self.of.outcomes.n_invalid.sum(axis=0)
-        n_agents = np.count_nonzero(~np.isnan(means), axis=0)
-        rates, apart = plain(self.of.rates), plain(discriminations(means))
-        return [
-            TaskLine(
-                task=self.of.outcomes.tasks[j],
-                rate=rates[j],
-                n_agents=int(n_agents[j]),
-                discrimination=apart[j],
-                n_invalid=int(n_invalid[j]),
-                in_subset=self.of.in_subset[j],
-            )
-            for j in self.of.easiest
-        ]
-
-    @cached_property
-    def matching(self) -> list[TaskLine]:
-        """What the table is asked for."""
-        named = self.find.casefold()
-        wanted = SUBSET_CHOICES.get(self.subset)
-        return [
-            line
-            for line in self.lines
-            if named in f"{line.task.name} {line.task.category}".casefold()
-            and wanted in (None, line.in_subset)
-        ]
-
-    @property
-    def listed(self) -> list[TaskLine]:
-        return self.matching if self.is_whole else self.matching[:MAX_LISTED]
-
-    @property
-    def has_categories(self) -> bool:
-        return any(line.task.category for line in self.lines)
-
-    @property
-    def has_invalid(self) -> bool:
-        return any(line.n_invalid for line in self.lines)
-
-    @property
-    def headline(self) -> str:
-        return headline(self.of)
-
-    @property
-    def rest(self) -> str:
-        return rest(self.of)
-
-    @property
-    def chosen(self) -> str:
-        return subset_text(self.of)
-
-    @cached_property
-    def chart(self) -> Chart | None:
-        return chart(self.of, self.lines)
+def task_lines(of: OrderedOutcomes) -> list[dict[str, Any]]:
+    """A row of the table for each active task, from the easiest on; `n_agents` have an outcome on it."""
+    means, n_invalid = of.outcomes.means, of.outcomes.n_invalid.sum(axis=0)
+    n_agents = np.count_nonzero(~np.isnan(means), axis=0)
+    rates, apart = plain(of.rates), plain(discriminations(means))
+    return [
+        {
+            "task": of.outcomes.tasks[j],
+            "rate": rates[j],
+            "n_agents": int(n_agents[j]),
+            "discrimination": apart[j],
+            "n_invalid": int(n_invalid[j]),
+            "in_subset": of.in_subset[j],
+        }
+        for j in of.easiest
+    ]
 
 
 def headline(of: OrderedOutcomes) -> str:
-    """How many tasks tell agents apart, by pass rates of now."""
     every = words.counted(of.n_tasks, "task")
     if not of.n_tasks:
         return "No task is known yet."
@@ -137,113 +66,77 @@ def headline(of: OrderedOutcomes) -> str:
 
 
 def rest(of: OrderedOutcomes) -> str:
-    """How many are too easy and too hard for that, and how many nobody passes."""
+    if not of.n_rating:
+        return ""
     if of.n_rating < 2:
-        return _of_one(of) if of.n_rating else ""
+        return f"It passes {int((of.rates >= 1).sum()):,} of {words.counted(of.n_tasks, 'task')}."
     lo, hi = of.band
     easy = int((~of.in_band & (of.rates > lo)).sum())
     hard = int((~of.in_band & (of.rates < hi)).sum())
     none, unrated = int((of.rates == 0).sum()), int(np.isnan(of.rates).sum())
-    parts = [
-        (easy, f"by more than {_edge(hi)} of agents"),
-        (hard, f"by fewer than {_edge(lo)}{'' if easy else ' of agents'}{_of_none(none, of.n_rating)}"),
-    ]
-    clauses = [f"{n:,} {clause}" for n, clause in parts if n]
-    if clauses:
-        n, clause = next(part for part in parts if part[0])
-        clauses[0] = f"{n:,} {'is' if n == 1 else 'are'} passed {clause}"
-    sentence = f"{_join_clauses(clauses)}." if clauses else "None lies outside of the band."
-    if unrated:
-        sentence += f" Of {unrated:,} there is no outcome."
-    return sentence
+    lowest, highest = (f"{round(100 * edge, 4):g}%" for edge in (lo, hi))
+    clauses = []
+    if easy:
+        clauses.append(f"{easy:,} {'is' if easy == 1 else 'are'} passed by more than {highest} of agents")
+    if hard:
+        verb = "" if easy else "is passed " if hard == 1 else "are passed "
+        of_none = f", {none:,} of them by none of {of.n_rating:,} agents" if none else ""
+        clauses.append(f"{hard:,} {verb}by fewer than {lowest}{'' if easy else ' of agents'}{of_none}")
+    sentence = f"{' and '.join(clauses)}." if clauses else "None lies outside of the band."
+    return f"{sentence} Of {unrated:,} there is no outcome." if unrated else sentence
 
 
-def _of_none(n: int, n_agents: int) -> str:
-    return f", {n:,} of them by none of {n_agents:,} agents" if n else ""
-
-
-def _of_one(of: OrderedOutcomes) -> str:
-    passed = int((of.rates >= 1).sum())
-    return f"It passes {passed:,} of {words.counted(of.n_tasks, 'task')}."
-
-
-def _edge(share: float) -> str:
-    return f"{round(100 * share, 4):g}%"
-
-
-def _join_clauses(parts: Sequence[str]) -> str:
-    if len(parts) < 3:
-        return " and ".join(parts)
-    return f"{', '.join(parts[:-1])}, and {parts[-1]}"
-
-
-def subset_text(of: OrderedOutcomes) -> str:
-    """How the subset in use stands to the band of now."""
-    if of.board is None:
-        return "No board has been published yet."
-    if of.subset is None:
-        return "No subset is in use: agents are ranked on all tasks."
-    n, inside = len(of.subset.tasks), int(of.in_band.sum())
-    outside = sum(ranking and not now for ranking, now in zip(of.in_subset, of.in_band, strict=True))
-    which = f"The {words.counted(n, 'ranking task')}{', a preview,' if of.subset.provisional else ''}"
-    if not outside and n == inside:
-        return f"{which} {'is the one' if n == 1 else 'are those'} with a pass rate of {of.band_text}."
-    return (
-        f"{which} {'was' if n == 1 else 'were'} chosen from "
-        f"{words.counted(of.subset.n_complete, 'complete agent')}: by pass rates of now {outside:,} of them "
-        f"{'lies' if outside == 1 else 'lie'} outside of {of.band_text}, and {inside - n + outside:,} of the "
-        "others inside."
-    )
-
-
-def chart(of: OrderedOutcomes, lines: Sequence[TaskLine]) -> Chart | None:
-    """The heat map; None where there is no outcome."""
+def chart(of: OrderedOutcomes, lines: list[dict[str, Any]]) -> Chart | None:
     if not of.n_agents or not of.n_tasks:
         return None
-    differs = [line.in_subset for line in lines] != of.in_band[of.easiest].tolist()
-    marked = [line.in_subset for line in lines] if differs else []
+    in_subset, in_band = [line["in_subset"] for line in lines], of.in_band[of.easiest]
+    differs = in_subset != in_band.tolist()
+    places = np.flatnonzero(in_band)
+    band = None
+    if places.size:
+        the, ranking = ("the ", "ranking task") if of.subset and not differs else ("", "task")
+        text = f"{the}{words.counted(places.size, ranking)}, {of.band_text}"
+        band = int(places[0]), int(places[-1]) + 1, text
+    each = "A row is a tenth of the agents" if of.n_agents > MAX_ROWS else "A row is an agent"
+    last = ", those without a rank last" if np.isnan(of.ranks).any() else ""
+    marks = " The line under the map marks the ranking tasks." if differs and any(in_subset) else ""
     return Chart(
         name="tasks",
         title="Who passed what",
-        lede=_lede(of, is_marked=any(marked)),
+        lede=f"{each} from the best down{last}; a column is a task from the easiest on. A cell is filled in "
+        "proportion to the mean outcome: whole where passed, half where one of two trials passed, a dash "
+        f"where there is no valid outcome.{marks}",
         heads=("Task", "Pass rate", "Agents", "In the subset"),
-        rows=tuple(line.cells for line in lines),
+        rows=tuple(
+            (
+                line["task"].name,
+                "not measured" if line["rate"] is None else f"{words.percent(line['rate'])}%",
+                f"{line['n_agents']:,}",
+                "yes" if line["in_subset"] else "no",
+            )
+            for line in lines
+        ),
         svg=heat_map(
             name="tasks",
             title=f"Heat map of {words.counted(of.n_agents, 'agent')} by {words.counted(of.n_tasks, 'task')}",
-            rates=[line.rate for line in lines],
-            rows=_rows(of),
-            band=_band(of, differs=differs),
-            marked=marked,
+            rates=[line["rate"] for line in lines],
+            rows=_heat_map_rows(of),
+            band=band,
+            marked=in_subset if differs else [],
         ),
     )
 
 
-def _lede(of: OrderedOutcomes, *, is_marked: bool) -> str:
-    each = "A row is a tenth of the agents" if of.n_agents > MAX_ROWS else "A row is an agent"
-    last = ", those without a rank last" if np.isnan(of.ranks).any() else ""
-    marks = " The line under the map marks the ranking tasks." if is_marked else ""
-    return (
-        f"{each} from the best down{last}; a column is a task from the easiest on. A cell is filled in "
-        "proportion to the mean outcome: whole where passed, half where one of two trials passed, a dash "
-        f"where there is no valid outcome.{marks}"
-    )
-
-
-def _band(of: OrderedOutcomes, *, differs: bool) -> Tinted | None:
-    places = np.flatnonzero(of.in_band[of.easiest])
-    if not places.size:
-        return None
-    ranking = "ranking task" if of.subset and not differs else "task"
-    text = f"{'the ' if ranking != 'task' else ''}{words.counted(places.size, ranking)}, {of.band_text}"
-    return Tinted(int(places[0]), int(places[-1]) + 1, *of.band, text)
-
-
-def _rows(of: OrderedOutcomes) -> list[HeatMapRow]:
-    ordered = of.outcomes.means[:, of.easiest]
+def _heat_map_rows(of: OrderedOutcomes) -> list[HeatMapRow]:
+    """A row for each agent, or mean outcomes of tenths of them, in the order of the board."""
+    ordered, agents = of.outcomes.means[:, of.easiest], of.outcomes.agents
     if of.n_agents > MAX_ROWS:
-        return _tenths(of, ordered)
-    labels = cut_apart([agent.name for agent in of.outcomes.agents], LONGEST_LABEL)
+        ends = [part[[0, -1]] for part in np.array_split(np.arange(1, of.n_agents + 1), N_GROUPS)]
+        return [
+            HeatMapRow(label=(label := f"agents {first:,} to {last:,}"), name=label, outcomes=plain(mean))
+            for (first, last), mean in zip(ends, group_means(ordered, N_GROUPS), strict=True)
+        ]
+    labels = cut_apart([agent.name for agent in agents], LONGEST_LABEL)
     return [
         HeatMapRow(
             label=label,
@@ -251,21 +144,8 @@ def _rows(of: OrderedOutcomes) -> list[HeatMapRow]:
             outcomes=plain(row),
             address=reverse("pages:agent", args=[of.benchmark.slug, agent.pk]),
         )
-        for agent, label, row in zip(of.outcomes.agents, labels, ordered, strict=True)
+        for agent, label, row in zip(agents, labels, ordered, strict=True)
     ]
-
-
-def _tenths(of: OrderedOutcomes, ordered: np.ndarray) -> list[HeatMapRow]:
-    """Mean outcomes of tenths of the agents, in the order of the board."""
-    ends = [part[[0, -1]] for part in np.array_split(np.arange(1, of.n_agents + 1), N_GROUPS)]
-    return [
-        HeatMapRow(label=(label := f"agents {first:,} to {last:,}"), name=label, outcomes=plain(mean))
-        for (first, last), mean in zip(ends, group_means(ordered, N_GROUPS), strict=True)
-    ]
-
-
-def plot_page(benchmark: Benchmark, params: QueryDict) -> Chart | None:
-    return TasksPage(ordered_outcomes(benchmark)).chart
 
 
 @require_safe
@@ -273,10 +153,189 @@ def plot_page(benchmark: Benchmark, params: QueryDict) -> Chart | None:
 @cached_page("find", "subset", "rows", of_data=True, reads=(TaskSubset,))
 def tasks(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
-    page = TasksPage(
-        ordered_outcomes(benchmark),
-        find=request.GET.get("find", "").strip()[:255],
-        subset=request.GET.get("subset", ""),
-        is_whole=request.GET.get("rows") == "all",
-    )
+    of, find = ordered_outcomes(benchmark), request.GET.get("find", "").strip()[:255]
+    lines, subset = task_lines(of), request.GET.get("subset", "")
+    wanted = SUBSET_CHOICES.get(subset)
+    n_inside = int(of.in_band.sum())
+    n_outside = sum(chosen and not now for chosen, now in zip(of.in_subset, of.in_band, strict=True))
+    matching = [
+        line
+        for line in lines
+        if find.casefold() in f"{line['task'].name} {line['task'].category}".casefold()
+        and wanted in (None, line["in_subset"])
+    ]
+    page = {
+        "of": of,
+        "find": find,
+        "subset": subset,
+        "lines": lines,
+        "matching": matching,
+        "listed": matching if request.GET.get("rows") == "all" else matching[:MAX_LISTED],
+        "has_categories": any(line["task"].category for line in lines),
+        "has_invalid": any(line["n_invalid"] for line in lines),
+        "headline": headline(of),
+        "rest": rest(of),
+        # How the subset in use stands to the band of now.
+        "n_inside": n_inside,
+        "n_outside": n_outside,
+        "n_others": n_inside - (len(of.subset.tasks) if of.subset else 0) + n_outside,
+        "chart": chart(of, lines),
+    }
     return render(request, "pages/tasks.html", {"page": page, "benchmark": benchmark, "here": "tasks"})
+
+
+# ------------------------------------------------------------------------------------------------- one task
+
+
+def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
+    """Read one task; Http404 where the benchmark has none of this number.
+
+    `column` is None for a task that does not count now; `versions` of the subset have `rate` where the task
+    was in them.
+    """
+    task = get_object_or_404(benchmark.tasks, pk=pk)
+    of = ordered_outcomes(benchmark)
+    members = SubsetTask.objects.filter(subset=OuterRef("pk"), task=task)
+    versions = benchmark.subsets.annotate(rate=Subquery(members.values("pass_rate")[:1])).order_by("number")
+    column = next((j for j, one in enumerate(of.outcomes.tasks) if one.pk == task.pk), None)
+    runs = [] if column is None else _runs(of, column)
+    outcomes = [run["outcome"] for run in runs if run["outcome"] is not None]
+    page = {
+        "of": of,
+        "task": task,
+        "column": column,
+        "versions": list(versions),
+        "headline": _task_headline(task, column, outcomes),
+        "rest": _task_rest(of, task, column, outcomes),
+        "is_graded": any(outcome not in (0.0, 1.0) for outcome in outcomes),
+        "invalid": [run for run in runs if run["n_invalid"]],
+        "n_invalid": sum(run["n_invalid"] for run in runs),
+        "in_subset": column is not None and of.in_subset[column],
+        "agents_chart": _agents_chart(of, runs) if runs else None,
+        "quarters_chart": _quarters_chart(of, runs),
+    }
+    if column is None:
+        return page
+    means = of.outcomes.means
+    return page | {
+        "rate": plain(of.rates)[column],
+        "place": of.easiest.tolist().index(column) + 1,
+        "discrimination": plain(discriminations(means))[column] if of.n_agents else None,
+        "n_discriminated": int((on_equal_terms(means) & ~np.isnan(means[:, column])).sum()),
+    }
+
+
+def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
+    runs, outcomes = [], of.outcomes
+    means, n_invalid = plain(outcomes.means[:, column]), outcomes.n_invalid[:, column]
+    for agent, outcome, n in zip(outcomes.agents, means, n_invalid.tolist(), strict=True):
+        entry, rank = of.entries.get(agent.pk), of.rank_of(agent)
+        text = "no valid outcome"
+        if outcome is not None:
+            whole = {1.0: "passed", 0.0: "failed"}.get(outcome)
+            text = whole or f"mean outcome {words.percent(outcome)}%"
+        runs.append(
+            {
+                "agent": agent,
+                "rank": rank,
+                "rank_text": "without a rank" if rank is None else f"rank {rank:,}",
+                "outcome": outcome,
+                "outcome_text": text,
+                "n_invalid": n,
+                "date": (entry.submitted_at or "") if entry else "",
+                "trust": words.TRUST[entry.trust] if entry and of.tells_trust else "",
+            }
+        )
+    return runs
+
+
+def _task_headline(task: Task, column: int | None, outcomes: Sequence[float]) -> str:
+    n, every = sum(outcome >= PASSED for outcome in outcomes), len(outcomes)
+    if task.retired_at:
+        return f"This task was retired on {task.retired_at:%Y-%m-%d}."
+    if column is None:
+        return "This task is not among those that count."
+    if not every:
+        return "No agent has a valid outcome on this task."
+    if every == 1:
+        return f"One agent has run this task, and {'passes' if n else 'fails'} it."
+    if not n:
+        return f"None of the {every:,} agents passes this task"
+    if n == every:
+        return f"All {every:,} agents pass this task"
+    return f"{n:,} of {every:,} agents {'passes' if n == 1 else 'pass'} this task"
+
+
+def _task_rest(of: OrderedOutcomes, task: Task, column: int | None, outcomes: Sequence[float]) -> str:
+    """What follows the headline: of those that pass it, how many a better ranked agent is behind on it."""
+    n, every = sum(outcome >= PASSED for outcome in outcomes), len(outcomes)
+    if column is None or every < 2:
+        return f" {words.sentence(task.retired_reason)}" if task.retired_at else ""
+    if n in (0, every):
+        return ", so that it tells none of them apart."
+    weaker = weaker_passing(of.outcomes.means[:, column], of.ranks)
+    if n == 1:
+        return (
+            ", and is weaker than agents that fail it." if weaker else ", and none that is better fails it."
+        )
+    return f", {f'{weaker:,}' if weaker else 'none'} of them weaker than agents that fail it."
+
+
+def _agents_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Chart:
+    ranked, unranked = list[Dot](), list[Dot]()
+    rows = []
+    for run in runs:
+        texts = [run["outcome_text"], run["rank_text"], run["trust"]]
+        told = f"{run['agent'].name}: {', '.join(filter(None, texts))}"
+        address = reverse("pages:agent", args=[of.benchmark.slug, run["agent"].pk])
+        (unranked if run["rank"] is None else ranked).append((run["outcome"], told, address))
+        trust = [run["trust"] or "not on the board"] if of.tells_trust else []
+        rows.append((run["agent"].name, run["rank_text"], run["outcome_text"], *trust))
+    return Chart(
+        name="task",
+        title="Who passes it",
+        lede="A dot is an agent, from the best rank on: filled where it passed, hollow where it failed, "
+        "else filled by the share that it passed; a small dot is an agent without a valid outcome.",
+        heads=("Agent", "Rank", "Outcome", *(["Trust"] if of.tells_trust else [])),
+        rows=tuple(rows),
+        svg=dot_row(
+            name="task",
+            title=f"{words.counted(len(runs), 'agent')} by rank",
+            ranked=ranked,
+            unranked=unranked,
+        ),
+    )
+
+
+def _quarters_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Chart | None:
+    groups: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    for run in runs:
+        if run["date"] and run["outcome"] is not None:
+            year, month = int(run["date"][:4]), int(run["date"][5:7] or 1)
+            groups[year, (month + 2) // 3].append(run["outcome"])
+    if not groups:
+        return None
+    quarters = [(*when, float(np.mean(group)), len(group)) for when, group in sorted(groups.items())]
+    rows = [(f"{year} Q{n}", f"{words.percent(rate)}%", f"{size:,}") for year, n, rate, size in quarters]
+    return Chart(
+        name="quarters",
+        title="Pass rate by quarter",
+        lede=f"Mean outcome of the agents dated in each quarter; the band of {of.band_text} is tinted.",
+        heads=("Quarter", "Pass rate", "Agents"),
+        rows=tuple(rows),
+        svg=by_quarter(
+            name="quarters",
+            title="Pass rate by the quarter of agents’ dates",
+            quarters=quarters,
+            band=of.band,
+        ),
+    )
+
+
+@require_safe
+@for_all
+@cached_page(of_data=True, reads=(TaskSubset,))
+def task(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    benchmark = visible(slug)
+    page = task_page(benchmark, pk)
+    return render(request, "pages/task.html", {"page": page, "benchmark": benchmark, "here": "tasks"})

@@ -5,26 +5,17 @@ from django.urls import path
 from leaderboard.pages import account
 from leaderboard.pages.access import unslashed
 from leaderboard.pages.agent import agent
-from leaderboard.pages.badge import badge
-from leaderboard.pages.board import board
-from leaderboard.pages.card import card
+from leaderboard.pages.board import board, markdown
 from leaderboard.pages.charts import plot
-from leaderboard.pages.citing import cite
 from leaderboard.pages.compare import compare
-from leaderboard.pages.crawling import robots, sitemap
 from leaderboard.pages.data import data, signing_key
-from leaderboard.pages.embed import embed
-from leaderboard.pages.feed import feed
+from leaderboard.pages.elsewhere import badge, card, embed
+from leaderboard.pages.for_programs import cite, feed, robots, sitemap
 from leaderboard.pages.health import health
 from leaderboard.pages.history import history
 from leaderboard.pages.home import home
-from leaderboard.pages.invitations import invitation
-from leaderboard.pages.markdown import markdown
 from leaderboard.pages.methods import methods
-from leaderboard.pages.reporting import report_agent
-from leaderboard.pages.submission import submission, withdraw_submission
-from leaderboard.pages.task import task
-from leaderboard.pages.tasks import tasks
+from leaderboard.pages.tasks import task, tasks
 from leaderboard.pages.uncertainty import uncertainty
 from leaderboard.pages.validity import validity
 
@@ -57,9 +48,9 @@ urlpatterns = [
     path("account/tokens", account.token_made, name="token_made"),
     path("account/tokens/<str:public_id>/revoke", account.token_revoked, name="token_revoked"),
     path("account/mail", account.mail, name="mail"),
-    path("submissions/<uuid:uuid>", submission, name="submission"),
-    path("submissions/<uuid:uuid>/withdraw", withdraw_submission, name="withdrawn"),
-    path("b/<slug:slug>/agents/<int:pk>/report", report_agent, name="report"),
-    path("invitation/<str:secret>", invitation, name="invitation"),
+    path("submissions/<uuid:uuid>", account.submission, name="submission"),
+    path("submissions/<uuid:uuid>/withdraw", account.withdraw_submission, name="withdrawn"),
+    path("b/<slug:slug>/agents/<int:pk>/report", account.report_agent, name="report"),
+    path("invitation/<str:secret>", account.invitation, name="invitation"),
     path(".well-known/bandstand-key", signing_key, name="signing_key"),
 ]

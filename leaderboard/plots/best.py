@@ -6,38 +6,38 @@ from typing import Literal
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import cut_apart, dot, drawing, line, rule, text
-from leaderboard.plots.scales import LinearScale, day_ticks, ticks_125
+from leaderboard.plots.marks import (
+    LinearScale,
+    cut_apart,
+    day_ticks,
+    dot,
+    drawing,
+    line,
+    rule,
+    text,
+    ticks_125,
+)
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 20, 40  # margins around the scales
 CHARACTER, ASIDE = 7, 4  # the room that a character takes, and that between a name and its dot
 LONGEST = 22  # characters of a name on the drawing
 ROOM_OF_TICK = 80
+# How a level came: surely above the one before; perhaps; with none that it can be held against.
 Step = Literal["sure", "unsure", "first"]
 LOOKS = {"sure": ("lead", "", 2.2), "unsure": ("worse", "5 3", 1.6), "first": ("worse", "", 1.6)}
 
 
 @dataclass(frozen=True)
 class BestLevel:
-    """A score that stays the best from one day up to another.
+    """A score, from 0 to 1, that stays the best from one day up to where the next level begins."""
 
-    first, last: days of the boards, as ordinals with the hour as a fraction; a level is drawn up to where the
-        next begins.
-    score: from 0 to 1.
-    step: {"sure", "unsure", "first"}: how it came: surely above the level before; perhaps; with none that it
-        can be held against.
-    label: whose score it is.
-    title: what is told when it is pointed at.
-    more: behind the label, never cut.
-    """
-
-    first: float
+    first: float  # days of the boards, as ordinals with the hour as a fraction
     last: float
     score: float
     step: Step
     label: str
     title: str
-    more: str = ""
+    more: str = ""  # behind the label, never cut
 
 
 def best_through_boards(
@@ -45,7 +45,7 @@ def best_through_boards(
 ) -> SafeString:
     """Levels over the days of boards; where a level is the first of its kind no riser leads to it.
 
-    Raises ValueError: there is no level: there is nothing to draw.
+    ValueError without a level.
     """
     if not levels:
         raise ValueError("nothing to draw")
@@ -54,22 +54,16 @@ def best_through_boards(
     lo, hi = max(0.0, min(scores) - 0.05), min(1.0, max(scores) + 0.05)
     x = LinearScale(levels[0].first, levels[-1].last, LEFT, width - RIGHT)
     y = LinearScale(lo, hi, height - BOTTOM, TOP)
-    marks = [*_axes(x, y, width, height)]
+    marks = _axes(x, y, width, height)
     for before, level in zip([None, *levels[:-1]], levels, strict=True):
-        marks += _level(before, level, x, y)
+        colour, dash, thick = LOOKS[level.step]
+        places = [(x(level.first), y(level.score)), (x(level.last), y(level.score))]
+        if before is not None and level.step != "first":
+            places.insert(0, (x(level.first), y(before.score)))
+        fill = colour if level.step == "sure" else "paper"
+        marks.append(line(places, stroke=colour, width=thick, dash=dash))
+        marks.append(dot(*places[-2], fill=fill, stroke=colour, width=1.6, radius=4, title=level.title))
     return drawing(name=name, title=title, width=width, height=height, marks=[*marks, *_labels(levels, x, y)])
-
-
-def _level(before: BestLevel | None, level: BestLevel, x: LinearScale, y: LinearScale) -> list[SafeString]:
-    colour, dash, width = LOOKS[level.step]
-    places = [(x(level.first), y(level.score)), (x(level.last), y(level.score))]
-    if before is not None and level.step != "first":
-        places.insert(0, (x(level.first), y(before.score)))
-    fill = colour if level.step == "sure" else "paper"
-    return [
-        line(places, stroke=colour, width=width, dash=dash),
-        dot(*places[-2], fill=fill, stroke=colour, width=1.6, radius=4, title=level.title),
-    ]
 
 
 def _axes(x: LinearScale, y: LinearScale, width: float, height: float) -> list[SafeString]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import TEXT, cut, cut_apart, dot, drawing, linked, path, rule, text
-from leaderboard.plots.scales import LinearScale
+from leaderboard.plots.marks import TEXT, LinearScale, cut, cut_apart, dot, drawing, linked, path, rule, text
 
 TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
 LETTER = 5.5  # the mean width of one, at the size of the words
@@ -16,24 +15,16 @@ Named = tuple[float, str]
 
 @dataclass(frozen=True)
 class DotRow:
-    """A value in words and in numbers.
-
-    label, note: what it is of, and below it a few words more.
-    text: the value in words.
-    at, lower, upper: the value and its interval; None draws nothing.
-    tick: a second value to compare with.
-    hollow: an empty dot with a grey line: what is surely another.
-    address: where the dot leads to, where it leads somewhere.
-    """
+    """A value in words and in numbers, with its interval; None draws nothing."""
 
     label: str
-    note: str
+    note: str  # below the label
     text: str
     at: float | None
     lower: float | None = None
     upper: float | None = None
-    tick: float | None = None
-    hollow: bool = False
+    tick: float | None = None  # a second value to compare with
+    hollow: bool = False  # an empty dot with a grey line: what is surely another
     address: str = ""
 
 
@@ -66,7 +57,7 @@ def dots(
 ) -> SafeString:
     """Draw a row for each value on one scale; `rules` are upright lines that tell above what they are.
 
-    Raises ValueError: there is no row, and nothing to draw.
+    ValueError without a row.
     """
     if not rows:
         raise ValueError("nothing to draw")
@@ -76,7 +67,11 @@ def dots(
     marks = []
     for value, label in ticks:
         marks += [rule(x(value), TOP - 6, x(value), bottom), text(x(value), bottom + TEXT + 5, label)]
-    marks += [mark for one in rules for mark in _rule(x.clipped(one[0]), one[1], bottom, layout)]
+    for value, label in rules:
+        at, half = x.clipped(value), LETTER * len(label) / 2
+        near = at - half < layout.start - 10, at + half > layout.end + 10  # words stay inside of the scale
+        anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
+        marks += [rule(at, TOP - 6, at, bottom, stroke="muted"), text(at, TOP - 11, label, anchor=anchor)]
     labels = cut_apart([row.label for row in rows], int(layout.words / LETTER))
     for place, (row, label) in enumerate(zip(rows, labels, strict=True)):
         top = TOP + place * layout.height
@@ -91,12 +86,8 @@ def dots(
     )
 
 
-def _rule(x: float, label: str, bottom: float, layout: DotLayout) -> list[SafeString]:
-    """A line whose words stay inside of the scale."""
-    half = LETTER * len(label) / 2
-    near = x - half < layout.start - 10, x + half > layout.end + 10
-    anchor = {(True, False): "start", (False, True): "end"}.get(near, "middle")
-    return [rule(x, TOP - 6, x, bottom, stroke="muted"), text(x, TOP - 11, label, anchor=anchor)]
+def both_widths(**drawing_of: Any) -> dict[str, SafeString]:
+    return {"svg": dots(**drawing_of), "narrow": dots(**drawing_of, narrow=True)}
 
 
 def _words(row: DotRow, label: str, top: float, layout: DotLayout) -> list[SafeString]:

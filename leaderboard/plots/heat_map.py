@@ -5,14 +5,14 @@ is two steps, however long. Its height is in proportion to the outcome, so that 
 of the trials passed, or half of what a graded task gives; a dash stands where there is no outcome.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import TEXT, bar, drawing, linked, paint, rule, text
+from leaderboard.plots.marks import TEXT, LinearScale, bar, drawing, linked, paint, rule, text
 
 LEFT, WIDTH = 306, 1200
 TOP, PROFILE = 10, 60  # of the pass rates
@@ -21,28 +21,18 @@ BOTTOM = 26
 LONGEST_LABEL = int((LEFT - 12) / 7.2)  # letters, by their mean width
 MAX_GAPPED = 300  # columns with a gap between their bars
 DASH = (0.4, 0.2)  # bottom and height of what stands for no outcome, of a row
+STRIP_LEFT, STRIP_TOP, TALL, BETWEEN, TICK, STRIP_BOTTOM = 76, 8, 36, 14, 5, 26
 Outcome = float | None
 
 
 @dataclass(frozen=True)
 class HeatMapRow:
-    """What stands before a row, the whole of it, where it leads, and the outcomes by column."""
+    """What stands before a row, the whole of it, the outcomes by column, and where it leads."""
 
     label: str
     name: str
     outcomes: Sequence[Outcome]
     address: str = ""
-
-
-@dataclass(frozen=True)
-class Tinted:
-    """Columns from `first` up to `end`, for pass rates from lo to hi, and what is said of them."""
-
-    first: int
-    end: int
-    lo: float
-    hi: float
-    text: str
 
 
 def heat_map(
@@ -51,23 +41,45 @@ def heat_map(
     title: str,
     rates: Sequence[Outcome],
     rows: Sequence[HeatMapRow],
-    band: Tinted | None = None,
+    band: tuple[int, int, str] | None = None,
     marked: Sequence[bool] = (),
 ) -> SafeString:
-    """Draw pass rates by column and a row for each agent.
+    """Draw pass rates by column and a row for each agent; ValueError without a column.
 
-    `marked` columns get a tick under the map, where that is another set than the band.
-
-    Raises ValueError: there is no column.
+    `band` are columns, the end not among them, and what is said of them. `marked` columns get a tick under
+    the map, where that is another set.
     """
     if not rates:
         raise ValueError("nothing to draw")
     pitch = (WIDTH - LEFT) / len(rates)
     bottom = FIRST_ROW + PITCH * len(rows)
-    marks = [*_band(band, pitch, bottom), *_profile(rates, pitch)]
+    marks = []
+    if band and band[1] > band[0]:
+        first, end, label = band
+        x, width = round(LEFT + pitch * first, 2), round(pitch * (end - first), 2)
+        middle = min(max(x + width / 2, LEFT + 130), WIDTH - 130)
+        marks += [
+            bar(x, 0, width, bottom, fill="band"),
+            text(round(middle, 2), bottom + 20, label, fill="ink"),
+        ]
+    foot = TOP + PROFILE
+    marks += [
+        text(LEFT - 8, TOP + TEXT / 3, "pass rate 100%", anchor="end"),
+        text(LEFT - 8, TOP + PROFILE / 2 + TEXT / 3, "50%", anchor="end"),
+        text(LEFT - 8, foot + 2, "0", anchor="end"),
+        *(rule(LEFT - 4, y, LEFT, y, stroke="worse") for y in (TOP, TOP + PROFILE / 2, foot)),
+        shape_at(bars(rates), fill="lead", x=LEFT, y=foot, pitch=pitch, height=PROFILE),
+    ]
     for place, row in enumerate(rows):
-        marks += _row(row, FIRST_ROW + PITCH * place, pitch)
-    marks += _ticks(marked, bottom, pitch)
+        low = FIRST_ROW + PITCH * place + HEIGHT
+        drawn = text(LEFT - 8, low - 1.5, row.label, fill="ink", anchor="end")
+        if row.name != row.label:
+            drawn = format_html("<g><title>{}</title>{}</g>", row.name, drawn)
+        marks.append(linked(row.address, drawn) if row.address else drawn)
+        marks += cells(row.outcomes, x=LEFT, y=low, pitch=pitch, height=HEIGHT)
+    if any(marked):
+        ticks = silhouette([float(one) for one in marked])
+        marks.append(shape_at(ticks, fill="pareto", x=LEFT, y=bottom + 4, pitch=pitch, height=3))
     marks += [
         text(LEFT, bottom + 20, "easiest", anchor="start"),
         text(WIDTH, bottom + 20, "hardest", anchor="end"),
@@ -95,18 +107,12 @@ def silhouette(outcomes: Sequence[Outcome]) -> str:
 def dashes(outcomes: Sequence[Outcome]) -> str:
     """Bars in the middle of the row over the columns without an outcome; empty where there is none."""
     low, height = DASH
-    return "".join(
-        f"M{first} {low}h{end - first}v{height}h{first - end}z" for first, end in _missing(outcomes)
-    )
-
-
-def _missing(outcomes: Sequence[Outcome]) -> Iterator[tuple[int, int]]:
-    first = 0
+    drawn, first = "", 0
     for is_missing, run in groupby(one is None for one in outcomes):
-        end = first + sum(1 for _ in run)
-        if is_missing:
-            yield first, end
-        first = end
+        n = sum(1 for _ in run)
+        drawn += f"M{first} {low}h{n}v{height}h{-n}z" if is_missing else ""
+        first += n
+    return drawn
 
 
 def shape_at(drawn: str, *, fill: str, x: float, y: float, pitch: float, height: float) -> SafeString:
@@ -114,18 +120,13 @@ def shape_at(drawn: str, *, fill: str, x: float, y: float, pitch: float, height:
     return format_html(
         '<path {} transform="translate({} {}) scale({} {})" d="{}"/>',
         paint(fill=fill),
-        f"{x:g}",
-        f"{y:g}",
-        f"{pitch:.6g}",
-        f"{-height:g}",
-        drawn,
+        *(f"{x:g}", f"{y:g}", f"{pitch:.6g}", f"{-height:g}", drawn),
     )
 
 
 def cells(
     outcomes: Sequence[Outcome], *, x: float, y: float, pitch: float, height: float
 ) -> list[SafeString]:
-    """A row of outcomes whose lower left end is at (x, y)."""
     marks = []
     if any(outcomes):
         marks.append(shape_at(silhouette(outcomes), fill="lead", x=x, y=y, pitch=pitch, height=height))
@@ -135,43 +136,45 @@ def cells(
 
 
 def bars(rates: Sequence[Outcome]) -> str:
-    """A bar a column, with gaps between them where there is room."""
     if len(rates) > MAX_GAPPED:
         return silhouette(rates)
     shown = [round(rate or 0.0, 3) for rate in rates]
     return "M0 0" + "".join(f"v{rate:g}h.85v{-rate:g}h.15" if rate else "h1" for rate in shown)
 
 
-def _row(row: HeatMapRow, top: float, pitch: float) -> list[SafeString]:
-    label = text(LEFT - 8, top + HEIGHT - 1.5, row.label, fill="ink", anchor="end")
-    drawn = format_html("<g><title>{}</title>{}</g>", row.name, label) if row.name != row.label else label
-    return [
-        linked(row.address, drawn) if row.address else drawn,
-        *cells(row.outcomes, x=LEFT, y=top + HEIGHT, pitch=pitch, height=HEIGHT),
-    ]
+def strip(
+    *,
+    name: str,
+    title: str,
+    outcomes: Sequence[Outcome],
+    expected: Sequence[Outcome],
+    surprising: Sequence[bool] = (),
+    band: tuple[int, int] | None = None,
+) -> SafeString:
+    """One agent on all tasks, from the easiest on, above what is expected of it; ticks mark what surprises.
 
-
-def _band(band: Tinted | None, pitch: float, bottom: float) -> list[SafeString]:
-    if band is None or band.end <= band.first:
-        return []
-    x, width = round(LEFT + pitch * band.first, 2), round(pitch * (band.end - band.first), 2)
-    middle = min(max(x + width / 2, LEFT + 130), WIDTH - 130)
-    return [bar(x, 0, width, bottom, fill="band"), text(round(middle, 2), bottom + 20, band.text, fill="ink")]
-
-
-def _profile(rates: Sequence[Outcome], pitch: float) -> list[SafeString]:
-    foot = TOP + PROFILE
-    return [
-        text(LEFT - 8, TOP + TEXT / 3, "pass rate 100%", anchor="end"),
-        text(LEFT - 8, TOP + PROFILE / 2 + TEXT / 3, "50%", anchor="end"),
-        text(LEFT - 8, foot + 2, "0", anchor="end"),
-        *(rule(LEFT - 4, y, LEFT, y, stroke="worse") for y in (TOP, TOP + PROFILE / 2, foot)),
-        shape_at(bars(rates), fill="lead", x=LEFT, y=foot, pitch=pitch, height=PROFILE),
-    ]
-
-
-def _ticks(marked: Sequence[bool], bottom: float, pitch: float) -> list[SafeString]:
-    if not any(marked):
-        return []
-    drawn = silhouette([float(one) for one in marked])
-    return [shape_at(drawn, fill="pareto", x=LEFT, y=bottom + 4, pitch=pitch, height=3)]
+    `band` are columns, the end not among them. ValueError without a task.
+    """
+    if not outcomes:
+        raise ValueError("nothing to draw")
+    is_compared = any(one is not None for one in expected)
+    foot = STRIP_TOP + TALL
+    low = foot + BETWEEN + TALL if is_compared else foot
+    pitch, x = (WIDTH - STRIP_LEFT) / len(outcomes), LinearScale(0, len(outcomes), STRIP_LEFT, WIDTH)
+    marks = []
+    if band and band[1] > band[0]:
+        marks.append(bar(x(band[0]), 0, round(x(band[1]) - x(band[0]), 2), low, fill="band"))
+    marks += cells(outcomes, x=STRIP_LEFT, y=foot, pitch=pitch, height=TALL)
+    marks.append(text(STRIP_LEFT - 8, foot - TALL / 2 + 4, "outcome", anchor="end"))
+    if is_compared:
+        drawn = silhouette(expected)
+        marks.append(shape_at(drawn, fill="tied", x=STRIP_LEFT, y=low, pitch=pitch, height=TALL))
+        marks.append(text(STRIP_LEFT - 8, low - TALL / 2 + 4, "expected", anchor="end"))
+    if any(surprising):
+        ticks = silhouette([float(one) for one in surprising])
+        y = foot + (BETWEEN + TICK) / 2
+        marks.append(shape_at(ticks, fill="pareto", x=STRIP_LEFT, y=y, pitch=pitch, height=TICK))
+        marks.append(text(STRIP_LEFT - 8, y + 2, "surprise", anchor="end", fill="pareto"))
+    marks.append(text(STRIP_LEFT, low + 20, "easiest", anchor="start"))
+    marks.append(text(WIDTH, low + 20, "hardest", anchor="end"))
+    return drawing(name=name, title=title, width=WIDTH, height=low + STRIP_BOTTOM, marks=marks)

@@ -1,46 +1,54 @@
 """A level through time against the line at which it alerts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from math import log10
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import dot, drawing, rule, steps, text
-from leaderboard.plots.scales import LinearScale, month_ticks, ticks_125
-from leaderboard.plots.times import TimeSeries
+from leaderboard.plots.marks import LinearScale, dot, drawing, month_ticks, rule, steps, text, ticks_125
 
 WIDTH, HEIGHT = 344, 130
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 28
+Look = tuple[date, float | None, float | None]  # the level, None where there was none, and where it alerts
 
 
-@dataclass(frozen=True)
-class MonitorLevel:
-    """What was looked at on a day: the level, None where it could not be computed, and where it alerts."""
-
-    day: date
-    value: float | None
-    threshold: float | None
-
-
-def levels(*, name: str, title: str, looks: Sequence[MonitorLevel]) -> SafeString:
-    """Draw levels and thresholds as step lines over days.
-
-    Raises ValueError: no look has a level: there is nothing to draw.
-    """
-    known = [one.value for one in looks if one.value is not None]
+def levels(*, name: str, title: str, looks: Sequence[Look]) -> SafeString:
+    """Draw levels and thresholds as step lines over days; ValueError where no look has a level."""
+    known = [value for _, value, _ in looks if value is not None]
     if not known:
         raise ValueError("nothing to draw")
-    seen = [*known, *(one.threshold for one in looks if one.threshold is not None)]
+    seen = [*known, *(threshold for *_, threshold in looks if threshold is not None)]
     lo, hi = min(0.0, *seen), max(seen)
-    first, last = min(one.day for one in looks), max(one.day for one in looks)
+    first, last = min(day for day, *_ in looks), max(day for day, *_ in looks)
     x = LinearScale(first.toordinal(), last.toordinal(), LEFT, WIDTH - RIGHT)
     y = LinearScale(lo, hi if hi > lo else lo + 1, HEIGHT - BOTTOM, TOP)
-    marks = _axes(x, y, first, last)
-    marks += _line(TimeSeries("", [(one.day, one.threshold) for one in looks]), x, y, "pareto", "5 3")
-    marks += _line(TimeSeries("", [(one.day, one.value) for one in looks]), x, y, "lead", "")
+    marks = []
+    for tick in ticks_125(y.lo, y.hi, 3):
+        marks.append(rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)))
+        marks.append(text(LEFT - 6, y(tick) + 4, f"{tick:g}".replace("-", "−"), anchor="end"))
+    days = month_ticks(first, last, 4) or [first]
+    marks += [text(x(day.toordinal()), HEIGHT - 8, f"{day:%Y-%m}") for day in days]
+    for run in _runs([(day, threshold) for day, _, threshold in looks]):
+        places = [(x(day.toordinal()), y(value)) for day, value in run]
+        if run[0][0] == run[-1][0]:
+            places = [(LEFT, places[-1][1]), (WIDTH - RIGHT, places[-1][1])]
+        marks.append(steps(places, stroke="pareto", dash="5 3"))
+    for run in _runs([(day, value) for day, value, _ in looks]):
+        places = [(x(day.toordinal()), y(value)) for day, value in run]
+        if run[0][0] != run[-1][0]:
+            marks.append(steps(places, stroke="lead"))
+        marks += [
+            dot(*place, fill="lead", title=f"{day}: {level_text(value)}", radius=2.4)
+            for place, (day, value) in zip(places, run, strict=True)
+        ]
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks)
+
+
+def _runs(points: Sequence[tuple[date, float | None]]) -> list[list[tuple[date, float]]]:
+    runs = groupby(points, key=lambda point: point[1] is None)
+    return [[(day, value) for day, value in run if value is not None] for is_gap, run in runs if not is_gap]
 
 
 def level_text(value: float | None) -> str:
@@ -51,30 +59,3 @@ def level_text(value: float | None) -> str:
         return "0"
     n = max(0, 2 - int(log10(abs(value)))) if abs(value) >= 1 else 3 - int(log10(abs(value)))
     return f"{value:,.{n}f}".replace("-", "−")
-
-
-def _line(one: TimeSeries, x: LinearScale, y: LinearScale, colour: str, dash: str) -> list[SafeString]:
-    marks = []
-    for run in one.runs:
-        places = [(x(day.toordinal()), y(value)) for day, value in run]
-        if len({day for day, _ in run}) > 1:
-            marks.append(steps(places, stroke=colour, dash=dash))
-        if not dash:
-            marks += [
-                dot(*place, fill=colour, title=f"{day}: {level_text(value)}", radius=2.4)
-                for place, (day, value) in zip(places, run, strict=True)
-            ]
-        elif len({day for day, _ in run}) == 1:
-            marks.append(
-                steps([(LEFT, places[-1][1]), (WIDTH - RIGHT, places[-1][1])], stroke=colour, dash=dash)
-            )
-    return marks
-
-
-def _axes(x: LinearScale, y: LinearScale, first: date, last: date) -> list[SafeString]:
-    marks = []
-    for tick in ticks_125(y.lo, y.hi, 3):
-        marks.append(rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)))
-        marks.append(text(LEFT - 6, y(tick) + 4, f"{tick:g}".replace("-", "−"), anchor="end"))
-    days = month_ticks(first, last, 4) or [first]
-    return [*marks, *(text(x(day.toordinal()), HEIGHT - 8, f"{day:%Y-%m}") for day in days)]

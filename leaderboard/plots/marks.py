@@ -1,14 +1,18 @@
-"""What charts are made of: lines, steps, dots, bars, words, and the drawing around them.
+"""What charts are made of: scales and round ticks, lines, dots, bars, words, and the drawing around them.
 
 A mark carries its light colour as an attribute, so that a chart also stands alone, and a class for each
 (`f-tied`, `s-tied`), by which a stylesheet repaints it for dark and paper. Meaning never hangs on colour
-alone: what is worse is hollow or thin, what is second is dashed.
+alone: what is worse is hollow or thin, what is second is dashed. Lengths are user units, one for a CSS pixel
+at the natural width of a drawing.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import ceil, floor, log10
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 # As the variables of the same names in static/css/bandstand.css; contrasts are in its comments.
@@ -25,10 +29,69 @@ PAINT = {
     "caution": "#7a4206",
     "band": "#efe3f4",
 }
+TEXT = 12
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class LinearScale:
+    """From values, `lo` to `hi`, to places on the drawing, `start` to `end`; linear, or by the logarithm."""
+
+    lo: float
+    hi: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        lo, hi, value = (log10(v) if self.log else v for v in (self.lo, self.hi, value))
+        share = (value - lo) / (hi - lo) if hi > lo else 0.5
+        return round(self.start + share * (self.end - self.start), 2)
+
+    def clipped(self, value: float) -> float:
+        return self(min(max(value, self.lo), self.hi))
+
+
+def ticks_125(lo: float, hi: float, n: int = 5) -> list[float]:
+    """About `n` round values from `lo` to `hi`, one, two or five times a power of ten apart."""
+    if hi <= lo:
+        return [lo]
+    rough = (hi - lo) / n
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * (1 - 1e-9))
+    first = ceil(lo / step - 1e-9)
+    return [round(i * step, 12) for i in range(first, floor(hi / step + 1e-9) + 1)]
+
+
+def ticks_13(lo: float, hi: float) -> list[float]:
+    """One and three times each power of ten, from `lo` to `hi`; both positive."""
+    powers = range(floor(log10(lo)), ceil(log10(hi)) + 1)
+    return [v for p in powers for v in (10.0**p, 3 * 10.0**p) if lo * (1 - 1e-9) <= v <= hi * (1 + 1e-9)]
+
+
+def month_ticks(first: date, last: date, most: int = 7) -> list[date]:
+    """First days of months, one to twelve months apart, at most `most` of them."""
+    months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
+    for step in (1, 2, 3, 6, 12, 24, 60, 120):
+        every = [date(m // 12, m % 12 + 1, 1) for m in months if m % step == 0]
+        days = [day for day in every if first <= day <= last]
+        if len(days) <= most:
+            return days
+    return []
+
+
+def day_ticks(lo: float, hi: float, most: int = 7) -> list[tuple[float, str]]:
+    """Between two days as ordinals: first days of months, or days where these are too few; in words too."""
+    first, last = date.fromordinal(floor(lo)), date.fromordinal(floor(hi))
+    months = month_ticks(first, last, most)
+    if len(months) > 1:
+        return [(float(day.toordinal()), f"{day:%Y-%m}") for day in months]
+    days = [day for day in ticks_125(ceil(lo), floor(hi), most) if day == int(day) and lo <= day <= hi]
+    return [(day, date.fromordinal(int(day)).isoformat()) for day in days or [lo]]
 
 
 def paint(*, fill: str = "", stroke: str = "", css: str = "") -> SafeString:
-    """Attributes that colour a mark; `css` are classes of its own beside. What is not filled is empty."""
+    """Attributes that colour a mark; `css` are classes of its own. What is not filled is empty."""
     classes = " ".join(part for part in (css, fill and f"f-{fill}", stroke and f"s-{stroke}") if part)
     return format_html(
         'class="{}" fill="{}"{}',
@@ -38,12 +101,7 @@ def paint(*, fill: str = "", stroke: str = "", css: str = "") -> SafeString:
     )
 
 
-TEXT = 12
-Place = tuple[float, float]
-
-
 def line(points: Iterable[Place], *, stroke: str, width: float = 1.6, dash: str = "") -> SafeString:
-    """A line through these places."""
     return path("M" + "L".join(f"{x:g} {y:g}" for x, y in points), stroke=stroke, width=width, dash=dash)
 
 
@@ -78,13 +136,10 @@ def bar(x: float, y: float, width: float, height: float, *, fill: str, radius: f
 def dot(
     x: float, y: float, *, fill: str, stroke: str = "", radius: float = 3, width: float = 1, title: str = ""
 ) -> SafeString:
-    """A dot that tells what it is when pointed at."""
     return format_html(
         '<circle {} cx="{}" cy="{}" r="{}"{}>{}</circle>',
         paint(fill=fill, stroke=stroke),
-        f"{x:g}",
-        f"{y:g}",
-        f"{radius:g}",
+        *(f"{v:g}" for v in (x, y, radius)),
         format_html(' stroke-width="{}"', f"{width:g}") if stroke else "",
         format_html("<title>{}</title>", title) if title else "",
     )
@@ -96,7 +151,6 @@ def linked(address: str, mark: SafeString, *, stop: bool = True) -> SafeString:
 
 
 def cut(name: str, most: int) -> str:
-    """A name of at most so many signs, its end left out."""
     return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
 
 
@@ -113,7 +167,6 @@ def cut_apart(names: Sequence[str], most: int) -> list[str]:
 def text(
     x: float, y: float, words: str, *, fill: str = "muted", anchor: str = "middle", halo: bool = False
 ) -> SafeString:
-    """Words; with a halo of paper where they lie on other marks."""
     around = format_html(' stroke="{}" stroke-width="3" paint-order="stroke"', PAINT["paper"]) if halo else ""
     return format_html(
         '<text class="f-{}{}" x="{}" y="{}" text-anchor="{}" font-size="{}" fill="{}"{}>{}</text>',
@@ -137,13 +190,10 @@ def drawing(
         '<svg xmlns="http://www.w3.org/2000/svg" class="plot {}" viewBox="0 0 {} {}" width="{}" height="{}" '
         'role="{}" aria-labelledby="plot-{}" font-family="sans-serif"><title id="plot-{}">{}</title>{}</svg>',
         name,
-        f"{width:g}",
-        f"{height:g}",
-        f"{width:g}",
-        f"{height:g}",
+        *(f"{v:g}" for v in (width, height, width, height)),
         "group" if links else "img",
         name,
         name,
         title,
-        format_html_join("", "{}", ((mark,) for mark in marks)),
+        SafeString("".join(marks)),
     )

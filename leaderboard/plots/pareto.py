@@ -11,9 +11,22 @@ from math import ceil, floor
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import Place, cut_apart, dot, drawing, linked, path, rule, steps, text
+from leaderboard.plots.marks import (
+    LinearScale,
+    Place,
+    cut_apart,
+    dot,
+    drawing,
+    linked,
+    month_ticks,
+    path,
+    rule,
+    steps,
+    text,
+    ticks_13,
+    ticks_125,
+)
 from leaderboard.plots.ranks import Standing
-from leaderboard.plots.scales import LinearScale, month_ticks, ticks_13, ticks_125
 
 WIDTH, HEIGHT = 528, 300
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 38  # margins around the scales
@@ -44,13 +57,7 @@ class Point:
     heads: bool = True  # whether headlines, and the line, may be made from it
 
 
-@dataclass(frozen=True)
-class Axis:
-    """Along the bottom: the scale, its ticks in words, and what it is of."""
-
-    scale: LinearScale
-    ticks: Sequence[tuple[float, str]]
-    title: str
+Axis = tuple[LinearScale, list[tuple[float, str]], str]  # along the bottom: ticks in words, what it is of
 
 
 def front(points: Iterable[Point]) -> list[Point]:
@@ -66,25 +73,22 @@ def front(points: Iterable[Point]) -> list[Point]:
 
 
 def cost_axis(points: Sequence[Point]) -> Axis:
-    """Of US dollars, by the logarithm."""
     lo, hi = min(p.took for p in points) / 1.25, max(p.took for p in points) * 1.25
     ticks = ticks_13(lo, hi)
     if len(ticks) > 8:
         ticks = ticks[::2]
-    elif len(ticks) < 2:
-        ticks = [
-            tick for tick in ticks_125(lo, hi, 5) if tick > 0
-        ]  # costs so near that no 1 or 3 lies between
+    elif len(ticks) < 2:  # costs so near that no 1 or 3 lies between
+        ticks = [tick for tick in ticks_125(lo, hi, 5) if tick > 0]
     scale = LinearScale(lo, hi, LEFT, WIDTH - RIGHT, log=True)
-    return Axis(scale, [(v, _dollars(v)) for v in ticks], "cost of a run of all tasks, log scale")
+    named = [(v, f"${v:,g}" if v < 100 else f"${v:,.0f}") for v in ticks]
+    return scale, named, "cost of a run of all tasks, log scale"
 
 
 def day_axis(points: Sequence[Point]) -> Axis:
-    """Of days, given by their ordinals."""
     first, last = (int(end(p.took for p in points)) for end in (min, max))
     days = month_ticks(date.fromordinal(first), date.fromordinal(last)) or [date.fromordinal(first)]
     scale = LinearScale(first, last, LEFT + 8, WIDTH - RIGHT - 8)
-    return Axis(scale, [(day.toordinal(), f"{day:%Y-%m}") for day in days], "date of submission")
+    return scale, [(day.toordinal(), f"{day:%Y-%m}") for day in days], "date of submission"
 
 
 def score_scale(points: Iterable[Point]) -> LinearScale:
@@ -99,43 +103,34 @@ def score_scale(points: Iterable[Point]) -> LinearScale:
 def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> SafeString:
     """Draw the points, their intervals, and the front with the names of those on it.
 
-    Raises ValueError: there is no point: nothing to draw.
+    ValueError without a point.
     """
     if not points:
         raise ValueError("nothing to draw")
-    x, y = axis.scale, score_scale(points)
+    (x, ticks, axis_title), y, floor_ = axis, score_scale(points), HEIGHT - BOTTOM
     best = front(points)
-    marks = [*_scores(y), *_taken(axis), *_whiskers(points, x, y)]
+    tens = ticks_125(y.lo, y.hi, 8)
+    marks = [rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)) for tick in tens]
+    for tick in tens:
+        label = f"{round(100 * tick)}{'%' if tick == tens[-1] else ''}"
+        marks.append(text(LEFT - 6, y(tick) + 4, label, anchor="end"))
+    marks += [rule(x(v), TOP, x(v), floor_) for v, _ in ticks]
+    marks += [text(x(v), floor_ + 16, label) for v, label in ticks]
+    marks.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, axis_title))
+    marks += _whiskers(points, x, y)
     if best:
         marks.append(steps([*_places(best, x, y), (WIDTH - RIGHT, y(best[-1].score))], stroke="pareto"))
-    marks += [_dot(point, x, y) for point in _back_to_front(points)]
+    for point in sorted(points, key=lambda point: (BEHIND.index(point.standing), point.score)):
+        fill, stroke, radius, width = DOTS[point.standing]
+        at = x(point.took), y(point.score)
+        drawn = dot(*at, fill=fill, stroke=stroke, radius=radius, width=width, title=point.title)
+        marks.append(linked(point.address, drawn, stop=False) if point.address else drawn)
     marks += _names(best, _places(points, x, y), x, y)
     return drawing(name=name, title=title, width=WIDTH, height=HEIGHT, marks=marks, links=True)
 
 
 def _places(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[Place]:
     return [(x(point.took), y(point.score)) for point in points]
-
-
-def _back_to_front(points: Iterable[Point]) -> list[Point]:
-    return sorted(points, key=lambda point: (BEHIND.index(point.standing), point.score))
-
-
-def _scores(y: LinearScale) -> list[SafeString]:
-    ticks = ticks_125(y.lo, y.hi, 8)
-    marks = [rule(LEFT, y(tick), WIDTH - RIGHT, y(tick)) for tick in ticks]
-    unit = ["%" if tick == ticks[-1] else "" for tick in ticks]
-    return marks + [
-        text(LEFT - 6, y(tick) + 4, f"{round(100 * tick)}{sign}", anchor="end")
-        for tick, sign in zip(ticks, unit, strict=True)
-    ]
-
-
-def _taken(axis: Axis) -> list[SafeString]:
-    floor_ = HEIGHT - BOTTOM
-    marks = [rule(axis.scale(v), TOP, axis.scale(v), floor_) for v, _ in axis.ticks]
-    marks += [text(axis.scale(v), floor_ + 16, label) for v, label in axis.ticks]
-    return [*marks, text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, axis.title)]
 
 
 def _whiskers(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[SafeString]:
@@ -149,13 +144,6 @@ def _whiskers(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[S
     return [path(drawn[one], stroke=one, width=1.2, css="whiskers") for one in BEHIND if one in drawn]
 
 
-def _dot(point: Point, x: LinearScale, y: LinearScale) -> SafeString:
-    fill, stroke, radius, width = DOTS[point.standing]
-    at = x(point.took), y(point.score)
-    drawn = dot(*at, fill=fill, stroke=stroke, radius=radius, width=width, title=point.title)
-    return linked(point.address, drawn, stop=False) if point.address else drawn
-
-
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
@@ -164,22 +152,30 @@ def _names(
 ) -> list[SafeString]:
     """Names beside the front, from the best down; one for which there is no room is left to its title.
 
-    A name hides no dot of the front, and few of the dots at `places`.
+    A name hides no dot of the front, and few of the dots at `places`. Above to the left is the best place.
     """
-    marks: list[SafeString] = []
-    taken: list[Box] = []
+    marks, taken = list[SafeString](), list[Box]()
     of_front = _places(best, x, y)
     labels = cut_apart([point.name for point in best], LONGEST_NAME)
     for point, label in list(zip(best, labels, strict=True))[::-1]:
         name = f"{label}{point.more}"
-        width = SIGN * len(name)
-        for left, bottom, anchor in _tries(x(point.took), y(point.score), width):
+        width, at, above = SIGN * len(name), x(point.took), y(point.score)
+        for left, bottom, anchor in (
+            (at - 8 - width, above - 5, "end"),
+            (at + 9, above - 6, "start"),
+            (at + 9, above + 16, "start"),
+            (at - 8 - width, above + 16, "end"),
+        ):
             box = (left, bottom - 11, left + width, bottom + 2)
             hides = _n_inside(box, of_front) or _n_inside(box, places) > MAX_COVERED
-            if _is_free(box, taken) and not hides:
+            inside = (
+                left >= LEFT and left + width <= WIDTH - RIGHT and box[1] >= 0 and box[3] <= HEIGHT - BOTTOM
+            )
+            meets = any(left < r and box[2] > le and box[1] < b and box[3] > t for le, t, r, b in taken)
+            if inside and not meets and not hides:
                 taken.append(box)
-                at = left if anchor == "start" else left + width
-                marks.append(text(at, bottom, name, fill="ink", anchor=anchor, halo=True))
+                start = left if anchor == "start" else left + width
+                marks.append(text(start, bottom, name, fill="ink", anchor=anchor, halo=True))
                 break
     return marks
 
@@ -187,24 +183,3 @@ def _names(
 def _n_inside(box: Box, places: Iterable[Place]) -> int:
     left, top, right, bottom = box
     return sum(left - 4 <= x <= right + 4 and top - 3 <= y <= bottom + 3 for x, y in places)
-
-
-def _tries(x: float, y: float, width: float) -> list[tuple[float, float, str]]:
-    """Where a name may stand, the best place first: above to the left or right, then below to the right."""
-    return [
-        (x - 8 - width, y - 5, "end"),
-        (x + 9, y - 6, "start"),
-        (x + 9, y + 16, "start"),
-        (x - 8 - width, y + 16, "end"),
-    ]
-
-
-def _is_free(box: Box, taken: Iterable[Box]) -> bool:
-    left, top, right, bottom = box
-    if left < LEFT or right > WIDTH - RIGHT or top < 0 or bottom > HEIGHT - BOTTOM:
-        return False
-    return not any(left < r and right > le and top < b and bottom > t for le, t, r, b in taken)
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:,g}" if amount < 100 else f"${amount:,.0f}"

@@ -5,13 +5,13 @@ circles stay round. Who is tied with the reference has a thick bar, who is not a
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Literal
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import paint
-from leaderboard.plots.scales import LinearScale
+from leaderboard.plots.marks import LinearScale, paint
 
 Standing = Literal["lead", "tied", "worse", "muted"]  # to the reference; muted: nobody can say
 RankBar = tuple[int, int, Standing]  # best and worst rank, and how it stands
@@ -21,12 +21,10 @@ STRIP_WIDTH, STRIP_HEIGHT, N_STRIP = 120, 24, 10
 
 
 def scale(n: int) -> LinearScale:
-    """From ranks to percents of the width."""
     return LinearScale(1, n, EDGE, 100 - EDGE)
 
 
 def rank_bar(rank: int, ranks: RankBar, n: int) -> SafeString:
-    """The bar of one agent among `n`. What it shows stands beside it in words."""
     at = scale(n)
     return format_html(
         '<svg width="100%" height="{}" aria-hidden="true" focusable="false">{}'
@@ -34,8 +32,7 @@ def rank_bar(rank: int, ranks: RankBar, n: int) -> SafeString:
         HEIGHT,
         _bar(ranks, at, HEIGHT / 2, THICK[ranks[2]]),
         paint(fill="paper", stroke="ink"),
-        f"{at(rank):g}",
-        f"{HEIGHT / 2:g}",
+        *(f"{v:g}" for v in (at(rank), HEIGHT / 2)),
     )
 
 
@@ -44,14 +41,13 @@ def rank_strip(rows: Iterable[RankBar], n: int) -> SafeString:
     at, pitch = scale(n), STRIP_HEIGHT / N_STRIP
     bars = [
         _bar(ranks, at, round(pitch * (place + 0.5), 2), THICK[ranks[2]] / 5)
-        for place, ranks in enumerate(rows)
-        if place < N_STRIP
+        for place, ranks in enumerate(islice(rows, N_STRIP))
     ]
     return format_html(
         '<svg class="plot strip" width="{}" height="{}" aria-hidden="true" focusable="false">{}</svg>',
         STRIP_WIDTH,
         STRIP_HEIGHT,
-        format_html_join("", "{}", ((bar,) for bar in bars)),
+        SafeString("".join(bars)),
     )
 
 

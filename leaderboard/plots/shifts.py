@@ -6,8 +6,7 @@ from typing import NamedTuple
 from django.utils.safestring import SafeString
 
 from leaderboard.plots.chart import Chart
-from leaderboard.plots.marks import bar, dot, drawing, rule, text
-from leaderboard.plots.scales import LinearScale, ticks_125
+from leaderboard.plots.marks import LinearScale, bar, dot, drawing, rule, text, ticks_125
 
 LEFT, RIGHT, TOP, BOTTOM, ROW = 230, 16, 8, 40, 30
 THIN, THICK = 3, 7
@@ -26,11 +25,8 @@ class RankSpan(NamedTuple):
     def text(self) -> str:
         if self.rank is None:
             return NONE
-        return (
-            f"{self.rank:,} ({self.lower:,}–{self.upper:,})"
-            if self.lower and self.upper
-            else f"{self.rank:,}"
-        )
+        around = f" ({self.lower:,}–{self.upper:,})" if self.lower and self.upper else ""
+        return f"{self.rank:,}{around}"
 
 
 class Shift(NamedTuple):
@@ -41,18 +37,7 @@ class Shift(NamedTuple):
 
 def shifts_chart(*, shifts: Sequence[Shift], of: int, title: str, name: str = "shifts") -> Chart:
     """Ranks 1 to `of` of these agents; the table twin holds the same rows."""
-    return Chart(
-        name=name,
-        title=title,
-        lede="Thin: now. Thick: then. A bar holds every rank that the agent may hold, the circle its rank.",
-        heads=("Agent", "Now", "Then"),
-        rows=tuple((one.agent, one.before.text, one.after.text) for one in shifts),
-        svg=_draw(shifts, of, title, name),
-    )
-
-
-def _draw(shifts: Sequence[Shift], of: int, title: str, name: str, width: float = 640) -> SafeString:
-    height = TOP + ROW * len(shifts) + BOTTOM
+    width, height = 640, TOP + ROW * len(shifts) + BOTTOM
     x = LinearScale(1, max(of, 2), LEFT, width - RIGHT)
     marks = []
     for tick in (1, *(t for t in ticks_125(1, max(of, 2), 5) if t > 1 and t == int(t))):
@@ -60,17 +45,19 @@ def _draw(shifts: Sequence[Shift], of: int, title: str, name: str, width: float 
         marks.append(text(x(tick), height - BOTTOM + 16, f"{tick:.0f}"))
     marks.append(text((LEFT + width - RIGHT) / 2, height - 6, "rank"))
     for place, one in enumerate(shifts):
-        marks += _row(one, x, TOP + ROW * (place + 0.5))
-    return drawing(name=name, title=title, width=width, height=height, marks=marks)
-
-
-def _row(one: Shift, x: LinearScale, middle: float) -> list[SafeString]:
-    shown = one.agent if len(one.agent) <= LONGEST else f"{one.agent[: LONGEST - 1]}…"
-    return [
-        text(LEFT - 14, middle + 4, shown, fill="ink", anchor="end"),
-        *_span(one.before, x, middle - 7, THIN, "worse", f"{one.agent} now: {one.before.text}"),
-        *_span(one.after, x, middle + 3, THICK, "tied", f"{one.agent} then: {one.after.text}"),
-    ]
+        middle, agent = TOP + ROW * (place + 0.5), one.agent
+        shown = agent if len(agent) <= LONGEST else f"{agent[: LONGEST - 1]}…"
+        marks.append(text(LEFT - 14, middle + 4, shown, fill="ink", anchor="end"))
+        marks += _span(one.before, x, middle - 7, THIN, "worse", f"{agent} now: {one.before.text}")
+        marks += _span(one.after, x, middle + 3, THICK, "tied", f"{agent} then: {one.after.text}")
+    return Chart(
+        name=name,
+        title=title,
+        lede="Thin: now. Thick: then. A bar holds every rank that the agent may hold, the circle its rank.",
+        heads=("Agent", "Now", "Then"),
+        rows=tuple((one.agent, one.before.text, one.after.text) for one in shifts),
+        svg=drawing(name=name, title=title, width=width, height=height, marks=marks),
+    )
 
 
 def _span(span: RankSpan, x: LinearScale, y: float, thick: float, fill: str, title: str) -> list[SafeString]:

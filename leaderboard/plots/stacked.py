@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.marks import bar, drawing, paint, text
-from leaderboard.plots.scales import LinearScale
+from leaderboard.plots.marks import LinearScale, bar, drawing, paint, text
 
 HEIGHT, SWATCH, LINE = 34, 12, 22
 FILLS = ("lead", "tied", "pareto", "worse", "caution", "band")
@@ -25,31 +24,31 @@ class StackPart:
 
 
 def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool = False) -> SafeString:
-    """Draw parts side by side, in their order, on a bar of their sum.
-
-    Raises ValueError: the parts add up to nothing.
-    """
+    """Draw parts side by side, in their order, on a bar of their sum; ValueError where that is nothing."""
     whole = sum(part.share for part in parts)
     if whole <= 0:
         raise ValueError("nothing to draw")
     name = f"{name}-narrow" if narrow else name
     width = NARROW if narrow else WIDE
     x = LinearScale(0, whole, 0, width)
-    marks, before = [_hatch(name)], 0.0
+    hatch = format_html(
+        '<defs><pattern id="hatch-{}" width="6" height="6" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><path {} d="M1 0V6" stroke-width="2.4"/></pattern></defs>',
+        name,
+        paint(stroke="paper"),
+    )
+    marks, before = [hatch], 0.0
     for place, part in enumerate(parts):
         fill, start, end = FILLS[place % len(FILLS)], x(before), x(before + part.share)
+        top = HEIGHT + 14 + place * LINE
+        more = f": {part.text}" if part.text and not narrow else ""
+        label = f"{part.label}, {100 * part.share:.1f}%{more}"
         marks += _fill(name, part, fill, start, 0, end - start, HEIGHT)
-        marks += _words(name, part, fill, HEIGHT + 14 + place * LINE, with_text=not narrow)
+        marks += _fill(name, part, fill, 0, top, SWATCH, SWATCH)
+        marks.append(text(SWATCH + 8, top + SWATCH - 1.5, label, fill="ink", anchor="start"))
         before += part.share
     height = HEIGHT + 14 + LINE * len(parts)
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
-
-
-def _words(name: str, part: StackPart, fill: str, top: float, *, with_text: bool) -> list[SafeString]:
-    label = f"{part.label}, {100 * part.share:.1f}%"
-    more = f": {part.text}" if part.text and with_text else ""
-    swatch = _fill(name, part, fill, 0, top, SWATCH, SWATCH)
-    return [*swatch, text(SWATCH + 8, top + SWATCH - 1.5, f"{label}{more}", fill="ink", anchor="start")]
 
 
 def _fill(
@@ -65,12 +64,3 @@ def _fill(
             )
         )
     return drawn
-
-
-def _hatch(name: str) -> SafeString:
-    return format_html(
-        '<defs><pattern id="hatch-{}" width="6" height="6" patternUnits="userSpaceOnUse" '
-        'patternTransform="rotate(45)"><path {} d="M1 0V6" stroke-width="2.4"/></pattern></defs>',
-        name,
-        paint(stroke="paper"),
-    )

@@ -1,6 +1,4 @@
 import re
-import subprocess
-from base64 import b64decode
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +8,6 @@ from selenium.webdriver.common.keys import Keys
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import measure_variance, recompute
 from tests.browser.waiting import wait_until
-from tests.conftest import ROOT
 from tests.leaderboard.stored_validation import store
 from tests.toys import csv_text, ladder, load_text
 
@@ -57,61 +54,8 @@ def column(browser, name):
     return browser.execute_script(script, f"#ranking tbody .c-{name}")
 
 
-def of_rows(browser, told):
-    """The largest of what is told of each row of an agent."""
-    script = (
-        "return Math.max(...[...document.querySelectorAll('#ranking tbody tr:not(.divider)')].map(row => %s))"
-    )
-    return browser.execute_script(script % told)
-
-
-def top_of_first_row(browser):
-    return browser.execute_script(
-        "return document.querySelector('#ranking tbody tr').getBoundingClientRect().top"
-    )
-
-
 def ranks(browser):
     return [int(re.match(r"\d+", text)[0]) for text in column(browser, "rank")]
-
-
-def colours(browser, selector):
-    """The colours of the text and of what lies under it, as (red, green, blue)."""
-    script = """
-        let element = document.querySelector(arguments[0]);
-        const text = getComputedStyle(element).color;
-        const clear = "rgba(0, 0, 0, 0)";
-        while (element.parentElement && getComputedStyle(element).backgroundColor === clear)
-            element = element.parentElement;
-        return [text, getComputedStyle(element).backgroundColor];"""
-    return [tuple(map(int, text[4:-1].split(","))) for text in browser.execute_script(script, selector)]
-
-
-def luminance(colour):
-    linear = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(browser, selector):
-    """As in WCAG 2.2: 21 is black on white."""
-    dark, light = sorted(map(luminance, colours(browser, selector)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-PATHS = ["/", "/b/toy", "/b/toy?sort=-date", "/b/toy?target=domain", "/b/toy?view=all", *STUDIES]
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_a_page_opens_without_a_word_in_the_console(address, browser, path):
-    browser.get(address + path)
-    assert browser.find_element(By.TAG_NAME, "h1").is_displayed()
-    assert browser.get_log("browser") == []
-
-
-def test_it_asks_for_nothing_elsewhere(board, address):
-    loaded = board.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
-    assert {name.rsplit("/")[-1] for name in loaded} >= {"bandstand.css", "board.js"}
-    assert all(name.startswith(address) for name in loaded)
 
 
 def test_the_table_is_sorted_by_rank(board):
@@ -200,30 +144,6 @@ class TestInPlace:
         assert "target=subset" in browser.current_url
         assert len(browser.find_elements(By.CSS_SELECTOR, "#ranking tbody tr")) == 1
 
-    def test_scripts_are_small(self):
-        assert sum(path.stat().st_size for path in (ROOT / "static" / "js").glob("*.js")) <= 6 * 1024
-
-
-class TestBudget:
-    @pytest.mark.parametrize(("size", "y", "height"), [((1440, 900), 600, 40), ((390, 844), 560, 96)])
-    def test_the_first_row_is_in_sight_and_rows_are_low(self, board, size, y, height):
-        resize(board, *size)
-        assert top_of_first_row(board) <= y
-        assert of_rows(board, "row.getBoundingClientRect().height") <= height
-
-    def test_a_row_is_few_nodes(self, board):
-        assert of_rows(board, "row.querySelectorAll('*').length + 1") <= 25
-
-    def test_it_prints_25_rows_a_page(self, board, tmp_path):
-        printed = board.execute_cdp_cmd(
-            "Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True}
-        )
-        paper = tmp_path / "board.pdf"
-        paper.write_bytes(b64decode(printed["data"]))
-        found = subprocess.run(["pdfinfo", paper], capture_output=True, text=True, check=True).stdout
-        assert re.search(r"Pages: +1\n", found)
-        assert "A4" in found
-
 
 def choose(browser, text):
     browser.find_element(By.CSS_SELECTOR, "#targets").find_element(By.PARTIAL_LINK_TEXT, text).click()
@@ -300,61 +220,14 @@ def test_on_a_phone_the_rows_come_before_the_plot_and_what_explains(board):
     assert tops == sorted(tops)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_light_and_in_the_dark(board, scheme):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    board.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
-    _, paper = colours(board, "h1")
-    assert (luminance(paper) < 0.05) == (scheme == "dark")
-    board.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    places = (
-        "h1",
-        ".verdict",
-        ".meta",
-        ".meta a",
-        ".phase",
-        ".by",
-        "thead small",
-        "th[aria-sort] a",
-        ".arrow",
-    )
-    places += (
-        ".legend dd",
-        "summary",
-        "footer p",
-        ".about a",
-        ".about dt",
-        ".gaps li",
-        "tr.tied .by",
-        "output",
-    )
-    places += (
-        ".sections a",
-        ".sections [aria-current]",
-        ".targets a",
-        ".targets [aria-current]",
-        ".divider td",
-    )
-    for place in (*places, "tr.tied .c-trials", ".bar label", "figcaption"):
-        assert contrast(board, place) >= 4.5, place
-
-
-@pytest.mark.parametrize("path", STUDIES)
-def test_the_other_pages_stand_out_too(address, browser, path):
-    browser.get(address + path)
-    for scheme in ("light", "dark"):
+def test_the_dark_scheme_is_dark(board):
+    def paper(scheme):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
-        for place in (
-            "h1",
-            ".sections [aria-current]",
-            ".verdict",
-            ".meta",
-            "summary",
-            "td",
-            ".about dt",
-        ):
-            assert contrast(browser, place) >= 4.5, (scheme, place)
+        board.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+        ground = board.execute_script("return getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, re.findall(r"\d+", ground)[:3])) / 3
+
+    assert paper("dark") < 60 < 200 < paper("light")
 
 
 def test_what_is_folded_opens_by_keyboard(board):

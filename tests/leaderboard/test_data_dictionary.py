@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from leaderboard.boards.dictionary import page
-from leaderboard.boards.export import columns
+from leaderboard.boards.export import columns, page
 from leaderboard.studies.answers import table
 from leaderboard.submissions.export.columns import KNOWN
 from leaderboard.submissions.parsing.flat import ALIASES

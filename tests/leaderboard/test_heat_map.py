@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from leaderboard.plots import dot_row, quarters, strip
-from leaderboard.plots.dot_row import Dot
+from leaderboard.plots import heat_map as maps
+from leaderboard.plots import of_task
 from leaderboard.plots.heat_map import (
     FIRST_ROW,
     HEIGHT,
@@ -16,12 +16,11 @@ from leaderboard.plots.heat_map import (
     TOP,
     WIDTH,
     HeatMapRow,
-    Tinted,
     dashes,
     heat_map,
     silhouette,
+    strip,
 )
-from leaderboard.plots.quarters import Quarter
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -95,7 +94,7 @@ def test_bars_are_pass_rates():
 
 
 def test_the_band_lies_behind_its_columns():
-    drawing = drawn(rows=[HeatMapRow("a", "a", [1] * 4)] * 2, band=Tinted(1, 3, 0.3, 0.7, "2 tasks"))
+    drawing = drawn(rows=[HeatMapRow("a", "a", [1] * 4)] * 2, band=(1, 3, "2 tasks"))
     (band,) = drawing.iter(f"{SVG}rect")
     pitch = (WIDTH - LEFT) / 4
     assert [float(band.get(name)) for name in ("x", "y", "width", "height")] == [
@@ -127,9 +126,9 @@ def test_57_agents_by_500_tasks_are_58_shapes_of_a_few_kilobytes():
 def test_nothing_is_not_drawn():
     for draw in (
         lambda: heat_map(name="a", title="a", rates=[], rows=[]),
-        lambda: strip.strip(name="a", title="a", outcomes=[], expected=[]),
-        lambda: dot_row.dot_row(name="a", title="a", ranked=[]),
-        lambda: quarters.by_quarter(name="a", title="a", quarters=[], band=(0.3, 0.7)),
+        lambda: strip(name="a", title="a", outcomes=[], expected=[]),
+        lambda: of_task.dot_row(name="a", title="a", ranked=[]),
+        lambda: of_task.by_quarter(name="a", title="a", quarters=[], band=(0.3, 0.7)),
     ):
         with pytest.raises(ValueError, match="nothing to draw"):
             draw()
@@ -137,7 +136,7 @@ def test_nothing_is_not_drawn():
 
 def test_outcomes_stand_above_what_was_expected():
     drawing = ET.fromstring(
-        strip.strip(
+        strip(
             name="agent",
             title="a",
             outcomes=[1, 0, None],
@@ -147,28 +146,29 @@ def test_outcomes_stand_above_what_was_expected():
         )
     )
     own, theirs = shapes(drawing, "lead")[0], shapes(drawing, "tied")[0]
-    pitch, foot = (strip.WIDTH - strip.LEFT) / 3, strip.TOP + strip.TALL
-    assert corners(own)[1:3] == [(strip.LEFT, strip.TOP), (round(strip.LEFT + pitch, 2), strip.TOP)]
-    low = foot + strip.BETWEEN + strip.TALL
-    assert corners(theirs)[3][1] == low - strip.TALL / 2
+    pitch, foot = (maps.WIDTH - maps.STRIP_LEFT) / 3, maps.STRIP_TOP + maps.TALL
+    left, top = maps.STRIP_LEFT, maps.STRIP_TOP
+    assert corners(own)[1:3] == [(left, top), (round(left + pitch, 2), top)]
+    low = foot + maps.BETWEEN + maps.TALL
+    assert corners(theirs)[3][1] == low - maps.TALL / 2
     (tick,) = shapes(drawing, "pareto")
-    assert [x for x, _ in corners(tick)[1:3]] == [round(strip.LEFT + pitch, 2)] * 2
+    assert [x for x, _ in corners(tick)[1:3]] == [round(maps.STRIP_LEFT + pitch, 2)] * 2
     (band,) = drawing.iter(f"{SVG}rect")
-    assert float(band.get("x")) == round(strip.LEFT + pitch, 2)
+    assert float(band.get("x")) == round(maps.STRIP_LEFT + pitch, 2)
     assert len(shapes(drawing, "caution")) == 1
 
 
 def test_without_expectations_there_is_one_lane():
-    drawing = ET.fromstring(strip.strip(name="agent", title="a", outcomes=[1, 0], expected=[None, None]))
+    drawing = ET.fromstring(strip(name="agent", title="a", outcomes=[1, 0], expected=[None, None]))
     assert not shapes(drawing, "tied")
-    assert float(drawing.get("height")) == strip.TOP + strip.TALL + strip.BOTTOM
+    assert float(drawing.get("height")) == maps.STRIP_TOP + maps.TALL + maps.STRIP_BOTTOM
 
 
 def test_dots_stand_by_rank_and_are_filled_by_outcome():
-    ranked = [Dot(1, "a: passed", "/a"), Dot(0.25, "b: <half>", "/b"), Dot(0, "c: failed", "/c")]
-    drawing = ET.fromstring(dot_row.dot_row(name="task", title="t", ranked=ranked))
+    ranked = [(1, "a: passed", "/a"), (0.25, "b: <half>", "/b"), (0, "c: failed", "/c")]
+    drawing = ET.fromstring(of_task.dot_row(name="task", title="t", ranked=ranked))
     passed, ring, inside, failed = drawing.iter(f"{SVG}circle")
-    left, right = dot_row.EDGE, dot_row.WIDTH - dot_row.EDGE
+    left, right = of_task.EDGE, of_task.WIDTH - of_task.EDGE
     assert [float(c.get("cx")) for c in (passed, ring, failed)] == [left, (left + right) / 2, right]
     assert [c.get("fill") == failed.get("fill") for c in (passed, ring)] == [False, True]
     assert float(inside.get("r")) == float(ring.get("r")) / 2  # a quarter of the area
@@ -177,25 +177,25 @@ def test_dots_stand_by_rank_and_are_filled_by_outcome():
 
 
 def test_agents_without_a_rank_stand_apart():
-    dots = [Dot(1, "a", "/a"), Dot(1, "b", "/b")]
+    dots = [(1, "a", "/a"), (1, "b", "/b")]
     drawing = ET.fromstring(
-        dot_row.dot_row(name="task", title="t", ranked=dots, unranked=[Dot(None, "c", "/c")])
+        of_task.dot_row(name="task", title="t", ranked=dots, unranked=[(None, "c", "/c")])
     )
     first, second, third = (float(c.get("cx")) for c in drawing.iter(f"{SVG}circle"))
-    assert third - second == pytest.approx(second - first + dot_row.GAP)
+    assert third - second == pytest.approx(second - first + of_task.GAP)
     assert [c.get("class") for c in drawing.iter(f"{SVG}circle")][2] == "f-caution"
 
 
 def test_quarters_stand_at_their_rate_and_as_far_apart_as_in_time():
-    told = [Quarter(2025, 1, 1.0, 4), Quarter(2025, 2, 0.5, 1), Quarter(2026, 1, 0.0, 1)]
-    drawing = ET.fromstring(quarters.by_quarter(name="quarters", title="q", quarters=told, band=(0.3, 0.7)))
+    told = [(2025, 1, 1.0, 4), (2025, 2, 0.5, 1), (2026, 1, 0.0, 1)]
+    drawing = ET.fromstring(of_task.by_quarter(name="quarters", title="q", quarters=told, band=(0.3, 0.7)))
     dots = [(float(c.get("cx")), float(c.get("cy"))) for c in drawing.iter(f"{SVG}circle")]
-    foot = quarters.HEIGHT - quarters.BOTTOM
-    assert [y for _, y in dots] == [quarters.TOP, (quarters.TOP + foot) / 2, foot]
+    foot = of_task.QUARTERS_HEIGHT - of_task.BOTTOM
+    assert [y for _, y in dots] == [of_task.TOP, (of_task.TOP + foot) / 2, foot]
     assert dots[2][0] - dots[1][0] == pytest.approx(3 * (dots[1][0] - dots[0][0]), abs=0.02)
     radii = [float(c.get("r")) for c in drawing.iter(f"{SVG}circle")]
-    assert radii[0] == quarters.LARGEST > radii[1] == radii[2]
+    assert radii[0] == of_task.LARGEST_QUARTER > radii[1] == radii[2]
     (band,) = drawing.iter(f"{SVG}rect")
-    tall = foot - quarters.TOP
+    tall = foot - of_task.TOP
     assert float(band.get("height")) == pytest.approx(0.4 * tall)
     assert float(band.get("y")) == pytest.approx(foot - 0.7 * tall)

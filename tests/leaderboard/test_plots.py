@@ -7,14 +7,11 @@ from datetime import date
 import pytest
 
 from leaderboard.plots.best import BestLevel, best_through_boards
-from leaderboard.plots.marks import PAINT, cut_apart
-from leaderboard.plots.scales import LinearScale, month_ticks, ticks_13, ticks_125
+from leaderboard.plots.marks import PAINT, LinearScale, cut_apart, month_ticks, ticks_13, ticks_125
 from leaderboard.plots.shifts import RankSpan, Shift, shifts_chart
-from leaderboard.plots.times import BOTTOM, LEFT, RIGHT, TOP, TimeSeries, shares_through_time
 from tests.conftest import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
-FIRST, HALF, LAST = date(2025, 1, 1), date(2025, 1, 16), date(2025, 1, 31)
 
 
 def test_a_scale_is_linear_or_logarithmic_and_may_run_downwards():
@@ -45,39 +42,6 @@ def test_months_are_ticked_so_that_they_can_be_read():
     assert month_ticks(date(2025, 1, 15), date(2025, 4, 1)) == [date(2025, m, 1) for m in (2, 3, 4)]
     years = month_ticks(date(2019, 6, 1), date(2025, 6, 1))
     assert years == [date(y, 1, 1) for y in range(2020, 2026)]
-
-
-def chart(*points, **how):
-    series = [TimeSeries("in order", points)]
-    return shares_through_time(name="test", title="A <test>", series=series, width=640, height=240, **how)
-
-
-def test_dots_stand_at_their_share_and_day():
-    drawn = ET.fromstring(chart((FIRST, 1.0), (HALF, 0.5), (LAST, 0.0)))
-    dots = [(float(c.get("cx")), float(c.get("cy"))) for c in drawn.iter(f"{SVG}circle")]
-    left, right, top, bottom = LEFT, 640 - RIGHT, TOP, 240 - BOTTOM
-    assert dots == [(left, top), ((left + right) / 2, (top + bottom) / 2), (right, bottom)]
-    assert [title.text for title in drawn.iter(f"{SVG}title")][1] == "2025-01-01: 100.0% in order"
-    assert drawn[0].text == "A <test>"  # told as it stands
-
-
-def test_a_share_that_cannot_be_computed_is_a_gap():
-    drawn = ET.fromstring(chart((FIRST, 0.9), (HALF, None), (LAST, 0.8)))
-    lines = [p for p in drawn.iter(f"{SVG}path") if p.get("class") == "s-lead"]
-    assert len(lines) == 2
-    assert len(list(drawn.iter(f"{SVG}circle"))) == 2
-
-
-def test_an_event_is_told_and_stands_at_its_day():
-    drawn = ET.fromstring(chart((FIRST, 0.9), (LAST, 0.8), events=[(HALF, "another <subset>")]))
-    (event,) = (p for p in drawn.iter(f"{SVG}path") if "event" in p.get("class"))
-    assert event[0].text == "another <subset>"
-    assert float(re.match(r"M([\d.]+) ", event.get("d")).group(1)) == (LEFT + 640 - RIGHT) / 2
-
-
-def test_nothing_is_not_drawn():
-    with pytest.raises(ValueError, match="nothing to draw"):
-        chart()
 
 
 def test_the_stylesheet_names_the_same_colours():

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, dots
-from leaderboard.plots.levels import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, MonitorLevel, level_text, levels
+from leaderboard.plots.levels import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, level_text, levels
 from leaderboard.plots.levels import TOP as LEVEL_TOP
 from leaderboard.plots.stacked import StackPart, stacked
 
@@ -94,9 +94,9 @@ def test_parts_lie_side_by_side_in_proportion():
 
 def test_a_level_stands_against_the_line_at_which_it_alerts():
     looks = [
-        MonitorLevel(date(2025, 1, 1), 0.0, 8.0),
-        MonitorLevel(date(2025, 1, 16), None, None),
-        MonitorLevel(date(2025, 1, 31), 4.0, 8.0),
+        (date(2025, 1, 1), 0.0, 8.0),
+        (date(2025, 1, 16), None, None),
+        (date(2025, 1, 31), 4.0, 8.0),
     ]
     found = ET.fromstring(levels(name="l", title="A level", looks=looks))
     places = [(float(c.get("cx")), float(c.get("cy"))) for c in found.iter(f"{SVG}circle")]
@@ -106,7 +106,7 @@ def test_a_level_stands_against_the_line_at_which_it_alerts():
         assert line.get("stroke-dasharray")
         assert f" {LEVEL_TOP}H" in line.get("d")
     with pytest.raises(ValueError, match="nothing to draw"):
-        levels(name="l", title="", looks=[MonitorLevel(date(2025, 1, 1), None, 8.0)])
+        levels(name="l", title="", looks=[(date(2025, 1, 1), None, 8.0)])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import withdraw_by
 from leaderboard.operations.models import Event, Notification, RerunAgent, RerunRequest
 from leaderboard.operations.reruns import close_request
-from leaderboard.pages.card import first_of
+from leaderboard.pages.elsewhere import first_of
 from leaderboard.studies.answers import words
 from leaderboard.studies.reruns import owing
 from leaderboard.submissions.models import Submission
@@ -143,7 +143,7 @@ def test_it_is_marked_everywhere_and_nowhere_called_the_best(leading, client):
     page = client.get(f"/b/toy/agents/{Agent.objects.get(name='newcomer').pk}").content.decode()
     assert "asked for its remaining tasks" in page
     drawn, n_ranked = first_of(toy())
-    assert (drawn[0].rank, n_ranked) == (2, N_PAST - len(BETTER) + 1)
+    assert (drawn[0][1], n_ranked) == (2, N_PAST - len(BETTER) + 1)
     requests = client.get("/api/v1/benchmarks/toy/rerun-requests?kind=recall").json()["results"]
     assert [one["subset"] for one in requests] == [None]
 

@@ -16,7 +16,7 @@ from leaderboard.operations.people import accept_invitation, invite
 from leaderboard.operations.reruns import close_answered_requests, open_drift_request
 from leaderboard.operations.services import check_drift
 from leaderboard.operations.verifying import trust_account, verify
-from leaderboard.pages.card import first_of
+from leaderboard.pages.elsewhere import first_of
 from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import read_outcomes

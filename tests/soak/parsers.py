@@ -35,9 +35,9 @@ from leaderboard.api import bodies
 from leaderboard.api.parsers import BoundedMultipart, parse_json
 from leaderboard.catalog.rules import RULES
 from leaderboard.errors import Refusal
-from leaderboard.pages.board_query import BoardQuery, number_in, unknown
-from leaderboard.pages.filters import Filters
-from leaderboard.pages.markdown import SIGNS, _escaped
+from leaderboard.pages.access import number_in
+from leaderboard.pages.board import SIGNS, _escaped
+from leaderboard.pages.board_query import filters_of, read_query, unknown
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.body import read_body
 from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
@@ -248,13 +248,8 @@ def shown(data: bytes) -> object:
 def address(data: bytes) -> object:
     """What stands behind the question mark of a board's address."""
     query = QueryDict(data)
-    asked = BoardQuery.of(query)
-    told = {name: getattr(asked, name) for name in ("find", "scaffold", "model", "cost", "show")}
-    return (
-        unknown(asked, is_ranked=False),
-        Filters.parse(**told).parameters,
-        number_in(query.get("board", "")),
-    )
+    asked = read_query(query)
+    return unknown(asked, is_ranked=False), filters_of(asked), number_in(query.get("board", ""))
 
 
 def tasks(data: bytes) -> object:

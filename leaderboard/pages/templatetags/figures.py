@@ -1,20 +1,20 @@
 """Numbers, dates, cells, charts and addresses as a reader sees them; words are those of `studies.answers`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import absolute
-from leaderboard.pages.board_page import BoardPage
+from leaderboard.pages.board_query import direction
 from leaderboard.pages.lines import BoardLine
 from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import Changes, table, words
@@ -23,22 +23,23 @@ register = template.Library()
 
 CODE = re.compile(r"`([^`]+)`")
 N_NAMES_SHOWN = 2
-NONE = SafeString('<span class="none" aria-hidden="true">–</span><span class="unseen">not known</span>')
-NOT_STATED = SafeString(
-    '<span class="none" aria-hidden="true">–</span><span class="unseen">not stated</span>'
+NONE, NOT_STATED, HIDDEN, UNAVAILABLE = (
+    SafeString(f'<span class="none" aria-hidden="true">–</span><span class="unseen">{why}</span>')
+    for why in ("not known", "not stated", "hidden", "not available")
 )
-HIDDEN = SafeString('<span class="none" aria-hidden="true">–</span><span class="unseen">hidden</span>')
 NOT_BELIEVED = SafeString('?<span class="unseen"> not plausible</span>')
 FLAGGED = '<a class="mark {}" href="#flags">{}</a>'
-UNAVAILABLE = SafeString(
-    '<span class="none" aria-hidden="true">–</span><span class="unseen">not available</span>'
-)
 
 
 @register.filter
 def prose(text: str) -> SafeString:
     """A sentence in which `what is typed` is set as code; all of it is escaped first."""
     return SafeString(CODE.sub(r"<code>\1</code>", escape(text)))
+
+
+@register.simple_tag
+def meaning_of(term: str) -> SafeString:
+    return prose(words.LEGEND[term])
 
 
 @register.filter
@@ -67,14 +68,10 @@ def source(term: str) -> str:
 
 @register.filter
 def grouped(count: int) -> str:
-    """21600 is 21,600."""
     return f"{count:,}"
 
 
-@register.simple_tag
-def counted(count: int, noun: str) -> str:
-    """1 agent, 2 agents."""
-    return words.counted(count, noun)
+counted = register.simple_tag(words.counted)
 
 
 @register.simple_tag
@@ -90,7 +87,6 @@ def figure(value: float | None, error: float | None = None) -> SafeString | str:
 
 @register.simple_tag
 def cell(line: BoardLine, head: str) -> SafeString | str:
-    """What the table says under a head."""
     text = line.cells.get(head, table.NOTHING)
     if text == table.NOTHING:
         return NONE
@@ -112,7 +108,6 @@ def error_of(line: BoardLine, head: str) -> SafeString | str:
 
 @register.simple_tag
 def icc(line: BoardLine) -> SafeString:
-    """The intraclass correlation, its interval, and the number of tasks that were repeated."""
     result = line.entry.icc
     if result["icc"] is None:
         return NONE
@@ -133,35 +128,27 @@ def cost(line: BoardLine) -> SafeString | str:
 
 
 @register.simple_tag
-def marks(page: BoardPage, line: BoardLine) -> SafeString:
+def marks(page: dict[str, Any], line: BoardLine) -> SafeString:
     """The marks in which an agent differs from most."""
-    own, common = line.entry.marks, page.common_marks
+    own, common = line.entry.marks, page["common_marks"]
     shown = [(one, one) for one in own if one not in common]
     shown += [("not", f"not {one}") for one in common if one not in own]
-    return format_html_join(
-        " ",
-        "{}",
-        (
-            (format_html(FLAGGED if css == "flagged" else '<span class="mark {}">{}</span>', css, one),)
-            for css, one in shown
-        ),
-    )
+    drawn = [
+        format_html(FLAGGED if css == "flagged" else '<span class="mark {}">{}</span>', css, one)
+        for css, one in shown
+    ]
+    return SafeString(" ".join(drawn))
 
 
 @register.filter
 def trust_mark(level: str) -> SafeString:
     """How far outcomes can be checked, in a word or two; what that means stands in its title."""
-    return format_html(
-        '<span class="mark trust {}" title="{}">{}</span>',
-        level,
-        words.TRUST_MEANS[level],
-        words.TRUST[level],
-    )
+    mark = '<span class="mark trust {}" title="{}">{}</span>'
+    return format_html(mark, level, words.TRUST_MEANS[level], words.TRUST[level])
 
 
 @register.filter
 def who(names: Sequence[str]) -> str:
-    """The names where they are few, else their number."""
     return ", ".join(names) if len(names) <= N_NAMES_SHOWN else f"{len(names):,} agents"
 
 
@@ -169,8 +156,11 @@ def who(names: Sequence[str]) -> str:
 def long_day(moment: datetime) -> SafeString:
     """21 November 2026, in UTC."""
     moment = timezone.localtime(moment)
-    text = f"{moment.day} {moment:%B %Y}"
-    return format_html('<time datetime="{}">{}</time>', f"{moment:%Y-%m-%d}", text)
+    return _time(f"{moment:%Y-%m-%d}", f"{moment.day} {moment:%B %Y}")
+
+
+def _time(exact: str, text: str) -> SafeString:
+    return format_html('<time datetime="{}">{}</time>', exact, text)
 
 
 @register.filter
@@ -178,12 +168,11 @@ def day(moment: datetime | str | None) -> SafeString:
     if moment is None:
         return NOT_STATED
     text = moment if isinstance(moment, str) else f"{timezone.localtime(moment):%Y-%m-%d}"
-    return format_html('<time datetime="{0}">{0}</time>', text)
+    return _time(text, text)
 
 
 @register.filter
 def or_not_stated(text: str) -> str:
-    """The text, or that there is none."""
     return text or NOT_STATED
 
 
@@ -191,27 +180,26 @@ def or_not_stated(text: str) -> str:
 def minute(moment: datetime) -> SafeString:
     """2026-06-01 12:05, in UTC."""
     moment = timezone.localtime(moment)
-    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), f"{moment:%Y-%m-%d %H:%M}")
+    return _time(moment.isoformat(), f"{moment:%Y-%m-%d %H:%M}")
 
 
 @register.filter
 def instant(moment: datetime) -> SafeString:
     moment = timezone.localtime(moment)
-    text = f"{moment.day} {moment:%B %Y, %H:%M} UTC"
-    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), text)
+    return _time(moment.isoformat(), f"{moment.day} {moment:%B %Y, %H:%M} UTC")
 
 
 @register.inclusion_tag("pages/heading.html")
-def heading(page: BoardPage, column: str, label: str, more: str = "") -> dict[str, Any]:
-    """The head of a column with the link that sorts by it."""
-    direction = page.order.direction(column)
+def heading(page: dict[str, Any], column: str, label: str, more: str = "") -> dict[str, Any]:
+    order = page["order"]
+    aria_sort = direction(order) if order.removeprefix("-") == column else ""
     return {
         "column": column,
         "label": label,
         "more": more,
-        "direction": direction,
-        "arrow": {"ascending": "↑", "descending": "↓"}.get(direction, ""),
-        "address": page.address(sort=page.order.after_choosing(column)),
+        "direction": aria_sort,
+        "arrow": {"ascending": "↑", "descending": "↓"}.get(aria_sort, ""),
+        "address": page["address"](sort=f"-{column}" if order == column else column),  # again: turned round
     }
 
 
@@ -230,36 +218,24 @@ def chart(drawn: Chart, benchmark: Benchmark, **parameters: Any) -> dict[str, An
     }
 
 
-NOBODY = "none"
-
-
-class Changed(NamedTuple):
-    what: str
-    agent: str
-    then: str
-    now: str
-    note: str = ""
-
-
 @register.inclusion_tag("pages/changes.html")
 def changes(changed: Changes, most: int, where: str) -> dict[str, Any]:
-    """The first rows, and how many more there are; `where` tells this table from others on the page."""
-    rows = list(_rows(changed))
-    return {"rows": rows[:most], "where": where, "n_more": max(0, len(rows) - most)}
+    """The first rows (agent, what, a note, rank then, rank now), and how many more there are.
 
-
-def _rows(changed: Changes) -> Iterator[Changed]:
-    for agent in changed.entered:
-        what = words.entered_text(changed.now[agent].rank).capitalize()
-        yield Changed(what, agent, NOBODY, words.place_text(changed.now[agent]))
+    `where` tells this table from others on the page.
+    """
+    then = {agent: words.place_text(place) for agent, place in changed.before.items()}
+    now = {agent: words.place_text(place) for agent, place in changed.now.items()}
+    rows = [
+        (agent, words.entered_text(changed.now[agent].rank).capitalize(), "", "none", now[agent])
+        for agent in changed.entered
+    ]
     for one in changed.moved:
         new = f"{one.n_new_above:,} of those above it new" if one.n_new_above else ""
-        before, now = words.place_text(one.before), words.place_text(one.now)
-        yield Changed("Moved beyond the ranks it might hold", one.agent, before, now, new)
+        places = words.place_text(one.before), words.place_text(one.now)
+        rows.append((one.agent, "Moved beyond the ranks it might hold", new, *places))
     for what, agents in (("Got a rank", changed.now_ranked), ("Lost the rank", changed.now_unranked)):
-        for agent in agents:
-            before, now = words.place_text(changed.before[agent]), words.place_text(changed.now[agent])
-            yield Changed(what, agent, before, now)
+        rows += [(agent, what, "", then[agent], now[agent]) for agent in agents]
     for what, agents in (("Withdrawn", changed.withdrawn), ("Left", changed.left)):
-        for agent in agents:
-            yield Changed(what, agent, words.place_text(changed.before[agent]), NOBODY)
+        rows += [(agent, what, "", then[agent], "none") for agent in agents]
+    return {"rows": rows[:most], "where": where, "n_more": max(0, len(rows) - most)}

@@ -1,6 +1,5 @@
 """One agent: which ranks it may hold, what it passes, and everything that was delivered of it."""
 
-import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,20 +7,19 @@ import pgtrigger
 import pytest
 from django.urls import reverse
 
-from leaderboard.boards.models import Entry
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.erasing import erase_agent
 from leaderboard.operations.naming import merge, rename
-from leaderboard.pages.agent import THAT_COUNT, AgentPage, convergence_text, icc_text, ordinal
+from leaderboard.pages.agent import THAT_COUNT, convergence_text, headline, icc_text, ordinal
 from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
 from tests.leaderboard.pages.conftest import AS_OF
 from tests.leaderboard.pages.lines import entrant
 from tests.seen import rows_of, text_of
-from tests.toys import csv_text, graded, in_subset, ladder, load_text, only, recomputed, rows_text
+from tests.toys import csv_text, in_subset, ladder, load_text, only, recomputed, rows_text
 
 # Ranks by hand: a 8, b 6, c 5, d 2 of 10.
 FOUR = {"a": "1111111100", "b": "1111110000", "c": "1111000100", "d": "1100000000"}
@@ -131,8 +129,7 @@ def test_every_kind_of_rank_has_its_sentence(publish, told, said):
     line = lines[entry.position]
     lines[entry.position] = replace(line, at={**line.at, "full": replace(line.at["full"], **told)})
     of = replace(of, standings=replace(of.standings, agents=tuple(lines)))
-    page = AgentPage(of, mine, list(mine.submissions.all()), [])
-    assert page.headline == said
+    assert headline(of, mine.name, of.line_of(mine), is_withdrawn=False) == said
 
 
 def costly(costs):
@@ -491,33 +488,9 @@ def test_before_any_board_there_is_no_rank(client, db):
     assert "What counts of this agent has changed, and is read for the next board." in text
 
 
-def test_names_are_data(client, publish):
-    publish(FOUR)
-    Agent.objects.filter(name="a").update(name="<b>`a`</b>" + "x" * 240)
-    page = client.get(f"/b/toy/agents/{Entry.objects.get(name='a').agent_id}").content.decode()
-    assert "<b>" not in page
-    assert "<h1><bdi>&lt;b&gt;`a`" in page
-
-
 @pytest.mark.parametrize("pk", [0, 10**9, 10**30])
 def test_there_is_no_such_agent(client, publish, pk):
     publish(FOUR)
     assert client.get(f"/b/toy/agents/{pk}").status_code == 404
     assert client.get(f"/b/toy/plots/agent.svg?agent={pk}").status_code == 404
     assert client.get("/b/toy/plots/agent.svg").status_code == 404
-
-
-def test_its_drawing_stands_alone(client, publish):
-    publish(FOUR)
-    page = seen(client, "a").content.decode()
-    address = re.search(r'href="(/b/toy/plots/agent\.svg\?agent=\d+)"', page)[1]
-    assert client.get(address).content.decode() in page
-
-
-@pytest.mark.parametrize("n_agents", [3, 60])
-def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert_num_queries, n_agents):
-    publish(graded(n_agents, 20), slug="many")
-    pk = agent("a01", "many").pk
-    # benchmark; merged; agent, submissions, names before; and the ten of outcomes and board
-    with django_assert_num_queries(17):
-        client.get(f"/b/many/agents/{pk}")

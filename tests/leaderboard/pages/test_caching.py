@@ -428,7 +428,7 @@ class TestRoom:
             assert cursor.fetchone() == (3, 0)  # none was locked
 
     def test_a_process_remembers_what_it_sent_last(self):
-        pages = {name: caching.Page(name.encode() * 40, "text/html") for name in "abc"}
+        pages = {name: (name.encode() * 40, "text/html") for name in "abc"}
         recent = caching.Recent(100)
         for name in "ab":
             recent.put(name, pages[name])
@@ -438,9 +438,9 @@ class TestRoom:
 
     def test_what_does_not_fit_is_not_remembered(self):
         recent = caching.Recent(100)
-        recent.put("a", caching.Page(b"x" * 101, "text/html"))
+        recent.put("a", (b"x" * 101, "text/html"))
         assert recent.get("a") is None
-        recent.put("b", caching.Page(b"x" * 100, "text/html"))
+        recent.put("b", (b"x" * 100, "text/html"))
         assert recent.get("b") is not None
 
 

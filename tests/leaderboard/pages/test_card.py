@@ -6,11 +6,21 @@ import zlib
 import numpy as np
 import pytest
 
-from leaderboard.catalog.models import Benchmark, Policy
-from leaderboard.pages.card import ABOVE, BESIDE, HEIGHT, MAX_AGENTS, THICK, THIN, WIDTH, Ranked, draw_card
+from leaderboard.catalog.models import Benchmark
+from leaderboard.pages.elsewhere import (
+    ABOVE,
+    HEIGHT,
+    MARGIN,
+    MAX_AGENTS,
+    SIGNATURE,
+    THICK,
+    THIN,
+    WIDTH,
+    Canvas,
+    draw_card,
+)
 from leaderboard.plots.marks import PAINT
-from leaderboard.plots.raster import SIGNATURE, Canvas
-from tests.leaderboard.pages.counting import HOSTILE, same_with_few_and_many
+from tests.leaderboard.pages.counting import HOSTILE
 from tests.toys import graded
 
 
@@ -56,20 +66,20 @@ def test_a_disc_and_a_bar_stand_where_they_are_put():
 
 
 def test_bars_stand_at_their_ranks():
-    pixels = read(draw_card([Ranked(1, 1, 3, True), Ranked(2, 5, 11, False)], 11))
+    pixels = read(draw_card([(1, 1, 3, True, True), (2, 5, 11, False, True)], 11))
     assert pixels.shape == (HEIGHT, WIDTH, 3)
-    row, step = (HEIGHT - 2 * ABOVE) / MAX_AGENTS, (WIDTH - 2 * BESIDE) / 10
+    row, step = (HEIGHT - 2 * ABOVE) / MAX_AGENTS, (WIDTH - 2 * MARGIN) / 10
     first, second = (int(ABOVE + (i + 0.5) * row) for i in (0, 1))
     tied, worse = ((pixels == colour(name)).all(axis=2) for name in ("tied", "worse"))
     columns = np.flatnonzero(tied[first])
-    assert columns.max() == pytest.approx(BESIDE + 2 * step + THICK / 2, abs=2)
-    assert tied[:, BESIDE + int(step)].sum() == pytest.approx(THICK, abs=1)
+    assert columns.max() == pytest.approx(MARGIN + 2 * step + THICK / 2, abs=2)
+    assert tied[:, MARGIN + int(step)].sum() == pytest.approx(THICK, abs=1)
     columns = np.flatnonzero(worse[second])
-    assert columns.min() == pytest.approx(BESIDE + step - THICK / 2, abs=2)
-    assert columns.max() == pytest.approx(BESIDE + 10 * step + THICK / 2, abs=2)
-    assert worse[:, BESIDE + int(2 * step)].sum() == pytest.approx(THIN, abs=1)
+    assert columns.min() == pytest.approx(MARGIN + step - THICK / 2, abs=2)
+    assert columns.max() == pytest.approx(MARGIN + 10 * step + THICK / 2, abs=2)
+    assert worse[:, MARGIN + int(2 * step)].sum() == pytest.approx(THIN, abs=1)
     for y, rank in ((first, 1), (second, 5)):
-        assert tuple(pixels[y, int(BESIDE + (rank - 1) * step)]) == colour("paper")  # the dot's middle
+        assert tuple(pixels[y, int(MARGIN + (rank - 1) * step)]) == colour("paper")  # the dot's middle
 
 
 def test_its_address_answers_with_the_picture(client, publish):
@@ -95,7 +105,7 @@ def test_without_ranks_there_is_none_and_no_page_names_it(client, publish):
 def test_one_agent_has_the_only_rank(client, publish):
     publish({"alone": "1" * 20})
     pixels = read(client.get("/b/toy/card.png").content)
-    assert tuple(pixels[int(ABOVE + (HEIGHT - 2 * ABOVE) / MAX_AGENTS / 2), BESIDE]) == colour(
+    assert tuple(pixels[int(ABOVE + (HEIGHT - 2 * ABOVE) / MAX_AGENTS / 2), MARGIN]) == colour(
         "paper"
     )  # its dot
     assert "og:image" in client.get("/b/toy").content.decode()
@@ -110,16 +120,3 @@ def test_the_words_beside_it(client, publish, settings):
     assert 'property="og:title" content="&lt;/title&gt;' in page
     assert 'property="og:image" content="https://board.example/b/toy/card.png"' in page
     assert "on all 20 tasks" in page.split('property="og:description" content="')[1].split('"')[0]
-
-
-def test_hidden_costs_are_not_in_the_words(client, publish):
-    publish(graded(6, 20))
-    values = Policy.objects.values().get() | {"number": 2, "show_costs": False}
-    Policy.objects.create(**{name: value for name, value in values.items() if name != "id"})
-    page = client.get("/b/toy").content.decode()
-    assert "$" not in page.split('property="og:description" content="')[1].split('"')[0]
-
-
-def test_it_takes_three_queries(client, publish):
-    # the benchmark; the latest board; its first entries
-    assert same_with_few_and_many(client, publish, "/b/{slug}/card.png") == 3

@@ -10,7 +10,7 @@ from leaderboard.operations.corrections import unload
 from leaderboard.operations.retirement import retire
 from leaderboard.submissions.models import Status, Submission
 from tests.leaderboard.pages.conftest import AS_OF
-from tests.leaderboard.pages.counting import HOSTILE, same_with_few_and_many
+from tests.leaderboard.pages.counting import HOSTILE
 from tests.seen import text_of
 
 
@@ -104,13 +104,3 @@ def test_without_a_board_it_stands(client, db):
     assert "No outcome counts yet, so that there is nothing to download." in text_of(
         client.get("/b/empty/data")
     )
-
-
-def test_what_is_closed_does_not_exist(client, two):
-    Benchmark.objects.update(visibility="private")
-    assert client.get("/b/toy/data").status_code == 404
-
-
-def test_it_takes_five_queries(client, publish):
-    # the benchmark; what is accepted; its tasks; the latest board; the policy
-    assert same_with_few_and_many(client, publish, "/b/{slug}/data") == 5

@@ -8,7 +8,6 @@ from leaderboard.operations.corrections import unload
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF
-from tests.leaderboard.pages.counting import HOSTILE, same_with_few_and_many
 from tests.seen import rows_of, text_of
 from tests.toys import graded
 
@@ -71,15 +70,6 @@ def test_its_links_lead_out_of_the_frame(client, board, settings):
     assert '<meta name="robots" content="noindex">' in page
 
 
-def test_names_are_data(client, publish):
-    publish({"<i>&": "1" * 20, "b": "0" * 20})
-    Benchmark.objects.update(title=HOSTILE)
-    page = client.get("/b/toy/embed").content.decode()
-    assert "<script>" not in page
-    assert "&lt;i&gt;&amp;" in page
-    assert "<i>" not in page
-
-
 def test_what_is_withdrawn_since_is_struck_out(client, board):
     assert "<s>" not in client.get("/b/toy/embed").content.decode()
     (gone,) = Submission.objects.filter(agent__name=rows_of(client.get("/b/toy/embed"), "embed")[0][0])
@@ -90,8 +80,3 @@ def test_what_is_withdrawn_since_is_struck_out(client, board):
 def test_without_a_board(client, db):
     Benchmark.objects.create(slug="empty", title="Empty")
     assert "No board yet." in text_of(client.get("/b/empty/embed"))
-
-
-def test_it_takes_three_queries(client, publish):
-    # the benchmark; the latest board; what is told of its agents
-    assert same_with_few_and_many(client, publish, "/b/{slug}/embed") == 3

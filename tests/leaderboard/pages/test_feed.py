@@ -5,13 +5,13 @@ from datetime import datetime
 
 import pytest
 
-from leaderboard.boards.headlines import headlines
+from leaderboard.boards.presentation import outlines
 from leaderboard.boards.queries import boards_of
 from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import Event
 from leaderboard.studies.answers import words
-from tests.leaderboard.pages.counting import HOSTILE, same_with_few_and_many
+from tests.leaderboard.pages.counting import HOSTILE
 from tests.toys import graded
 
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -71,8 +71,8 @@ def test_its_headlines_are_those_of_the_boards_as_their_own_messages_told_them(c
     }
     assert len(told) == 2
     boards = list(boards_of(two.benchmark))
-    found = headlines(boards)
-    assert {board.number: found[board.pk] for board in boards} == told
+    found = outlines(boards)
+    assert {board.number: words.headline(found[board.pk]) for board in boards} == told
 
 
 def test_ids_stay_under_another_host_and_another_title(client, two, settings):
@@ -109,22 +109,3 @@ def test_without_a_board_it_is_empty_and_still_dated(client, db):
     found = feed(client)
     assert found.findall(f"{ATOM}entry") == []
     assert datetime.fromisoformat(found.findtext(f"{ATOM}updated")) == made.created_at
-
-
-def test_what_is_closed_has_none(client, two):
-    for fields in (
-        {"visibility": "private"},
-        {"visibility": "public", "hidden_at": two.published_at, "hidden_reason": "x"},
-    ):
-        Benchmark.objects.update(**fields)
-        assert client.get("/b/toy/feed").status_code == 404
-
-
-def test_it_takes_five_queries(client, publish):
-    # the benchmark; its boards; their entries' places; what is told of them; of their agents. With a second
-    # board: who is withdrawn
-    assert same_with_few_and_many(client, publish, "/b/{slug}/feed") == 5
-
-
-def test_every_page_of_a_benchmark_names_it(client, two):
-    assert 'type="application/atom+xml"' in client.get("/b/toy").content.decode()

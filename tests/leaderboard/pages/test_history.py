@@ -3,9 +3,7 @@
 import re
 
 import pytest
-from django.db import connection
 from django.template.loader import render_to_string
-from django.test.utils import CaptureQueriesContext
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
@@ -14,6 +12,7 @@ from leaderboard.operations.retirement import retire
 from leaderboard.pages.history import best_chart
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF
+from tests.leaderboard.pages.counting import n_queries
 from tests.seen import rows_of, text_of
 from tests.toys import graded, ladder, recomputed
 
@@ -58,15 +57,6 @@ class TestPermalink:
 
     @pytest.mark.parametrize("path", ["v3", "v0", "v999999999999999999999999", "v1x", "v", "v-1"])
     def test_what_was_never_published_is_not_there(self, client, two, path):
-        assert client.get(f"/b/toy/{path}").status_code == 404
-
-    @pytest.mark.parametrize(
-        "fields", [{"visibility": "private"}, {"hidden_at": AS_OF, "hidden_reason": "x"}]
-    )
-    @pytest.mark.parametrize("path", ["v1", "v2", "history", "v2?since=1"])
-    def test_to_an_outsider_nothing_of_a_closed_benchmark_exists(self, client, two, fields, path):
-        assert client.get(f"/b/toy/{path}").status_code == 200
-        Benchmark.objects.update(**fields)
         assert client.get(f"/b/toy/{path}").status_code == 404
 
     def test_what_is_withdrawn_today_is_struck_out_and_nothing_else_changes(self, client, two):
@@ -283,25 +273,6 @@ class TestBest:
         Benchmark.objects.create(slug="toy", title="Toy")
         assert self.drawn() is None
         assert client.get("/b/toy/plots/best.svg").status_code == 404
-
-    def test_its_own_address_holds_the_same_drawing(self, client, two):
-        answer = client.get("/b/toy/plots/best.svg")
-        assert answer["Content-Type"] == "image/svg+xml"
-        assert answer.content.decode() == self.drawn().svg
-        assert self.drawn().svg in client.get("/b/toy/history").content.decode()
-
-    def test_names_are_data(self, publish):
-        publish({"<b>&": "1" * 20, "a": "0" * 20})
-        assert "<b>" not in self.drawn().svg
-        assert "&lt;b&gt;&amp;" in self.drawn().svg
-
-
-def n_queries(client, path):
-    with CaptureQueriesContext(
-        connection,
-    ) as seen:
-        client.get(path)
-    return len(seen)
 
 
 def test_how_many_queries_each_view_of_a_board_takes(client, two):

@@ -2,9 +2,11 @@
 
 import re
 
+import pytest
+
 from analytics.drift.monitor import ADVICE
-from leaderboard.pages.methods import HOLDS, PARTS
 from leaderboard.studies.answers import validated, words
+from tests.conftest import ROOT
 from tests.seen import text_of
 
 # What other pages link to.
@@ -22,24 +24,36 @@ ANCHORS = {
 }
 
 
-def methods():
-    return [method for part in PARTS for method in part.methods]
+@pytest.fixture
+def page(client):
+    return client.get("/methods").content.decode()
 
 
-def test_what_other_pages_link_to_is_there_once(client):
-    page = client.get("/methods").content.decode()
+@pytest.fixture
+def methods(page):
+    """What stands under each heading, by its anchor."""
+    parts = re.split(r'<h3 id="([^"]+)">', page)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_what_other_pages_link_to_is_there_once(page):
     ids = re.findall(r'id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(ids) >= ANCHORS
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(ids)
 
 
-def test_each_begins_with_a_sentence_and_names_its_source():
-    for method in methods():
-        assert method.plain.endswith("."), method.anchor
-        assert method.formula or method.terms, method.anchor
-        if method.anchor in ANCHORS - {"costs", "trust"}:
-            assert method.source, method.anchor
+def test_all_are_listed_at_the_top_by_their_names(page):
+    named = re.findall(r'<h3 id="([^"]+)">(.*?)</h3>', page)
+    assert re.findall(r'<a href="#([^"]+)">(.*?)</a>', page.split("</nav>")[-2]) == named
+
+
+def test_each_begins_with_a_sentence_and_names_its_source(methods):
+    for anchor, text in methods.items():
+        assert re.match(r".*?</h3>\s*<p>.*\.</p>", text), anchor
+        assert '<ul class="formula">' in text or '<dl class="legend">' in text, anchor
+        if anchor in ANCHORS - {"costs", "trust"}:
+            assert "Source: " in text, anchor
 
 
 def test_every_word_of_a_board_and_of_a_validation_is_explained(client):
@@ -49,16 +63,14 @@ def test_every_word_of_a_board_and_of_a_validation_is_explained(client):
     assert unsaid == [words.LEGEND["Tied with"]]  # the same as `Ties`, for a table of one's own
 
 
-def test_every_monitor_is_named():
-    (drift,) = (method for method in HOLDS.methods if method.anchor == "drift")
-    assert {name.lower() for name in drift.terms} == set(ADVICE)
+def test_every_monitor_is_named(methods):
+    assert {name.lower() for name in re.findall("<dt>(.*?)</dt>", methods["drift"])} == set(ADVICE)
 
 
-def test_the_sources_are_there():
+def test_the_sources_are_there(page):
     """A module that is named exists."""
-    from tests.conftest import ROOT
-
-    named = re.findall(r"(?:analytics|selection)/[\w/.]+", " ".join(method.source for method in methods()))
+    sources = " ".join(re.findall("Source: (.*?)</p>", page))
+    named = re.findall(r"(?:analytics|selection)/[\w/.]+", sources)
     assert len(named) > 10
     assert [path for path in named if not (ROOT / path.rstrip(".")).exists()] == []
 

@@ -175,20 +175,3 @@ def test_a_task_of_another_benchmark_is_not_found(client, publish):
     publish(FOUR, slug="second")
     other = Task.objects.filter(benchmark__slug="second").first()
     assert client.get(f"/b/toy/tasks/{other.pk}").status_code == 404
-
-
-def test_its_drawings_stand_alone(client, publish):
-    publish(FOUR)
-    page = seen(client, "t07").content.decode()
-    for name in ("task", "quarters"):
-        address = re.search(rf'href="(/b/toy/plots/{name}\.svg\?task=\d+)"', page)[1]
-        assert client.get(address).content.decode() in page
-
-
-@pytest.mark.parametrize("n_agents", [3, 60])
-def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert_num_queries, n_agents):
-    publish(ladder(n_agents, 20), slug="many")
-    task = Task.objects.filter(benchmark__slug="many").first()
-    # those of the page of all tasks, the task, and versions of the subset
-    with django_assert_num_queries(14):
-        client.get(f"/b/many/tasks/{task.pk}")

@@ -248,15 +248,6 @@ def test_above_200_agents_rows_are_tenths(client, publish, monkeypatch):
     assert 'd="M0 0v1h9v-1h3"' in page  # the best tenth: all pass nine of twelve
 
 
-@pytest.mark.parametrize("n_agents", [3, 60])
-def test_it_takes_as_many_queries_for_many_agents(client, publish, django_assert_num_queries, n_agents):
-    publish(ladder(n_agents, 20), slug="many")
-    # benchmark; policy, tasks, deliveries, confirmations, merged agents, subset, parts, trusted accounts;
-    # board, its entries
-    with django_assert_num_queries(12):
-        seen(client, slug="many")
-
-
 def test_names_are_data(client, publish):
     publish(FOUR)
     Agent.objects.filter(name="a").update(name="<i>a</i>" + "x" * 240)
@@ -276,9 +267,3 @@ def test_the_drawing_stands_alone(client, publish):
     assert response.content.decode() in seen(client).content.decode()
     assert Board.objects.count() == 1
     assert AgentScores.objects.count() == 4
-
-
-def test_hidden_benchmarks_have_no_tasks(client, publish):
-    publish(FOUR, visibility="private")
-    assert seen(client).status_code == 404
-    assert client.get("/b/toy/plots/tasks.svg").status_code == 404

@@ -16,7 +16,7 @@ from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.services import issue_token
 from leaderboard.operations.verifying import verify
-from leaderboard.pages.card import BESIDE, HEIGHT, WIDTH, Ranked, draw_card, first_of
+from leaderboard.pages.elsewhere import HEIGHT, MARGIN, WIDTH, draw_card, first_of
 from leaderboard.submissions.models import Submission, Verification
 from tests.kept import stored
 from tests.leaderboard.desk import people
@@ -121,7 +121,7 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
     deliver(token("ada@example.org"), outcomes, "plain", model="M plain")
     board = recomputed()
     found, _ = first_of(board.benchmark)
-    n = sum(one.is_first for one in found)
+    n = sum(is_first for *_, is_first, _ in found)
     assert 1 < n < len(found) == 6
     verdict = f"{n} of the 6 verified agents could be the best. "
     for path in ("/b/toy", "/", "/b/toy/embed"):
@@ -136,13 +136,11 @@ def test_every_face_counts_among_the_verified_agents(client, db, settings):
 
 def test_the_card_draws_an_outline_for_who_is_not_verified(board):
     found, _ = first_of(board.benchmark)
-    assert [one.is_verified for one in found].count(False) == 2
-    solid, outline = (
-        read(draw_card([Ranked(1, 1, 8, True, is_verified)], 8)) for is_verified in (True, False)
-    )
+    assert [is_verified for *_, is_verified in found].count(False) == 2
+    solid, outline = (read(draw_card([(1, 1, 8, True, is_verified)], 8)) for is_verified in (True, False))
     is_filled = [(pixels == colour("tied")).all(axis=2).sum() for pixels in (solid, outline)]
     assert 0 < is_filled[1] < is_filled[0] / 2
-    assert tuple(outline[int(65 + (HEIGHT - 130) / 20), (WIDTH - BESIDE) // 2]) == colour("paper")
+    assert tuple(outline[int(65 + (HEIGHT - 130) / 20), (WIDTH - MARGIN) // 2]) == colour("paper")
 
 
 def test_files_and_the_terminal_say_it(client, board, capsys):

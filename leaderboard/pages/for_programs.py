@@ -1,0 +1,174 @@
+"""Boards for programs: how to cite one, the feed of them, and what is listed for those that walk the web."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from uuid import NAMESPACE_OID, uuid5
+
+from django.db.models import Max
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.feedgenerator import Atom1Feed
+from django.utils.html import escape
+from django.views.decorators.http import require_safe
+
+from leaderboard.boards.history import versions
+from leaderboard.boards.presentation import outlines
+from leaderboard.boards.queries import (
+    NoBoardYet,
+    NoSuchBoard,
+    board_numbered,
+    boards_of,
+    latest_board,
+    withdrawn_since,
+)
+from leaderboard.catalog.models import Visibility
+from leaderboard.catalog.queries import visible_benchmarks
+from leaderboard.pages.access import absolute, for_all, number_in, visible
+from leaderboard.studies.answers import words
+
+
+def printable(text: str) -> str:
+    """What XML can hold: a control character makes a document that nobody reads."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+# --------------------------------------------------------------------------------------------------- citation
+
+TEXT = """\
+{title}, board {number}. Bandstand, {day}. {address}
+Digest of the board (SHA-256): {digest}
+
+The benchmark itself: {citation}
+Licence of its outcomes: {licence}
+
+@misc{{{key},
+  title = {{{{{bib_title}: leaderboard, board {number}}}}},
+  howpublished = {{Bandstand, \\url{{{address}}}}},
+  year = {{{year}}},
+  month = {{{month}}},
+  note = {{SHA-256 {digest}}}
+}}
+"""
+OF_TEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+@require_safe
+@for_all
+def cite(request: HttpRequest, slug: str) -> HttpResponse:
+    """The latest board, or that of `?board=`: a sentence, the benchmark's own citation, BibTeX."""
+    benchmark, number = visible(slug), number_in(request.GET.get("board", ""))
+    try:
+        board = latest_board(benchmark) if number is None else board_numbered(benchmark, number)
+    except (NoBoardYet, NoSuchBoard) as missing:
+        raise Http404(str(missing)) from missing
+    title = printable(benchmark.title)
+    text = TEXT.format(
+        title=title,
+        bib_title="".join(OF_TEX.get(sign, sign) for sign in title),
+        number=board.number,
+        day=f"{board.published_at.day} {board.published_at:%B %Y}",
+        year=board.published_at.year,
+        month=f"{board.published_at:%b}".lower(),
+        address=absolute(request, reverse("pages:version", args=[slug, board.number])),
+        digest=board.digest,
+        key=f"{re.sub(r'[^a-z0-9-]', '-', benchmark.slug.lower())}-board-{board.number}",
+        citation=benchmark.citation.strip() or "not stated",
+        licence=benchmark.licence.strip() or "not stated",
+    )
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+# ------------------------------------------------------------------------------------------------------- feed
+
+N_ENTRIES = 10
+
+
+class Feed(Atom1Feed):
+    """One that was last changed with its latest board; without one, when the benchmark was made."""
+
+    def latest_post_date(self) -> datetime:
+        dates: list[datetime] = [item["updateddate"] for item in self.items]
+        return max(dates, default=self.feed["made_at"])
+
+
+@require_safe
+@for_all
+def feed(request: HttpRequest, slug: str) -> HttpResponse:
+    """An entry for each board, with who could be the best and what changed."""
+    benchmark = visible(slug)
+    latest, _ = versions(benchmark, most=N_ENTRIES)
+    boards = {one.pk: one for one in boards_of(benchmark).filter(pk__in=[one.board.pk for one in latest])}
+    standings, withdrawn = outlines(list(boards.values())), withdrawn_since(boards.values())
+    atom = Feed(
+        title=f"{printable(benchmark.title)}: boards",
+        subtitle=printable(benchmark.description) or None,
+        link=absolute(request, reverse("pages:board", args=[slug])),
+        feed_url=absolute(request, reverse("pages:feed", args=[slug])),
+        feed_guid=_identity(f"{slug} {benchmark.created_at.isoformat()}"),
+        description="",
+        author_name="Bandstand",
+        language="en",
+        made_at=benchmark.created_at,
+    )
+    for version in latest:
+        board = boards[version.board.pk]
+        sentences = (
+            words.headline(standings[board.pk]),
+            words.withdrawn_text(withdrawn.get(board.pk, ())),
+            words.changes_text(version.changes) if version.changes else "The first board.",
+        )
+        atom.add_item(
+            title=f"Board {board.number}: {words.could_be_first(standings[board.pk])}",
+            link=absolute(request, reverse("pages:version", args=[slug, board.number])),
+            description=escape(printable(" ".join(filter(None, sentences)))),
+            unique_id=_identity(f"{slug} {board.number} {board.published_at.isoformat()}"),
+            pubdate=board.published_at,
+            updateddate=board.published_at,
+        )
+    return HttpResponse(atom.writeString("utf-8"), content_type=atom.content_type)
+
+
+def _identity(text: str) -> str:
+    """An id that stays under whatever host the feed is read."""
+    return uuid5(NAMESPACE_OID, f"bandstand {text}").urn
+
+
+# --------------------------------------------------------------------------------------------------- crawling
+
+OF_BENCHMARK = ("board", "tasks", "compare", "validity", "uncertainty", "history", "data")
+CLOSED = ("/account", "/accounts/", "/admin/", "/api/", "/invitation/", "/submissions/")
+MAX_ADDRESSES = 50_000  # addresses that a sitemap may hold
+
+
+@require_safe
+@for_all
+def sitemap(request: HttpRequest) -> HttpResponse:
+    """The pages of public benchmarks; what is unlisted, private or hidden has no address here."""
+    context = {"addresses": list(_addresses(request))[:MAX_ADDRESSES]}
+    return render(request, "pages/sitemap.xml", context, content_type="application/xml")
+
+
+def _addresses(request: HttpRequest) -> Iterator[tuple[str, str]]:
+    yield absolute(request, reverse("pages:home")), ""
+    yield absolute(request, reverse("pages:methods")), ""
+    listed = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
+    benchmarks = listed.annotate(changed=Max("boards__published_at")).order_by("slug")
+    for slug, changed in benchmarks.values_list("slug", "changed"):
+        for name in OF_BENCHMARK:
+            path = reverse(f"pages:{name}", args=[slug])
+            yield absolute(request, path), changed.isoformat() if changed else ""
+
+
+@require_safe
+@for_all
+def robots(request: HttpRequest) -> HttpResponse:
+    """Pages are open; what belongs to an account, and the interface for programs, is not for walking."""
+    closed = "\n".join(f"Disallow: {path}" for path in CLOSED)
+    text = f"User-agent: *\n{closed}\n\nSitemap: {absolute(request, reverse('pages:sitemap'))}\n"
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
