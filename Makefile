@@ -33,6 +33,7 @@ lint: .venv/dev  ## ruff, mypy and the import contracts
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	.venv/bin/lint-imports
+	$(PY) tools/words.py
 
 test: .venv/dev  ## everything deterministic
 	@$(MAKE) --no-print-directory -j 2 lint collected

@@ -42,7 +42,8 @@ def uncertainty_page(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     rows, agents = result.get("projections") or [], result["agents"]
     return {
         "study": study,
-        "headline": headline(result),
+        "verdict": headline(result),
+        "headline": " ".join(headline(result)),
         "averaged": averaged_over(result),  # beside tasks and trials
         "at_random": _at_random(result),
         "variance": variance_chart(result.get("components") or []),

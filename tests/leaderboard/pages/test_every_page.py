@@ -77,6 +77,13 @@ def whole(publish):
     return [f"/b/toy{page}" for page in (*PAGES, compared, f"/agents/{agents[0]}", f"/tasks/{tasks[3]}")]
 
 
+def test_links_are_described_in_a_sentence(client, whole):
+    """Not by a tuple of its parts."""
+    for page in whole:
+        if described := client.get(page).content.decode().split('property="og:description" content="')[1:]:
+            assert not described[0].startswith(("(", "[", "{")), page
+
+
 def test_names_are_data(client, whole):
     for address in (*whole, *(f"/b/toy{page}" for page in ("/embed", "/feed", "/badge.svg", *DRAWN))):
         page = client.get(address).content.decode()
