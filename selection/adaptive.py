@@ -2,19 +2,6 @@
 
 The theory is in ``selection/README.md``, “The next task”.
 
-Symbols
--------
-=============  ========================  ==================  ============
-symbol         code                      shape               unit
-=============  ========================  ==================  ============
-b̂              ``difficulties``          (m,)                logits
-μ, v           ``mean``, ``variance``    scalars             logits, ²
-x              ``outcomes``              (m,), NaN: missing  0 to 1
-ŷ, se          ``score``, ``se``         scalars             score
-c_t            ``scale``                 (n_looks,)          1
-q              ``quantile``              scalar              1
-=============  ========================  ==================  ============
-
 Not done here
 -------------
 An outcome that was delivered and is invalid stays in Σ_rest and is not asked again. A task that no past agent
@@ -64,7 +51,6 @@ class NewcomerPrior:
 class AdaptiveLook:
     """What k tasks say of the full score.
 
-    k: tasks asked for.
     score, se: ŷ and the model's own standard error.
     """
 
@@ -77,7 +63,6 @@ class AdaptiveLook:
 class AdaptiveWalk:
     """An agent's way through the batches.
 
-    looks: those reached.
     batches: tasks of each batch delivered in full, in the order of p(1 − p).
     waiting: tasks of the batch under way that are not delivered, ascending; empty after the last look.
     """
@@ -93,7 +78,6 @@ class AdaptiveCalibration:
 
     scale: (n_looks,); c_t.
     quantile: q.
-    n: past agents replayed.
     """
 
     scale: FloatArray
@@ -110,7 +94,6 @@ class Stop:
     """When enough is known.
 
     half_width: of the interval, score.
-    ranks: ranks that the agent may hold.
     budget: tasks: it ends with the last look within them, and with the last look of all in any case.
     """
 
@@ -119,7 +102,6 @@ class Stop:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        """Check."""
         if not 0.0 < self.half_width < 1.0:
             raise SelectionError(
                 f"a half-width lies between 0 and 1; here {self.half_width:g}", code="not_adaptive"
@@ -136,7 +118,6 @@ class Next:
     tasks: positions, ascending; empty when done.
     look: looks reached; the others describe the last of them and are None before the first.
     score, lo, hi: ŷ and its interval, clipped to [0, 1].
-    rank_lo, rank_hi: ranks among the past agents that the interval allows.
     """
 
     tasks: tuple[int, ...]
@@ -194,7 +175,6 @@ def prepared(agents: CompleteAgents, rows: IndexArray) -> NewcomerPrior:
     """Fit b̂ and the prior to some of the complete agents.
 
     rows: positions of the past agents, ascending, at least 2.
-    Raises As `selection.rasch.fit`..
     """
     fitted = agents.fit_of(rows)
     rated = ~np.isnan(agents.outcomes[rows]).all(axis=0)
@@ -282,7 +262,6 @@ def calibration_of(z: FloatArray) -> AdaptiveCalibration:
 def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> Next:
     """Tell a newcomer what to run next.
 
-    agents: the past agents; not the newcomer.
     outcomes: (m,).
     delivered: (m,).
     Raises SelectionError (not_adaptive).
@@ -324,7 +303,6 @@ def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
 def batch_of(start: NewcomerPrior, level: float, is_assigned: Mask) -> IndexArray:
     """Tasks not asked with the largest p(1 − p), rounded so that equal ones stand in task order.
 
-    level: θ̂, logits.
     is_assigned: (m,).
     """
     passing = expit(level - start.difficulties)
@@ -335,12 +313,7 @@ def batch_of(start: NewcomerPrior, level: float, is_assigned: Mask) -> IndexArra
 
 
 def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
-    """Why no more is to be run at a look; empty where there is more to learn.
-
-    k: tasks asked for.
-    half: half-width of the interval, score.
-    n_ranks: ranks that it allows.
-    """
+    """Why no more is to be run at a look; empty where there is more to learn."""
     if round(half, DECIMALS) <= stop.half_width:
         return f"{reach(half)}, at most {100 * stop.half_width:g} were wanted"
     if stop.ranks is not None and n_ranks <= stop.ranks:

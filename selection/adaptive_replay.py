@@ -45,7 +45,6 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from analytics.drift.e_value import upper_share
 from analytics.record import Record
 from selection.adaptive import (
-    NewcomerPrior,
     batch_size,
     calibrated,
     check,
@@ -58,6 +57,7 @@ from selection.adaptive import (
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
+from selection.held_out import membership
 from selection.intervals.quantiles import MIN_FOR_QUANTILE
 from selection.standings.choice import training
 from selection.strategies import STRATEGIES, Training
@@ -75,8 +75,6 @@ Progress = Callable[[int, int], None]
 class StopReplay:
     """What stopping at a half-width would have meant for past agents.
 
-    protocol: {"loao", "temporal"}.
-    half_width: h.
     n, n_covered, n_never: agents replayed; those whose full score the interval held at the stop; those that
         never reach h.
     share_run: mean of k/m at the stop.
@@ -124,12 +122,8 @@ class AdaptiveReplay:
     chosen: tuple[StrategyOrder, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Way:
-    """Of one agent: |y − ŷ| and the calibrated half-width at each look."""
-
-    errors: FloatArray
-    half_widths: FloatArray
+# Of one agent: |y − ŷ| and the calibrated half-width at each look
+Way = tuple[FloatArray, FloatArray]
 
 
 def replay(
@@ -155,7 +149,12 @@ def replay(
     agents = training(record)
     m = agents.outcomes.shape[1]
     check(max(agents.n - 1, 0), m, record.graded_share)
-    loao, (in_time, unavailable) = _left_out(agents, progress), _in_time(agents)
+    everyone, loao = np.arange(agents.n), list[Way]()
+    for i in everyone.tolist():
+        loao += _ways(agents, everyone[everyone != i], [i])
+        if progress is not None:
+            progress(i + 1, agents.n)
+    in_time, unavailable = _in_time(agents)
     ways = {"loao": loao} | ({} if unavailable else {"temporal": in_time})
     rows = tuple(_replayed(name, h, ends, m) for name, ends in ways.items() for h in half_widths)
     k, looks = nearest_batch(m, 1 / 4), looks_of(m)
@@ -191,21 +190,12 @@ def compared(
 # -------------------------------------------------------------------------------------------------- replays
 
 
-def _left_out(agents: CompleteAgents, progress: Progress | None) -> list[_Way]:
-    everyone, ways = np.arange(agents.n), list[_Way]()
-    for i in everyone.tolist():
-        ways += _ways(agents, everyone[everyone != i], [i])
-        if progress is not None:
-            progress(i + 1, agents.n)
-    return ways
-
-
-def _in_time(agents: CompleteAgents) -> tuple[list[_Way], str]:
+def _in_time(agents: CompleteAgents) -> tuple[list[Way], str]:
     """Replay the agents of each date after those of earlier dates; or say why not."""
     n_undated = sum(day is None for day in agents.dates)
     if n_undated:
         return [], f"{n_undated} of {agents.n} complete agents have no date"
-    days, ways = [day or date.min for day in agents.dates], list[_Way]()
+    days, ways = [day or date.min for day in agents.dates], list[Way]()
     for day in sorted(set(days)):
         past = np.array([i for i, other in enumerate(days) if other < day], dtype=np.intp)
         if past.size >= MIN_FOR_QUANTILE:
@@ -213,24 +203,24 @@ def _in_time(agents: CompleteAgents) -> tuple[list[_Way], str]:
     return ways, "" if ways else f"no agent has {MIN_FOR_QUANTILE} others of earlier dates"
 
 
-def _ways(agents: CompleteAgents, past: IndexArray, newcomers: Sequence[int]) -> list[_Way]:
+def _ways(agents: CompleteAgents, past: IndexArray, newcomers: Sequence[int]) -> list[Way]:
     start, calibration = prepared(agents, past), calibrated(agents, past)
     ways = []
     for i in newcomers:
         looks = walk(start, agents.outcomes[i]).looks
         errors = np.abs(agents.scores[i] - np.array([look.score for look in looks]))
-        ways.append(_Way(errors, calibration.half_widths(np.array([look.se for look in looks]))))
+        ways.append((errors, calibration.half_widths(np.array([look.se for look in looks]))))
     return ways
 
 
-def _replayed(protocol: str, half_width: float, ways: Sequence[_Way], m: int) -> StopReplay:
+def _replayed(protocol: str, half_width: float, ways: Sequence[Way], m: int) -> StopReplay:
     looks, stops, n_covered, n_never = looks_of(m), list[int](), 0, 0
-    for way in ways:
-        halves = np.round(way.half_widths, DECIMALS)
+    for errors, half_widths in ways:
+        halves = np.round(half_widths, DECIMALS)
         enough = np.flatnonzero(halves <= half_width)
         stop = int(enough[0]) if enough.size else len(looks) - 1
         n_never += not enough.size
-        n_covered += bool(np.round(way.errors[stop], DECIMALS) <= halves[stop])
+        n_covered += bool(np.round(errors[stop], DECIMALS) <= halves[stop])
         stops.append(looks[stop])
     lower, upper = clopper_pearson(n_covered, len(ways))
     share_run = float(np.mean(stops)) / m
@@ -249,26 +239,16 @@ def clopper_pearson(n_covered: int, n: int) -> tuple[float, float]:
 def _estimates(
     agents: CompleteAgents, i: int, past: IndexArray, k: int, seeds: tuple[int, int]
 ) -> list[float]:
-    """ŷ of an agent from each choice of k tasks: adaptive, mid_range, spread, then the random ones."""
     start, outcomes = prepared(agents, past), agents.outcomes[i]
     rates = np.nanmean(agents.outcomes[past], axis=0)
     known = Training(agents.outcomes, agents.scores, past, rates)
-    choices = [np.concatenate(walk(start, outcomes).batches)[:k], _middle(rates, k)]
+    from_middle = np.round(np.abs(rates - (LO + HI) / 2), DECIMALS)
+    middle = np.argsort(from_middle, kind="stable")[:k]
+    choices = [np.concatenate(walk(start, outcomes).batches)[:k], middle]
     choices.append(STRATEGIES["spread"](known, k, None))
     draws = (generator(seeds[1], "adaptive", agents.names[i], draw) for draw in range(seeds[0]))
     choices += [STRATEGIES["random"](known, k, rng) for rng in draws]
-    return [_estimate(start, outcomes, tasks) for tasks in choices]
-
-
-def _middle(rates: FloatArray, k: int) -> IndexArray:
-    """Tasks with pass rates nearest to the middle of the band; of two as near the first."""
-    return np.argsort(np.round(np.abs(rates - (LO + HI) / 2), DECIMALS), kind="stable")[:k]
-
-
-def _estimate(start: NewcomerPrior, outcomes: FloatArray, tasks: IndexArray) -> float:
-    is_assigned = np.zeros(outcomes.size, dtype=np.bool_)
-    is_assigned[tasks] = True
-    return completed(start, outcomes, is_assigned).score
+    return [completed(start, outcomes, row).score for row in membership(choices, outcomes.size)]
 
 
 def _pairs(scores: FloatArray, estimates: FloatArray, weights: FloatArray) -> FloatArray:

@@ -7,20 +7,6 @@ the outcomes of agent i on S alone. Of a newcomer, b̂ is that of the founders, 
 chosen from. A founder itself is predicted by a fit without it, from its outcomes on the subset that was
 chosen without it, on all tasks outside that one.
 
-Symbols
--------
-=======  ================  ==============================  ========
-symbol   code              shape                           unit
-=======  ================  ==============================  ========
-x        ``outcomes``      (n_agents, m), NaN: not audited  0 to 1
-P        ``expected``      (n_agents, m)                    0 to 1
-b̂        ``difficulties``  (m,), NaN: nobody ran the task   logits
-=======  ================  ==============================  ========
-
-Not done here
--------------
-No test: that is `analytics.drift.tuning`. No task is drawn.
-
 Source
 ------
 As in `selection.rasch` and `analytics.drift.tuning`.
@@ -38,10 +24,7 @@ from selection.held_out import Subsets
 
 
 def difficulties(founding: CompleteAgents) -> FloatArray:
-    """b̂ of the founders, shape (m,); NaN where none of them has run the task.
-
-    Raises As `selection.rasch.fit`..
-    """
+    """b̂ of the founders, shape (m,); NaN where none of them has run the task."""
     return _difficulties(founding, np.arange(founding.n))
 
 
@@ -52,7 +35,6 @@ def of_newcomers(outcomes: FloatArray, audited: Mask, tasks: IndexArray, logits:
     audited: (q, m).
     tasks: (k,); S; each newcomer has an outcome on one of its tasks that has a difficulty.
     logits: (m,); b̂; NaN where nobody ran the task, which is then not audited.
-    Raises As `selection.rasch.ability`..
     """
     usable = audited & ~np.isnan(logits)
     expected = np.array([_expected(row, tasks, logits) for row in outcomes]).reshape(outcomes.shape)
@@ -63,7 +45,6 @@ def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
     """Each founder outside the subset that was chosen without it, predicted without it.
 
     nested: chosen with one founder left out at a time.
-    Raises As `selection.rasch.fit` and `selection.rasch.ability`..
     """
     m = founding.outcomes.shape[1]
     used = rows_used(founding, [fold.training for fold in nested.folds])
@@ -85,7 +66,6 @@ def _difficulties(founding: CompleteAgents, rows: IndexArray) -> FloatArray:
 
 
 def _expected(row: FloatArray, tasks: IndexArray, logits: FloatArray) -> FloatArray:
-    """P of every task, shape (m,), from the outcomes on S."""
     rated = tasks[~np.isnan(logits[tasks])]
     ability = rasch.ability(row[rated], logits[rated])
     return np.asarray(expit(ability - logits), dtype=np.float64)

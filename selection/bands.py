@@ -1,24 +1,7 @@
 """The mid-range band: which tasks have a pass rate that tells agents apart.
 
-The theory is in ``selection/README.md``, “The mid-range band”.
-
-Symbols
--------
-=====================  ====================  =====================================  ==========
-symbol                 code                  shape                                  unit
-=====================  ====================  =====================================  ==========
-X                      ``outcomes``          (n_agents, n_tasks), NaN: missing      0 to 1
-w                      ``weights``           (n_agents,)                            agents
-p                      ``pass_rates``        (n_tasks,), NaN: no valid cell         0 to 1
-S, k                   ``tasks``, ``size``   (k,) ascending indices                 tasks
-m                      ``n_tasks``           scalar                                 tasks
-P(in band)             ``p_in_band``         (n_tasks,), NaN: no valid cell         0 to 1
-=====================  ====================  =====================================  ==========
-
-Not done here
--------------
-No hysteresis (a property of two successive subsets), no rule but the band, no number of tasks asked for in
-advance. Agents count as independent draws in the posterior, though agents of one model are not.
+The theory is in ``selection/README.md``, “The mid-range band”. Agents count as independent draws in
+the posterior, though agents of one model are not.
 
 Source
 ------
@@ -68,10 +51,7 @@ class Band:
     widened: whether the first band was too thin, so that a wider one was tried.
     suited: whether there is a subset. False with `stage` "none" means too few agents, otherwise too few
         tasks.
-    reason: a sentence for the page.
     stage: {"none", "provisional", "stable"}: under 5, 5 to 14, at least 15 complete agents.
-    n_complete: agents the pass rates rest on.
-    n_tasks: active tasks, m.
     pass_rates: (n_tasks,); NaN where no complete agent has a valid cell.
     p_in_band: (n_tasks,); posterior probability that the pass rate lies from `lo` to `hi`; NaN where
         `pass_rates` is.
@@ -111,7 +91,10 @@ def pass_rates(outcomes: FloatArray, weights: FloatArray | None = None) -> Float
     Raises SelectionError (shape, no_tasks, outcome_range, weight_range).
     """
     outcomes, weights = _checked(outcomes, weights)
-    return _pass_rates(outcomes, weights)
+    counts = _weighted_counts(outcomes, weights)
+    rates = np.full(outcomes.shape[1], np.nan)
+    np.divide(np.nansum(outcomes * weights[:, None], axis=0), counts, out=rates, where=counts > 0)
+    return rates
 
 
 def stage_of(n_complete: int) -> Stage:
@@ -157,13 +140,21 @@ def mid_range(
     """
     outcomes, weights = _checked(outcomes, weights)
     _check_band(lo, hi)
-    rates = _pass_rates(outcomes, weights)
+    rates = pass_rates(outcomes, weights)
     n_complete = outcomes.shape[0]
     tried = _attempts(rates, n_complete, _bands_to_try(lo, hi, widening=widening))
     suited = _is_suited(tried, rates.size)
     lo, hi = (tried[-1].lo, tried[-1].hi) if tried else (lo, hi)
     tasks = np.flatnonzero(_in_band(rates, lo, hi) & suited)
-    p_in_band = _p_in_band(rates, _effective_n(outcomes, weights), lo, hi)
+    # I_hi(s + ½, n − s + ½) − I_lo(s + ½, n − s + ½), s = n·p, with n = (Σw)²/Σw²; n = 0 without a cell
+    squares, n = _weighted_counts(outcomes, weights**2), np.zeros(rates.size)
+    np.divide(_weighted_counts(outcomes, weights) ** 2, squares, out=n, where=squares > 0)
+    a, b = n * rates + 0.5, n - n * rates + 0.5
+    p_in_band = np.asarray(betainc(a, b, hi) - betainc(a, b, lo), dtype=np.float64)
+    unsure = np.zeros(rates.size, dtype=np.bool_)
+    if stage_of(n_complete) == "stable" and tasks.size:
+        unsure = p_in_band > P_LEFT_OUT_UNSURE
+        unsure[tasks] = p_in_band[tasks] < P_SELECTED_UNSURE
     return Band(
         lo=lo,
         hi=hi,
@@ -176,7 +167,7 @@ def mid_range(
         n_tasks=rates.size,
         pass_rates=read_only(rates),
         p_in_band=read_only(p_in_band),
-        flagged=read_only(_flagged(p_in_band, tasks, n_complete)),
+        flagged=read_only(np.flatnonzero(unsure)),
         unrated=read_only(np.flatnonzero(np.isnan(rates))),
         tried=tried,
     )
@@ -188,8 +179,6 @@ def tasks_in_band(
     """Tasks that `mid_range` selects, told from the pass rates alone.
 
     pass_rates: (n_tasks,); 0 to 1; NaN where unknown.
-    n_complete: complete agents they rest on.
-    lo, hi, widening: as in `mid_range`.
     Returns: (k,); ascending; empty where there is no subset.
     Raises SelectionError (band_range).
     """
@@ -202,7 +191,6 @@ def band_used(
 ) -> Attempt | None:
     """Return the first band that holds enough tasks; None where there is no subset.
 
-    pass_rates, n_complete, lo, hi, widening: as in `tasks_in_band`.
     Raises SelectionError (band_range).
     """
     _check_band(lo, hi)
@@ -221,8 +209,6 @@ def tasks_in_bands(
     """Apply `tasks_in_band` to many rows of pass rates; what the first band holds is told of all at once.
 
     pass_rates: (n_rows, n_tasks).
-    n_complete: length n_rows.
-    lo, hi, widening: as in `mid_range`.
     Raises SelectionError (band_range).
     """
     _check_band(lo, hi)
@@ -249,7 +235,6 @@ def table_band(
     """Apply `mid_range` to the complete agents of a table, the latest `history_window` of them.
 
     weights: (n_agents,); 1/π_i for every agent of the table, complete or not.
-    lo, hi, widening, history_window: as in `mid_range` and `latest_agents`.
     """
     complete = np.flatnonzero(table.complete())
     rows = complete[latest_agents([table.dates[i] for i in complete], history_window)]
@@ -264,34 +249,16 @@ def _weighted_counts(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.sum(~np.isnan(outcomes) * weights[:, None], axis=0), dtype=np.float64)
 
 
-def _pass_rates(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
-    totals = np.nansum(outcomes * weights[:, None], axis=0)
-    counts = _weighted_counts(outcomes, weights)
-    rates = np.full(outcomes.shape[1], np.nan)
-    np.divide(totals, counts, out=rates, where=counts > 0)
-    return rates
-
-
-def _effective_n(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
-    """(Σw)²/Σw² over the agents with a valid cell, shape (n_tasks,); 0 where there is none."""
-    squares = _weighted_counts(outcomes, weights**2)
-    effective = np.zeros(outcomes.shape[1])
-    np.divide(_weighted_counts(outcomes, weights) ** 2, squares, out=effective, where=squares > 0)
-    return effective
-
-
 def _in_band(rates: FloatArray, lo: float, hi: float) -> Mask:
     """Lo − 1e-9 ≤ p ≤ hi + 1e-9; a missing rate is never in."""
     return np.asarray((rates >= lo - EDGE_TOLERANCE) & (rates <= hi + EDGE_TOLERANCE), dtype=np.bool_)
 
 
 def _is_enough(k: int, n_tasks: int) -> bool:
-    """At least 10% of the tasks, in whole numbers."""
     return 10 * k >= n_tasks
 
 
 def _bands_to_try(lo: float, hi: float, *, widening: bool) -> list[tuple[float, float]]:
-    """Return the band and, with widening, those of the wider ones that contain it."""
     if not widening:
         return [(lo, hi)]
     wider = [band for band in WIDER_BANDS if band[0] <= lo and hi <= band[1] and band != (lo, hi)]
@@ -301,7 +268,6 @@ def _bands_to_try(lo: float, hi: float, *, widening: bool) -> list[tuple[float, 
 def _attempts(
     rates: FloatArray, n_complete: int, to_try: Sequence[tuple[float, float]]
 ) -> tuple[Attempt, ...]:
-    """Try the bands in order, up to the first with enough tasks or the widest; none with too few agents."""
     tried: list[Attempt] = []
     if stage_of(n_complete) == "none":
         return ()
@@ -316,33 +282,13 @@ def _is_suited(tried: tuple[Attempt, ...], n_tasks: int) -> bool:
     return bool(tried) and _is_enough(tried[-1].n_in_band, n_tasks)
 
 
-def _p_in_band(rates: FloatArray, effective_n: FloatArray, lo: float, hi: float) -> FloatArray:
-    """I_hi(s + ½, n − s + ½) − I_lo(s + ½, n − s + ½), s = n·p."""
-    passed = effective_n * rates
-    a, b = passed + 0.5, effective_n - passed + 0.5
-    return np.asarray(betainc(a, b, hi) - betainc(a, b, lo), dtype=np.float64)
-
-
-def _flagged(p_in_band: FloatArray, tasks: IndexArray, n_complete: int) -> IndexArray:
-    """Tasks whose side of the edge is unsure; none without a stable subset."""
-    if stage_of(n_complete) != "stable" or not tasks.size:
-        return np.empty(0, dtype=np.intp)
-    selected = np.zeros(p_in_band.size, dtype=np.bool_)
-    selected[tasks] = True
-    unsure = np.where(selected, p_in_band < P_SELECTED_UNSURE, p_in_band > P_LEFT_OUT_UNSURE)
-    return np.flatnonzero(unsure)
-
-
 def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _percent(edge: float) -> str:
-    return f"{round(100 * edge, 4):g}%"
-
-
 def _range(attempt: Attempt) -> str:
-    return f"from {_percent(attempt.lo)} to {_percent(attempt.hi)}"
+    lo, hi = (f"{round(100 * edge, 4):g}%" for edge in (attempt.lo, attempt.hi))
+    return f"from {lo} to {hi}"
 
 
 def _share(k: int, n_tasks: int) -> str:
@@ -361,16 +307,25 @@ def _reason(
 ) -> str:
     if not tried:
         complete = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
-        sentence = f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
-    elif not suited:
-        sentence = _reason_unsuited(tried[-1], rates.size, widening=widening)
+        return f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
+    first, used, tasks = tried[0], tried[-1], _counted(rates.size, "task")
+    k, verb = used.n_in_band, "has" if used.n_in_band <= 1 else "have"
+    if not suited:
+        count = f"only {k} of {tasks} ({_share(k, rates.size)})" if k else f"none of {tasks}"
+        sentence = f"{count} {verb} a pass rate {_range(used)}; {_needed(rates.size)}"
+        sentence += "" if widening else " and the band is not widened"
     else:
         over = _counted(n_complete, "complete agent")
         if n_estimated:
             over = f"{_counted(n_complete, 'agent')}, {n_estimated} of them with estimates"
-        sentence = _reason_suited(tried, rates.size, over)
+        sentence = f"{k} of {tasks} {verb} a pass rate {_range(used)} over {over}"
+    if suited and len(tried) > 1:
+        sentence += (
+            f"; the band was widened, as only {first.n_in_band} ({_share(first.n_in_band, rates.size)}) "
+            f"lie {_range(first)} and {_needed(rates.size)}"
+        )
     n_unrated = int(np.count_nonzero(np.isnan(rates)))
-    if not n_unrated or not tried:
+    if not n_unrated:
         return sentence
     return f"{sentence}; {_counted(n_unrated, 'task')} without a valid outcome cannot be chosen"
 
@@ -380,49 +335,33 @@ def _needed(n_tasks: int) -> str:
     return f"at least {n_needed} (10%) {'is' if n_needed == 1 else 'are'} needed"
 
 
-def _reason_unsuited(widest: Attempt, n_tasks: int, *, widening: bool) -> str:
-    k = widest.n_in_band
-    tasks = _counted(n_tasks, "task")
-    count = f"only {k} of {tasks} ({_share(k, n_tasks)})" if k else f"none of {tasks}"
-    verb = "has" if k <= 1 else "have"
-    not_widened = "" if widening else " and the band is not widened"
-    return f"{count} {verb} a pass rate {_range(widest)}; {_needed(n_tasks)}{not_widened}"
+def checked_outcomes(
+    outcomes: FloatArray, empty: str, axes: str = "(n_agents, n_tasks)", of: str = ""
+) -> FloatArray:
+    """Refuse what is no matrix of outcomes from 0 to 1 or missing, each with a row and a column.
 
-
-def _reason_suited(tried: tuple[Attempt, ...], n_tasks: int, over: str) -> str:
-    first, used = tried[0], tried[-1]
-    verb = "has" if used.n_in_band == 1 else "have"
-    sentence = (
-        f"{used.n_in_band} of {_counted(n_tasks, 'task')} {verb} a pass rate {_range(used)} over {over}"
-    )
-    if len(tried) == 1:
-        return sentence
-    return (
-        f"{sentence}; the band was widened, as only {first.n_in_band} ({_share(first.n_in_band, n_tasks)}) "
-        f"lie {_range(first)} and {_needed(n_tasks)}"
-    )
-
-
-def _checked(outcomes: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Outcomes and weights as they are computed with, each looked at."""
+    empty: what is said without a column.
+    axes, of: what is said of the shape, and after the number of a task.
+    Raises SelectionError (shape, no_tasks, outcome_range).
+    """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     if outcomes.ndim != 2:
-        raise SelectionError(f"outcomes have shape {outcomes.shape}, not (n_agents, n_tasks)", code="shape")
+        raise SelectionError(f"outcomes have shape {outcomes.shape}, not {axes}", code="shape")
     if outcomes.shape[1] == 0:
-        raise SelectionError("no active task to choose from", code="no_tasks")
+        raise SelectionError(empty, code="no_tasks")
     wrong = ~np.isnan(outcomes) & ~((outcomes >= 0.0) & (outcomes <= 1.0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise SelectionError(
-            f"agent {i}, task {j}: {outcomes[i, j]} is not from 0 to 1", code="outcome_range"
+            f"agent {i}, task {j}{of}: {outcomes[i, j]} is not from 0 to 1", code="outcome_range"
         )
-    return outcomes, _checked_weights(weights, outcomes.shape[0])
+    return outcomes
 
 
-def _checked_weights(weights: FloatArray | None, n_agents: int) -> FloatArray:
-    if weights is None:
-        return np.ones(n_agents)
-    weights = np.asarray(weights, dtype=np.float64)
+def _checked(outcomes: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    outcomes = checked_outcomes(outcomes, "no active task to choose from")
+    n_agents = outcomes.shape[0]
+    weights = np.ones(n_agents) if weights is None else np.asarray(weights, dtype=np.float64)
     if weights.shape != (n_agents,):
         raise SelectionError(f"weights {weights.shape} for {n_agents} agents", code="shape")
     wrong = ~(np.isfinite(weights) & (weights > 0.0))
@@ -431,7 +370,7 @@ def _checked_weights(weights: FloatArray | None, n_agents: int) -> FloatArray:
         raise SelectionError(
             f"agent {i} has weight {weights[i]}; a weight is finite and above 0", code="weight_range"
         )
-    return weights
+    return outcomes, weights
 
 
 def _check_band(lo: float, hi: float) -> None:

@@ -15,12 +15,12 @@ replay     what staged assignment would have saved on these full runs, and what 
 =========  =========================================================================================
 
 FILE is a flat file of one benchmark. Every command prints text, or one object under ``--json``; a refusal is
-one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'; the last two
-commands are `selection.cli_adaptive`'s.
+one line on stderr and exit code 2. The flags of the rules are `selection.cli_rules`'; the last three
+commands are `selection.cli_assignment`'s.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,13 +43,10 @@ from analytics.flat_file import FlatFile
 from analytics.progress import progress_bar
 from analytics.record import Record
 from selection import pairs_text, validation_text
-from selection.bands import Band
-from selection.cli_adaptive import add_adaptive
+from selection.cli_assignment import add_adaptive, add_replay
 from selection.cli_rules import add_rules, check_settings, prior_of, rules_of
-from selection.cli_staged import add_replay
 from selection.errors import SelectionError
 from selection.folds import N_SEEDS, PROTOCOLS
-from selection.replay import DriftReplay, MonitorReplay, replay
 from selection.rules import Rules
 from selection.schema.board import Conditions, Standings
 from selection.staged.study import AssignmentRule, staged_in
@@ -61,20 +58,18 @@ from selection.standings.trials import trials
 from selection.standings.validating import validation_of
 from selection.standings.verdict import advice_text
 from selection.strategies import STRATEGIES
+from selection.watch import MonitorReplay, replay
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
-    return run(_parser(), arguments)
-
-
-def _parser() -> Parser:
     parser = Parser(
         prog="python -m selection",
         description="Which tasks a subset should hold, and where agents stand on it.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add_band(commands)
+    band = add_command(commands, "band", _band, summary="The tasks whose pass rate lies in the middle band.")
+    add_rules(band, without=("target", "groups"))
     _add_validate(commands)
     _add_standings(commands)
     _add_ranks(commands)
@@ -90,7 +85,7 @@ def _parser() -> Parser:
     drift.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the permutations (0)")
     add_adaptive(commands)
     add_replay(commands)
-    return parser
+    return run(parser, arguments)
 
 
 def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
@@ -105,80 +100,65 @@ def _counted(flat: FlatFile, rules: Rules) -> Record:
 # ----------------------------------------------------------------------------------------------------- band
 
 
-def _add_band(commands: Any) -> None:
-    parser = add_command(
-        commands, "band", _band, summary="The tasks whose pass rate lies in the middle band."
-    )
-    add_rules(parser, without=("target", "groups"))
-
-
 def _band(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
     record = _record(arguments, rules)
     prior = prior_of(arguments, rules)
     band, chosen = band_of(record, rules), choice(record, rules, prior)
     band = replace(band, tasks=chosen.tasks)
+    tasks, flagged = record.table.tasks, set(band.flagged.tolist())
+
+    def by_task(values: FloatArray) -> dict[str, float | None]:
+        known = zip(tasks, values.tolist(), strict=True)
+        return {task: None if np.isnan(value) else value for task, value in known}
+
+    def rows(positions: Iterable[int]) -> list[dict[str, Any]]:
+        return [
+            {
+                "task": tasks[j],
+                "pass rate": float(band.pass_rates[j]),
+                "P(in band)": float(band.p_in_band[j]),
+            }
+            for j in positions
+        ]
+
+    n_trials = trials(record, band.tasks, prior.variances.facets)
     values = {
         "agents": band.n_complete,
         "agents_in_file": record.n_agents,
         "tasks": record.n_tasks,
         "conditions": plain(Conditions(record.compared, record.left_out)),
-        "subset": _subset_values(band, record),
-        "pass_rates": _by_task(record, band.pass_rates),
-        "p_in_band": _by_task(record, band.p_in_band),
+        "subset": {
+            "lo": band.lo,
+            "hi": band.hi,
+            "size": band.size,
+            "widened": band.widened,
+            "suited": band.suited,
+            "reason": band.reason,
+            "tasks": [tasks[j] for j in band.tasks],
+            "stage": band.stage,
+            "flagged": [tasks[j] for j in band.flagged],
+        },
+        "pass_rates": by_task(band.pass_rates),
+        "p_in_band": by_task(band.p_in_band),
+        "trials": plain(n_trials),
     }
-    n_trials = trials(record, band.tasks, prior.variances.facets)
-    values["trials"] = plain(n_trials)
-    return Answer(values, _band_shown(values, band, record) | {"trials": words.trials_text(n_trials) or "–"})
-
-
-def _by_task(record: Record, values: FloatArray) -> dict[str, float | None]:
-    """Give the value of every task, chosen or not; None where no complete agent has a valid outcome."""
-    known = zip(record.table.tasks, values.tolist(), strict=True)
-    return {task: None if np.isnan(value) else value for task, value in known}
-
-
-def _subset_values(band: Band, record: Record) -> dict[str, Any]:
-    return {
-        "lo": band.lo,
-        "hi": band.hi,
-        "size": band.size,
-        "widened": band.widened,
-        "suited": band.suited,
-        "reason": band.reason,
-        "tasks": [record.table.tasks[j] for j in band.tasks],
-        "stage": band.stage,
-        "flagged": [record.table.tasks[j] for j in band.flagged],
-    }
-
-
-def _band_shown(values: Mapping[str, Any], band: Band, record: Record) -> dict[str, Any]:
-    flagged = set(band.flagged.tolist())
-    return {
+    notes = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
+    counted = " ".join(words.sentence(one) for one in notes if one)
+    inside = band.tasks.tolist()
+    shown = {
         "agents": validation_text.agents_text(values),
         "tasks": values["tasks"],
         "subset": f"{validation_text.subset_text(values)} ({band.stage})" if band.suited else "none",
         "reason": band.reason,
-        **_counted_shown(record),
+        **({"counted": counted} if counted else {}),
         "": [
-            _task_row(band, record, j) | {"": "unsure" if j in flagged else ""} for j in band.tasks.tolist()
+            row | {"": "unsure" if j in flagged else ""} for j, row in zip(inside, rows(inside), strict=True)
         ],
-        "left out, but perhaps in the band": [
-            _task_row(band, record, j) for j in sorted(flagged - set(band.tasks.tolist()))
-        ],
+        "left out, but perhaps in the band": rows(sorted(flagged - set(inside))),
+        "trials": words.trials_text(n_trials) or "–",
     }
-
-
-def _counted_shown(record: Record) -> dict[str, str]:
-    """Say what the pass rates come from, in the words of a board; nothing where nothing is left out."""
-    notes = (record.universe, words.compared_text(record.compared, record.left_out), *record.uneven)
-    text = " ".join(words.sentence(one) for one in notes if one)
-    return {"counted": text} if text else {}
-
-
-def _task_row(band: Band, record: Record, j: int) -> dict[str, Any]:
-    rate, p_in_band = float(band.pass_rates[j]), float(band.p_in_band[j])
-    return {"task": record.table.tasks[j], "pass rate": rate, "P(in band)": p_in_band}
+    return Answer(values, shown)
 
 
 # ------------------------------------------------------------------------------------------------- validate
@@ -226,7 +206,6 @@ def _validate(arguments: argparse.Namespace) -> Answer:
 
 
 def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
-    """Validate the complete agents of a record by its rules."""
     with progress_bar("validation", "folds") as show:
         return validation_of(record, rules, progress=show, **options)
 
@@ -358,12 +337,8 @@ def _drift(arguments: argparse.Namespace) -> Answer:
     record = Record.from_flat(outcomes_of(arguments))
     with progress_bar("replay", "agents") as show:
         result = replay(record, Rules(seed=arguments.seed), progress=show)
-    return Answer(_replay_values(result), _replay_shown(result))
-
-
-def _replay_values(result: DriftReplay) -> dict[str, Any]:
-    version = result.version
-    return {
+    version, pace, promises = result.version, result.false_alerts_a_year, result.promises
+    values = {
         "agents_in_file": result.n_agents,
         "fixed_on": version.fixed_on.isoformat(),
         "chosen_from": list(version.chosen_from),
@@ -373,38 +348,34 @@ def _replay_values(result: DriftReplay) -> dict[str, Any]:
             "size": len(version.tasks),
             "tasks": list(version.tasks),
         },
-        "monitors": {one.name: _watched_values(one) for one in result.monitors},
-        "promises": {name: plain(promise) for name, promise in result.promises.items()},
+        "monitors": {
+            one.name: {
+                "first_warn": plain(one.warn),
+                "first_alert": plain(one.alert),
+                **plain(one.final),
+                "advice": one.final.advice,
+            }
+            for one in result.monitors
+        },
+        "promises": {name: plain(promise) for name, promise in promises.items()},
         "missed": list(result.missed),
-        "false_alerts_a_year": result.false_alerts_a_year,
+        "false_alerts_a_year": pace,
     }
-
-
-def _watched_values(one: MonitorReplay) -> dict[str, Any]:
-    fired = {"first_warn": plain(one.warn), "first_alert": plain(one.alert)}
-    return {**fired, **plain(one.final), "advice": one.final.advice}
-
-
-def _replay_shown(result: DriftReplay) -> dict[str, Any]:
-    version, pace = result.version, result.false_alerts_a_year
-    n_promised = sum(promise.interval is not None for promise in result.promises.values())
-    return {
+    n_promised = sum(promise.interval is not None for promise in promises.values())
+    finals = [(one.name, one.final) for one in result.monitors]
+    shown = {
         "subset": f"{words.counted(len(version.tasks), 'task')}, chosen on {version.fixed_on} from "
         f"{words.counted(len(version.chosen_from), 'agent')}",
-        "since": f"{words.counted(len(result.promises), 'complete agent')}; {len(result.missed)} of "
+        "since": f"{words.counted(len(promises), 'complete agent')}; {len(result.missed)} of "
         f"{words.counted(n_promised, 'interval')} missed",
         "false alerts": "–" if pace is None else f"at most {pace:.2f} a year, if nothing changes",
         "first fired": [_watched_row(one) for one in result.monitors],
         "in the end": [
-            {
-                "monitor": one.name,
-                "state": one.final.state,
-                "": one.final.reason,
-                "what to do": one.final.advice,
-            }
-            for one in result.monitors
+            {"monitor": name, "state": final.state, "": final.reason, "what to do": final.advice}
+            for name, final in finals
         ],
     }
+    return Answer(values, shown)
 
 
 def _watched_row(one: MonitorReplay) -> dict[str, Any]:

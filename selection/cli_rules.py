@@ -13,7 +13,7 @@ flag                      rule
 
 import argparse
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
@@ -198,16 +198,15 @@ def _condition_text(condition: Condition) -> str:
 def _settings(texts: list[str]) -> Settings:
     if texts == ["comparable"]:
         return "comparable"
-    return tuple(_condition(pairs(one, FACETS)) for one in texts)
-
-
-def _condition(named: Mapping[str, str]) -> Condition:
-    temperature = named.get("temperature")
-    try:
-        number = None if temperature is None else float(temperature)
-    except ValueError:
-        raise SelectionError(f"a temperature of {temperature!r} is no number", code="flag") from None
-    return Condition(named.get("prompt_variant"), named.get("judge"), number)
+    conditions = list[Condition]()
+    for named in (pairs(one, FACETS) for one in texts):
+        temperature = named.get("temperature")
+        try:
+            number = None if temperature is None else float(temperature)
+        except ValueError:
+            raise SelectionError(f"a temperature of {temperature!r} is no number", code="flag") from None
+        conditions.append(Condition(named.get("prompt_variant"), named.get("judge"), number))
+    return tuple(conditions)
 
 
 def _universe_named(text: str) -> Literal["all", "common"] | Path:

@@ -1,22 +1,7 @@
 """Cost: what a subset saves, in tasks and in money.
 
-The theory is in ``selection/README.md``, “Cost”.
-
-Symbols
--------
-========  ====================  ==================================  ===================
-symbol    code                  shape                               unit
-========  ====================  ==================================  ===================
-c         ``costs``             (n_agents, m), NaN: not known       US dollars
-S, k      ``tasks``, ``k``      (k,) task indices                   tasks
-m         ``n_tasks``           scalar                              tasks
-w         ``saved``             (n_agents,), NaN: not measured      US dollars a run
-========  ====================  ==================================  ===================
-
-Not done here
--------------
-Cold start is not charged: the full runs that found the subset were paid before. The rank correlations of the
-published table are `selection.validation`'s. No exchange rates: a cost is in US dollars.
+The theory is in ``selection/README.md``, “Cost”. Cold start is not charged: the full runs that found the
+subset were paid before.
 
 Source
 ------
@@ -54,12 +39,10 @@ class Spread:
 class Saving:
     """What a subset saves on one benchmark.
 
-    n_tasks, k: active tasks, and those of the subset.
     saved: (n_agents,); money a subset run of each agent saves, w_i; NaN where not measured.
     subset_costs: (n_agents,); what a subset run of each agent costs; NaN where not measured.
     basis: length n_agents; how w_i was found: "measured per task" or "linear in tasks"; or why it was not.
     per_run: w over the agents for whom it is known; None where it is not measured for any.
-    subset_run: the cost of a subset run over the same agents.
     """
 
     n_tasks: int
@@ -94,46 +77,33 @@ def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) 
     Raises SelectionError (shape, no_tasks, cost_range).
     """
     costs, in_subset = _checked(costs, tasks)
-    known = ~np.isnan(costs)
-    believed = np.ones(len(costs), dtype=np.bool_) if plausible is None else plausible
-    basis = tuple(
-        _basis(row[seen], row.size, is_believed=bool(is_believed))
-        for row, seen, is_believed in zip(costs, known, believed, strict=True)
-    )
-    subset_costs, full_costs = _run_costs(costs, in_subset, basis)
+    n_agents, n_tasks = costs.shape
+    believed = np.ones(n_agents, dtype=np.bool_) if plausible is None else plausible
+    subset_costs, full_costs = np.full(n_agents, np.nan), np.full(n_agents, np.nan)
+    basis = list[Basis]()
+    for i, (row, is_believed) in enumerate(zip(costs, believed, strict=True)):
+        known = row[~np.isnan(row)]
+        if not known.size:
+            basis.append(NOT_MEASURED)
+        elif not is_believed:
+            basis.append(IMPLAUSIBLE)
+        elif known.size < n_tasks or np.ptp(known) <= SAME * known.max():
+            basis.append(LINEAR)
+            per_task = np.nanmean(row)
+            subset_costs[i], full_costs[i] = np.count_nonzero(in_subset) * per_task, n_tasks * per_task
+        else:
+            basis.append(MEASURED)
+            subset_costs[i], full_costs[i] = np.sum(row[in_subset]), np.sum(row)
     saved = full_costs - subset_costs
     return Saving(
         n_tasks=costs.shape[1],
         k=int(np.count_nonzero(in_subset)),
         saved=read_only(saved),
         subset_costs=read_only(subset_costs),
-        basis=basis,
+        basis=tuple(basis),
         per_run=_spread(saved),
         subset_run=_spread(subset_costs),
     )
-
-
-def _basis(known: FloatArray, n_tasks: int, *, is_believed: bool) -> Basis:
-    if not known.size:
-        return NOT_MEASURED
-    if not is_believed:
-        return IMPLAUSIBLE
-    if known.size < n_tasks or np.ptp(known) <= SAME * known.max():
-        return LINEAR
-    return MEASURED
-
-
-def _run_costs(costs: FloatArray, in_subset: Mask, basis: tuple[Basis, ...]) -> tuple[FloatArray, FloatArray]:
-    """Σ_{j ∈ S} c_ij and Σ_j c_ij; k and m times the mean known cost where linear; NaN where not measured."""
-    n_agents, n_tasks = costs.shape
-    subset_costs, full_costs = np.full(n_agents, np.nan), np.full(n_agents, np.nan)
-    for i, one in enumerate(basis):
-        if one == MEASURED:
-            subset_costs[i], full_costs[i] = np.sum(costs[i, in_subset]), np.sum(costs[i])
-        elif one == LINEAR:
-            per_task = np.nanmean(costs[i])
-            subset_costs[i], full_costs[i] = np.count_nonzero(in_subset) * per_task, n_tasks * per_task
-    return subset_costs, full_costs
 
 
 def _spread(amounts: FloatArray) -> Spread | None:

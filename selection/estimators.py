@@ -90,7 +90,6 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
     seed: what the draws of ``random`` and ``stratified`` start from.
     tasks_: (k,); selected columns, ascending.
     pass_rates_: (n_tasks,).
-    band_: with the sentence that says why these tasks.
     """
 
     tasks_: IndexArray
@@ -121,16 +120,13 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
         if not self.band_.suited:
             raise EstimatorRefused(self.band_.reason, code="no_subset")
         self.pass_rates_ = self.band_.pass_rates
-        self.tasks_ = self._chosen(outcomes, y)
+        self.tasks_ = self.band_.tasks
+        if self.strategy != "mid_range":
+            scores = np.nanmean(outcomes, axis=1) if y is None else np.asarray(y, dtype=np.float64)
+            training = Training.of(outcomes, scores, lo=self.lo, hi=self.hi)
+            rng = generator(self.seed, self.strategy) if self.strategy in SEEDED else None
+            self.tasks_ = STRATEGIES[self.strategy](training, self.band_.size, rng)
         return self
-
-    def _chosen(self, outcomes: FloatArray, y: Any) -> IndexArray:
-        if self.strategy == "mid_range":
-            return self.band_.tasks
-        scores = np.nanmean(outcomes, axis=1) if y is None else np.asarray(y, dtype=np.float64)
-        training = Training.of(outcomes, scores, lo=self.lo, hi=self.hi)
-        rng = generator(self.seed, self.strategy) if self.strategy in SEEDED else None
-        return STRATEGIES[self.strategy](training, self.band_.size, rng)
 
     def _get_support_mask(self) -> Mask:
         check_is_fitted(self)
@@ -142,7 +138,6 @@ class MidRangeSelector(SelectorMixin, _OfOutcomes):
 class FullScore(RegressorMixin, _OfOutcomes):
     """Predict full scores from outcomes on the subset by scikit-learn's ``Ridge(alpha=1.0)``.
 
-    estimator: {"ridge"}.
     coef_: (k,).
     """
 
@@ -216,27 +211,24 @@ class _Protocol(BaseCrossValidator):
     def _folds(self, X: Any, y: Any, groups: Any) -> tuple[Fold, ...]:
         first = next((rows for rows in (X, y, groups) if rows is not None), ())
         check_consistent_length(X, y, groups)
-        agents = self._agents(np.shape(first)[0], groups)
+        if self.by and groups is None:
+            wanted = f"{type(self).__name__} needs groups, the {self.by} of the agents"
+            raise EstimatorRefused(wanted, code="no_groups")
+        n = np.shape(first)[0]
+        agents = CompleteAgents(
+            names=tuple(map(str, range(n))),
+            outcomes=np.empty((n, 0)),  # no plan asks for one
+            scores=np.full(n, np.nan),
+            dates=_days(groups) if self.by == "dates" else (None,) * n,
+            scaffolds=tuple(map(str, groups)) if self.by == "scaffolds" else ("",) * n,
+            models=tuple(map(str, groups)) if self.by == "models" else ("",) * n,
+            weights=np.ones(n),
+        )
         folds = plan(self.protocol, agents, n_seeds=self.n_seeds, base_seed=self.seed)
         if not folds.folds:
             reason = folds.reason or f"{self.n_seeds} splits are asked for"
             raise EstimatorRefused(f"{type(self).__name__}: {reason}", code="no_folds")
         return folds.folds
-
-    def _agents(self, n: int, groups: Any) -> CompleteAgents:
-        """Agents with all that a plan asks of them, which is no outcome."""
-        if self.by and groups is None:
-            wanted = f"{type(self).__name__} needs groups, the {self.by} of the agents"
-            raise EstimatorRefused(wanted, code="no_groups")
-        return CompleteAgents(
-            names=tuple(map(str, range(n))),
-            outcomes=np.empty((n, 0)),
-            scores=np.full(n, np.nan),
-            dates=_days(groups) if self.by == "dates" else (None,) * n,
-            scaffolds=_labels(groups) if self.by == "scaffolds" else ("",) * n,
-            models=_labels(groups) if self.by == "models" else ("",) * n,
-            weights=np.ones(n),
-        )
 
 
 class _GroupedProtocol(_Protocol):
@@ -251,11 +243,7 @@ class LeaveOneAgentOut(_Protocol):
 
 
 class RandomSplits(_Protocol):
-    """A fifth of the agents held out at random, `n_seeds` times: ``random_80_20``.
-
-    n_seeds: number of splits.
-    seed: what they start from.
-    """
+    """A fifth of the agents held out at random, `n_seeds` times: ``random_80_20``."""
 
     protocol = "random_80_20"
 
@@ -292,10 +280,6 @@ class TemporalSplit(_GroupedProtocol):
     """
 
     protocol, by = "temporal", "dates"
-
-
-def _labels(groups: Any) -> tuple[str, ...]:
-    return tuple(map(str, groups))
 
 
 def _days(groups: Any) -> tuple[date | None, ...]:

@@ -2,20 +2,6 @@
 
 The theory is in ``selection/README.md``, “Nested validation”.
 
-Symbols
--------
-=========  ================  ============================  ======
-symbol     code              shape                         unit
-=========  ================  ============================  ======
-X, y       ``outcomes``      (n, m), NaN: missing          0 to 1
-S          ``members``       (n_folds, m)                  tasks
-ŷ          returned          (n_held_out,) for each fold   score
-=========  ================  ============================  ======
-
-Not done here
--------------
-The clock is not asked: the way depends on sizes alone.
-
 Source
 ------
 Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §3.2, §4.2 (counts of operations).
@@ -24,7 +10,6 @@ Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §3.2, §4.2 (coun
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -40,7 +25,6 @@ MAX_SHARED_TASKS = 4096  # a Gram matrix of 128 MiB
 class _Folds:
     """Folds and their subsets.
 
-    folds: length n_folds.
     held_out: length n_folds; the agents of each fold that are predicted, ascending.
     members: (n_folds, m).
     is_base: (m,); tasks without a missing cell that most folds have.
@@ -71,27 +55,20 @@ def predictions(
 ) -> list[FloatArray]:
     """ŷ of the held-out agents of each fold, in their order.
 
-    folds: length n_folds.
     held_out: length n_folds; those held out in each fold that are predicted, ascending.
     members: (n_folds, m); subset of each fold.
     """
     is_whole = ~np.isnan(agents.outcomes).any(axis=0)
     is_base = (2 * np.count_nonzero(members, axis=0) > len(members)) & is_whole
     all_folds = _Folds(agents, folds, held_out, members, is_base)
-    way_of = _way_of(all_folds)
+    without_gap = (members <= is_whole).all(axis=1)
+    way_of = np.where(without_gap, _fewest_operations(all_folds), WAYS.index(_anew))
     predicted: list[FloatArray] = [np.empty(0)] * len(folds)
     for w, way in enumerate(WAYS):
         of_way = np.flatnonzero(way_of == w)
         for f, of_fold in zip(of_way, way(all_folds, of_way), strict=True):
             predicted[f] = of_fold
     return predicted
-
-
-def _way_of(all_folds: _Folds) -> IndexArray:
-    """Positions in `WAYS` of the way of each fold."""
-    is_whole = ~np.isnan(all_folds.agents.outcomes).any(axis=0)
-    without_gap = (all_folds.members <= is_whole).all(axis=1)
-    return np.where(without_gap, _fewest_operations(all_folds), WAYS.index(_anew))
 
 
 # ---------------------------------------------------------------------------------------------------- ways
@@ -144,18 +121,7 @@ WAYS: tuple[Callable[[_Folds, IndexArray], list[FloatArray]], ...] = (_near, _sh
 # -------------------------------------------------------------------------------------------------- counts
 
 
-class _Sizes(NamedTuple):
-    """Sizes of the folds, each (n_folds,), as in the model."""
-
-    i: FloatArray
-    h: FloatArray
-    n: FloatArray
-    k: FloatArray
-    e: FloatArray
-
-
 def _fewest_operations(all_folds: _Folds) -> IndexArray:
-    """Positions in `WAYS` of each fold's cheapest way, no cell missing."""
     costs, once = _operations(all_folds)
     for way in np.flatnonzero(once):
         others = np.delete(costs, way, axis=0).min(axis=0)
@@ -168,25 +134,18 @@ def _operations(all_folds: _Folds) -> tuple[FloatArray, FloatArray]:
     """Operations of `WAYS` but the last in each fold, (3, n_folds), and once."""
     n_trained = np.array([fold.training.size for fold in all_folds.folds], dtype=np.float64)
     n_held_out = np.array([rows.size for rows in all_folds.held_out], dtype=np.float64)
-    i, h, n, k, e = _Sizes(
-        i=all_folds.agents.n - n_trained,
-        h=n_held_out,
-        n=n_trained + n_held_out,
-        k=np.count_nonzero(all_folds.members, axis=1).astype(np.float64),
-        e=np.count_nonzero(_changed(all_folds), axis=1).astype(np.float64),
-    )
+    changed = np.not_equal(all_folds.members, all_folds.is_base)
+    i, h, n = all_folds.agents.n - n_trained, n_held_out, n_trained + n_held_out
+    k = np.count_nonzero(all_folds.members, axis=1).astype(np.float64)
+    e = np.count_nonzero(changed, axis=1).astype(np.float64)
     near = 2 * e**3 / 3 + e**2 * (i + 1) + 2 * i**3 / 3 + GATHERED * e**2
     shared = k**3 / 3 + k**2 * (i + 1) + 2 * i**3 / 3 + GATHERED * k**2
     alone = n**2 * k + n**3 / 3 + n**2 * (h + 1) + GATHERED * n * k
     near[e + i > all_folds.agents.n] = np.inf
     n_all, m = all_folds.agents.outcomes.shape
     n_base = np.count_nonzero(all_folds.is_base)
-    c = np.count_nonzero(_changed(all_folds)[np.isfinite(near)].any(axis=0))
+    c = np.count_nonzero(changed[np.isfinite(near)].any(axis=0))
     if m > MAX_SHARED_TASKS:
         shared[:] = np.inf
     once = np.array([n_all**2 * n_base + n_all**3 + n_all**2 * c + n_all * c**2, n_all * m**2, 0.0])
     return np.array([near, shared, alone]), once
-
-
-def _changed(all_folds: _Folds) -> Mask:
-    return np.not_equal(all_folds.members, all_folds.is_base)

@@ -36,11 +36,6 @@ p                     ``fold_pass_rates``    (n_folds, n_tasks), NaN: no cell   
 S                     ``tasks``              (k,) ascending indices             tasks
 ====================  =====================  =================================  ==========
 
-Not done here
--------------
-No other strategy's subset is chosen (`strategies`), and no figure computed. Names say which agents belong
-together; whether two models are near relations is not asked.
-
 Source
 ------
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. `lomo` and the carried temporal path are this project's
@@ -82,13 +77,10 @@ MAX_FIT_NUMBERS = (
 class CompleteAgents:
     """The complete agents of a benchmark, in name order.
 
-    names, scaffolds, models: length n_agents.
     outcomes: (n_agents, n_tasks); mean outcomes on the active tasks, 0 to 1; NaN where missing.
     scores: (n_agents,); full scores y, 0 to 1.
-    dates: length n_agents.
     weights: (n_agents,); 1/π_i.
     fits: Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
-    completions: likewise, of `selection.staged.model`.
     among: (CompleteAgents, int array, shape (n_agents,)); those these were taken from and their positions
         there, where fits are shared: folds of folds that train on the same agents have one fit. It begins at
         the fit to all, which shows in last bits alone.
@@ -136,10 +128,7 @@ class CompleteAgents:
         return rasch.inverse_complement(self.outcomes, self.rasch_fit)
 
     def fit_of(self, rows: IndexArray) -> rasch.RaschFit:
-        """Rasch fit of these agents to the tasks with a valid cell, made once, from the fit to all.
-
-        Raises As `selection.rasch.fit`..
-        """
+        """Rasch fit of these agents to the tasks with a valid cell, made once, from the fit to all."""
         if self.among is not None:
             everybody, positions = self.among
             return everybody.fit_of(positions[rows])
@@ -151,21 +140,15 @@ class CompleteAgents:
         return fit
 
     def _fitted(self, rows: IndexArray) -> rasch.RaschFit:
-        outcomes = self.outcomes[rows]
+        outcomes, near, start = self.outcomes[rows], self.rasch_fit, None
         rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
-        return rasch.fit(outcomes[:, rated], self._start(rows, rated), self._near(rows, rated))
-
-    def _start(self, rows: IndexArray, rated: Mask) -> tuple[FloatArray, FloatArray] | None:
-        """θ and b of the fit to all agents, where there is one."""
-        near = self.rasch_fit
-        if near is None:
-            return None
-        difficulties = np.full(self.outcomes.shape[1], np.nan)
-        difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
-        return near.abilities[rows], difficulties[rated]
+        if near is not None:
+            difficulties = np.full(self.outcomes.shape[1], np.nan)
+            difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
+            start = near.abilities[rows], difficulties[rated]
+        return rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
 
     def _near(self, rows: IndexArray, rated: Mask) -> FloatArray | None:
-        """Return what speeds the fit, where nearly all agents and all tasks are in it."""
         n, m = self.outcomes.shape
         if self.outcomes.size < MIN_CELLS_NEAR or 10 * rows.size < 9 * n or not rated.all():
             return None
@@ -206,16 +189,16 @@ class CompleteAgents:
             everybody, positions = self.among
             return everybody.model_of(positions[rows])
         key = rows.tobytes()
-        model = self.completions.pop(key, None) or self._modelled(self.in_time(rows))
+        model = self.completions.pop(key, None)
+        if model is None:
+            ordered, near = self.in_time(rows), self.model_of_all
+            place = np.argsort(self.in_time(np.arange(self.n)))
+            start = replace(near, abilities=near.abilities[place[ordered]])
+            model = fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
         self.completions[key] = model
         if len(self.completions) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
             del self.completions[next(iter(self.completions))]
         return model
-
-    def _modelled(self, ordered: IndexArray) -> StagedModel:
-        near, place = self.model_of_all, np.argsort(self.in_time(np.arange(self.n)))
-        start = replace(near, abilities=near.abilities[place[ordered]])
-        return fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
 
     def means_after(self, fitted: StagedModel, rows: IndexArray, others: IndexArray) -> FloatArray:
         """μ of other agents by a fit to these, as they came after some of them, shape (n_others,)."""
@@ -282,7 +265,6 @@ class Rule:
 class FoldBands:
     """The band of every fold.
 
-    folds: length n_folds.
     counted: length n_folds; training agents that the pass rates rest on.
     rates: (n_folds, n_tasks).
     tasks: length n_folds; the mid-range subset, ascending; empty where the fold has none and is skipped.
@@ -333,12 +315,13 @@ def generator(base_seed: int, *what: str | int) -> np.random.Generator:
 def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_seed: int = 0) -> Plan:
     """List the folds of a protocol.
 
-    protocol: a key of `PROTOCOLS`.
     n_seeds, base_seed: number of random splits, and what their generators start from.
     Returns: without folds, `reason` is a sentence with the numbers that show why.
     """
     if agents.n <= N_AGENTS_PROVISIONAL:
-        return Plan(protocol, (), _too_few(agents.n))
+        complete = f"{agents.n} complete {'agent' if agents.n == 1 else 'agents'}"
+        needed = f"with one held out at least {N_AGENTS_PROVISIONAL} must remain to choose a subset"
+        return Plan(protocol, (), f"{complete}; {needed}")
     folds = PROTOCOLS[protocol](agents, n_seeds, base_seed)
     if isinstance(folds, str):
         return Plan(protocol, (), folds)
@@ -408,7 +391,11 @@ def _temporal(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fol
         if len(earlier) >= N_AGENTS_BEFORE:
             folds.append(_fold(str(day), rows, earlier))
         earlier = earlier + rows
-    return tuple(folds) or _never_enough_before(days)
+    n_before = sum(len(rows) for _, rows in days[:-1])
+    return tuple(folds) or (
+        f"at least {N_AGENTS_BEFORE} complete agents must come before a date; the last of {len(days)} dates "
+        f"has {n_before} before it"
+    )
 
 
 PROTOCOLS: dict[str, Callable[[CompleteAgents, int, int], tuple[Fold, ...] | str]] = {
@@ -452,7 +439,6 @@ def _group_by_group(agents: CompleteAgents, members: dict[str, IndexArray]) -> t
 
 
 def _members(labels: Sequence[str]) -> dict[str, IndexArray]:
-    """Positions of the agents with each label, labels in ascending order."""
     names = np.array(labels, dtype=object)
     return {name: np.flatnonzero(names == name) for name in sorted(set(labels))}
 
@@ -463,22 +449,6 @@ def _two_pairs(noun: str, members: dict[str, IndexArray]) -> str:
     if n_pairs >= 2:
         return ""
     return f"two {noun}s with at least 2 complete agents are needed; {n_pairs} of {len(members)} have them"
-
-
-def _too_few(n: int) -> str:
-    agents = "agent" if n == 1 else "agents"
-    return (
-        f"{n} complete {agents}; with one held out at least {N_AGENTS_PROVISIONAL} must remain to "
-        "choose a subset"
-    )
-
-
-def _never_enough_before(days: list[tuple[date | None, list[int]]]) -> str:
-    n_before = sum(len(rows) for _, rows in days[:-1])
-    return (
-        f"at least {N_AGENTS_BEFORE} complete agents must come before a date; the last of {len(days)} dates "
-        f"has {n_before} before it"
-    )
 
 
 def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
@@ -505,34 +475,20 @@ def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
 
     Raises SelectionError (band_range, window_range, hysteresis_range).
     """
-    counted = tuple(_counted(agents, fold, rule.history_window) for fold in plan.folds)
+    counted = tuple(fold.training for fold in plan.folds)
+    if rule.history_window is not None:
+        latest = [latest_agents([agents.dates[i] for i in rows], rule.history_window) for rows in counted]
+        counted = tuple(rows[of] for rows, of in zip(counted, latest, strict=True))
     rates = fold_pass_rates(agents.outcomes, agents.weights, counted)
-    is_path = plan.protocol == "temporal" and rule.hysteresis > 0.0
-    tasks = (_path if is_path else _one_from_one)(rates, counted, rule)
-    return FoldBands(plan.folds, counted, read_only(rates), tuple(read_only(chosen) for chosen in tasks))
-
-
-def _one_from_one(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
-    sizes = [rows.size for rows in counted]
-    return tasks_in_bands(rates, sizes, lo=rule.lo, hi=rule.hi, widening=rule.widening)
-
-
-def _path(rates: FloatArray, counted: Sequence[IndexArray], rule: Rule) -> list[IndexArray]:
-    """Carry the subset from fold to fold; a fold without one leaves it as it was."""
-    path, current = list[IndexArray](), np.empty(0, dtype=np.intp)
     edges: dict[str, Any] = {"lo": rule.lo, "hi": rule.hi, "widening": rule.widening}
-    for row, rows in zip(rates, counted, strict=True):
-        path.append(carry(current, row, rows.size, hysteresis=rule.hysteresis, **edges))
-        current = path[-1] if path[-1].size else current
-    return path
-
-
-def _counted(agents: CompleteAgents, fold: Fold, history_window: int | None) -> IndexArray:
-    """Training agents that choose the subset: the latest `history_window` of them, or all."""
-    if history_window is None:
-        return fold.training
-    latest = latest_agents([agents.dates[i] for i in fold.training], history_window)
-    return np.asarray(fold.training[latest], dtype=np.intp)
+    if plan.protocol == "temporal" and rule.hysteresis > 0.0:
+        tasks, current = list[IndexArray](), np.empty(0, dtype=np.intp)
+        for row, rows in zip(rates, counted, strict=True):
+            tasks.append(carry(current, row, rows.size, hysteresis=rule.hysteresis, **edges))
+            current = tasks[-1] if tasks[-1].size else current  # a fold without one leaves it as it was
+    else:
+        tasks = tasks_in_bands(rates, [rows.size for rows in counted], **edges)
+    return FoldBands(plan.folds, counted, read_only(rates), tuple(read_only(chosen) for chosen in tasks))
 
 
 def _sums(values: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:

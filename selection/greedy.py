@@ -17,10 +17,6 @@ w⁰          ``weights``                     (n,)                              
 Zᵀy         ``along_scores``                (m,)                                1
 ==========  ==============================  ==================================  =============
 
-Not done here
--------------
-Tasks taken are not reconsidered, and the search goes on where one more task lowers R².
-
 Source
 ------
 Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). The bound is this project's own.
@@ -97,7 +93,6 @@ class _Search:
             blas.dger(-1.0, self.step, self.shared, a=self.columns[: self.n_free].T, overwrite_a=1)
 
     def _squares(self, rows: IndexArray | slice | int) -> FloatArray:
-        """Σe² of candidates."""
         columns, growth = self.columns[rows], self.growth[rows]
         errors = self.residuals - columns * (self.along_scores[rows] / growth)[..., None]
         errors /= self.diagonal - columns * columns / growth[..., None]
@@ -124,7 +119,6 @@ class _Search:
         return rows[bounds[rows] + self._added(rows) <= most]
 
     def _added(self, rows: IndexArray) -> FloatArray:
-        """Second bound of candidates less the first."""
         columns, growth = self.columns[rows], self.growth[rows]
         weighted, powers = self.residuals * self.diagonal**-3, columns * columns
         squares = powers @ (weighted * self.residuals)

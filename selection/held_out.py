@@ -14,30 +14,12 @@ record the order of i against each training agent j on S, beside the order of th
 
     agreement[i, j] = 2, 1, 0      the same order, r_i = r_j, the opposite order;  −1 where y_i = y_j
 
-    of_estimate[i, j] = 2, 1, 0    ŷ_i against the measured y_j, ŷ by the first estimator asked for
+    agreement_full[i, j] = 2, 1, 0   ŷ_i against the measured y_j, ŷ by the first estimator asked for
 
 r, ŷ and y are rounded to 1e-9 before orders are compared.
 
 Cost. The subset sums of all folds are those of the tasks that all folds share, plus one product with the
 tasks that differ. How ŷ comes about is `fold_predictions`'.
-
-Symbols
--------
-===========  ===================  ===================================  ==========
-symbol       code                 shape                                unit
-===========  ===================  ===================================  ==========
-S            ``subsets``          (k,) task indices for each fold      tasks
-r_i          ``subset_means``     (n_records,)                         0 to 1
-ŷ            ``predictions``,     (n_records,)                         score
-             ``estimates``
-rest         ``rest_means``       (n_records,), NaN: no cell outside   0 to 1
-agreement    ``agreement``        (n_records, n_agents)                0, 1, 2; −1
-of_estimate  ``agreement_full``   (n_records, n_agents)                0, 1, 2; −1
-===========  ===================  ===================================  ==========
-
-Not done here
--------------
-No figure is computed from the records: that is `validation`.
 
 Source
 ------
@@ -65,9 +47,6 @@ class Subsets:
     """What a strategy chose in the folds that have a band.
 
     folds: length n_folds; folds in which the strategy gave a subset.
-    tasks: length n_folds.
-    n_refused: folds in which it refused.
-    refusal: what it said in the first of them.
     """
 
     folds: tuple[Fold, ...]
@@ -150,7 +129,6 @@ def choose(
 ) -> Subsets:
     """Let a strategy choose a subset in every fold that has a band, as large as the band.
 
-    strategy: a key of `STRATEGIES`.
     *what: protocol and number of the draw: what a draw's generator depends on, with the fold's name but for
         `random`, whose folds share one order of the tasks.
     each: called with the number of folds that have their subset.
@@ -181,7 +159,11 @@ def choose(
             )
             key = what if is_shared else (*what, fold.name)
             rng = generator(base_seed, strategy, *key) if strategy in SEEDED else None
-            answer = known[alike] = _chosen(strategy, training, band.size, rng)
+            try:
+                answer = STRATEGIES[strategy](training, band.size, rng)
+            except SelectionError as refusal:
+                answer = str(refusal)
+            known[alike] = answer
         else:
             answer = band
         answers.append(answer)
@@ -197,16 +179,20 @@ def hold_out(
 
     estimators: names of `selection.full_scores.ESTIMATORS`, that of the policy first.
     """
-    members = _members(subsets.tasks, agents.outcomes.shape[1])
+    members = membership(subsets.tasks, agents.outcomes.shape[1])
     means, rest_means, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
     rows = np.concatenate([*held_out, np.empty(0, dtype=np.intp)])
     folds = np.repeat(np.arange(len(held_out)), [part.size for part in held_out])
     ridge = _joined(fold_predictions.predictions(agents, subsets.folds, held_out, members))
+    scored = [replace(fold, held_out=part) for fold, part in zip(subsets.folds, held_out, strict=True)]
     estimates = {
-        name: ridge if name == "ridge" else _estimated(name, agents, subsets, held_out) for name in estimators
+        name: ridge
+        if name == "ridge"
+        else _joined(full_scores.predictions(name, agents, scored, subsets.tasks))
+        for name in estimators
     }
-    is_training = _training(subsets.folds, agents.n)[folds]
+    is_training = membership([fold.training for fold in subsets.folds], agents.n)[folds]
     y, rounded = (np.round(values, DECIMALS) for values in (agents.scores, means))
     n_left_out = [fold.held_out.size - part.size for fold, part in zip(subsets.folds, held_out, strict=True)]
     return HeldOutRecords(
@@ -240,9 +226,6 @@ def nested_residuals(
     by: {"agent", "scaffold", "date"}: scaffolds are left out where at least 5 agents remain, also when only
         one agent has them; by date the folds and draws are those of the temporal protocol, none where a date
         is missing.
-    strategy: a key of `STRATEGIES`.
-    estimator: one of `selection.full_scores.ESTIMATORS`.
-    base_seed: what a draw's generator starts from.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
@@ -265,8 +248,6 @@ def loao_residuals(
 
     outcomes: (n, n_tasks); mean outcomes of the training agents on the active tasks; NaN where missing.
     scores: (n,).
-    lo, hi: first band tried.
-    dates: length n.
     weights: (n,); 1/π_i, in the pass rates alone.
     """
     n = len(scores)
@@ -285,14 +266,6 @@ def loao_residuals(
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _chosen(strategy: str, training: Training, k: int, rng: np.random.Generator | None) -> IndexArray | str:
-    """Choose a subset, or say why there is none."""
-    try:
-        return STRATEGIES[strategy](training, k, rng)
-    except SelectionError as refusal:
-        return str(refusal)
-
-
 def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]) -> Subsets:
     refusals = [answer for answer in answers if isinstance(answer, str)]
     pairs = [
@@ -308,24 +281,15 @@ def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]
     )
 
 
-def _estimated(
-    name: str, agents: CompleteAgents, subsets: Subsets, held_out: Sequence[IndexArray]
-) -> FloatArray:
-    """ŷ of the records by an estimator other than Ridge."""
-    folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
-    return _joined(full_scores.predictions(name, agents, folds, subsets.tasks))
-
-
-def _members(tasks: Sequence[IndexArray], n_tasks: int) -> Mask:
-    """Membership of every task in every fold's subset, shape (n_folds, n_tasks)."""
-    members = np.zeros((len(tasks), n_tasks), dtype=np.bool_)
-    for row, chosen in zip(members, tasks, strict=True):
-        row[chosen] = True
+def membership(sets: Sequence[IndexArray], n: int) -> Mask:
+    """Return which of n positions each set holds, shape (n_sets, n)."""
+    members = np.zeros((len(sets), n), dtype=np.bool_)
+    for row, positions in zip(members, sets, strict=True):
+        row[positions] = True
     return members
 
 
 def _scored(subsets: Subsets, n_missing: IndexArray) -> list[IndexArray]:
-    """Held-out agents of each fold with at most a tenth of the subset missing."""
     if not n_missing.any():
         return [fold.held_out for fold in subsets.folds]
     return [
@@ -345,7 +309,7 @@ def _means(outcomes: FloatArray, members: Mask) -> tuple[FloatArray, FloatArray,
         counts = np.rint(_subset_sums(valid.astype(np.float64), members)).astype(np.intp)
     outside = np.count_nonzero(valid, axis=1)[:, None] - counts
     rest = filled.sum(axis=1)[:, None] - sums
-    return _ratio(sums, counts), _ratio(rest, outside), sizes - counts
+    return ratio(sums, counts), ratio(rest, outside), sizes - counts
 
 
 def _subset_sums(values: FloatArray, members: Mask) -> FloatArray:
@@ -356,8 +320,8 @@ def _subset_sums(values: FloatArray, members: Mask) -> FloatArray:
     return np.asarray(values[:, shared].sum(axis=1)[:, None] + values[:, differ] @ selected, dtype=np.float64)
 
 
-def _ratio(sums: FloatArray, counts: IndexArray) -> FloatArray:
-    """Means, NaN over no cell."""
+def ratio(sums: FloatArray, counts: FloatArray | IndexArray) -> FloatArray:
+    """Divide; NaN where the divisor is not above 0."""
     means = np.full(sums.shape, np.nan)
     np.divide(sums, counts, out=means, where=counts > 0)
     return means
@@ -365,14 +329,6 @@ def _ratio(sums: FloatArray, counts: IndexArray) -> FloatArray:
 
 def _joined(each: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([*each, np.empty(0)])
-
-
-def _training(folds: Sequence[Fold], n_agents: int) -> Mask:
-    """Who is trained on in each fold, shape (n_folds, n_agents)."""
-    is_training = np.zeros((len(folds), n_agents), dtype=np.bool_)
-    for trained, fold in zip(is_training, folds, strict=True):
-        trained[fold.training] = True
-    return is_training
 
 
 def _agreement(
@@ -388,7 +344,7 @@ def _agreement(
 
 def _residuals(agents: CompleteAgents, subsets: Subsets, estimator: str) -> Residuals:
     """Read off each agent's one fold; no pair is compared."""
-    members = _members(subsets.tasks, agents.outcomes.shape[1])
+    members = membership(subsets.tasks, agents.outcomes.shape[1])
     subset_means, _, n_missing = _means(agents.outcomes, members)
     held_out = _scored(subsets, n_missing)
     folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]

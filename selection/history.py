@@ -13,24 +13,6 @@ asked to run the rest: what is told of full scores is in the order of completion
 their first delivery. *Audit tasks* are those outside all versions that an agent which ran S was asked for
 beside it: not of one that was asked for everything, nor one that lacks a task it was asked for, since such an
 agent may have chosen what to deliver.
-
-Symbols
--------
-================  ====================  ===============================  ===========
-symbol            code                  shape                            unit
-================  ====================  ===============================  ===========
-S                 ``tasks``             (k,) positions of active tasks   tasks
-X                 ``outcomes``          (n_agents, n_tasks), in order    0 to 1
-later             ``since``             (n_agents,)                      bool
-r, rest           ``reference``         of the founders, nested          0 to 1
-y − ŷ             ``promises``          of an agent                      score
-audit tasks       ``audited``           (n_agents, n_tasks)              bool
-================  ====================  ===============================  ===========
-
-Not done here
--------------
-No monitor is asked. Agents without a date stand first. Probabilities of being drawn weigh nothing: a draw is
-uniform among those that ran S alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +31,7 @@ from analytics.record import Record
 from selection import audits
 from selection.bands import WIDER_BANDS
 from selection.folds import CompleteAgents, fold_bands, nested_plan
-from selection.held_out import Subsets, choose, hold_out
+from selection.held_out import Subsets, choose, hold_out, ratio
 from selection.prior import PriorDecisions, Promise, SubsetVersion
 from selection.rules import Rules
 from selection.standings.adaptive_estimates import is_chosen_for, marked
@@ -204,7 +186,11 @@ def history_of(record: Record, rules: Rules, prior: PriorDecisions) -> History:
     founders = np.isin(table.agents, version.chosen_from) & record.complete
     in_subset = np.isin(np.arange(table.n_tasks), tasks)
     variances, trials = _trials(record)
+    lo, hi = (rules.lo, rules.hi) if version.widened else (version.lo, version.hi)
+    wider = [edges for edges in WIDER_BANDS if edges[0] <= lo and hi <= edges[1] and edges != (lo, hi)]
+    rule = rule_of(rules)
     founding = training(record).take(np.flatnonzero(founders[record.complete]))
+    bands = fold_bands(founding, nested_plan(founding, "agent"), rule)
     return History(
         names=tuple(table.agents[i] for i in order),
         days=tuple(table.dates[i] for i in order),
@@ -226,14 +212,14 @@ def history_of(record: Record, rules: Rules, prior: PriorDecisions) -> History:
         tasks=tasks,
         task_names=table.tasks,
         version=version,
-        edges=_edges(version, rules),
+        edges=((lo, hi), *(wider if rules.widening else ())),
         founding=founding,
-        nested=_nested(founding, rules),
+        nested=choose(founding, bands, rules.strategy, rule, rules.seed, "nested", "agent"),
         rho_null=rho_null(table.means[founders], in_subset[None], rules.seed)[0] if founders.any() else None,
         n_invalid=record.n_invalid.sum(axis=1, dtype=np.int64)[order],
         n_unconfirmed=np.array(record.n_unconfirmed or (0,) * record.n_agents, dtype=np.int64)[order],
         n_trials=record.n_places.sum(axis=1, dtype=np.int64)[order],
-        costs=_costs(record, in_subset)[order],
+        costs=_row_means(record.costs[:, in_subset])[order],
         promises=prior.promises,
         window=rules.history_window or N_LATEST,
         seed=rules.seed,
@@ -263,22 +249,7 @@ def _trials(record: Record) -> tuple[FloatArray, FloatArray]:
     return np.where(copied, nothing, table.trial_variances), np.where(copied, one, table.n_trials)
 
 
-def _edges(version: SubsetVersion, rules: Rules) -> tuple[tuple[float, float], ...]:
-    """List the bands tried when the version was chosen, the first one and those that are wider."""
-    lo, hi = (rules.lo, rules.hi) if version.widened else (version.lo, version.hi)
-    wider = [edges for edges in WIDER_BANDS if edges[0] <= lo and hi <= edges[1] and edges != (lo, hi)]
-    return ((lo, hi), *(wider if rules.widening else ()))
-
-
-def _nested(founding: CompleteAgents, rules: Rules) -> Subsets:
-    """Choose the subset without each founder."""
-    rule = rule_of(rules)
-    bands = fold_bands(founding, nested_plan(founding, "agent"), rule)
-    return choose(founding, bands, rules.strategy, rule, rules.seed, "nested", "agent")
-
-
 def _audited(record: Record, tasks: IndexArray, prior: PriorDecisions) -> Mask:
-    """Tasks outside all versions that an agent which ran S was asked for and has an outcome on."""
     public = {name for version in prior.subsets for name in version.tasks}
     secret = np.array([name not in public for name in record.table.tasks], dtype=np.bool_)
     ran = record.table.valid()
@@ -287,15 +258,5 @@ def _audited(record: Record, tasks: IndexArray, prior: PriorDecisions) -> Mask:
     return np.asarray(record.asked & secret & ran & ran_more[:, None], dtype=np.bool_)
 
 
-def _costs(record: Record, in_subset: Mask) -> FloatArray:
-    """Cost of a trial of a task of S, alike in runs of S and of everything."""
-    return _row_means(record.costs[:, in_subset])
-
-
 def _row_means(values: FloatArray) -> FloatArray:
-    """Mean of each row over what it has; NaN where it has nothing."""
-    known = ~np.isnan(values)
-    n_known = np.count_nonzero(known, axis=1)
-    means = np.full(len(values), np.nan)
-    np.divide(np.nansum(values, axis=1), n_known, out=means, where=n_known > 0)
-    return means
+    return ratio(np.nansum(values, axis=1), np.count_nonzero(~np.isnan(values), axis=1))

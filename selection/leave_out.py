@@ -48,7 +48,6 @@ Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -61,22 +60,13 @@ from selection.ridge import ALPHA, checked_agents
 MAX_STACKED_CELLS = 1_000_000
 
 
-class _Alike(NamedTuple):
-    """Folds of one shape: I and E in rows, d, (BX_E)_I and X_EᵀBX_E."""
-
-    left_out: IndexArray
-    changed: IndexArray
-    signs: FloatArray
-    columns: FloatArray
-    gram: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class LeaveOut:
     """Ridge predictions of agents left out, on subsets near a base subset.
 
-    Made by `leave_out`. For every subset it `covers`, `predictions(left_out, tasks)` equals
-    ``predict(fit(X[others][:, tasks], y[others]), X[left_out][:, tasks])``.
+    Made by `leave_out`. `predictions(left_out, tasks)` equals
+    ``predict(fit(X[others][:, tasks], y[others]), X[left_out][:, tasks])`` for every subset without a missing
+    cell whose tasks are those of the base but for candidates; others are refused (not_covered).
 
     scores: (n,); y.
     in_base: (n_tasks,); tasks of the base subset without a missing cell.
@@ -97,78 +87,54 @@ class LeaveOut:
     candidate_gram: FloatArray
     candidate_scores: FloatArray
 
-    def covers(self, tasks: IndexArray) -> bool:
-        """Whether `predictions` can tell this subset: no cell missing, and what changed is a candidate.
-
-        Where it is false the fold is fitted anew, by `ridge.fit` and `ridge.predict`.
-
-        tasks: (k,); task indices, none twice.
-        """
-        return bool(self._covered(self._mask(tasks)).all())
-
     def predictions(self, left_out: IndexArray, tasks: IndexArray) -> FloatArray:
         """ŷ_I = y_I − (B′_II)⁻¹(B′y)_I, trained on the agents not left out, on the subset `tasks`.
 
         left_out: (n_left_out,); positions of the agents left out, none twice; at least 2 agents remain.
         tasks: (k,); task indices of the fold's subset, none twice, k ≥ 1.
         Returns: (n_left_out,); in the order of `left_out`; neither rounded nor clipped.
-        Raises SelectionError: no_tasks, too_few_agents, shape not_covered: when `covers` is false.
+        Raises SelectionError (no_tasks, too_few_agents, shape, not_covered).
         """
         left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
-        return self.predictions_each([left_out], self._mask(tasks)[None, :])[0]
+        members = np.zeros((1, self.in_base.size), dtype=np.bool_)
+        members[0, tasks] = True
+        return self.predictions_each([left_out], members)[0]
 
     def predictions_each(self, left_out: Sequence[IndexArray], members: Mask) -> list[FloatArray]:
         """ŷ_I of many folds; those with as many agents left out and tasks changed are solved together.
 
-        left_out: length n_folds; as in `predictions`.
         members: (n_folds, n_tasks); membership of every task in every fold's subset.
         Raises SelectionError (not_covered).
         """
-        if not self._covered(members).all():
+        changed = members != self.in_base
+        if (changed & (self.position < 0)).any():
             raise SelectionError(
                 "a cell of the subset is missing, or a task that changed is no candidate", code="not_covered"
             )
-        changed = members != self.in_base
         sizes = np.array([[rows.size for rows in left_out], np.count_nonzero(changed, axis=1)])
         predicted: list[FloatArray] = [np.empty(0)] * len(left_out)
         for alike in _alike(sizes):
             rows = np.array([left_out[f] for f in alike], dtype=np.intp)
             tasks = np.nonzero(changed[alike])[1].reshape(alike.size, -1)
             signs = np.where(np.take_along_axis(members[alike], tasks, axis=1), 1.0, -1.0)
-            folds = self._gathered(rows, self.position[tasks], signs)
-            for f, residuals in zip(alike, self._steps(folds), strict=True):
+            steps = self._steps(rows, self.position[tasks], signs)
+            for f, residuals in zip(alike, steps, strict=True):
                 predicted[f] = self.scores[left_out[f]] - residuals
         return predicted
 
-    def _gathered(self, left_out: IndexArray, changed: IndexArray, signs: FloatArray) -> "_Alike":
-        return _Alike(
-            left_out=left_out,
-            changed=changed,
-            signs=signs,
-            columns=self.candidate_columns[left_out[:, :, None], changed[:, None, :]],
-            gram=self.candidate_gram[changed[:, :, None], changed[:, None, :]],
-        )
-
-    def _steps(self, folds: "_Alike") -> FloatArray:
-        """(B′_II)⁻¹(B′y)_I of folds of one shape, (n_folds, n_left_out)."""
-        left_out = folds.left_out
-        residuals, of_changed = self.residuals[left_out], self.candidate_scores[folds.changed]
+    def _steps(self, left_out: IndexArray, changed: IndexArray, signs: FloatArray) -> FloatArray:
+        """(B′_II)⁻¹(B′y)_I of folds of one shape, I, E and d in rows, (n_folds, n_left_out)."""
+        residuals, of_changed = self.residuals[left_out], self.candidate_scores[changed]
         maker = self.residual_maker[left_out[:, :, None], left_out[:, None, :]]
-        if folds.changed.shape[1]:
-            right_side = np.dstack([folds.columns.swapaxes(1, 2), of_changed])
-            inner, each = folds.gram.copy(), np.arange(folds.changed.shape[1])
-            inner[:, each, each] += folds.signs
-            correction = folds.columns @ np.linalg.solve(inner, right_side)
+        if changed.shape[1]:
+            columns = self.candidate_columns[left_out[:, :, None], changed[:, None, :]]
+            right_side = np.dstack([columns.swapaxes(1, 2), of_changed])
+            inner = self.candidate_gram[changed[:, :, None], changed[:, None, :]]
+            each = np.arange(changed.shape[1])
+            inner[:, each, each] += signs
+            correction = columns @ np.linalg.solve(inner, right_side)
             maker, residuals = maker - correction[..., :-1], residuals - correction[..., -1]
         return np.asarray(np.linalg.solve(maker, residuals[..., None])[..., 0], dtype=np.float64)
-
-    def _covered(self, members: Mask) -> Mask:
-        return np.asarray((self.position >= 0) | (members == self.in_base), dtype=np.bool_)
-
-    def _mask(self, tasks: IndexArray) -> Mask:
-        mask = np.zeros(self.in_base.size, dtype=np.bool_)
-        mask[tasks] = True
-        return mask
 
 
 def leave_out(
@@ -193,7 +159,23 @@ def leave_out(
     in_full = np.asarray(~np.isnan(outcomes).any(axis=0), dtype=np.bool_)
     base = _checked_tasks(base, n_tasks)
     chosen = _checked_tasks(np.arange(n_tasks) if candidates is None else candidates, n_tasks)
-    return _leave_out(outcomes, scores, base[in_full[base]], chosen[in_full[chosen]], alpha)
+    base, candidates, n = base[in_full[base]], chosen[in_full[chosen]], len(outcomes)
+    in_base, position = np.zeros(n_tasks, dtype=np.bool_), np.full(n_tasks, -1, dtype=np.intp)
+    in_base[base], position[candidates] = True, np.arange(candidates.size)
+    on_base, columns = _centred(outcomes[:, base]), _centred(outcomes[:, candidates])
+    inverse = scipy.linalg.inv(on_base @ on_base.T + alpha * np.eye(n), assume_a="pos", overwrite_a=True)
+    maker = np.asarray(inverse - 1.0 / (alpha * n), dtype=np.float64)
+    maker_columns = maker @ columns
+    return LeaveOut(
+        scores=read_only(scores),
+        in_base=read_only(in_base),
+        position=read_only(position),
+        residual_maker=read_only(maker),
+        residuals=read_only(maker @ scores),
+        candidate_columns=read_only(maker_columns),
+        candidate_gram=read_only(columns.T @ maker_columns),
+        candidate_scores=read_only(maker_columns.T @ scores),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +188,6 @@ class SharedGram:
     columns: (n_tasks, n); Cᵀ; NaN in tasks with a missing cell.
     gram: (n_tasks, n_tasks); CᵀC.
     task_scores: (n_tasks,); Cᵀy.
-    mean_score: ȳ.
     """
 
     scores: FloatArray
@@ -290,38 +271,6 @@ def _alike(sizes: IndexArray) -> list[IndexArray]:
 
 def _centred(outcomes: FloatArray) -> FloatArray:
     return np.asarray(outcomes - np.mean(outcomes, axis=0), dtype=np.float64)
-
-
-def _residual_maker(outcomes: FloatArray, alpha: float) -> FloatArray:
-    """B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn); By are the residuals of the fit divided by α."""
-    n = outcomes.shape[0]
-    centred = _centred(outcomes)
-    inverse = scipy.linalg.inv(centred @ centred.T + alpha * np.eye(n), assume_a="pos", overwrite_a=True)
-    return np.asarray(inverse - 1.0 / (alpha * n), dtype=np.float64)
-
-
-def _leave_out(
-    outcomes: FloatArray,
-    scores: FloatArray,
-    base: IndexArray,
-    candidates: IndexArray,
-    alpha: float,
-) -> LeaveOut:
-    n_tasks = outcomes.shape[1]
-    in_base, position = np.zeros(n_tasks, dtype=np.bool_), np.full(n_tasks, -1, dtype=np.intp)
-    in_base[base], position[candidates] = True, np.arange(candidates.size)
-    maker, columns = _residual_maker(outcomes[:, base], alpha), _centred(outcomes[:, candidates])
-    maker_columns = maker @ columns
-    return LeaveOut(
-        scores=read_only(scores),
-        in_base=read_only(in_base),
-        position=read_only(position),
-        residual_maker=read_only(maker),
-        residuals=read_only(maker @ scores),
-        candidate_columns=read_only(maker_columns),
-        candidate_gram=read_only(columns.T @ maker_columns),
-        candidate_scores=read_only(maker_columns.T @ scores),
-    )
 
 
 # -------------------------------------------------------------------------------------------------- checks

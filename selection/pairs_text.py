@@ -30,19 +30,18 @@ def values(comparison: PairwiseComparison) -> dict[str, Any]:
         "omega": comparison.omega,
         "trial_noise": comparison.trial_noise,
         "agents": {name: {key: getattr(at, key) for key in names} for name, at in comparison.agents.items()},
-        "pairs": [_pair_values(pair) for pair in comparison.pairs],
+        "pairs": [
+            {
+                "a": pair.a,
+                "b": pair.b,
+                **_estimate_values(pair.estimate),
+                "p_adjusted": pair.p_adjusted,
+                "unclaimed": pair.unclaimed,
+                "reason": pair.reason,
+            }
+            for pair in comparison.pairs
+        ],
         "left_out": dict(comparison.left_out),
-    }
-
-
-def _pair_values(pair: Pair) -> dict[str, Any]:
-    return {
-        "a": pair.a,
-        "b": pair.b,
-        **_estimate_values(pair.estimate),
-        "p_adjusted": pair.p_adjusted,
-        "unclaimed": pair.unclaimed,
-        "reason": pair.reason,
     }
 
 
@@ -75,11 +74,16 @@ def shown(comparison: PairwiseComparison, *, whole: bool) -> dict[str, Any]:
     n_more = len(comparison.pairs) - len(pairs_shown)
     estimates = [pair.estimate for pair in pairs_shown if pair.estimate is not None]
     omitted = sorted({name for estimate in estimates for name in estimate.omitted})
+    never = [terms.UNMEASURED.get(name.removeprefix("agent:"), name) for name in omitted]  # agent:judge
+    not_shown = (
+        f"{words.counted(n_more, 'pair')} with agents below the best {N_SHOWN}, of "
+        f"{len(comparison.agents):,}; --all prints them, --agents A B … those of some agents, --json has them"
+    )
     return {
         "scores on": terms.task_set(comparison.target, comparison.n_tasks),
         **({"trial noise": f"borrowed: {comparison.trial_noise}"} if comparison.trial_noise else {}),
-        "never measured": "; ".join(_unmeasured(name) for name in omitted) or "nothing that is asked for",
-        **({"not shown": _not_shown(comparison, n_more)} if n_more else {}),
+        "never measured": "; ".join(never) or "nothing that is asked for",
+        **({"not shown": not_shown} if n_more else {}),
         "agents": [
             {
                 "agent": name,
@@ -95,18 +99,6 @@ def shown(comparison: PairwiseComparison, *, whole: bool) -> dict[str, Any]:
         "not compared": dict(comparison.left_out),
         "\nHow to read it": _legend(comparison, estimates),
     }
-
-
-def _not_shown(comparison: PairwiseComparison, n_more: int) -> str:
-    return (
-        f"{words.counted(n_more, 'pair')} with agents below the best {N_SHOWN}, of "
-        f"{len(comparison.agents):,}; --all prints them, --agents A B … those of some agents, --json has them"
-    )
-
-
-def _unmeasured(name: str) -> str:
-    """Return agent:judge as a reader calls it."""
-    return terms.UNMEASURED.get(name.removeprefix("agent:"), name)
 
 
 def _legend(comparison: PairwiseComparison, estimates: Sequence[Estimate]) -> dict[str, str]:

@@ -2,17 +2,6 @@
 
 The theory is in ``selection/README.md``, “Plausible outcomes”.
 
-Symbols
--------
-======  ===========================  ===================  ===========
-symbol  code                         shape                unit
-======  ===========================  ===================  ===========
-X       ``Reference.means``          (n_agents, n_tasks)  0 to 1, NaN
-b       ``Reference.difficulties``   (n_tasks,)           logits, NaN
-x       ``means``                    (n_tasks,)           0 to 1, NaN
-R       ``n_trials``                 (n_tasks,)           trials
-======  ===========================  ===================  ===========
-
 Not done here
 -------------
 Nothing is said of an agent that is made up within what verified agents did: that takes logs or a rerun.

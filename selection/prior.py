@@ -18,8 +18,6 @@ class SubsetVersion:
     tasks: by name, ascending; those retired since included.
     chosen_from: complete agents that it was chosen from, by name: the incumbents.
     arrival: the delivery that fixed it.
-    lo, hi: edges of the band used.
-    n_complete, n_tasks: complete agents it was chosen from; active tasks it was chosen from.
     """
 
     number: int
@@ -42,8 +40,6 @@ class FittedOn:
     """The agents that the calibration in use was fitted on, and their nested residuals y − ŷ.
 
     estimator: one of `selection.full_scores.ESTIMATORS`.
-    tasks: the active tasks of the subset that it was fitted for.
-    agents: by name, ascending.
     dates: length n_agents; as they were when it was fitted.
     residuals, scaffold_residuals, in_time: length n_agents; with the agent, or its whole scaffold, or all
         from its date on, left out and the selection repeated; None: no prediction.
@@ -62,11 +58,7 @@ class FittedOn:
 
 @dataclass(frozen=True)
 class Promise:
-    """What was said of an agent's full score before the agent ran all tasks.
-
-    score: ŷ.
-    interval: its 95% interval; None where there was none.
-    """
+    """What was said of an agent's full score before the agent ran all tasks."""
 
     score: float
     interval: tuple[float, float] | None
@@ -85,11 +77,9 @@ class Staged:
     """An agent that was asked batch by batch, and its estimated full score where it was stopped.
 
     study: which study its tasks were chosen by: data version and policy.
-    n: agents that the study was fitted to.
     reason: why it is placed on no task set, in words.
     k: tasks that its score rests on; None, as all that follow, while it is running.
     score, lower, upper, se: est, its interval, and c·se.
-    degrees: ν, of the interval.
     recalled: whether it was asked for the rest, as it came to stand on the podium.
     """
 
@@ -110,7 +100,6 @@ class Variances:
     """What a variance study found.
 
     facets: runs, prompts and judges; components None where never measured.
-    not_measured: in words.
     """
 
     facets: tuple[Facet, ...] = NEVER_MEASURED

@@ -30,6 +30,7 @@ import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import FloatArray, Mask, read_only
+from selection.bands import checked_outcomes
 from selection.errors import SelectionError
 
 PRIOR_VARIANCE = 9.0
@@ -49,7 +50,6 @@ class RaschFit:
 
     abilities: (n,); θ, logits above the mean difficulty.
     difficulties: (m,); b, logits, Σb = 0.
-    n_iterations: Newton steps taken.
     largest_derivative: of ℓ, in absolute value, at the end; below 1e-11.
     """
 
@@ -97,7 +97,6 @@ def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
     """Inverse of the Schur complement that a fit ends with, shape (s, s), s the smaller of n and m.
 
     outcomes: (n, m).
-    fitted: to these outcomes.
     """
     outcomes, valid = _checked(outcomes)
     _, _, curvature = _derivatives(outcomes, valid, fitted.abilities, fitted.difficulties)
@@ -118,7 +117,11 @@ def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
     Raises SelectionError (shape, no_tasks, outcome_range, agent_unobserved, not_finite).
     Raises RaschUnfinished.
     """
-    outcomes, difficulties = _checked_row(outcomes, difficulties)
+    outcomes, difficulties = np.asarray(outcomes, dtype=np.float64), _checked_logits(difficulties)
+    if outcomes.shape != difficulties.shape:
+        raise SelectionError(f"outcomes {outcomes.shape} for difficulties {difficulties.shape}", code="shape")
+    rows, valid = _checked_rows(outcomes[None, :])
+    outcomes, difficulties = rows[valid], difficulties[valid[0]]
     level = 0.0
     for _ in range(MAX_ITERATIONS):
         passing = expit(level - difficulties)
@@ -231,13 +234,11 @@ def _newton_step(
 
 
 def _diagonals(curvature: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return A and C."""
     penalty = 1.0 / PRIOR_VARIANCE
     return np.sum(curvature, axis=1) + penalty, np.sum(curvature, axis=0) + penalty
 
 
 def _complement(curvature: FloatArray, of_abilities: FloatArray, of_difficulties: FloatArray) -> FloatArray:
-    """Return A − WC⁻¹Wᵀ."""
     shared = curvature / np.sqrt(of_difficulties)
     return np.asarray(np.diag(of_abilities) - shared @ shared.T, dtype=np.float64)
 
@@ -270,7 +271,6 @@ def _step_length(beta: float) -> float:
 
 
 def _checked(outcomes: FloatArray) -> tuple[FloatArray, Mask]:
-    """Outcomes and which cells are valid, every agent and every task with one at least."""
     outcomes, valid = _checked_rows(outcomes)
     if not valid.any(axis=0).all():
         raise SelectionError(
@@ -280,18 +280,8 @@ def _checked(outcomes: FloatArray) -> tuple[FloatArray, Mask]:
 
 
 def _checked_rows(outcomes: FloatArray) -> tuple[FloatArray, Mask]:
-    outcomes = np.asarray(outcomes, dtype=np.float64)
-    if outcomes.ndim != 2:
-        raise SelectionError(f"outcomes have shape {outcomes.shape}, not (n_agents, n_tasks)", code="shape")
-    if outcomes.shape[1] == 0:
-        raise SelectionError("no task to fit a difficulty to", code="no_tasks")
+    outcomes = checked_outcomes(outcomes, "no task to fit a difficulty to")
     valid = np.asarray(~np.isnan(outcomes), dtype=np.bool_)
-    wrong = valid & ~((outcomes >= 0.0) & (outcomes <= 1.0))
-    if wrong.any():
-        i, j = np.argwhere(wrong)[0]
-        raise SelectionError(
-            f"agent {i}, task {j}: {outcomes[i, j]} is not from 0 to 1", code="outcome_range"
-        )
     if not outcomes.shape[0]:
         raise SelectionError("there is no agent", code="agent_unobserved")
     if not valid.any(axis=1).all():
@@ -299,15 +289,6 @@ def _checked_rows(outcomes: FloatArray) -> tuple[FloatArray, Mask]:
             f"agent {int(np.argmin(valid.any(axis=1)))} has no valid cell", code="agent_unobserved"
         )
     return outcomes, valid
-
-
-def _checked_row(outcomes: FloatArray, difficulties: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Keep the valid outcomes and the difficulties that belong to them."""
-    outcomes, difficulties = np.asarray(outcomes, dtype=np.float64), _checked_logits(difficulties)
-    if outcomes.shape != difficulties.shape:
-        raise SelectionError(f"outcomes {outcomes.shape} for difficulties {difficulties.shape}", code="shape")
-    rows, valid = _checked_rows(outcomes[None, :])
-    return rows[valid], difficulties[valid[0]]
 
 
 def _checked_logits(logits: FloatArray) -> FloatArray:

@@ -10,10 +10,6 @@ Not done here
 -------------
 Of more than 100 folds of a protocol 100 are refitted, evenly spread. Figures are not compared, and neither
 are folds without a subset.
-
-Source
-------
-As in `selection.estimators`.
 """
 
 from typing import Any

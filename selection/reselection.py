@@ -2,28 +2,9 @@
 
 The theory is in ``selection/README.md``, “Reselection”.
 
-Symbols
--------
-==========  ==========================  ==============================  ==============
-symbol      code                        shape                           unit
-==========  ==========================  ==============================  ==============
-S           ``previous``                (k_previous,) task indices
-S′, k       ``tasks``, ``k``            (k,) ascending task indices     tasks
-p           ``pass_rates``              (n_tasks,), NaN: unknown        0 to 1
-h           ``hysteresis``              scalar                          0 to ½
-π           ``inclusion_probability``   scalar                          0 to 1
-==========  ==========================  ==============================  ==============
-
-Not done here
--------------
-Nothing is decided or activated. Expected figures come from the caller, who validates with the same
-hysteresis and carries the subset through the folds by `carry`. When to reselect is
-`analytics.drift.fidelity`'s.
-
 Source
 ------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3. Hájek, comment in *Foundations of Statistical
-Inference*, 1971. Hysteresis is this project's own.
+Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3. Hysteresis is this project's own.
 """
 
 from collections.abc import Callable
@@ -31,7 +12,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, read_only
 from analytics.outcome_table import OutcomeTable
@@ -41,7 +21,6 @@ from selection.cost import Saving, saving
 from selection.errors import SelectionError
 
 HYSTERESIS = 0.05
-MIN_SAMPLED = 8
 
 Figures = TypeVar("Figures")
 
@@ -92,18 +71,6 @@ class Proposals(Generic[Figures]):
     band: Band
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Agents drawn for validation runs.
-
-    agents: (n,); ascending.
-    inclusion_probability: π = n/N, the same for all.
-    """
-
-    agents: IndexArray
-    inclusion_probability: float
-
-
 def carry(
     previous: IndexArray,
     pass_rates: FloatArray,
@@ -120,8 +87,6 @@ def carry(
     pass_rates: (n_tasks,); 0 to 1; NaN where unknown.
     n_complete: complete agents they rest on; under 5 there is no subset.
     hysteresis: h, 0 to under ½; 0 is the plain rule.
-    lo, hi: first band tried.
-    widening: whether a thin one is widened.
     Returns: (k,); ascending; empty where there is no subset.
     Raises SelectionError (task_unknown, hysteresis_range, band_range).
     """
@@ -149,9 +114,7 @@ def propose(
 
     table: all agents of the benchmark; pass rates rest on the complete ones.
     previous: (k_previous,); the active subset.
-    hysteresis: h of the second proposal.
     band: of the agents that are to count; when not given, `selection.bands.table_band` of the table.
-    weights, history_window, lo, hi, widening: as in `selection.bands.table_band`.
     costs: (n_agents, n_tasks); as in `selection.cost.saving`; all unknown when not given.
     figures: called with h, once for each h: the figures to expect of this rule, nested and in time.
     Raises SelectionError (task_unknown, hysteresis_range, band_range, shape, weight_range, window_range,
@@ -186,10 +149,8 @@ def proposed(
 ) -> Proposal[Figures]:
     """Tell what it takes to put these tasks in the place of the active subset.
 
-    table, previous, costs, figures: as in `propose`.
     tasks: (k,); ascending; empty where there is no subset.
     edges, first: the band that was used, and the one tried first.
-    hysteresis: h of the rule that chose them.
     Raises SelectionError (shape, cost_range).
     """
     entering = np.setdiff1d(tasks, previous)
@@ -205,25 +166,6 @@ def proposed(
         figures=figures(hysteresis) if figures is not None and tasks.size else None,
         saving=saving(_checked_costs(costs, table), tasks) if tasks.size else None,
     )
-
-
-def sample_agents(rng: np.random.Generator, eligible: npt.ArrayLike, n: int = MIN_SAMPLED) -> Sample:
-    """Draw agents for validation runs, uniformly and without replacement.
-
-    rng: seeded by the caller.
-    eligible: (N,); agents submitted since activation, none twice, in any order.
-    n: at least 8, at most N.
-    Raises SelectionError (too_few_to_sample, shape).
-    """
-    pool = np.unique(np.asarray(eligible, dtype=np.intp))
-    if pool.size != np.size(eligible):
-        raise SelectionError(f"{np.size(eligible)} eligible agents, of whom {pool.size} differ", code="shape")
-    if not MIN_SAMPLED <= n <= pool.size:
-        raise SelectionError(
-            f"{n} of {pool.size} eligible agents; at least {MIN_SAMPLED} are drawn", code="too_few_to_sample"
-        )
-    agents = np.sort(rng.choice(pool, size=n, replace=False))
-    return Sample(read_only(agents), n / pool.size)
 
 
 def _moved(previous: IndexArray, rates: FloatArray, hysteresis: float, lo: float, hi: float) -> FloatArray:
@@ -255,7 +197,6 @@ def _check_hysteresis(hysteresis: float) -> None:
 
 
 def _checked_costs(costs: FloatArray | None, table: OutcomeTable) -> FloatArray:
-    """Return the costs of the table's cells, all unknown where none are given."""
     if costs is None:
         return np.full(table.means.shape, np.nan)
     costs = np.asarray(costs, dtype=np.float64)

@@ -2,19 +2,6 @@
 
 The theory is in ``selection/README.md``, “Ridge calibration”.
 
-Symbols
--------
-========  ========================  ========================  =====================
-symbol    code                      shape                     unit
-========  ========================  ========================  =====================
-X         ``outcomes``              (n, k), NaN: missing      0 to 1
-y         ``scores``                (n,)                      0 to 1
-x̄         ``column_means``          (k,)                      0 to 1
-β         ``coefficients``          (k,)                      score per outcome
-b₀        ``intercept``             scalar                    score
-α         ``alpha``                 scalar, 1 throughout      agents
-========  ========================  ========================  =====================
-
 Source
 ------
 Hoerl & Kennard, *Technometrics* 12 (1970) 55-67, Eq. 2.1. Ndzomga, *Efficient Benchmarking of AI Agents*,
@@ -29,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask, read_only
+from selection.bands import checked_outcomes
 from selection.errors import SelectionError
 
 ALPHA = 1.0
@@ -42,8 +30,6 @@ class RidgeFit:
     intercept: b₀, in the unit of the score.
     coefficients: (k,); β.
     column_means: (k,); x̄, training means of the columns over their valid cells.
-    n: training agents.
-    alpha: penalty α.
     """
 
     intercept: float
@@ -80,9 +66,13 @@ def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> Ridge
     """
     outcomes, scores = checked_training(outcomes, scores, alpha)
     column_means = np.nanmean(outcomes, axis=0)
-    centred = _completed(outcomes, column_means) - column_means
-    mean_score = float(np.mean(scores))
-    coefficients = _coefficients(centred, scores - mean_score, alpha)
+    centred = np.where(np.isnan(outcomes), column_means, outcomes) - column_means
+    mean_score, (n, k) = float(np.mean(scores)), centred.shape
+    # (CᵀC + αI)⁻¹Cᵀy or Cᵀ(CCᵀ + αI)⁻¹y, whichever system is smaller; never singular, as α > 0
+    gram = centred.T @ centred if k <= n else centred @ centred.T
+    right_side = centred.T @ (scores - mean_score) if k <= n else scores - mean_score
+    solution = np.linalg.solve(gram + alpha * np.eye(len(gram)), right_side)
+    coefficients = np.asarray(solution if k <= n else centred.T @ solution, dtype=np.float64)
     return RidgeFit(
         intercept=mean_score - float(column_means @ coefficients),
         coefficients=read_only(coefficients),
@@ -123,49 +113,16 @@ def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
             f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing",
             code="cells_missing",
         )
-    completed = _completed(outcomes, calibration.column_means)
+    completed = np.where(np.isnan(outcomes), calibration.column_means, outcomes)
     return np.asarray(calibration.intercept + completed @ calibration.coefficients, dtype=np.float64)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-def _completed(outcomes: FloatArray, column_means: FloatArray) -> FloatArray:
-    return np.where(np.isnan(outcomes), column_means, outcomes)
-
-
-def _coefficients(centred: FloatArray, centred_scores: FloatArray, alpha: float) -> FloatArray:
-    """(CᵀC + αI)⁻¹Cᵀy or Cᵀ(CCᵀ + αI)⁻¹y, whichever system is smaller."""
-    n, k = centred.shape
-    if k <= n:
-        return _solution(centred.T @ centred, centred.T @ centred_scores, alpha)
-    return np.asarray(centred.T @ _solution(centred @ centred.T, centred_scores, alpha), dtype=np.float64)
-
-
-def _solution(gram: FloatArray, right_side: FloatArray, alpha: float) -> FloatArray:
-    """(G + αI)⁻¹ r; never singular, as α > 0."""
-    penalised = gram + alpha * np.eye(len(gram))
-    return np.asarray(np.linalg.solve(penalised, right_side), dtype=np.float64)
 
 
 # -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_outcomes(outcomes: FloatArray) -> FloatArray:
-    outcomes = np.asarray(outcomes, dtype=np.float64)
-    if outcomes.ndim != 2:
-        raise SelectionError(
-            f"outcomes have shape {outcomes.shape}, not (agents, tasks of the subset)", code="shape"
-        )
-    if outcomes.shape[1] == 0:
-        raise SelectionError("no task in the subset", code="no_tasks")
-    wrong = ~np.isnan(outcomes) & ~((outcomes >= 0.0) & (outcomes <= 1.0))
-    if wrong.any():
-        i, j = np.argwhere(wrong)[0]
-        raise SelectionError(
-            f"agent {i}, task {j} of the subset: {outcomes[i, j]} is not from 0 to 1", code="outcome_range"
-        )
-    return outcomes
+    axes = "(agents, tasks of the subset)"
+    return checked_outcomes(outcomes, "no task in the subset", axes, " of the subset")
 
 
 def checked_training(outcomes: FloatArray, scores: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:

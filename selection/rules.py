@@ -31,14 +31,12 @@ class Rules:
     widening: whether a band with under a tenth of the tasks is widened to 25-75%, then 15-85%.
     history_window: pass rates come from the latest so many complete agents, at least 5; None: from all.
     hysteresis: how far outside the band a task of the subset may lie and stay, 0 to 0.5.
-    strategy: a name of `selection.strategies.STRATEGIES`.
     estimator: {"", "completion", "ridge", "line"}: of the full score of an agent that ran the subset; "" is
         `completion`.
     target: {"subset", "full", "domain"}: what the board is ordered by; None: the full suite, or the subset
         where the full score cannot be estimated from it or orders agents worse.
     subset_from: complete agents from which on a subset is fixed; before, it is a preview.
     refit_every: complete agents after which the calibration is fitted anew.
-    n_trials: trials asked for on each task.
     seed: every random draw derives from it and from stable names.
     headline_from: {"", "self_reported", "logs", "verified"}: the least trust of an agent that headlines are
         made from; "": verified, once there are five such agents.

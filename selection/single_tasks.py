@@ -2,22 +2,6 @@
 
 The theory is in ``selection/README.md``, “Single tasks”.
 
-Symbols
--------
-=========  ==================  ==============================  =======
-symbol     code                shape                           unit
-=========  ==================  ==============================  =======
-X          ``outcomes``        (n, m), NaN: missing            0 to 1
-p          ``rates``           (m,), NaN: nobody ran it        0 to 1
-r          ``discriminations`` (m,), NaN: see there            −1 to 1
-h          ``reach``           scalar                          agents
-e          ``expected``        (m,), NaN: no neighbour ran it  0 to 1
-=========  ==================  ==============================  =======
-
-Not done here
--------------
-No item response model is fitted, nothing is ranked, and no figure here enters a score or a rank.
-
 Source
 ------
 Corrected item-total correlation: Henrysson, *Psychometrika* 28 (1963) 211-218; Crocker & Algina,
@@ -111,7 +95,6 @@ def group_means(outcomes: FloatArray, n_groups: int) -> list[FloatArray]:
 
 
 def _column_means(rows: FloatArray) -> tuple[FloatArray, CountArray]:
-    """Return mean and number of the outcomes in each column, (m,) each."""
     n = np.count_nonzero(~np.isnan(rows), axis=0)
     total = np.nansum(rows, axis=0)
     means = np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0)
@@ -156,7 +139,6 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcom
     """Compare an agent with those next to it.
 
     outcomes: (n, m); rows in the order of the board.
-    i: its row.
     reach: h, rows on either side.
     """
     rows = [row for row in range(max(0, i - reach), min(len(outcomes), i + reach + 1)) if row != i]

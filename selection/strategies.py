@@ -1,25 +1,8 @@
 """Strategies: nine rules that pick k tasks from what the training agents did.
 
-The theory is in ``selection/README.md``, “Strategies”.
-
-Symbols
--------
-==========  ==============================  ==================================  =============
-symbol      code                            shape                               unit
-==========  ==============================  ==================================  =============
-X           ``training.outcomes``           (n, m), NaN: missing                0 to 1
-y           ``training.scores``             (n,)                                0 to 1
-p           ``training.pass_rates``         (m,), NaN: no valid cell            0 to 1
-k           ``k``                           scalar                              tasks
-==========  ==============================  ==================================  =============
-
-Every strategy is called as ``STRATEGIES[name](training, k, rng)`` and returns k task indices, ascending; only
-those in `SEEDED` use ``rng``, and only ``mid_range`` minds which k it is (``training.band_tasks.size``).
-
-Not done here
--------------
-Which strategy is the best is not decided, and nothing is validated: `selection.validation` hands over
-training agents alone. No strategy sees the cost of a task.
+The theory is in ``selection/README.md``, “Strategies”. Each is called as
+``STRATEGIES[name](training, k, rng)`` and returns k task indices, ascending. Only those in `SEEDED` use
+``rng``, and only ``mid_range`` minds which k it is (``training.band_tasks.size``).
 
 Source
 ------
@@ -57,10 +40,7 @@ class Training:
     all_scores: (n_agents,); their full scores.
     rows: (n,); positions of the training agents, ascending.
     pass_rates: (m,); over the training agents; NaN where none has a valid cell.
-    all_dates: length n_agents.
-    lo, hi: first band tried.
     fit_of: Rasch fit of agents by their positions, where fits are kept for others who ask.
-    widening: whether a thin band is widened.
     """
 
     all_outcomes: FloatArray
@@ -90,7 +70,6 @@ class Training:
         scores: (n,); their full scores.
         dates: length n; in name order, so that position breaks ties as the name does.
         weights: (n,); 1/π_i, in the pass rates alone.
-        lo, hi: first band tried.
         Raises SelectionError (shape, no_tasks, outcome_range, weight_range, score_missing).
         """
         outcomes, scores = np.asarray(outcomes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
@@ -175,8 +154,15 @@ def greedy(training: Training, k: int, rng: np.random.Generator | None = None) -
     Raises SelectionError: too_few_tasks, scores_equal too_few_agents: under 3 training agents.
     """
     _check_size("greedy", k, training.rated)
-    _check_scores(training.scores)
     outcomes, scores = training.outcomes[:, training.rated].T, training.scores
+    if scores.size < 3:
+        raise SelectionError(
+            f"greedy: leaving one agent out needs at least 3; there are {scores.size}", code="too_few_agents"
+        )
+    if np.ptp(np.round(scores, DECIMALS)) == 0.0:
+        raise SelectionError(
+            f"greedy: all {scores.size} training agents score {scores[0]:.9g}", code="scores_equal"
+        )
     deviations = outcomes - np.nanmean(outcomes, axis=1, keepdims=True)
     centred = np.ascontiguousarray(np.where(np.isnan(deviations), 0.0, deviations))
     order = forward(centred, scores - np.mean(scores), k)
@@ -291,7 +277,6 @@ FITTED = frozenset({"information", "forecast"})
 
 
 def _ordered(keys: FloatArray, tasks: IndexArray) -> IndexArray:
-    """Return `tasks` by (key rounded to 1e-9, index), ascending."""
     return tasks[np.argsort(np.round(keys[tasks], DECIMALS), kind="stable")]
 
 
@@ -319,17 +304,6 @@ def _check_size(name: str, k: int, tasks: IndexArray) -> None:
     if not 1 <= k <= tasks.size:
         raise SelectionError(
             f"{name}: {k} tasks asked for, {tasks.size} to choose from", code="too_few_tasks"
-        )
-
-
-def _check_scores(scores: FloatArray) -> None:
-    if scores.size < 3:
-        raise SelectionError(
-            f"greedy: leaving one agent out needs at least 3; there are {scores.size}", code="too_few_agents"
-        )
-    if np.ptp(np.round(scores, DECIMALS)) == 0.0:
-        raise SelectionError(
-            f"greedy: all {scores.size} training agents score {scores[0]:.9g}", code="scores_equal"
         )
 
 

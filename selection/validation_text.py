@@ -160,7 +160,9 @@ def notes(strategies: Mapping[str, Plain]) -> dict[str, str]:
         for figure, note in sorted((strategies[strategy].get("notes") or {}).items()):
             about.setdefault((figure, note), []).append(strategy)
     return {
-        f"{NOTED.get(figure, figure)} of {_all_of(names, strategies)}": _worded(note)
+        f"{NOTED.get(figure, figure)} of {_all_of(names, strategies)}": IN_NOTES.sub(
+            lambda match: NOTED[match[1]], note
+        )
         for (figure, note), names in about.items()
     }
 
@@ -174,11 +176,6 @@ NOTED = FIGURES | {
     "seeds": "Seeds",
 }
 IN_NOTES = re.compile(rf"\b({'|'.join(name for name in NOTED if '_' in name)})\b")
-
-
-def _worded(note: str) -> str:
-    """Name figures in a note as the tables do; a note that names several keeps their names in order."""
-    return IN_NOTES.sub(lambda match: NOTED[match[1]], note)
 
 
 def _all_of(names: Sequence[str], strategies: Plain) -> str:
@@ -210,7 +207,6 @@ def shown(result: Plain, in_use: str = "") -> dict[str, Any]:
 
 
 def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:
-    """Set a protocol as one table, what a board is read for first, and the notes of its figures below."""
     strategies = protocol["strategies"]
     block: dict[str, Any] = {f"\n{title}, {folds_text(protocol)}": list(_rows(strategies, in_use, LEADING))}
     block[f"{title}: further figures"] = list(_rows(strategies, in_use, FURTHER))
@@ -222,17 +218,14 @@ def _protocol(title: str, protocol: Plain, in_use: str) -> dict[str, Any]:
 
 
 def _rows(strategies: Mapping[str, Plain], in_use: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for name in in_order(strategies, in_use):
-        yield _row(name, strategies[name], in_use, names)
-
-
-def _row(strategy: str, figures: Plain, in_use: str, names: Sequence[str]) -> dict[str, Any]:
-    row: dict[str, Any] = {"strategy": f"{label(strategy)}{' *' if strategy == in_use else ''}"}
-    for place, name in enumerate(names):
-        row[FIGURES[name]] = figures[name]
-        if name in WITH_ERROR:
-            row[f"±{' ' * place}"] = error(figures, name)
-    return row | {"Held out": figures["n"], "left out": figures["n_left_out"]}
+    for strategy in in_order(strategies, in_use):
+        figures = strategies[strategy]
+        row: dict[str, Any] = {"strategy": f"{label(strategy)}{' *' if strategy == in_use else ''}"}
+        for place, name in enumerate(names):
+            row[FIGURES[name]] = figures[name]
+            if name in WITH_ERROR:
+                row[f"±{' ' * place}"] = error(figures, name)
+        yield row | {"Held out": figures["n"], "left out": figures["n_left_out"]}
 
 
 def bands(result: Plain) -> Plain:
@@ -247,11 +240,9 @@ def bands(result: Plain) -> Plain:
 
 def band_text(width: Plain) -> str:
     """Name a band: 30% to 70%."""
-    return (
-        f"{width['lo']:.4g} to {width['hi']:.4g}"
-        if _odd(width)
-        else f"{width['lo']:.0%} to {width['hi']:.0%}"
-    )
+    is_odd = any(abs(100 * width[end] - round(100 * width[end])) > 1e-6 for end in ("lo", "hi"))
+    form = ".4g" if is_odd else ".0%"
+    return f"{width['lo']:{form}} to {width['hi']:{form}}"
 
 
 def saved_text(width: Plain, n_tasks: int) -> str:
@@ -266,19 +257,10 @@ def overlap_text(overlap: Plain, size: int) -> str:
     return f"{overlap['n_shared']:,} of {size:,}"
 
 
-def _odd(width: Plain) -> bool:
-    return any(abs(100 * width[end] - round(100 * width[end])) > 1e-6 for end in ("lo", "hi"))
-
-
 def _around(result: Plain) -> dict[str, Any]:
-    """Set bands of other widths and overlaps as two tables."""
-    around, size, title = (
-        bands(result),
-        result["subset"]["size"],
-        "\nBands of other widths, each agent left out",
-    )
     if "bands" not in result:
         return {}
+    around, size = bands(result), result["subset"]["size"]
     widths = [
         {
             "band": f"{band_text(one)}{' *' if one['in_use'] else ''}",
@@ -297,6 +279,7 @@ def _around(result: Plain) -> dict[str, Any]:
         }
         for one in around["overlaps"]
     ]
+    title = "\nBands of other widths, each agent left out"
     rows: dict[str, Any] = {title: widths or f"not measured: {around['reason']}"}
     return rows | ({"Tasks of other strategies": overlaps} if overlaps else {})
 

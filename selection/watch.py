@@ -8,20 +8,17 @@ random for a full run: rank fidelity rests on these, once complete, and on the a
 Where agents were stopped (staged assignment), what was published of those that then ran everything, drawn or
 asked, is held against their full scores too; and what agents did beyond their first batches, against these.
 
-`findings` asks every monitor of `analytics.drift` about all agents there are; `selection.replay` asks the
-same of the prefixes of a record.
-
-Not done here
--------------
-No alert is opened, nothing is reselected and nobody is asked to run again. A file has no assignments, so no
-audit tasks: there tuning to the subset is `insufficient`.
+`findings` asks every monitor of `analytics.drift` about all agents there are; `replay` asks the same of the
+prefixes of a record, after each agent. A file has no versions of S: there it is the band of the first
+`subset_from` complete agents by date (all of the last date included). Each later complete agent is predicted
+from the complete agents of strictly earlier dates, by `selection.staged.model`.
 
 Source
 ------
 Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6; each monitor gives its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any
@@ -35,14 +32,18 @@ from analytics.drift.looks import FIRST_LOOK, last_look
 from analytics.drift.monitor import N_LATEST, Monitor
 from analytics.drift.rank_fidelity import FIRST_RUNS
 from analytics.record import Record
-from selection.history import History, columns_of, history_of
-from selection.prior import PriorDecisions
+from selection.bands import mid_range
+from selection.errors import SelectionError
+from selection.history import History, columns_of, history_of, is_later
+from selection.prior import PriorDecisions, Promise, SubsetVersion
 from selection.rules import Rules
-from selection.staged.walks import Fit, beyond_first_batch
+from selection.staged.teaching import of_full_runs
+from selection.staged.walks import Fit, beyond_first_batch, estimated
 from selection.standings.choice import training
 
 DAYS_A_YEAR = 365.25
 UNCONFIRMED = "it alerts by what an operator confirmed alone, not by what submitters call invalid"
+LEVELS = {"insufficient": 0, "ok": 0, "warn": 1, "alert": 2}
 NO_SUBSET = "no subset is in use, so nothing can drift away from it"
 
 
@@ -50,8 +51,6 @@ NO_SUBSET = "no subset is in use, so nothing can drift away from it"
 class Findings:
     """What the monitors say now.
 
-    subset: number of the version that is watched.
-    n_later: agents that came after it was fixed.
     false_alerts_a_year: expected without any change, at the pace at which agents came; None where all came on
         one day.
     reason: why nothing is watched; else empty.
@@ -238,7 +237,6 @@ def _cost(history: History, n: int) -> Monitor:
 
 
 def _published(record: Record, prior: PriorDecisions) -> Monitor:
-    """Compare what was published of agents when they were stopped with their full runs since."""
     complete = training(record)
     came = record.completed[record.complete]
     rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in prior.published]
@@ -292,3 +290,153 @@ def false_alerts(history: History, monitors: Sequence[Monitor]) -> float | None:
     days = sorted(day for day in history.days if day is not None)
     n_days = (days[-1] - days[0]).days if days else 0
     return drift.false_alerts_a_year(monitors, len(days) / n_days * DAYS_A_YEAR) if n_days else None
+
+
+# --------------------------------------------------------------------------------------------------- replay
+
+
+@dataclass(frozen=True)
+class Firing:
+    """The first time a monitor rose to a state."""
+
+    agent: str
+    day: date
+    n_later: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class MonitorReplay:
+    """One monitor over a replay.
+
+    warn, alert: first rise to warn, or past it; first rise to alert.
+    """
+
+    name: str
+    warn: Firing | None
+    alert: Firing | None
+    final: Monitor
+
+
+@dataclass(frozen=True)
+class DriftReplay:
+    """What the monitors would have said.
+
+    promises: of the later complete agents, by name.
+    missed: those whose full score lay outside its interval.
+    """
+
+    version: SubsetVersion
+    n_agents: int
+    promises: Mapping[str, Promise]
+    missed: tuple[str, ...]
+    monitors: tuple[MonitorReplay, ...]
+    false_alerts_a_year: float | None
+
+
+def replay(
+    record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None
+) -> DriftReplay:
+    """Choose S from the first complete agents and ask every monitor after each agent that came later.
+
+    progress: called with (later agents seen, all later agents).
+    Raises SelectionError: no_replay: when an agent has no date, fewer than `subset_from` agents are complete,
+        they give no subset, or no complete agent came later.
+    """
+    version = _first_version(record, rules)
+    promises = _predicted(record, rules, version)
+    history = history_of(record, rules, PriorDecisions(subsets=(version,), promises=promises))
+    later = np.flatnonzero(history.since)
+    states: list[list[Monitor]] = []
+    for done, t in enumerate([later[0] - 1, *later]):
+        states.append([watch(history, int(t) + 1) for watch in MONITORS])
+        if progress is not None:
+            progress(done, later.size)
+    watched = tuple(_watched(history, later, one) for one in zip(*states, strict=True))
+    return DriftReplay(
+        version=version,
+        n_agents=record.n_agents,
+        promises=promises,
+        missed=tuple(name for name, _, is_missed in history.interval_misses(history.n_agents) if is_missed),
+        monitors=watched,
+        false_alerts_a_year=false_alerts(history, [one.final for one in watched]),
+    )
+
+
+def _first_version(record: Record, rules: Rules) -> SubsetVersion:
+    table, needed = record.table, rules.subset_from
+    undated = [name for name, day in zip(table.agents, table.dates, strict=True) if day is None]
+    if undated:
+        raise SelectionError(
+            f"{len(undated)} of {table.n_agents} agents have no date, {undated[0]!r} among them: "
+            "their place in time is not known",
+            code="no_replay",
+        )
+    n_complete = int(np.count_nonzero(record.complete))
+    if n_complete < needed:
+        agents = "agent" if n_complete == 1 else "agents"
+        raise SelectionError(
+            f"{n_complete} complete {agents}; a subset that can be watched needs {needed}", code="no_replay"
+        )
+    days = sorted(
+        day for day, is_complete in zip(table.dates, record.complete, strict=True) if is_complete and day
+    )
+    fixed_on = days[needed - 1]
+    founders = np.array([day is not None and day <= fixed_on for day in table.dates]) & record.complete
+    if not (record.complete & ~founders).any():
+        raise SelectionError(
+            f"{int(founders.sum())} complete agents, and none after {fixed_on}: the subset is chosen from "
+            f"the first {needed} and all of their last day, and those that come later are watched",
+            code="no_replay",
+        )
+    band = mid_range(table.means[founders], lo=rules.lo, hi=rules.hi, widening=rules.widening)
+    if not band.suited:
+        raise SelectionError(
+            f"no subset of the first {int(founders.sum())} complete agents: {band.reason}", code="no_replay"
+        )
+    return SubsetVersion(
+        number=1,
+        tasks=tuple(table.tasks[j] for j in band.tasks),
+        chosen_from=tuple(table.agents[i] for i in np.flatnonzero(founders)),
+        arrival=int(record.arrival.max()),
+        fixed_on=fixed_on,
+        lo=band.lo,
+        hi=band.hi,
+        widened=band.widened,
+        provisional=False,
+        strategy="mid_range",
+        reason=band.reason,
+        n_complete=band.n_complete,
+        n_tasks=band.n_tasks,
+    )
+
+
+def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str, Promise]:
+    agents, columns = training(record), columns_of(record, version)
+    places = {name: i for i, name in enumerate(record.table.agents)}
+    later = is_later(record, version)[[places[name] for name in agents.names]]
+    promises = {}
+    for day in sorted({one for one, is_so in zip(agents.dates, later, strict=True) if is_so and one}):
+        earlier = np.array([one is not None and one < day for one in agents.dates])
+        taught = of_full_runs(agents, np.flatnonzero(earlier))
+        for i in np.flatnonzero(later & [one == day for one in agents.dates]).tolist():
+            seen = np.full(record.n_tasks, np.nan)
+            seen[columns] = agents.outcomes[i, columns]
+            scale, _ = taught.scale_for(agents.scaffolds[i], columns)
+            one = estimated(taught.model, seen, taught.model.next_mean, scale)
+            promises[agents.names[i]] = Promise(one.score, (one.lower, one.upper))
+    return promises
+
+
+def _watched(history: History, later: IndexArray, states: Sequence[Monitor]) -> MonitorReplay:
+    """Find the first rises of a monitor; the first state is that of the founders alone."""
+    levels = [LEVELS[one.state] for one in states]
+
+    def first(level: int) -> Firing | None:
+        for t in range(1, len(levels)):
+            if levels[t] >= level > levels[t - 1]:
+                i = int(later[t - 1])
+                return Firing(history.names[i], history.days[i] or date.min, t, states[t].reason)
+        return None
+
+    return MonitorReplay(states[-1].name, first(LEVELS["warn"]), first(LEVELS["alert"]), states[-1])

@@ -13,7 +13,7 @@ by the model (`selection.staged.model`), their errors scaled to those of full ru
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -53,12 +53,10 @@ class Published:
 class Walk:
     """What one agent was asked to run.
 
-    agent: its position among the agents replayed.
     batches: tasks, in the order in which they were asked for.
     published: None where it ran everything by the rule.
     first: est and se, c = 1, after its first batch.
     steps: what was decided, from the first batch on; empty where it was asked for everything at once.
-    fit: by which.
     """
 
     agent: int
@@ -80,7 +78,6 @@ class StagedHistory:
 
     truth: (n,); y of the agents in their order.
     board: (n,); their scores on the last board.
-    subset: S, once it is fixed.
     """
 
     truth: FloatArray
@@ -108,37 +105,50 @@ def walked(
 
     subset: S from the outset; by default the band of those that have come, fixed with the agent that reaches
         `subset_from`.
-    reselected: whether S is chosen anew after each agent instead.
     progress: called with (agents done, all).
     """
+    return _replayed(
+        agents,
+        order,
+        lambda teaching, i: run_agent(agents, i, teaching.fit, seed),
+        n_first=staging.staged_from,
+        recalling=True,
+        teach=partial(taught, staging=staging, subset=subset, reselected=reselected),
+        progress=progress,
+    )
+
+
+def _replayed(
+    agents: CompleteAgents,
+    order: Sequence[int],
+    ask: Callable[[Teaching, int], tuple[Walk, FullRun | None]],
+    *,
+    n_first: int,
+    recalling: bool,
+    teach: Callable[..., Teaching],
+    progress: Progress | None,
+) -> StagedHistory:
+    """Let the first agents run everything, and ask each later one by what all before it teach."""
     m = agents.outcomes.shape[1]
     outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
     walks, teaching = list[Walk](), None
     for done, i in enumerate(order):
         truth = float(agents.scores[i])
-        run: FullRun | None = FullRun(len(outcomes), truth)
+        run: FullRun | None = FullRun(done, truth)
         walk = Walk(i, (np.arange(m),))
-        if teaching is not None and len(outcomes) >= staging.staged_from:
-            walk, run = run_agent(agents, i, teaching.fit, seed)
+        if teaching is not None:
+            walk, run = ask(teaching, i)
         ran = np.concatenate(walk.batches)
         seen = np.full(m, np.nan)
         seen[ran] = agents.outcomes[i, ran]
         if run is not None:
-            full_runs.append(replace(run, row=len(outcomes)))
+            full_runs.append(replace(run, row=done))
         outcomes.append(seen)
         scores.append(truth if run is not None else np.nan)
         walks.append(walk)
-        while len(outcomes) >= staging.staged_from:
-            teaching = taught(
-                np.array(outcomes),
-                np.array(scores),
-                full_runs,
-                staging,
-                before=teaching,
-                subset=subset,
-                reselected=reselected,
-            )
-            if not teaching.recalled.size:
+        while len(outcomes) >= n_first:
+            teaching = teach(np.array(outcomes), np.array(scores), full_runs, before=teaching)
+            if not recalling or not teaching.recalled.size:
                 break
             for row in teaching.recalled.tolist():
                 one = walks[row]
@@ -205,44 +215,31 @@ def on_subset(
 ) -> StagedHistory:
     """Replay the fixed subset in one order of the agents; while no band suits, they run everything.
 
-    agents, order, staging, subset, reselected, seed, progress: as in `walked`.
     estimate: what is published of an agent that ran S, from the teaching agents and its outcomes.
     """
-    m = agents.outcomes.shape[1]
-    outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
-    walks, teaching = list[Walk](), None
-    for done, i in enumerate(order):
-        truth, walk = float(agents.scores[i]), Walk(i, (np.arange(m),))
-        run: FullRun | None = FullRun(done, truth)
-        seen = agents.outcomes[i]
-        if teaching is not None and teaching.ranking_tasks.size:
-            tasks = teaching.ranking_tasks
-            on_tasks = np.full(m, np.nan)
-            on_tasks[tasks] = seen[tasks]
-            known, is_whole = estimate(teaching, on_tasks), is_drawn(seed, agents.names[i], 1.0 / ONE_IN)
-            rest = (np.setdiff1d(np.arange(m), tasks),) if is_whole else ()
-            walk = Walk(i, (tasks, *rest), Published(known.score, known.lower, known.upper, is_whole))
-            ends = (known.score, known.model_se)
-            run = FullRun(done, truth, 1.0 / ONE_IN, ends, ends) if is_whole else None
-            seen = seen if is_whole else on_tasks
-        outcomes.append(seen)
-        scores.append(truth if run is not None else np.nan)
-        full_runs += [run] if run is not None else []
-        walks.append(walk)
-        if len(outcomes) >= staging.subset_from:
-            teaching = taught(
-                np.array(outcomes),
-                np.array(scores),
-                full_runs,
-                staging,
-                before=teaching,
-                subset=subset,
-                reselected=reselected,
-            )
-        if progress:
-            progress(done + 1, len(order))
-    assert teaching is not None
-    return StagedHistory(agents.scores[list(order)], teaching.estimates, tuple(walks), teaching.subset)
+    every = np.arange(agents.outcomes.shape[1])
+
+    def ask(teaching: Teaching, i: int) -> tuple[Walk, FullRun | None]:
+        truth, tasks = float(agents.scores[i]), teaching.ranking_tasks
+        if not tasks.size:
+            return Walk(i, (every,)), FullRun(-1, truth)
+        on_tasks = np.full(every.size, np.nan)
+        on_tasks[tasks] = agents.outcomes[i, tasks]
+        known, is_whole = estimate(teaching, on_tasks), is_drawn(seed, agents.names[i], 1.0 / ONE_IN)
+        rest = (np.setdiff1d(every, tasks),) if is_whole else ()
+        walk = Walk(i, (tasks, *rest), Published(known.score, known.lower, known.upper, is_whole))
+        ends = (known.score, known.model_se)
+        return walk, FullRun(-1, truth, 1.0 / ONE_IN, ends, ends) if is_whole else None
+
+    return _replayed(
+        agents,
+        order,
+        ask,
+        n_first=staging.subset_from,
+        recalling=False,
+        teach=partial(taught, staging=staging, subset=subset, reselected=reselected),
+        progress=progress,
+    )
 
 
 def in_full(

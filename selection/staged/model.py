@@ -51,7 +51,6 @@ class StagedModel:
     abilities: (n,).
     difficulties, difficulty_variances: (m,).
     means: (n,); μ of each.
-    spread, dispersion: τ² and φ.
     """
 
     abilities: FloatArray
@@ -128,16 +127,20 @@ def fit(
         means = before @ abilities
         for_abilities = (x - passing).sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
         for_difficulties = (passing - x).sum(axis=0) - difficulties / DIFFICULTY_VARIANCE
-        new_spread = _spread(abilities - means, dispersion / of_abilities)
-        new_dispersion = _dispersion(x, passing, curvature, ran) if is_graded else 1.0
+        apart, variances = abilities - means, dispersion / of_abilities
+        new_spread = _spread(apart, variances)
+        new_dispersion = 1.0
+        if is_graded:
+            squares = float((((x - passing) * ran) ** 2).sum())
+            new_dispersion = min(squares / float(curvature.sum()), MAX_DISPERSION)
         slope = max(np.abs(for_abilities).max(), np.abs(for_difficulties).max())
         left = max(slope, abs(new_spread - spread), abs(new_dispersion - dispersion))
         if left < LARGEST_DERIVATIVE:
-            variances = dispersion / (curvature.sum(axis=0) + dispersion / DIFFICULTY_VARIANCE)
+            of_tasks = dispersion / (curvature.sum(axis=0) + dispersion / DIFFICULTY_VARIANCE)
             return StagedModel(
                 read_only(abilities),
                 read_only(difficulties),
-                read_only(variances),
+                read_only(of_tasks),
                 read_only(means),
                 spread,
                 dispersion,
@@ -146,7 +149,6 @@ def fit(
         shared = curvature / of_difficulties
         complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread
         complement += pull[:, None] * before
-        apart = abilities - means
         wider = apart * dispersion / spread**2
         right = np.column_stack([for_abilities + shared @ for_difficulties, wider])
         try:
@@ -155,7 +157,7 @@ def fit(
             raise SelectionError(
                 "the outcomes tell no ability from another: all are alike", code="model_unfinished"
             ) from None
-        step = _spread_step(spread, new_spread, dispersion / of_abilities, apart, before, up, by_spread)
+        step = _spread_step(spread, new_spread, variances, apart, before, up, by_spread)
         step = step if slope < NEAR else 0.0  # far off both at once may go round in circles
         up = up + step * by_spread
         harder = (for_difficulties + curvature.T @ up) / of_difficulties
@@ -192,7 +194,6 @@ def estimate(model: StagedModel, outcomes: FloatArray, mean: float) -> ModelEsti
     """Score one agent on the fit, from whatever it ran.
 
     outcomes: (m,); NaN where not run.
-    mean: μ of the agent.
     """
     result = estimates(model, outcomes[None, :], np.array([mean]))
     return ModelEstimate(
@@ -282,8 +283,3 @@ def _spread_step(
     slope = 2.0 * float(apart @ (by_spread - before @ by_spread)) / n
     slope += float(variances @ variances) / spread**2 / n
     return change / (1.0 - min(slope, STEEPEST))
-
-
-def _dispersion(x: FloatArray, passing: FloatArray, curvature: FloatArray, ran: Mask) -> float:
-    squares = float((((x - passing) * ran) ** 2).sum())
-    return min(squares / float(curvature.sum()), MAX_DISPERSION)

@@ -119,7 +119,6 @@ class Figure:
 class StagedReplay:
     """What a rule of assignment would have done on a benchmark's own history.
 
-    n_agents, n_tasks, n_seeds: seeds: over which figures are means.
     is_dated: whether agents came in order of date; else in a random order for each seed.
     n_published, n_podium: estimates published; agents that were among the first P when they came, after those
         run in full.
@@ -168,15 +167,14 @@ def replay(
 
     agents: loaded full histories, everybody before activation, and drawn agents; never agents that ran
         everything because the rule let them go on, which would flatter.
-    assignment: {"staged", "subset", "full"}.
-    subset, reselected: as in `selection.staged.histories.walked`.
-    seed: the first one.
     n_seeds: by default 10 where all agents have dates, else 20.
     progress: called with (agents done, all with all seeds).
     Raises SelectionError: no_replay: with fewer than 10 agents, or none after those that run everything
         first.
     """
-    staging = starting_where(staging or Staging(), assignment)
+    staging = staging or Staging()
+    if assignment == "subset":  # tasks are saved from the first agent on that is asked for a part of them
+        staging = replace(staging, staged_from=staging.subset_from)
     orders, histories = histories_of(
         agents,
         staging,
@@ -202,9 +200,17 @@ def histories_of(
     progress: Progress | None = None,
 ) -> tuple[list[list[int]], list[StagedHistory]]:
     """Return the order of the agents for each seed, and its history; arguments and errors as of `replay`."""
-    check_enough(agents.n, staging)
+    least = max(N_FEWEST, staging.staged_from + 1)
+    if agents.n < least:
+        raise SelectionError(
+            f"a replay needs {least} agents that ran all tasks; there are {agents.n}", code="no_replay"
+        )
     orders = orders_of(agents, seed, n_seeds)
-    n_all = agents.n * len(orders)
+
+    def progress_of(k: int) -> Progress | None:
+        n_before, n_all = k * agents.n, agents.n * len(orders)
+        return None if progress is None else lambda done, _: progress(n_before + done, n_all)
+
     return orders, [
         ASSIGNMENTS[assignment](
             agents,
@@ -213,29 +219,10 @@ def histories_of(
             subset=subset,
             reselected=reselected,
             seed=seed + k,
-            progress=_shown(progress, k * agents.n, n_all),
+            progress=progress_of(k),
         )
         for k, order in enumerate(orders)
     ]
-
-
-def starting_where(staging: Staging, assignment: str) -> Staging:
-    """Return the rule with `staged_from` at the first agent that is asked for a part of the tasks."""
-    return replace(staging, staged_from=staging.subset_from) if assignment == "subset" else staging
-
-
-def check_enough(n: int, staging: Staging) -> None:
-    """Refuse to replay so many agents, where they are too few."""
-    least = max(N_FEWEST, staging.staged_from + 1)
-    if n < least:
-        raise SelectionError(
-            f"a replay needs {least} agents that ran all tasks; there are {n}", code="no_replay"
-        )
-
-
-def _shown(progress: Progress | None, before: int, n_all: int) -> Progress | None:
-    """Return what tells the progress with one seed as that with all."""
-    return None if progress is None else lambda done, _: progress(before + done, n_all)
 
 
 def orders_of(agents: CompleteAgents, seed: int, n_seeds: int | None = None) -> list[list[int]]:
@@ -256,9 +243,7 @@ def summary(
 ) -> StagedReplay:
     """Hold histories against full runs.
 
-    histories: one for each order.
     staging: of it P, and from which agent on tasks are saved.
-    seed: the first one.
     """
     m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)
     at_same_cost = [
@@ -278,13 +263,19 @@ def summary(
         "regret": [_regret(one.board, one.truth) for one in histories],
     }
     pairs = _pair_figure(histories, None)
+    n_podium = []
+    for y in (np.round(truth, DECIMALS) for truth in truths):
+        among_first = (
+            int((y[: k + 1] > y[k]).sum()) < staging.podium for k in range(staging.staged_from, y.size)
+        )
+        n_podium.append(sum(among_first))
     return StagedReplay(
         n_agents=agents.n,
         n_tasks=m,
         n_seeds=len(orders),
         is_dated=None not in agents.dates,
         n_published=round(errors.size / len(orders)),
-        n_podium=round(float(np.mean([_n_podium(one.truth, staging) for one in histories]))),
+        n_podium=round(float(np.mean(n_podium))),
         saved=float(np.mean(each["saved"])),
         saved_late=1.0 - float(np.mean([one.n_run[half:].mean() / m for one in histories])),
         pairs=pairs,
@@ -318,7 +309,6 @@ def published(one: StagedHistory) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean_figure(samples: Sequence[FloatArray]) -> Figure | None:
-    """Mean over agents with its jackknife error, averaged over seeds."""
     known = [one for one in samples if one.size]
     if not known:
         return None
@@ -330,7 +320,6 @@ def _mean_figure(samples: Sequence[FloatArray]) -> Figure | None:
 
 
 def _pair_figure(histories: Sequence[StagedHistory], of: Sequence[Mask] | None) -> Figure | None:
-    """Share of pairs in the right order, with the error of leaving out one agent at a time."""
     values, errors, n = list[float](), list[float](), 0
     for k, one in enumerate(histories):
         agreed, differ = right(one.board, one.truth)
@@ -347,12 +336,6 @@ def _pair_figure(histories: Sequence[StagedHistory], of: Sequence[Mask] | None) 
         )
         n = int(every.sum()) // 2
     return Figure(float(np.mean(values)), float(np.mean(errors)), n) if values else None
-
-
-def _n_podium(truth: FloatArray, staging: Staging) -> int:
-    """Agents that were among the first P of those that had come, after those that were run in full."""
-    y = np.round(truth, DECIMALS)
-    return sum(int((y[: k + 1] > y[k]).sum()) < staging.podium for k in range(staging.staged_from, y.size))
 
 
 def _regret(board: FloatArray, truth: FloatArray) -> float:

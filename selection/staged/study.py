@@ -68,14 +68,12 @@ def staged_fit(
         estimates = {name: asdict(one) for name, one in _estimates(record, teaching)}
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal), "agents": n}
-    return {
-        "available": True,
-        "reason": "",
-        "agents": n,
-        "tasks": list(tasks),
-        "fit": teaching.fit.as_plain(),
-        "estimates": estimates,
-    }
+    return _plain_fit(n, teaching.fit, tasks, estimates)
+
+
+def _plain_fit(n: int, fit: Fit, tasks: Sequence[str], estimates: dict[str, Any]) -> dict[str, Any]:
+    known = {"available": True, "reason": "", "agents": n, "tasks": list(tasks)}
+    return known | {"fit": fit.as_plain(), "estimates": estimates}
 
 
 def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
@@ -113,9 +111,7 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
 class AssignmentRule:
     """What is replayed.
 
-    assignment: {"staged", "subset", "full"}.
     subset: S from the outset; None: the band of those that have come.
-    reselected: whether S is chosen anew after each agent.
     """
 
     staging: Staging
@@ -143,9 +139,6 @@ def replayed(
 ) -> dict[str, Any]:
     """Replay a rule on the agents that it did not choose.
 
-    walks: as in `staged_fit`.
-    base_seed: the first of the seeds.
-    n_seeds: as in `selection.staged.replay.replay`.
     progress: called with (agents replayed, all with all seeds).
     Returns: ``rule`` in words; ``figures`` and ``verdict``, None where there are too few agents, with
         ``reason``.
@@ -275,14 +268,6 @@ def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
     batches = tuple(tuple(tasks[j] for j in batch) for batch in walk.batches)
     if walk.fit is None:
         return Course(agent, batches, (), None, False)
-    fit = {
-        "available": True,
-        "reason": "",
-        "agents": walk.fit.n_teaching,
-        "tasks": list(tasks),
-        "fit": walk.fit.as_plain(),
-        "estimates": {},
-    }
     n_run = np.cumsum([batch.size for batch in walk.batches]).tolist()
     decisions = tuple(
         {
@@ -300,11 +285,16 @@ def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
         if one.estimate
     )
     n_batches = sum(bool(one.batch) for one in walk.steps)
-    return Course(agent, batches, decisions, fit, len(batches) > n_batches)
+    return Course(
+        agent,
+        batches,
+        decisions,
+        _plain_fit(walk.fit.n_teaching, walk.fit, tasks, {}),
+        len(batches) > n_batches,
+    )
 
 
 def _estimates(record: Record, teaching: Teaching) -> Iterator[tuple[str, WalkEstimate]]:
-    """Estimate the agents that were stopped, each with the μ of its place among those that teach."""
     for i, about in enumerate(record.about):
         if not about.stopped:
             continue

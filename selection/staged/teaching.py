@@ -13,10 +13,6 @@ twenty groups, so that the cost does not grow with them). ν = 4 + the number of
 
 An agent of a scaffold that no full run has errs by more: whole scaffolds are left out, and c and ν are those
 of `selection.intervals.scaffolds` on the scaled residuals, c at least that of the others.
-
-Source
-------
-As in `selection.staged.walks`.
 """
 
 from collections.abc import Sequence
@@ -41,7 +37,6 @@ N_FOLDS = 20
 class FullRun:
     """A teaching agent that ran everything.
 
-    row: its place among the teaching agents.
     probability: π, that it ran everything.
     first, stopped: est and se, c = 1, after its first batch; and where the rule would have stopped it, had it
         not been drawn.
@@ -61,8 +56,6 @@ class Teaching:
 
     outcomes: (n, m); NaN where not run.
     scores: (n,); full scores of those that ran everything; NaN for the others.
-    first: (n,); as in `fit`.
-    subset: S once it is fixed.
     fits: fits without some of the agents, by their places, as asked for so far.
     """
 
@@ -191,7 +184,6 @@ class Teaching:
         return z
 
     def _without(self, out: tuple[int, ...]) -> StagedModel:
-        """Return the fit without some of the agents, kept for other tasks."""
         if out not in self.fits:
             stays = np.ones(len(self.outcomes), dtype=np.bool_)
             stays[list(out)] = False

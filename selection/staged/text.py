@@ -85,7 +85,6 @@ def fallen(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str
     """Return whether a verdict fell below mostly, in the form of a monitor's finding.
 
     before: the last validation whose verdict was mostly or better, None where there was none.
-    now: the latest one.
     """
     replay = now.get("replay")
     verdict = replay and replay["verdict"]
@@ -176,6 +175,5 @@ def _share(value: float | None) -> str:
 
 
 def _range(replay: Mapping[str, Any], name: str, form: str = ".1%", times: int = 1) -> str:
-    """Return the least and the largest of a figure in brackets, where replays differ."""
     low, high = (f"{times * value:{form}}" for value in replay["ranges"].get(name, (0.0, 0.0)))
     return "" if low == high else f" ({low} to {high})"

@@ -15,10 +15,6 @@ bias          1       –        points, or 2 SE, and never over 2
 
 Below both: *not yet*. Where under 5% of the runs are saved: *full runs*. With under 20 agents, 5 that came
 among the first P, or 19 estimates: *mostly* at most.
-
-Source
-------
-The thresholds are this project's own.
 """
 
 from dataclasses import dataclass
@@ -26,7 +22,7 @@ from typing import NamedTuple
 
 from analytics import DECIMALS
 from analytics.wilson import wilson
-from selection.staged.replay import TOP, Figure, StagedReplay
+from selection.staged.replay import TOP, StagedReplay
 
 ONE_SIDED = 1.6448536269514722
 N_AGENTS, N_PODIUM, N_PUBLISHED = 20, 5, 19
@@ -73,7 +69,12 @@ def verdict(replay: StagedReplay) -> StagedVerdict:
     word = next(
         (name for name, of in WORDS.items() if not _short(replay, of, strict=name == "yes")), "not yet"
     )
-    few = tuple(_few(replay))
+    counts = (
+        (replay.n_agents, N_AGENTS, "agents"),
+        (replay.n_podium, N_PODIUM, "agents that came among the first"),
+        (replay.n_published, N_PUBLISHED, "estimates"),
+    )
+    few = tuple(f"only {n} {what}; {least} are needed" for n, least, what in counts if n < least)
     if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
         word, reasons = "full runs", (f"it saves {replay.saved:.1%} of the runs",)
     elif word != "not yet" and few:
@@ -107,15 +108,22 @@ def sentence(replay: StagedReplay) -> str:
 
 
 def _short(replay: StagedReplay, of: Bounds, *, strict: bool) -> list[str]:
-    """Figures that a word needs and that are not reached."""
-    lower = _lower(replay.pairs)
+    pairs, coverage = replay.pairs, replay.coverage
     low = [
-        _below("pairs", replay.pairs.value if replay.pairs else None, of.pairs),
-        _below("the lower end of pairs", lower, of.pairs_lower),
+        _below("pairs", pairs.value if pairs else None, of.pairs),
+        _below(
+            "the lower end of pairs",
+            pairs.value - ONE_SIDED * pairs.se if pairs and pairs.se is not None else None,
+            of.pairs_lower,
+        ),
         _below("clear pairs", replay.clear_pairs.value if replay.clear_pairs else None, of.clear_pairs),
         _below("the best five", replay.best_five, of.best_five),
-        _below("coverage", replay.coverage.value if replay.coverage else None, of.coverage),
-        _below("the upper end of coverage", _upper(replay.coverage), of.coverage_upper),
+        _below("coverage", coverage.value if coverage else None, of.coverage),
+        _below(
+            "the upper end of coverage",
+            wilson(coverage.value, coverage.n, 0.95)[1] if coverage else None,
+            of.coverage_upper,
+        ),
     ]
     if round(replay.regret - of.regret, DECIMALS) > 0:
         low.append(f"regret is {100 * replay.regret:.1f} points, over {100 * of.regret:g}")
@@ -132,20 +140,3 @@ def _below(name: str, value: float | None, least: float) -> str:
     if value is None or round(value - least, DECIMALS) >= 0:
         return ""
     return f"{name}: {value:.1%}, under {least:.0%}"
-
-
-def _lower(pairs: Figure | None) -> float | None:
-    return None if pairs is None or pairs.se is None else pairs.value - ONE_SIDED * pairs.se
-
-
-def _upper(coverage: Figure | None) -> float | None:
-    return None if coverage is None else wilson(coverage.value, coverage.n, 0.95)[1]
-
-
-def _few(replay: StagedReplay) -> list[str]:
-    counts = (
-        (replay.n_agents, N_AGENTS, "agents"),
-        (replay.n_podium, N_PODIUM, "agents that came among the first"),
-        (replay.n_published, N_PUBLISHED, "estimates"),
-    )
-    return [f"only {n} {what}; {least} are needed" for n, least, what in counts if n < least]

@@ -57,7 +57,6 @@ class Staging:
     podium: P, the first places. Who may reach them runs on, unless se < `precise` and it cannot lead.
     staged_from: teaching agents from which on newcomers are asked in batches.
     draw_share: q; None: .25 until 30 full runs can be replayed, then .10.
-    reach: z.
     precise: the standard error below which only a possible leader goes on.
     subset_from, lo, hi, widening, window: float, float, bool, int; when S is fixed, which band it is, and how
         many of the latest agents the first batch looks at.
@@ -75,7 +74,6 @@ class Staging:
     window: int = 10
 
     def __post_init__(self) -> None:
-        """Check."""
         ranges = {
             "podium": (self.podium >= 1, "at least 1"),
             "staged_from": (self.staged_from >= 5, "at least 5"),
@@ -112,7 +110,6 @@ class Fit:
     model: to the teaching agents; of these the last ten are enough.
     first_batch, ranking_tasks: tasks that every newcomer runs first, but for the audit tasks; and S.
         Ascending.
-    podium, best: b_P and b₁.
     n_teaching, n_replayable: teaching agents; those of them whose full runs the rule did not choose.
     """
 
@@ -186,19 +183,6 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Whether an agent goes on.
-
-    score, se: est and c·se.
-    """
-
-    goes_on: bool
-    reason: str
-    score: float
-    se: float
-
-
-@dataclass(frozen=True)
 class WalkEstimate:
     """A full score as it was estimated: est, its 95% interval, c·se, and se of the model alone."""
 
@@ -260,8 +244,8 @@ def step(
         difficulty_variances=fit.model.difficulty_variances[active],
     )
     result = estimate(model, here, model.next_mean)
-    decision = decide(fit, result, int(np.count_nonzero(~done)))
-    if decision.goes_on:
+    goes_on, reason = decide(fit, result, int(np.count_nonzero(~done)))
+    if goes_on:
         passing = np.zeros(fit.n_tasks)
         passing[active] = result.passing
         stage, batch = Stage.RUNNING, next_batch(passing, done, seed, agent)
@@ -272,7 +256,7 @@ def step(
         stage=stage,
         waiting=(),
         batch=_active_tasks(batch, active),
-        reason=decision.reason,
+        reason=reason,
         estimate=_with_interval(result, fit.scale),
     )
 
@@ -313,8 +297,8 @@ def next_batch(passing: FloatArray, is_assigned: Mask, seed: int, agent: str) ->
     return np.sort(np.concatenate([chosen, rng.choice(rest, n_drawn, replace=False)]))
 
 
-def decide(fit: Fit, result: ModelEstimate, n_left: int) -> Decision:
-    """Say whether an agent with this estimate goes on, of which so many tasks are left."""
+def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
+    """Say whether an agent with this estimate goes on, of which so many tasks are left, and why."""
     staging, se = fit.staging, fit.scale.c * result.se
     most = round(result.score + staging.reach * se, DECIMALS)
     podium, best = fit.podium, fit.best
@@ -322,16 +306,14 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> Decision:
     reach = f"its score plus {staging.reach:g} standard errors is {most:.1%}"
     third = f"place {staging.podium} has {podium:.1%}"
     if not n_left:
-        goes_on, reason = False, "it ran all tasks"
-    elif least > KNOWN:
-        goes_on, reason = True, f"{known}; at most {100 * KNOWN:g} are allowed"
-    elif most < podium:
-        goes_on, reason = False, f"{reach}, and {third}"
-    elif least < staging.precise and most < best:
-        goes_on, reason = False, f"{known}, and it cannot lead: {reach}, and the best has {best:.1%}"
-    else:
-        goes_on, reason = True, f"it may reach the podium: {reach}, and {third}"
-    return Decision(goes_on, reason, result.score, se)
+        return False, "it ran all tasks"
+    if least > KNOWN:
+        return True, f"{known}; at most {100 * KNOWN:g} are allowed"
+    if most < podium:
+        return False, f"{reach}, and {third}"
+    if least < staging.precise and most < best:
+        return False, f"{known}, and it cannot lead: {reach}, and the best has {best:.1%}"
+    return True, f"it may reach the podium: {reach}, and {third}"
 
 
 def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexArray:

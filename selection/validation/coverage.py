@@ -9,25 +9,11 @@ leave-one-scaffold-out too; the fold's subset; the estimator fitted on it. So it
 with `completion` c and ν come from the fold's training agents cut down to its subset. A record counts where
 there is an interval, and is covered when lower ≤ y ≤ upper.
 
-Symbols
--------
-==========  ============  ======================  ===============
-symbol      code          shape                   unit
-==========  ============  ======================  ===============
-covered     ``covered``   (n_records,)            1, 0; NaN: none
-==========  ============  ======================  ===============
-
-Not done here
--------------
-A subset carried by hysteresis is not carried through the inner folds, and a history window is taken among the
-fold's own training agents.
-
 Source
 ------
 STATISTICS §3, §4 of this project; Barber et al., *Annals of Statistics* 49 (2021) 486-507.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -50,12 +36,7 @@ def covered(
     base_seed: int,
     estimator: str = "ridge",
 ) -> FloatArray:
-    """Whether each record's interval holds its score, shape (n_records,); NaN where there is no interval.
-
-    records: of `subsets`.
-    strategy: repeated inside every fold.
-    estimator: the policy's; one of `selection.full_scores.ESTIMATORS`.
-    """
+    """Whether each record's interval holds its score, shape (n_records,); NaN where there is no interval."""
     if estimator == "completion":
         return _by_model(agents, subsets, records)
     answers = np.full(records.n, np.nan)
@@ -71,9 +52,21 @@ def covered(
         rows = records.agents[of_fold]
         scaffolds = [agents.scaffolds[i] for i in rows]
         training = full_scores.fit(estimator, agents.take(fold.training, sharing=True), tasks)
-        calibrator = _calibrator(training, scaffolds, left_out)
+        in_time = left_out(training.agents, "date")
+        enough = np.count_nonzero(~np.isnan(in_time)) >= MIN_FOR_QUANTILE
+        is_new = not set(scaffolds) <= set(training.agents.scaffolds)
+        calibrator = intervals.calibrate(
+            training,
+            np.full(training.agents.n, np.nan) if enough else left_out(training.agents, "agent"),
+            in_time=in_time,
+            scaffolds=training.agents.scaffolds,
+            scaffold_residuals=left_out(training.agents, "scaffold") if is_new else None,
+        )
         ends_of = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
-        answers[of_fold] = [_holds(ends, y) for ends, y in zip(ends_of, agents.scores[rows], strict=True)]
+        for row, ends, y in zip(of_fold, ends_of, agents.scores[rows], strict=True):
+            if not isinstance(ends, intervals.NoInterval):
+                lower, score, upper = np.round([ends.lower, y, ends.upper], DECIMALS)
+                answers[row] = float(lower <= score <= upper)
     return answers
 
 
@@ -91,29 +84,3 @@ def _by_model(agents: CompleteAgents, subsets: Subsets, records: HeldOutRecords)
         apart = np.abs(agents.scores[rows] - result.scores)
         answers[of_fold] = np.round(apart, DECIMALS) <= np.round(half, DECIMALS)
     return answers
-
-
-def _calibrator(
-    fitted: full_scores.FullScores,
-    scaffolds: Sequence[str],
-    left_out: Callable[[CompleteAgents, Literal["agent", "scaffold", "date"]], FloatArray],
-) -> intervals.Calibrator:
-    """Residuals of one fold's training agents, those that are not used left out."""
-    training = fitted.agents
-    in_time = left_out(training, "date")
-    enough = np.count_nonzero(~np.isnan(in_time)) >= MIN_FOR_QUANTILE
-    is_new = not set(scaffolds) <= set(training.scaffolds)
-    return intervals.calibrate(
-        fitted,
-        np.full(training.n, np.nan) if enough else left_out(training, "agent"),
-        in_time=in_time,
-        scaffolds=training.scaffolds,
-        scaffold_residuals=left_out(training, "scaffold") if is_new else None,
-    )
-
-
-def _holds(ends: intervals.ScoreInterval | intervals.NoInterval, score: float) -> float:
-    if isinstance(ends, intervals.NoInterval):
-        return np.nan
-    lower, y, upper = np.round([ends.lower, score, ends.upper], DECIMALS)
-    return float(lower <= y <= upper)

@@ -38,10 +38,6 @@ g           ``groups``      (n_agents,) codes from 0           groups
 
 NaN stands for an undefined figure inside this package only; outside it is None, with its reason.
 
-Not done here
--------------
-No fold is run. Midranks and τ_b are those of `analytics.drift.fidelity`.
-
 Source
 ------
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
@@ -55,7 +51,7 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import kendall, midranks
 from selection.full_scores import ESTIMATORS
-from selection.held_out import HeldOutRecords
+from selection.held_out import HeldOutRecords, ratio
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
 ERROR_FIGURES = tuple(f"rmse_{name}" for name in ESTIMATORS)
@@ -112,10 +108,11 @@ def figures_without(records: HeldOutRecords, clear: Mask, groups: IndexArray) ->
         _centred_ranks_without(signs, member[known])
         for signs in (r[np.ix_(known, known)], _order(records.rest_means[known]))
     ]
+    concordance, n_y, n_r = (_sum_without(pairs, member) for pairs in (y * r, y * y, r * r))
     rank = np.column_stack(
         [
             _cosine(centred[0], centred[1]),
-            _tau_without(y, r, member),
+            ratio(concordance, np.sqrt(n_y * n_r)),
             _cosine(centred[0], centred[2]),
             _r2_without(records, y, member),
             _cosine(on_known[1], on_known[0]),
@@ -177,25 +174,21 @@ def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
 
 def _rank_figures(records: HeldOutRecords) -> FloatArray:
     y, r, p = records.scores, records.subset_means, records.predictions
+    r2 = np.nan
+    if y.size >= 2 and np.ptp(np.round(y, DECIMALS)) != 0.0:
+        r2 = float(1.0 - np.sum((y - p) ** 2) / np.sum((y - y.mean()) ** 2))
     known = ~np.isnan(records.rest_means)
     rho = _spearman(np.array([y, r, p, records.rest_means if known.all() else r]))
     rest = rho if known.all() else _spearman(np.array([y, r, p, records.rest_means])[:, known])
     tau = kendall(r, y)
-    return np.array([rho[0, 1], np.nan if tau is None else tau, rho[0, 2], _r2(p, y), rest[1, 3]])
+    return np.array([rho[0, 1], np.nan if tau is None else tau, rho[0, 2], r2, rest[1, 3]])
 
 
 def _spearman(samples: FloatArray) -> FloatArray:
     """Spearman's ρ of every two rows, from one Gram matrix of centred midranks; NaN for a constant row."""
     ranks = midranks(samples) - (samples.shape[1] + 1) / 2
     gram = ranks @ ranks.T
-    return _ratio(gram, np.sqrt(np.outer(np.diag(gram), np.diag(gram))))
-
-
-def _r2(predictions: FloatArray, scores: FloatArray) -> float:
-    """1 − Σ(y − ŷ)²/Σ(y − ȳ)²; NaN where y is constant."""
-    if scores.size < 2 or np.ptp(np.round(scores, DECIMALS)) == 0.0:
-        return np.nan
-    return float(1.0 - np.sum((scores - predictions) ** 2) / np.sum((scores - scores.mean()) ** 2))
+    return ratio(gram, np.sqrt(np.outer(np.diag(gram), np.diag(gram))))
 
 
 def _order(values: FloatArray) -> FloatArray:
@@ -213,12 +206,7 @@ def _centred_ranks_without(signs: FloatArray, member: FloatArray) -> FloatArray:
 def _cosine(a: FloatArray, b: FloatArray) -> FloatArray:
     """Σab/√(Σa²·Σb²) of each column; NaN where a column is 0."""
     scale = np.sqrt(np.sum(a * a, axis=0) * np.sum(b * b, axis=0))
-    return _ratio(np.sum(a * b, axis=0), scale)
-
-
-def _tau_without(y: FloatArray, r: FloatArray, member: FloatArray) -> FloatArray:
-    concordance, n_y, n_r = (_sum_without(pairs, member) for pairs in (y * r, y * y, r * r))
-    return _ratio(concordance, np.sqrt(n_y * n_r))
+    return ratio(np.sum(a * b, axis=0), scale)
 
 
 def _sum_without(pairs: FloatArray, member: FloatArray) -> FloatArray:
@@ -235,14 +223,7 @@ def _r2_without(records: HeldOutRecords, order: FloatArray, member: FloatArray) 
     about_mean = y**2 @ weights - (y @ weights) ** 2 / np.maximum(weights.sum(axis=0), 1.0)
     has_order = _sum_without(order * order, member) > 0
     errors = (records.scores - records.predictions) ** 2 @ weights
-    return 1.0 - _ratio(errors, np.where(has_order, about_mean, 0.0))
-
-
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Above/below; NaN where below is 0."""
-    ratio = np.full(above.shape, np.nan)
-    np.divide(above, below, out=ratio, where=below > 0)
-    return ratio
+    return 1.0 - ratio(errors, np.where(has_order, about_mean, 0.0))
 
 
 def _errors(records: HeldOutRecords, weights: FloatArray) -> FloatArray:

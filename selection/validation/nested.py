@@ -6,33 +6,19 @@ A unit of work is one strategy under one protocol. Units share nothing but what 
 one BLAS thread, and every draw has a generator of its own names, so that the numbers do not depend on how
 many workers there are or which comes first.
 
-Symbols
--------
-============  ===============  ==========================  ==========
-symbol        code             shape                       unit
-============  ===============  ==========================  ==========
-X, y          ``table``        (n_agents, n_tasks)         0 to 1
-w             ``weights``      (n_agents,)                 agents
-S, k          ``band``         (k,)                        tasks
-============  ===============  ==========================  ==========
-
-Not done here
--------------
-A protocol is unavailable with under 80% of its folds; which data would mend it is not worked out.
-
 Source
 ------
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.drift.fidelity import N_DRAWS
+from analytics.arrays import FloatArray, IndexArray
+from analytics.drift.fidelity import N_DRAWS, Nulls, nulls
 from analytics.frames import pandas_there
 from analytics.outcome_table import OutcomeTable
 from analytics.programs import one_blas_thread
@@ -42,6 +28,7 @@ from selection.folds import (
     N_SEEDS,
     PROTOCOLS,
     CompleteAgents,
+    Fold,
     FoldBands,
     Plan,
     Rule,
@@ -53,23 +40,25 @@ from selection.folds import (
 from selection.full_scores import ESTIMATORS
 from selection.full_scores.completion import rows_used
 from selection.full_scores.estimators import checked_name
+from selection.held_out import Subsets, choose, membership
 from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
-from selection.validation.null import with_nulls
 from selection.validation.operations import coverage_operations, operations, too_many
 from selection.validation.paired import PrequentialChoice, prequential
 from selection.validation.study import (
     MeasuredFigures,
     NestedStudy,
+    Null,
     ValidationFigures,
     is_enough,
     measure,
     unavailable,
     with_differences,
 )
-from selection.validation.widths import LEFT_OUT, Bands
+from selection.validation.widths import LEFT_OUT
 from selection.validation.widths import bands as bands_around
 
+ONLY_WHERE_SCATTERED = ("spread", "worst", "best")
 COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
 
 Unit = tuple[str, str]
@@ -83,7 +72,6 @@ Spread = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]
 class Protocol:
     """What a protocol shows; when it is not available, `reason` says why and there are no strategies.
 
-    reason: "" when available.
     n_folds, n_skipped: all folds, and those whose training agents have no band.
     k_mean: mean size of the subset over the folds that have one; tasks.
     per_scaffold: by scaffold, then by strategy; under `within_scaffold`, and under `loso` from 5 agents on.
@@ -105,11 +93,10 @@ class Validation:
     """The validation of one table.
 
     n_agents: complete agents, those that are validated on.
-    band: of all complete agents.
     subset: names of the tasks in `band`.
     strategy, estimator: the policy's: what differences are taken to, and what the figures of the full score
         rest on.
-    bands: of other widths, and what strategies share with the one in use; None where they were not asked for.
+    bands: as `widths.bands` returns them; None where they were not asked for.
     """
 
     n_agents: int
@@ -120,7 +107,7 @@ class Validation:
     strategy: str
     estimator: str
     protocols: Mapping[str, Protocol]
-    bands: Bands | None = None
+    bands: Mapping[str, Any] | None = None
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each protocol and strategy: figures, and errors as `se_…`.
@@ -165,7 +152,6 @@ def validate(
     """Validate the strategies under the protocols.
 
     table: all agents; the complete ones are used.
-    protocols: keys of `PROTOCOLS`.
     strategies: keys of `STRATEGIES`, all of which run. When not given, all but those that take more than
         `operations.MAX_OPERATIONS`; these are named as skipped. The policy's strategy always runs.
     seeds: splits of `random_80_20`, and draws of `random` in each fold.
@@ -201,9 +187,10 @@ def validate(
     available = {name: bands[name] for name in protocols if not reasons[name]}
     skipped = _skipped(names, available, seeds, policy_strategy) if strategies is None else {}
     run = [name for name in names if name not in skipped]
+    restricted = table.restrict(agents=table.complete())
     study = NestedStudy(
         agents=agents,
-        clear=_clear(table, agents),
+        clear=clear_pairs(agents.outcomes, agents.scores, restricted.trial_variances, restricted.n_trials),
         groups=jackknife_groups(agents),
         bands=bands,
         nulls={},
@@ -218,9 +205,12 @@ def validate(
     )
     with one_blas_thread():
         if available and n_null_draws:
-            study = with_nulls(study, run, n_null_draws)
-        if "completion" in estimators:
-            _fit_models(agents, available.values())
+            study = replace(study, nulls=_nulls(study, run, n_null_draws))
+        if "completion" in estimators:  # once; the agents keep the fits for every strategy and draw
+            for rows in rows_used(
+                agents, [fold.training for of_protocol in available.values() for fold in of_protocol.folds]
+            ):
+                agents.model_of(rows)
         spread = spread or (processes(jobs) if jobs > 1 else None)
         measured = _measured(study, _units(available, run), spread, progress)
         why_not = reasons.get(LEFT_OUT, "no agent was asked to be left out")
@@ -242,12 +232,6 @@ def validate(
     )
 
 
-def _fit_models(agents: CompleteAgents, bands: Iterable[FoldBands]) -> None:
-    """Fit the models of all folds once; the agents keep them for every strategy and draw."""
-    for rows in rows_used(agents, [fold.training for of_protocol in bands for fold in of_protocol.folds]):
-        agents.model_of(rows)
-
-
 def jackknife_groups(agents: CompleteAgents) -> IndexArray:
     """Codes of what is left out together: models when any has two agents or more, else agents.
 
@@ -261,16 +245,10 @@ def jackknife_groups(agents: CompleteAgents) -> IndexArray:
     return np.array([codes[label] for label in labels], dtype=np.intp)
 
 
-def _clear(table: OutcomeTable, agents: CompleteAgents) -> Mask:
-    restricted = table.restrict(agents=table.complete())
-    return clear_pairs(agents.outcomes, agents.scores, restricted.trial_variances, restricted.n_trials)
-
-
 # ------------------------------------------------------------------------------------------------- protocols
 
 
 def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) -> str:
-    """Why a protocol is not available; "" when it is."""
     n_used = sum(tasks.size > 0 for tasks in bands.tasks)
     if folds.reason or is_enough(n_used, len(bands.folds)):
         return folds.reason
@@ -296,6 +274,8 @@ def _protocol(
     sizes = [tasks.size for tasks in bands.tasks if tasks.size]
     by_strategy = {name: measured[protocol, name] for name in strategies if not reason}
     scaffolds = sorted({scaffold for _, by_scaffold in by_strategy.values() for scaffold in by_scaffold})
+    shares = {name: total.replicates.shares for name, (total, _) in by_strategy.items()}
+    known = {name: shares[name] for name in STRATEGIES if shares.get(name) is not None}
     return Protocol(
         available=not reason,
         reason=reason,
@@ -307,27 +287,61 @@ def _protocol(
             scaffold: {name: by[scaffold].figures for name, (_, by) in by_strategy.items() if scaffold in by}
             for scaffold in scaffolds
         },
-        prequential=_prequential(study, by_strategy),
+        # The choice of a strategy is replayed where shares were kept for it.
+        prequential=prequential(known, study.agents.dates, study.groups),  # type: ignore[arg-type]
     )
-
-
-def _prequential(study: NestedStudy, by_strategy: Mapping[str, Whole]) -> PrequentialChoice | None:
-    """Replay the choice of a strategy where shares were kept for it."""
-    shares = {name: total.replicates.shares for name, (total, _) in by_strategy.items()}
-    known = {name: shares[name] for name in STRATEGIES if shares.get(name) is not None}
-    return prequential(known, study.agents.dates, study.groups)  # type: ignore[arg-type]
 
 
 def _skipped(
     names: Sequence[str], bands: Mapping[str, FoldBands], n_draws: int, policy_strategy: str
 ) -> dict[str, MeasuredFigures]:
-    """Strategies that take too many operations, each with what it shows instead of figures."""
     reasons = {name: too_many(operations(name, bands.values(), n_draws)) for name in names}
     return {
         name: unavailable(f"skipped: {reason}; it runs when asked for by name (--strategy {name})")
         for name, reason in reasons.items()
         if reason and name != policy_strategy
     }
+
+
+def _nulls(study: NestedStudy, strategies: Sequence[str], n_null_draws: int) -> dict[str, Null]:
+    """rho_null and pairs_null of each strategy: what its subset shows where agents do not differ.
+
+    They rest on the subset that it chooses from all complete agents; those of `random` are means over its
+    draws. The permuted matrices are shared by all subsets and have the same pass rates, and so one band.
+    """
+    everyone = Fold("all", np.empty(0, dtype=np.intp), np.arange(study.agents.n))
+    bands = fold_bands(study.agents, Plan("all", (everyone,), ""), study.rule)
+
+    def subsets_of(strategy: str) -> list[Subsets]:
+        draws = range(study.n_draws if strategy == "random" else 1)
+        return [
+            choose(study.agents, bands, strategy, study.rule, study.base_seed, "all", draw) for draw in draws
+        ]
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return float(np.mean(known)) if known else None
+
+    chosen = {name: subsets_of(name) for name in strategies}
+    tasks = {name: [s.tasks[0] for s in subsets if s.tasks] for name, subsets in chosen.items()}
+    members = membership(
+        [one for subsets in tasks.values() for one in subsets], study.agents.outcomes.shape[1]
+    )
+    both = Nulls((), ())
+    if len(members):
+        both = nulls(study.agents.outcomes, members, study.base_seed, n_null_draws)
+    by_strategy, first = dict[str, Null](), 0
+    for name, subsets in tasks.items():
+        if not subsets:
+            refusal = chosen[name][0].refusal or "all complete agents have no subset"
+            by_strategy[name] = Null(None, None, f"without agent effects: {refusal}")
+            continue
+        of_strategy = slice(first, first + len(subsets))
+        rho, pairs = mean(both.rho[of_strategy]), mean(both.pairs[of_strategy])
+        constant = "without agent effects: every permuted matrix has constant means"
+        by_strategy[name] = Null(rho, pairs, constant if None in (rho, pairs) else "")
+        first += len(subsets)
+    return by_strategy
 
 
 # ------------------------------------------------------------------------------------------------- workers
@@ -376,7 +390,15 @@ def _measured(
     tell = progress or (lambda done, total: None)
     tell(0, n_all)
     measured = dict[Unit, Whole]()
-    answers = _answers(study, units, spread, lambda n_folds: tell(n_done + n_folds, n_all))
+    if spread is None:  # the folds within a unit are told
+
+        def within(n_folds: int) -> None:
+            tell(n_done + n_folds, n_all)
+
+        answers: Iterator[Whole] = (measure(study, *unit, within) for unit in units)
+    else:
+        needed = ((replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units)
+        answers = spread(_alone, needed)
     for unit, answer in zip(units, answers, strict=True):
         measured[unit] = answer
         n_done += len(study.bands[unit[0]].folds)
@@ -384,21 +406,60 @@ def _measured(
     return measured
 
 
-def _answers(
-    study: NestedStudy, units: Sequence[Unit], spread: Spread | None, within: Callable[[int], None]
-) -> Iterator[Whole]:
-    """Answers in the order of the units, as they come; without a spread the folds within a unit are told."""
-    if spread is None:
-        yield from (measure(study, *unit, within) for unit in units)
-        return
-    needed = ((replace(study, bands={unit[0]: study.bands[unit[0]]}), *unit) for unit in units)
-    yield from spread(_alone, needed)
-
-
 def _alone(study: NestedStudy, protocol: str, strategy: str) -> Whole:
     """Measure one unit on a worker, whose sums are those of one BLAS thread too."""
     with one_blas_thread():
         return measure(study, protocol, strategy)
+
+
+# -------------------------------------------------------------------------------------------- plain values
+
+
+def as_json(validation: Validation) -> dict[str, Any]:
+    """Return plain values in full precision under the keys of the command line: no NaN, no numpy.
+
+    There is no ``bands`` where they were not asked for.
+    """
+    band = validation.band
+    return {
+        "agents": validation.n_agents,
+        "agents_in_file": validation.n_agents_in_file,
+        "tasks": validation.n_tasks,
+        "strategy": validation.strategy,
+        "estimator": validation.estimator,
+        "subset": {
+            "lo": float(band.lo),
+            "hi": float(band.hi),
+            "size": band.size,
+            "widened": band.widened,
+            "suited": band.suited,
+            "reason": band.reason,
+            "tasks": list(validation.subset),
+        },
+        "protocols": {name: _plain_protocol(protocol) for name, protocol in validation.protocols.items()},
+        **({"bands": dict(validation.bands)} if validation.bands else {}),
+    }
+
+
+def _plain_protocol(protocol: Protocol) -> dict[str, Any]:
+    def by_strategy(strategies: Mapping[str, ValidationFigures]) -> dict[str, Any]:
+        return {
+            name: {
+                entry.name: dict(value) if isinstance(value, Mapping) else value
+                for entry in fields(figures)
+                if (value := getattr(figures, entry.name)) or entry.name not in ONLY_WHERE_SCATTERED
+            }
+            for name, figures in strategies.items()
+        }
+
+    names = ("available", "reason", "n_folds", "n_skipped", "k_mean")
+    plain: dict[str, Any] = {name: getattr(protocol, name) for name in names}
+    plain["strategies"] = by_strategy(protocol.strategies)
+    if protocol.per_scaffold:
+        plain["per_scaffold"] = {name: by_strategy(by) for name, by in protocol.per_scaffold.items()}
+    if protocol.prequential is not None:
+        plain["prequential"] = asdict(protocol.prequential)
+    return plain
 
 
 # -------------------------------------------------------------------------------------------------- checks

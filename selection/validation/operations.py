@@ -2,10 +2,6 @@
 
 The theory is in ``selection/README.md``, “Nested validation”.
 
-Not done here
--------------
-The clock is not asked: what is skipped depends on the table alone, not on the machine or on who else uses it.
-
 Source
 ------
 Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
@@ -32,8 +28,12 @@ def operations(strategy: str, bands: Iterable[FoldBands], n_draws: int = 1) -> f
     bands: one for each protocol.
     n_draws: of `random`, in each fold.
     """
-    each = sum(_of_protocol(strategy, of_protocol) for of_protocol in bands)
-    return each * n_draws if strategy == "random" else each
+    counts = list[float]()
+    for of_protocol in bands:
+        n, h, k = _sizes(of_protocol)
+        ridge = np.minimum(n**2 * k + n**3 / 3 + n**2 * h, k**3 / 3 + k**2 * h)
+        counts.append(float(np.sum(ridge + _choosing(strategy, n, k, float(of_protocol.rates.shape[1])))))
+    return sum(counts) * n_draws if strategy == "random" else sum(counts)
 
 
 def coverage_operations(strategy: str, bands: Iterable[FoldBands], estimator: str = "ridge") -> float:
@@ -41,7 +41,14 @@ def coverage_operations(strategy: str, bands: Iterable[FoldBands], estimator: st
 
     estimator: one of `selection.full_scores.ESTIMATORS`.
     """
-    return sum(_of_inner_folds(strategy, of_protocol, estimator) for of_protocol in bands)
+    counts = list[float]()
+    for of_protocol in bands:
+        (n, _, k), m = _sizes(of_protocol), float(of_protocol.rates.shape[1])
+        if estimator == "completion":
+            counts.append(float(np.sum(np.minimum(n, N_FOLDS) * _rasch(n, m))))
+        else:
+            counts.append(float(np.sum(n * _choosing(strategy, n, k, m))))
+    return sum(counts)
 
 
 def too_many(count: float) -> str:
@@ -49,19 +56,6 @@ def too_many(count: float) -> str:
     if count <= MAX_OPERATIONS:
         return ""
     return f"about {count:.0e} floating-point operations, more than {MAX_OPERATIONS:.0e}"
-
-
-def _of_protocol(strategy: str, bands: FoldBands) -> float:
-    n, h, k = _sizes(bands)
-    ridge = np.minimum(n**2 * k + n**3 / 3 + n**2 * h, k**3 / 3 + k**2 * h)
-    return float(np.sum(ridge + _choosing(strategy, n, k, float(bands.rates.shape[1]))))
-
-
-def _of_inner_folds(strategy: str, bands: FoldBands, estimator: str) -> float:
-    (n, _, k), m = _sizes(bands), float(bands.rates.shape[1])
-    if estimator == "completion":
-        return float(np.sum(np.minimum(n, N_FOLDS) * _rasch(n, m)))
-    return float(np.sum(n * _choosing(strategy, n, k, m)))
 
 
 def _sizes(bands: FoldBands) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -2,20 +2,6 @@
 
 The theory is in ``selection/README.md``, “Nested validation”.
 
-Symbols
--------
-=======  =============================  ======================  ==========
-symbol   code                           shape                   unit
-=======  =============================  ======================  ==========
-θ        ``Replicates.estimate``        scalar                  0 to 1
-θ_(g)    ``Replicates.without``         (n_groups,)             0 to 1
-share_i  ``ShareTable.correct[:, 0]``   (n_agents,), NaN: none  0 to 1
-=======  =============================  ======================  ==========
-
-Not done here
--------------
-No strategy is put into use. The folds are not run again.
-
 Source
 ------
 Dawid, *Journal of the Royal Statistical Society A* 147 (1984) 278-292 (prequential). Efron & Tibshirani 1993,
@@ -27,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.held_out import HeldOutRecords
@@ -151,8 +136,13 @@ def prequential(
     if len(tables) < 2:
         return None
     names = list(tables)
-    met = np.flatnonzero(~np.isnan([tables[name].correct[:, 0] for name in names]).any(axis=0))
-    choice = _choices(np.array([tables[name].correct[:, 0] for name in names]), names, met, days)
+    met: IndexArray = np.flatnonzero(~np.isnan([tables[name].correct[:, 0] for name in names]).any(axis=0))
+    whole = np.array([tables[name].correct[:, 0] for name in names])
+    choice = np.full(met.size, names.index(DEFAULT) if DEFAULT in names else 0, dtype=np.intp)
+    for position, i in enumerate(met):
+        before = [j for j in met if days[j] < days[i]]
+        if len(before) >= N_AGENTS_MET:
+            choice[position] = int(np.argmax(np.round(whole[:, before].mean(axis=1), DECIMALS)))
     correct, clear = (
         np.array([getattr(tables[names[c]], kind)[i] for c, i in zip(choice, met, strict=True)])
         for kind in ("correct", "clear")
@@ -169,39 +159,22 @@ def prequential(
         for name, column in columns.items()
     }
     estimates = {name: _known(column[0]) for name, column in columns.items()}
+    notes = {} if is_enough else {"se": f"a jackknife needs {N_GROUPS_JACKKNIFE} groups of agents"}
+    if estimates["pairs_clear_full"] is None:
+        notes["pairs_clear_full"] = "no pair of agents differs by more than 1.96 standard errors"
+    if "random_difference" not in estimates:
+        notes["random_difference"] = "random tasks were not validated"
     return PrequentialChoice(
         **estimates,
         n=int(met.size),
         chosen={name: n for c, name in enumerate(names) if (n := int(np.count_nonzero(choice == c)))},
         se=errors,
-        notes=_notes(estimates, is_enough),
+        notes=notes,
     )
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 
 
-def _choices(
-    correct: FloatArray, names: Sequence[str], met: IndexArray, days: Sequence[Any]
-) -> npt.NDArray[np.intp]:
-    """Position of the strategy that each agent meets, shape (n_met,)."""
-    default = names.index(DEFAULT) if DEFAULT in names else 0
-    choice = np.full(met.size, default, dtype=np.intp)
-    for position, i in enumerate(met):
-        before = [j for j in met if days[j] < days[i]]
-        if len(before) >= N_AGENTS_MET:
-            choice[position] = int(np.argmax(np.round(correct[:, before].mean(axis=1), DECIMALS)))
-    return choice
-
-
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _notes(estimates: Mapping[str, float | None], is_enough: bool) -> dict[str, str]:
-    notes = {} if is_enough else {"se": f"a jackknife needs {N_GROUPS_JACKKNIFE} groups of agents"}
-    if estimates["pairs_clear_full"] is None:
-        notes["pairs_clear_full"] = "no pair of agents differs by more than 1.96 standard errors"
-    if "random_difference" not in estimates:
-        notes["random_difference"] = "random tasks were not validated"
-    return notes

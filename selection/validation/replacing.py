@@ -14,20 +14,6 @@ hysteresis the subset is carried from date to date, as in `selection.folds`. Fol
 subset are left out for all ways. Figures, jackknife and the paired difference to `kept` are those of
 `study` and `paired`; ρ₀ and p₀ rest on each way's subset of all complete agents.
 
-Symbols
--------
-========  ==============  =========================  ==========
-symbol    code            shape                      unit
-========  ==============  =========================  ==========
-X, y      ``agents``      (n_agents, n_tasks)        0 to 1
-S         ``in_use``      (k,) task indices          tasks
-S₋ᵢ       ``without``     one for each incumbent     tasks
-========  ==============  =========================  ==========
-
-Not done here
--------------
-Nothing is proposed. Incumbents whose outcomes were taken back since have no say in S₋ᵢ.
-
 Source
 ------
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, §5.1. What is kept is held against what is chosen by
@@ -36,15 +22,14 @@ this project's own rule.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import IndexArray, Mask
 from analytics.drift.fidelity import nulls
-from selection.folds import CompleteAgents, Fold, FoldBands, Plan, Rule, fold_bands, nested_plan, plan
+from selection.folds import CompleteAgents, FoldBands, Plan, Rule, fold_bands, nested_plan, plan
 from selection.full_scores import ESTIMATORS
-from selection.held_out import choose
+from selection.held_out import choose, membership
 from selection.reselection import carry
 from selection.validation.nested import jackknife_groups
 from selection.validation.paired import PairedDifference, difference
@@ -122,12 +107,30 @@ def expected(
         bands = fold_bands(replaced.agents, folds, replaced.plain)
         ways = {way: _chosen(replaced, way, bands, protocol, without) for way in subsets}
         used = [f for f in range(len(folds.folds)) if all(ways[way][f].size for way in ways)]
-        reason = folds.reason or _too_few(len(used), len(folds.folds))
+        reason, n_folds = folds.reason, len(folds.folds)
+        if not reason and not is_enough(len(used), n_folds):
+            reason = (
+                f"{len(used)} of {n_folds} folds have a subset by every rule; at most a fifth may lack one"
+            )
         measured = dict[str, MeasuredFigures]()
-        for way in ways:
-            if not reason:
-                measured[way] = _measured(study, protocol, _only(bands, ways[way], used), known[way])
-            figures[way][protocol] = _expected(measured, way, reason, len(folds.folds), len(used))
+        for way, tasks in ways.items():
+            if reason:
+                figures[way][protocol] = ReplacementFigures(reason, n_folds, n_folds - len(used))
+            else:  # `measure` takes the tasks of a band as they stand
+                of_way = FoldBands(
+                    folds=tuple(bands.folds[f] for f in used),
+                    counted=tuple(bands.counted[f] for f in used),
+                    rates=bands.rates[np.array(used, dtype=np.intp)],
+                    tasks=tuple(tasks[f] for f in used),
+                )
+                with_way = replace(study, bands={protocol: of_way}, nulls={"mid_range": known[way]})
+                mine = measured[way] = measure(with_way, protocol, "mid_range")[0]
+                against = PairedDifference()
+                if way != IN_USE:
+                    against = difference(mine.replicates, measured[IN_USE].replicates)
+                figures[way][protocol] = ReplacementFigures(
+                    "", n_folds, n_folds - len(used), mine.figures, against
+                )
             tell()
     return figures
 
@@ -138,49 +141,36 @@ def expected(
 def _chosen(
     replaced: SubsetInUse, way: str, bands: FoldBands, protocol: str, without: Mapping[int, IndexArray]
 ) -> Chosen:
-    """Tell the subset of every fold; empty where the way has none."""
-    by_rule = _by_rule(replaced, bands, protocol)
-    if way == PLAIN:
-        return by_rule
-    if protocol == "temporal":
-        return (
-            _carried_in_time(replaced, bands)
-            if way == HYSTERESIS
-            else _kept_in_time(replaced, bands, by_rule)
-        )
-    in_use = [without.get(int(fold.held_out[0]), replaced.in_use) for fold in bands.folds]
-    return in_use if way == IN_USE else [_carried(replaced, in_use[f], bands, f) for f in range(len(in_use))]
-
-
-def _by_rule(replaced: SubsetInUse, bands: FoldBands, protocol: str) -> Chosen:
     subsets = choose(
         replaced.agents, bands, replaced.strategy, replaced.plain, replaced.base_seed, protocol, 0
     )
     known = {fold.name: tasks for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True)}
-    return [known.get(fold.name, NO_TASKS) for fold in bands.folds]
-
-
-def _kept_in_time(replaced: SubsetInUse, bands: FoldBands, by_rule: Chosen) -> Chosen:
-    """S where all that it was chosen from came before, else what was chosen then."""
-    incumbents = np.flatnonzero(replaced.incumbents)
+    by_rule = [known.get(fold.name, NO_TASKS) for fold in bands.folds]
+    rule, incumbents = replaced.rule, np.flatnonzero(replaced.incumbents)
+    if way == PLAIN:
+        return by_rule
+    if protocol == "temporal" and way == HYSTERESIS:
+        return fold_bands(replaced.agents, Plan("temporal", bands.folds, ""), rule).tasks
+    if protocol == "temporal":
+        return [
+            replaced.in_use if np.isin(incumbents, fold.training).all() else tasks
+            for fold, tasks in zip(bands.folds, by_rule, strict=True)
+        ]
+    in_use = [without.get(int(fold.held_out[0]), replaced.in_use) for fold in bands.folds]
+    if way == IN_USE:
+        return in_use
     return [
-        replaced.in_use if np.isin(incumbents, fold.training).all() else tasks
-        for fold, tasks in zip(bands.folds, by_rule, strict=True)
+        carry(
+            previous,
+            rates,
+            rows.size,
+            hysteresis=rule.hysteresis,
+            lo=rule.lo,
+            hi=rule.hi,
+            widening=rule.widening,
+        )
+        for previous, rates, rows in zip(in_use, bands.rates, bands.counted, strict=True)
     ]
-
-
-def _carried_in_time(replaced: SubsetInUse, bands: FoldBands) -> Chosen:
-    return fold_bands(replaced.agents, Plan("temporal", bands.folds, ""), replaced.rule).tasks
-
-
-def _carried(replaced: SubsetInUse, previous: IndexArray, bands: FoldBands, f: int) -> IndexArray:
-    edges: dict[str, Any] = {
-        "lo": replaced.rule.lo,
-        "hi": replaced.rule.hi,
-        "widening": replaced.rule.widening,
-    }
-    hysteresis, n = replaced.rule.hysteresis, bands.counted[f].size
-    return carry(previous, bands.rates[f], n, hysteresis=hysteresis, **edges)
 
 
 def _without(replaced: SubsetInUse) -> dict[int, IndexArray]:
@@ -216,42 +206,10 @@ def _study(replaced: SubsetInUse) -> NestedStudy:
     )
 
 
-def _measured(study: NestedStudy, protocol: str, bands: FoldBands, null: Null) -> MeasuredFigures:
-    """Figures of subsets that are chosen already: `measure` takes those of the band as they stand."""
-    of_way = replace(study, bands={protocol: bands}, nulls={"mid_range": null})
-    return measure(of_way, protocol, "mid_range")[0]
-
-
-def _expected(
-    measured: Mapping[str, MeasuredFigures], way: str, reason: str, n_folds: int, n_used: int
-) -> ReplacementFigures:
-    if reason:
-        return ReplacementFigures(reason, n_folds, n_folds - n_used)
-    mine = measured[way]
-    against = (
-        PairedDifference() if way == IN_USE else difference(mine.replicates, measured[IN_USE].replicates)
-    )
-    return ReplacementFigures("", n_folds, n_folds - n_used, mine.figures, against)
-
-
 def _nulls(replaced: SubsetInUse, subsets: Mapping[str, IndexArray]) -> dict[str, Null]:
-    members = np.zeros((len(subsets), replaced.agents.outcomes.shape[1]), dtype=np.bool_)
-    for row, tasks in zip(members, subsets.values(), strict=True):
-        row[tasks] = True
+    members = membership(list(subsets.values()), replaced.agents.outcomes.shape[1])
     both = nulls(replaced.agents.outcomes, members, replaced.base_seed)
     return {
         way: Null(rho, pairs, "" if None not in (rho, pairs) else "every permuted matrix has constant means")
         for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)
     }
-
-
-def _only(bands: FoldBands, tasks: Chosen, used: Sequence[int]) -> FoldBands:
-    folds: tuple[Fold, ...] = tuple(bands.folds[f] for f in used)
-    rates: FloatArray = bands.rates[np.array(used, dtype=np.intp)]
-    return FoldBands(folds, tuple(bands.counted[f] for f in used), rates, tuple(tasks[f] for f in used))
-
-
-def _too_few(n_used: int, n_folds: int) -> str:
-    if is_enough(n_used, n_folds):
-        return ""
-    return f"{n_used} of {n_folds} folds have a subset by every rule; at most a fifth may lack one"

@@ -13,19 +13,6 @@ Model
 one pairs_null for each strategy, from the subset of all complete agents; they count as fixed, so that the
 standard error of skill is that of rho over 1 − rho_null, and that of kappa likewise.
 
-Symbols
--------
-=========  ============  ================================================  =======================
-symbol     code          shape                                             unit
-=========  ============  ================================================  =======================
-θ          ``values``    (n_draws, n_pools, n_figures), NaN: undefined     as in `figures`
-θ_(g)      ``without``   (n_draws, n_pools, n_groups, n_figures)           as in `figures`
-=========  ============  ================================================  =======================
-
-Not done here
--------------
-No strategy is called better than another: differences of two strategies are `paired`'s, reasons `reasons`'.
-
 Source
 ------
 Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshirani 1993, ch. 11.
@@ -41,8 +28,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import skill
 from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
-from selection.held_out import HeldOutRecords, Subsets, choose, hold_out
-from selection.validation import reasons
+from selection.held_out import HeldOutRecords, Subsets, choose, hold_out, ratio
 from selection.validation.coverage import covered
 from selection.validation.figures import (
     ERROR_FIGURES,
@@ -57,39 +43,29 @@ from selection.validation.paired import PairedDifference, Replicates, ShareTable
 N_AGENTS_PER_SCAFFOLD = 5
 R2, PAIRS_FULL = FIGURES.index("r2"), FIGURES.index("pairs_correct_full")
 DERIVED = {"skill": "rho", "kappa": "pairs_correct"}
+N_AGENTS_R2, N_FOLDS_R2 = 10, 3
+DRIFT = "the permuted matrices have no drift: the difference would measure the drift, not the subset"
+NO_OTHER = "no held-out agent has a training agent with another full score"
+NOT_CLEAR = "no pair of agents differs by more than 1.96 standard errors"
 
 
 @dataclass(frozen=True)
 class ValidationFigures:
     """What one strategy shows under one protocol; a figure that cannot be computed is None.
 
-    Attributes
-    ----------
-    rho, tau, rho_calibrated, r2, rho_rest, rmse_completion, rmse_ridge, rmse_line, pairs_correct, \
-    pairs_clear, pairs_correct_full, pairs_clear_full, full_difference : float or None
-        See `figures`.
-    rho_null, skill, pairs_null, kappa : float or None
-        What a board without differences would show of rho and pairs_correct, and how far they lie above it.
-    random_difference, policy_difference : float or None
-        pairs_correct_full less that of `random`, and less that of the strategy in use.
-    n : int
-        Held-out agents scored, over all seeds under `random_80_20`; the fewest over draws.
-    n_left_out : int
-        Those with more than a tenth of the subset missing; the most over draws.
-    coverage : float or None
-        Share of scores inside their 95% interval.
-    n_intervals : int
-        Records it rests on.
-    se : mapping of str to (float or None)
-        Jackknife standard errors of the figures, of skill and kappa, and of the differences, paired.
-    spread, worst, best : mapping of str to float
-        Over the draws of `random` and over the seeds of `random_80_20`; empty elsewhere.
-    notes : mapping of str to str
-        Why a figure, or "se", is None; "folds", "seeds" where some were left out; "all" where there are none.
-    available : bool
-        Whether there are figures.
-    reason : str
-        Why there are none; "" when available.
+    rho to full_difference: see `figures`.
+    rho_null, skill, pairs_null, kappa: what a board without differences would show of rho and
+        pairs_correct, and how far they lie above it.
+    random_difference, policy_difference: pairs_correct_full less that of `random`, and less that of the
+        strategy in use.
+    n: held-out agents scored, over all seeds under `random_80_20`; the fewest over draws.
+    n_left_out: those with more than a tenth of the subset missing; the most over draws.
+    coverage, n_intervals: share of scores inside their 95% interval, and how many records it rests on.
+    se: jackknife standard errors of the figures, of skill and kappa, and of the differences, paired.
+    spread, worst, best: over the draws of `random` and over the seeds of `random_80_20`; empty elsewhere.
+    notes: why a figure is None, under its own name; "se", "seeds", "folds" are about several figures at once;
+        "all" says why there are none.
+    reason: why there are no figures; "" when available.
     """
 
     rho: float | None = None
@@ -222,11 +198,13 @@ def measure(
         subsets = choose(
             study.agents, bands, strategy, study.rule, study.base_seed, protocol, draw, each=each
         )
-        if not is_enough(len(subsets.folds), len(subsets.folds) + subsets.n_refused):
-            return unavailable(reasons.few_subsets(subsets), study.null(strategy)), {}
+        n_folds = len(subsets.folds) + subsets.n_refused
+        few = f"no subset in {subsets.n_refused} of {n_folds} folds: {subsets.refusal}"
+        if not is_enough(len(subsets.folds), n_folds):
+            return unavailable(few, study.null(strategy)), {}
         draws.append(_pools(study, protocol, strategy, subsets))
     averaged, apart = _pool_names(protocol, subsets.folds)
-    notes = {"folds": reasons.few_subsets(subsets)} if subsets.n_refused else {}
+    notes = {"folds": few} if subsets.n_refused else {}
     total = _concluded(study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws])
     whole = replace(total.figures, notes={**notes, **total.figures.notes})
     return total._replace(figures=whole), {
@@ -260,7 +238,14 @@ def _less(mine: MeasuredFigures, other: MeasuredFigures | None, what: str, is_sa
     paired = PairedDifference() if is_same or other is None else difference(mine.replicates, other.replicates)
     notes = dict(figures.notes)
     if paired.value is None:
-        notes[name] = reasons.no_difference(what, is_same, figures.pairs_correct_full is None)
+        random = what == "random"
+        if is_same:
+            notes[name] = "these are the random tasks" if random else "this is the strategy in use"
+        elif figures.pairs_correct_full is None:
+            notes[name] = NO_OTHER
+        else:
+            of_other = "random tasks" if random else "the strategy in use"
+            notes[name] = f"{of_other} have no figure to compare with"
     errors = dict(figures.se) | ({name: paired.se} if figures.se else {})
     spread = dict(figures.spread) | ({name: paired.spread} if paired.spread is not None else {})
     changed = {name: paired.value, "se": errors, "spread": spread, "notes": notes}
@@ -294,7 +279,6 @@ def _pool_names(protocol: str, folds: Sequence[Fold]) -> tuple[list[Pool], list[
 
 
 def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -> dict[Pool, _Pooled]:
-    """Hold out once, and compute the figures of every pool."""
     records = hold_out(study.agents, subsets, study.of(strategy))
     hits = np.full(records.n, np.nan)
     if strategy == study.coverage_of and not study.no_coverage:
@@ -307,28 +291,39 @@ def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -
     for name in [*averaged, *apart]:
         in_pool = np.array([name is None or label == name for label in labels], dtype=np.bool_)
         rows = in_pool[records.folds]
-        n_left_out = int(records.n_left_out[in_pool].sum())
-        pools[name] = _pooled(study, records.take(rows), hits[rows], n_left_out, protocol)
+        pool, is_seed = records.take(rows), protocol == "random_80_20"
+        values = figures(pool, study.clear)
+        if is_seed and np.isnan(values[: FIGURES.index("r2") + 1]).any():
+            values = np.full(values.shape, np.nan)
+        with_errors = study.with_errors and not is_seed
+        pools[name] = _Pooled(
+            values=values,
+            without=figures_without(pool, study.clear, study.groups) if with_errors else None,
+            has_record=np.bincount(study.groups[pool.agents], minlength=study.groups.max() + 1) > 0,
+            covered=hits[rows],
+            n_folds=np.unique(pool.folds).size,
+            n_left_out=int(records.n_left_out[in_pool].sum()),
+            reasons=_undefined(pool, values),
+            shares=share_table(pool, study.clear, study.groups) if protocol == "temporal" else None,
+        )
     return pools
 
 
-def _pooled(
-    study: NestedStudy, pool: HeldOutRecords, hits: FloatArray, n_left_out: int, protocol: str
-) -> _Pooled:
-    values, is_seed = figures(pool, study.clear), protocol == "random_80_20"
-    if is_seed and np.isnan(values[: FIGURES.index("r2") + 1]).any():
-        values = np.full(values.shape, np.nan)
-    with_errors = study.with_errors and not is_seed
-    return _Pooled(
-        values=values,
-        without=figures_without(pool, study.clear, study.groups) if with_errors else None,
-        has_record=np.bincount(study.groups[pool.agents], minlength=study.groups.max() + 1) > 0,
-        covered=hits,
-        n_folds=np.unique(pool.folds).size,
-        n_left_out=n_left_out,
-        reasons=reasons.of_pool(pool, values),
-        shares=share_table(pool, study.clear, study.groups) if protocol == "temporal" else None,
-    )
+def _undefined(pool: HeldOutRecords, values: FloatArray) -> dict[str, str]:
+    """Say why figures of the pool are undefined."""
+    if pool.n < 2:
+        constant = f"{pool.n} held-out agents have no order"
+    else:
+        constant = (
+            f"all {pool.n} held-out agents have one full score, or one value of what it is compared with"
+        )
+    reasons = dict.fromkeys(FIGURES, constant)
+    if pool.n and np.isnan(pool.rest_means).all():
+        reasons["rho_rest"] = "no held-out agent has a valid outcome outside the subset"
+    if pool.n:
+        reasons |= dict.fromkeys(("pairs_correct", "pairs_correct_full", "full_difference"), NO_OTHER)
+        reasons |= dict.fromkeys(("pairs_clear", "pairs_clear_full"), NOT_CLEAR)
+    return {name: reasons[name] for name, value in zip(FIGURES, values, strict=True) if np.isnan(value)}
 
 
 # --------------------------------------------------------------------------------------------- conclusions
@@ -340,8 +335,12 @@ def _concluded(
     """Average over pools and draws; `draws` holds the pools of every draw."""
     is_seeds, has_drift = protocol == "random_80_20", protocol == "temporal"
     values = np.array([[pool.values for pool in pools] for pools in draws])
-    few = reasons.too_few_for_r2(draws[0])
-    values[:, :, R2] = np.nan if few else values[:, :, R2]
+    few, n_agents = dict[str, str](), sum(pool.covered.size for pool in draws[0])
+    n_folds = sum(pool.n_folds for pool in draws[0])
+    if n_agents < N_AGENTS_R2 or n_folds < N_FOLDS_R2:
+        needed = f"R² needs {N_AGENTS_R2} held-out agents in {N_FOLDS_R2} folds"
+        few["r2"] = f"{needed}; there are {n_agents} in {n_folds}"
+        values[:, :, R2] = np.nan
     runs = _mean_known(values, ~np.isnan(values), axis=0 if is_seeds else 1)
     null = Null() if has_drift else study.null(strategy)
     means = _mean_known(runs, ~np.isnan(runs), axis=0)
@@ -364,8 +363,11 @@ def _concluded(
         worst=scatter[1],
         best=scatter[2],
     )
-    known = {**reasons.of_seeds(runs, is_seeds), **error_note, **draws[0][0].reasons, **few}
-    drift = dict.fromkeys(DERIVED, reasons.DRIFT) if has_drift else {}
+    n_constant = int(np.count_nonzero(np.isnan(runs[:, FIGURES.index("rho")]))) if is_seeds else 0
+    constant = f"{n_constant} of {len(runs)} left out: constant full scores or predictions"
+    known = {"seeds": constant} if n_constant else {}
+    known |= {**error_note, **draws[0][0].reasons, **few}
+    drift = dict.fromkeys(DERIVED, DRIFT) if has_drift else {}
     notes = _missing(study, strategy, result, known | drift)
     return MeasuredFigures(
         replace(result, notes=notes),
@@ -380,11 +382,7 @@ def _concluded(
 
 def _mean_known(values: FloatArray, known: Mask, axis: int) -> FloatArray:
     """Mean over what is known along an axis; NaN where nothing is, or where what is known holds a NaN."""
-    n_known = np.count_nonzero(known, axis=axis)
-    sums = np.sum(np.where(known, values, 0.0), axis=axis)
-    means = np.full(sums.shape, np.nan)
-    np.divide(sums, n_known, out=means, where=n_known > 0)
-    return means
+    return ratio(np.sum(np.where(known, values, 0.0), axis=axis), np.count_nonzero(known, axis=axis))
 
 
 def _with_derived(values: FloatArray, null: Null) -> dict[str, float | None]:
@@ -441,7 +439,6 @@ def _enough(pools: list[_Pooled]) -> bool:
 def _errors(
     draws: list[list[_Pooled]], values: FloatArray, without: FloatArray | None, null: Null, is_seeds: bool
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Jackknife standard errors, and why there is none."""
     if is_seeds:
         return {}, {"se": "no jackknife over random splits; their spread over seeds stands instead"}
     if without is None:
@@ -460,7 +457,6 @@ def _errors(
 def _missing(
     study: NestedStudy, strategy: str, result: ValidationFigures, known: Mapping[str, str]
 ) -> dict[str, str]:
-    """Give a reason for every figure that is None, and say what was left out."""
     notes = {name: text for name, text in known.items() if name in ("se", "seeds")}
     for name in FIGURES:
         if getattr(result, name) is None:
@@ -469,31 +465,16 @@ def _missing(
         estimator = name.removeprefix("rmse_")
         many = notes[name] if estimator in study.of(strategy) else "not measured on every draw"
         notes[name] = study.not_estimated.get(estimator, many)
-    notes |= _of_nulls(study, strategy, result, known, notes)
-    if result.coverage is None:
-        notes["coverage"] = _no_coverage(study, strategy)
-    return notes
-
-
-def _of_nulls(
-    study: NestedStudy,
-    strategy: str,
-    result: ValidationFigures,
-    known: Mapping[str, str],
-    notes: Mapping[str, str],
-) -> dict[str, str]:
-    """Say why a value without agent effects, or what is measured from it, is missing."""
-    reason, added = study.null(strategy).reason, dict[str, str]()
+    null_reason = study.null(strategy).reason
     for derived, null, of in (("skill", "rho_null", "rho"), ("kappa", "pairs_null", "pairs_correct")):
         if getattr(result, null) is None:
-            added[null] = reason
+            notes[null] = null_reason
         if getattr(result, derived) is None:
             already = f"{of} is 1 without agent effects already"
-            added[derived] = known.get(derived) or notes.get(of) or added.get(null) or already
-    return added
-
-
-def _no_coverage(study: NestedStudy, strategy: str) -> str:
-    if strategy != study.coverage_of:
-        return "measured for the strategy in use alone"
-    return f"not measured: {study.no_coverage}" if study.no_coverage else "no fold has an interval"
+            notes[derived] = known.get(derived) or notes.get(of) or notes.get(null) or already
+    if result.coverage is None and strategy != study.coverage_of:
+        notes["coverage"] = "measured for the strategy in use alone"
+    elif result.coverage is None:
+        why = study.no_coverage
+        notes["coverage"] = f"not measured: {why}" if why else "no fold has an interval"
+    return notes

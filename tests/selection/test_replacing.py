@@ -16,7 +16,7 @@ from selection.standings.choice import choice, training
 from selection.standings.reselecting import proposals_of
 from selection.standings.validating import validation_of
 from selection.validation.figures import clear_pairs
-from selection.validation.replacing import HYSTERESIS, KEPT, PLAIN, SubsetInUse, expected
+from selection.validation.replacing import HYSTERESIS, IN_USE, PLAIN, SubsetInUse, expected
 from tests.refusals import refused
 from tests.selection.records import by_name, record_of
 from tests.selection.reference import full_score
@@ -82,7 +82,7 @@ def replaced(x=None, **options):
     return SubsetInUse(**described | options)
 
 
-SUBSETS = {KEPT: positions(S_FIRST), PLAIN: positions(S_PLAIN), HYSTERESIS: positions(S_HYSTERESIS)}
+SUBSETS = {IN_USE: positions(S_FIRST), PLAIN: positions(S_PLAIN), HYSTERESIS: positions(S_HYSTERESIS)}
 
 
 def in_band(rates):
@@ -106,8 +106,8 @@ def chosen(way, x, i, before):
     if way == PLAIN:
         return in_band(rates)
     if before is None:
-        return kept_without(x, i) if way == KEPT else stays(rates, kept_without(x, i))
-    if way == KEPT:
+        return kept_without(x, i) if way == IN_USE else stays(rates, kept_without(x, i))
+    if way == IN_USE:
         return list(range(9)) if set(range(N)) <= set(before) else in_band(rates)
     path = []
     for n in range(10, len(before) + 1):
@@ -145,18 +145,18 @@ def test_figures_are_those_of_plain_loops(protocol):
         assert found.figures.pairs_correct == pytest.approx(pairs, abs=1e-12)
         assert found.figures.pairs_correct_full == pytest.approx(full, abs=1e-12)
         assert (found.n_folds, found.n_skipped) == (32 if protocol == "loao" else 22, 0)
-        if way != KEPT:
-            gained = loops[way][1] - loops[KEPT][1]
+        if way != IN_USE:
+            gained = loops[way][1] - loops[IN_USE][1]
             assert found.difference.value == pytest.approx(gained, abs=1e-12)
-    assert told[KEPT][protocol].difference.value is None
+    assert told[IN_USE][protocol].difference.value is None
 
 
 def test_what_changes_nothing_gains_nothing():
     """All agents are incumbents: kept and plain choose the same in every fold."""
     x = outcomes()[:N]
     found = replaced(x, incumbents=np.ones(N, dtype=bool))
-    told = expected(found, {KEPT: positions(S_FIRST), PLAIN: positions(S_FIRST)})
-    assert told[KEPT]["loao"].figures == told[PLAIN]["loao"].figures
+    told = expected(found, {IN_USE: positions(S_FIRST), PLAIN: positions(S_FIRST)})
+    assert told[IN_USE]["loao"].figures == told[PLAIN]["loao"].figures
     assert told[PLAIN]["loao"].difference.value == told[PLAIN]["loao"].difference.se == 0.0
 
 
@@ -164,7 +164,7 @@ def test_without_dates_nothing_is_told_in_time():
     found = replaced()
     agents = replace(found.agents, dates=(None,) * 32)
     told = expected(replace(found, agents=agents), SUBSETS)
-    assert "date" in told[KEPT]["temporal"].reason
+    assert "date" in told[IN_USE]["temporal"].reason
     assert told[PLAIN]["temporal"].figures is None
     assert told[PLAIN]["loao"].figures is not None
 

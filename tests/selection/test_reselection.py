@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from analytics.outcome_table import OutcomeTable
 from selection.bands import tasks_in_band
 from selection.errors import SelectionError
-from selection.reselection import carry, propose, sample_agents
+from selection.reselection import carry, propose
 from tests.refusals import refused
 
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -227,24 +227,6 @@ def test_hysteresis_moves_less_on_a_real_board(real_rows):
 # --------------------------------------------------------------------------------------------------- draws
 
 
-def test_a_draw_depends_on_the_generator_and_on_who_is_eligible_alone():
-    eligible = np.array([5, 3, 30, 12, 9, 8, 41, 2, 17, 25])
-    one = sample_agents(np.random.default_rng(7), eligible)
-    two = sample_agents(np.random.default_rng(7), eligible[::-1])
-    assert one.agents.tolist() == two.agents.tolist()
-    assert one.agents.size == np.unique(one.agents).size == 8
-    assert set(one.agents) <= set(eligible.tolist())
-    assert one.inclusion_probability == 0.8
-    assert sample_agents(np.random.default_rng(1), eligible, 10).inclusion_probability == 1.0
-
-
-def test_every_agent_is_drawn_as_often():
-    rng, counts, n_draws = np.random.default_rng(2), np.zeros(20), 4000
-    for _ in range(n_draws):
-        counts[sample_agents(rng, np.arange(20), 8).agents] += 1
-    assert np.abs(counts / n_draws - 0.4).max() < 4 * math.sqrt(0.4 * 0.6 / n_draws)
-
-
 def test_hajek_weights_of_a_draw_estimate_the_pass_rate():
     # Ten old agents that pass, twenty new ones of whom half pass: (10 + 10)/30. Eight new ones are drawn.
     from selection.bands import pass_rates
@@ -252,9 +234,8 @@ def test_hajek_weights_of_a_draw_estimate_the_pass_rate():
     passing = np.r_[np.ones(10), np.tile([0.0, 1.0], 10)]
     rng, estimates = np.random.default_rng(3), []
     for _ in range(3000):
-        drawn = sample_agents(rng, np.arange(10, 30), 8)
-        rows = np.r_[np.arange(10), drawn.agents]
-        weights = np.r_[np.ones(10), np.full(8, 1 / drawn.inclusion_probability)]
+        rows = np.r_[np.arange(10), rng.choice(np.arange(10, 30), 8, replace=False)]
+        weights = np.r_[np.ones(10), np.full(8, 20 / 8)]
         estimates.append(pass_rates(passing[rows][:, None], weights)[0])
     assert np.mean(estimates) == pytest.approx(2 / 3, abs=4 * np.std(estimates) / math.sqrt(3000))
 
@@ -288,9 +269,3 @@ def test_other_refusals():
         carry(np.array([0]), np.array([0.5]), 9, lo=0.7, hi=0.3)
     with refused(SelectionError, "shape", match=r"costs \(2, 2\)"):
         proposed(costs=np.zeros((2, 2)))
-    with refused(SelectionError, "too_few_to_sample", match="8 of 7 eligible agents; at least 8 are drawn"):
-        sample_agents(np.random.default_rng(1), np.arange(7))
-    with refused(SelectionError, "too_few_to_sample", match="5 of 20"):
-        sample_agents(np.random.default_rng(1), np.arange(20), 5)
-    with refused(SelectionError, "shape", match="9 eligible agents, of whom 8 differ"):
-        sample_agents(np.random.default_rng(1), [0, 1, 2, 3, 4, 5, 6, 7, 7])

@@ -250,15 +250,15 @@ def decided(score, se, *, podium=3, precise=0.01, n_left=5):
     ],
 )
 def test_who_goes_on(score, se, goes_on):
-    assert decided(score, se).goes_on is goes_on
+    assert decided(score, se)[0] is goes_on
 
 
 def test_who_goes_on_with_other_settings_or_without_tasks():
-    assert decided(0.56, 0.02, podium=4).goes_on
-    assert not decided(0.56, 0.02, podium=3).goes_on
-    assert decided(0.75, 0.001, precise=0.0).goes_on
-    assert not decided(0.95, 0.05, n_left=0).goes_on
-    assert "place 3 has 70.0%" in decided(0.5, 0.02).reason
+    assert decided(0.56, 0.02, podium=4)[0]
+    assert not decided(0.56, 0.02, podium=3)[0]
+    assert decided(0.75, 0.001, precise=0.0)[0]
+    assert not decided(0.95, 0.05, n_left=0)[0]
+    assert "place 3 has 70.0%" in decided(0.5, 0.02)[1]
 
 
 def test_the_next_batch_tells_most_and_a_tenth_of_it_is_drawn():
@@ -344,7 +344,7 @@ def test_a_walk_by_hand():
         assert known.se == of.scale.c * by_hand.se
         half = of.scale.quantile * known.se
         assert (known.lower, known.upper) == (max(known.score - half, 0), min(known.score + half, 1))
-        assert decide(of, by_hand, 100 - len(ran)).goes_on is (found[k].stage == Stage.RUNNING)
+        assert decide(of, by_hand, 100 - len(ran))[0] is (found[k].stage == Stage.RUNNING)
 
 
 def test_the_best_run_all_tasks():

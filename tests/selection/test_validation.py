@@ -977,18 +977,23 @@ def test_a_band_of_another_width_has_the_figures_of_a_validation_by_it(board, na
     table = board(name)[0]
     found = around(table)
     in_use = found.protocols["loao"].strategies["mid_range"]
-    assert [one.in_use for one in found.bands.widths].count(True) == 1
-    for one in found.bands.widths:
-        if one.reason:
+    assert [one["in_use"] for one in found.bands["widths"]].count(True) == 1
+    for one in found.bands["widths"]:
+        if one["reason"]:
             continue
         alone = in_use
-        if not one.in_use:
-            of_it = {"lo": one.lo, "hi": one.hi, "widening": False, "protocols": ["loao"]}
+        if not one["in_use"]:
+            of_it = {"lo": one["lo"], "hi": one["hi"], "widening": False, "protocols": ["loao"]}
             alone = validate(table, strategies=["mid_range"], **QUICK, **of_it)
-            assert alone.band.size == one.size
+            assert alone.band.size == one["size"]
             alone = alone.protocols["loao"].strategies["mid_range"]
-        assert (one.rho, one.pairs_correct_full, one.n) == (alone.rho, alone.pairs_correct_full, alone.n)
-    assert [one.size for one in found.bands.widths] == sorted(one.size for one in found.bands.widths)
+        assert (one["rho"], one["pairs_correct_full"], one["n"]) == (
+            alone.rho,
+            alone.pairs_correct_full,
+            alone.n,
+        )
+    sizes = [one["size"] for one in found.bands["widths"]]
+    assert sizes == sorted(sizes)
 
 
 @pytest.mark.parametrize(
@@ -997,9 +1002,9 @@ def test_a_band_of_another_width_has_the_figures_of_a_validation_by_it(board, na
 def test_the_easiest_tasks_lie_in_the_band_as_often_as_published(board, name, published):
     """Ndzomga, Appendix A.4: 57% on GAIA, 93% on τ-bench Airline, 100% on CoreBench Hard."""
     found = around(board(name)[0])
-    overlaps = {one.strategy: one for one in found.bands.overlaps}
-    assert round(overlaps["easiest"].share, 2) == published
-    assert overlaps["random"].share == found.band.size / found.n_tasks
+    overlaps = {one["strategy"]: one for one in found.bands["overlaps"]}
+    assert round(overlaps["easiest"]["share"], 2) == published
+    assert overlaps["random"]["share"] == found.band.size / found.n_tasks
 
 
 def test_a_thin_band_has_no_figures_and_says_why():

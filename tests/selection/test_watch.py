@@ -18,9 +18,9 @@ from analytics.repeats import Repeats
 from selection.bands import mid_range
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions, Promise
-from selection.replay import replay as replay_record
 from selection.rules import Rules
 from selection.watch import NO_SUBSET, findings
+from selection.watch import replay as replay_record
 from tests.refusals import refused
 from tests.selection import reference
 

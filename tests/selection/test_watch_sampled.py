@@ -13,9 +13,8 @@ from threadpoolctl import threadpool_limits
 from selection import audits, rasch
 from selection.history import history_of
 from selection.prior import PriorDecisions
-from selection.replay import replay
 from selection.rules import Rules
-from selection.watch import findings
+from selection.watch import findings, replay
 from tests.selection.records import board, record_of
 
 N_FOUNDERS, N_LATER, N_TASKS = 15, 30, 60
