@@ -143,14 +143,15 @@ def _projection_shown(components: tee.Components, projection: tee.Projection) ->
             for row in tee.variance_table(components, projection)
         ],
         "one change": [
-            {"": change.name, "variance": change.variance, "by": _percent(change.change), "note": change.note}
+            {
+                "": change.name,
+                "variance": change.variance,
+                "by": "" if change.change is None else f"{change.change:+.1%}",
+                "note": change.note,
+            }
             for change in tee.interventions(components, projection.design, reading)
         ],
     }
-
-
-def _percent(change: float | None) -> str:
-    return "" if change is None else f"{change:+.1%}"
 
 
 # ------------------------------------------------------------------------------------------------------ icc
@@ -164,15 +165,14 @@ def _icc(arguments: argparse.Namespace) -> Answer:
     if not lines:
         raise trials.IccRefused("no trial of this file has a valid outcome", code="no_outcome")
     # Trials needed by each agent under each condition; a reason where they cannot be estimated
-    rows = []
+    needed = []
     with progress_bar("subsets of trials") as show:
         for i, one in enumerate(repeated):
             if one.agent not in copied:
-                rows.append(
+                needed.append(
                     {"agent": one.agent, "condition": one.condition, **_convergence(one, arguments.seed)}
                 )
             show(i + 1, len(repeated))
-    needed = rows
     values = {
         "agents": [{**plain(line), "notes": dict(line.notes)} for line in lines],
         "convergence": needed,

@@ -53,8 +53,11 @@ def agreement(first: FloatArray, second: FloatArray) -> RunAgreement:
     if not ((both >= 0) & (both <= 1)).all():
         raise CoreError("outcomes are from 0 to 1")
     n_first, n_second = int((first > second).sum()), int((second > first).sum())
-    is_pass_fail = bool(np.isin(both, (0.0, 1.0)).all())
-    test, p = ("McNemar", _mcnemar(n_first, n_second)) if is_pass_fail else ("paired t", _t(second - first))
+    if np.isin(both, (0.0, 1.0)).all():
+        test = "McNemar"
+        p = min(1.0, 2 * float(bdtr(min(n_first, n_second), n_first + n_second, 0.5)))
+    else:
+        test, p = "paired t", _t(second - first)
     return RunAgreement(len(first), float(first.mean()), float(second.mean()), n_first, n_second, test, p)
 
 
@@ -63,10 +66,6 @@ def task_means(tasks: npt.NDArray[np.str_], outcomes: FloatArray) -> dict[str, f
     names, at = np.unique(tasks, return_inverse=True)
     means = np.bincount(at, outcomes) / np.bincount(at)
     return dict(zip(names.tolist(), means.tolist(), strict=True))
-
-
-def _mcnemar(b: int, c: int) -> float:
-    return min(1.0, 2 * float(bdtr(min(b, c), b + c, 0.5)))
 
 
 def _t(differences: FloatArray) -> float:

@@ -61,14 +61,14 @@ def _block(value: Any) -> list[str]:
         return _lines(value)
     if _are_rows(value):
         return _table(value)
-    return [line for item in value for line in _item(item)]
-
-
-def _item(item: Any) -> list[str]:
-    if _is_short(item):
-        return [_cell(item)]
-    first, *others = _block(item) or [NOTHING]
-    return [f"- {first}", *(INDENT + line for line in others)]
+    lines = []
+    for item in value:
+        if _is_short(item):
+            lines.append(_cell(item))
+        else:
+            first, *others = _block(item) or [NOTHING]
+            lines += [f"- {first}", *(INDENT + line for line in others)]
+    return lines
 
 
 def _is_short(value: Any) -> bool:
@@ -102,14 +102,11 @@ def _column(head: str, values: Sequence[Any]) -> list[str]:
     decimals = _decimals([value for value in values if isinstance(value, float)])
     cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
     width = max(map(len, [head, *cells]))
-    sign = ">" if _are_numbers(values) else "<"
-    return [f"{cell:{sign}{width}}" for cell in [head, *cells]]
-
-
-def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(
-        (isinstance(value, int | float) and not isinstance(value, bool)) or value is None for value in values
+    are_numbers = all(
+        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values
     )
+    sign = ">" if are_numbers else "<"
+    return [f"{cell:{sign}{width}}" for cell in [head, *cells]]
 
 
 def _cell(value: Any) -> str:

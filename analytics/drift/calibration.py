@@ -18,8 +18,7 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
 
     The bound on false alerts holds if each interval rests on every residual known before it.
 
-    missed: (n_agents,); in time order.
-    agents, dates: (n_agents,).
+    missed: (n_agents,); in time order, as `agents` and `dates` are.
     """
     same_length(missed, agents, dates)
     if not len(agents):

@@ -32,7 +32,10 @@ def chart_monitor(
         }
         for alarm in chart.alarms
     ]
-    state: State = "alert" if _stands(chart) else "warn" if chart.level > chart.warning else "ok"
+    state: State = "warn" if chart.level > chart.warning else "ok"
+    if chart.alarms:  # it stands while too few agents have come since to see if the chart is quiet again
+        n_since = len(chart.scores) - chart.alarms[-1].at
+        state = "alert" if min(n_since, chart.n_reference) <= MIN_AGENTS else state
     last = f"; last alarm at {alarms[-1]['agent']}" if alarms else ""
     limits = f"warns above {chart.warning} and alarms above {chart.threshold:g}"
     reason = f"the chart stands at {chart.level:.2f}, {limits}{last}"
@@ -44,13 +47,6 @@ def chart_monitor(
         "n_agents": len(agents),
     }
     return Monitor(name, state, chart.level, chart.threshold, reason, evidence, 1 / RUN_LENGTH)
-
-
-def _stands(chart: Cusum) -> bool:
-    """Whether too few agents have come since the last alarm to see if the chart is quiet again."""
-    if not chart.alarms:
-        return False
-    return len(chart.scores) - chart.alarms[-1].at <= MIN_AGENTS or chart.n_reference <= MIN_AGENTS
 
 
 def capability_jump(

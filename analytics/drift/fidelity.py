@@ -164,7 +164,13 @@ def nulls(outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS
 
     outcomes, subsets, seed, n_draws: as in `rho_null`, whose ρ₀ this gives.
     """
-    both = _draws(outcomes, subsets, seed, n_draws, _null_figures)
+    both = _draws(
+        outcomes,
+        subsets,
+        seed,
+        n_draws,
+        lambda sums, counts: np.concatenate([_null_rhos(sums, counts), _null_pairs(sums, counts)]),
+    )
     return Nulls(_means(both[: len(subsets)]), _means(both[len(subsets) :]))
 
 
@@ -186,14 +192,25 @@ def rank_fidelity(
     """
     means, scores = _checked_pair(subset_means, full_scores)
     rho = spearman(means, scores)
-    notes = {} if rho is not None else {"rho": _no_rho(means)}
+    notes = {}
+    if rho is None:
+        notes["rho"] = f"{means.size} agents with the same subset mean, or the same full score, have no order"
+        if means.size < 2:
+            notes["rho"] = f"at least 2 agents are needed to have an order, not {means.size}"
     skilled = skill(rho, rho_null)
     if skilled is None:
-        notes["skill"] = notes.get("rho") or _no_skill(rho_null)
+        notes["skill"] = notes.get("rho") or (
+            "no value of rho without agent effects is known"
+            if rho_null is None
+            else "without agent effects rho is 1 already: the subset is the whole suite"
+        )
     z = _deleted_z(means, scores)
     edges = None if rho is None else _fisher_interval(rho, z)
     if edges is None:
-        notes["lower"] = notes["upper"] = notes.get("rho") or _no_interval(means.size)
+        notes["lower"] = notes["upper"] = notes.get("rho") or (
+            f"rho of {means.size} agents is 1 or undefined, or becomes so when one agent is left out: "
+            "Fisher's z is infinite there"
+        )
     lower, upper = edges or (None, None)
     return RankFidelity(
         rho=rho,
@@ -296,10 +313,6 @@ def _means(draws: FloatArray) -> tuple[float | None, ...]:
     return tuple(float(values.mean()) if values.size else None for values in defined)
 
 
-def _null_figures(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    return np.concatenate([_null_rhos(sums, counts), _null_pairs(sums, counts)])
-
-
 def _null_pairs(sums: FloatArray, counts: FloatArray) -> FloatArray:
     """Share of pairs that every subset orders as the whole (row 0) does, shape (n_subsets, n_chunk)."""
     has_cell = counts[1:] > 0
@@ -396,28 +409,6 @@ def _fisher_interval(rho: float, deleted_z: FloatArray) -> tuple[float, float] |
     error = np.sqrt((n - 1) / n * np.sum((deleted_z - deleted_z.mean()) ** 2))
     half = stdtrit(n - 1, 0.975) * error
     return float(np.tanh(np.arctanh(rho) - half)), float(np.tanh(np.arctanh(rho) + half))
-
-
-# ------------------------------------------------------------------------------------------------- reasons
-
-
-def _no_rho(means: FloatArray) -> str:
-    if means.size < 2:
-        return f"at least 2 agents are needed to have an order, not {means.size}"
-    return f"{means.size} agents with the same subset mean, or the same full score, have no order"
-
-
-def _no_skill(rho_null: float | None) -> str:
-    if rho_null is None:
-        return "no value of rho without agent effects is known"
-    return "without agent effects rho is 1 already: the subset is the whole suite"
-
-
-def _no_interval(n: int) -> str:
-    return (
-        f"rho of {n} agents is 1 or undefined, or becomes so when one agent is left out: "
-        "Fisher's z is infinite there"
-    )
 
 
 # -------------------------------------------------------------------------------------------------- checks

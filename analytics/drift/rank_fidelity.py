@@ -92,13 +92,24 @@ def subset_fidelity(
         runs = counted(len(agents), "full run")
         counts = f"{runs} since the subset was chosen from {counted(n_ref, 'agent')}"
         return insufficient(NAME, f"{counts}; {FIRST_RUNS} and {MIN_AGENTS} are needed")
-    with_full = _with_full_scores(since.subset_means[: look.size], full_scores[: look.size], rho_null)
+    fidelity = rank_fidelity(since.subset_means[: look.size], full_scores[: look.size], rho_null)
+    with_full = {
+        "rho_full": fidelity.rho,
+        "lower": fidelity.lower,
+        "skill": fidelity.skill,
+        "rho_null": rho_null,
+    }
     fall = _fall(reference, OnAndOff(*(part[: look.size] for part in since)), look)
     if fall is None:
         return insufficient(NAME, "all agents are equal on the subset, or outside it: no order", with_full)
     evidence = with_full | fall._asdict() | {"look": at(look.size - 1, agents, dates), "n_reference": n_ref}
-    reason = _reason(fall, look, n_ref) + _shown(with_full)
-    state = _state(fall, look)
+    reason = _reason(fall, look, n_ref)
+    if fidelity.rho is not None:
+        below = ", below .75" if fidelity.rho < RHO_LIMIT else ""
+        reason += f"; rho with the full score {fidelity.rho:.2f}{below}"
+    state: State = "ok"
+    if fall.rho_ref - fall.rho_new > MIN_FALL and fall.p <= WARN_TIMES * look.level:
+        state = "alert" if fall.p <= look.level else "warn"
     return Monitor(NAME, state, fall.p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
 
 
@@ -125,20 +136,6 @@ def _fisher(rho: float, n: int) -> float:
     return math.atanh(min(max(rho, -largest), largest))
 
 
-def _state(fall: _Fall, look: Look) -> State:
-    if fall.rho_ref - fall.rho_new <= MIN_FALL:
-        return "ok"
-    return "alert" if fall.p <= look.level else "warn" if fall.p <= WARN_TIMES * look.level else "ok"
-
-
-def _with_full_scores(
-    means: FloatArray, scores: FloatArray, rho_null: float | None
-) -> dict[str, float | None]:
-    """ρ of the subset mean with the full score, its lower bound, and the skill."""
-    fidelity = rank_fidelity(means, scores, rho_null)
-    return {"rho_full": fidelity.rho, "lower": fidelity.lower, "skill": fidelity.skill, "rho_null": rho_null}
-
-
 def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
     if fall.power_if_lost >= POWER:
         notices = f"they would show a fall to {fall.could_notice:.2f} with probability {POWER}"
@@ -150,11 +147,3 @@ def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
         f"rho with the tasks outside the subset is {fall.rho_new:.2f} in {look.size} full runs and was "
         f"{fall.rho_ref:.2f} in the {n_ref} agents before, p {fall.p:.2g}; {notices}"
     )
-
-
-def _shown(with_full: dict[str, float | None]) -> str:
-    rho = with_full["rho_full"]
-    if rho is None:
-        return ""
-    below = ", below .75" if rho < RHO_LIMIT else ""
-    return f"; rho with the full score {rho:.2f}{below}"

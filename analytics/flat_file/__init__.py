@@ -15,7 +15,7 @@ from analytics.flat_file.guards import guarded
 from analytics.flat_file.json_rows import unique
 from analytics.flat_file.limits import DELIVERED, FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
 from analytics.flat_file.reading import FileContext, from_arrow, from_records, read
-from analytics.flat_file.streams import GzipMembers, head
+from analytics.flat_file.streams import GzipMembers, head, wide_encoding
 from analytics.flat_file.texts import text_of
 from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
 
@@ -47,4 +47,5 @@ __all__ = [
     "read",
     "text_of",
     "unique",
+    "wide_encoding",
 ]

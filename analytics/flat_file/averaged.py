@@ -5,8 +5,6 @@ A row with n in ``n_averaged`` and mean x stands for trials 1 … n, whatever tr
 What was measured beside is the mean of the runs too, and is repeated.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
@@ -32,16 +30,17 @@ def tell(faults: Faults, rows: RowNumbers, outcome: FloatArray, n_runs: FloatArr
     """Tell the rows at the places `bad`, whose mean is none of so many runs."""
     if len(bad):
         means = zip(rows[bad].tolist(), outcome[bad].tolist(), n_runs[bad].tolist(), strict=True)
-        faults.extend(len(bad), int(rows[bad[0]]), _faults(means))
-
-
-def _faults(means: Iterator[tuple[int, float, float]]) -> Iterator[Fault]:
-    for row, value, n in means:
-        rule = (
-            f"the mean of {n:.0f} runs that pass or fail is a whole number over {n:.0f},"
-            f" and {n:.0f} × {value:.9g} = {n * value:.9g}"
+        wrong = (
+            Fault(
+                row,
+                "n_averaged",
+                f"{n:.0f}",
+                f"the mean of {n:.0f} runs that pass or fail is a whole number over {n:.0f},"
+                f" and {n:.0f} × {value:.9g} = {n * value:.9g}",
+            )
+            for row, value, n in means
         )
-        yield Fault(row, "n_averaged", f"{n:.0f}", rule)
+        faults.extend(len(bad), int(rows[bad[0]]), wrong)
 
 
 def expanded(
@@ -50,9 +49,7 @@ def expanded(
     """Put n rows where one stands for n.
 
     trial, outcome, n_runs: (n_rows,) each; `n_runs` is 1 where a row is no mean.
-    Returns source: (n_trials,); the place of the row that each trial comes from.
-    Returns trial: (n_trials,).
-    Returns outcome: (n_trials,).
+    Returns: the place of the row that each trial comes from, its number, its outcome; (n_trials,) each.
     """
     n = n_runs.astype(np.int64)
     source = np.repeat(np.arange(len(n)), n)

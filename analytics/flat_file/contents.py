@@ -214,20 +214,17 @@ def _sorted_settings(
     table: Table, columns: dict[str, npt.NDArray[Any]]
 ) -> tuple[tuple[RunSetting, ...], Codes]:
     setting = columns["setting"]
-    settings = _settings_at(table, columns, first_places(setting, int(setting.max()) + 1))
-    order = sorted(range(len(settings)), key=lambda code: _none_first(settings[code]))
-    return tuple(settings[code] for code in order), _renumbered(order, setting)
+    places = first_places(setting, int(setting.max()) + 1)
 
-
-def _settings_at(table: Table, codes: dict[str, npt.NDArray[Any]], places: Places) -> list[RunSetting]:
     def names(column: str) -> list[str | None]:
         spelled = [*table.names[column].code, None]  # code −1 finds the None
-        return [spelled[code] for code in codes[column][places]]
+        return [spelled[code] for code in columns[column][places]]
 
-    heats = [None if np.isnan(heat) else float(heat) for heat in codes["temperature"][places]]
-    columns = zip(names("prompt_variant"), names("judge"), heats, names("run"), strict=True)
-    return [RunSetting(*parts) for parts in columns]
-
-
-def _none_first(setting: RunSetting) -> tuple[tuple[bool, str | float], ...]:
-    return tuple((value is not None, "" if value is None else value) for value in setting)
+    heats = [None if np.isnan(heat) else float(heat) for heat in columns["temperature"][places]]
+    parts = zip(names("prompt_variant"), names("judge"), heats, names("run"), strict=True)
+    settings = [RunSetting(*setting_parts) for setting_parts in parts]
+    order = sorted(
+        range(len(settings)),
+        key=lambda code: [(value is not None, "" if value is None else value) for value in settings[code]],
+    )
+    return tuple(settings[code] for code in order), _renumbered(order, setting)

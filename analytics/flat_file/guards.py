@@ -19,10 +19,7 @@ SIGNS = re.compile(rb"'[=+@-]")
 
 
 def guarded(texts: Any) -> Any:
-    """Put an apostrophe before what would be taken for a formula; numbers stay. `unguarded` takes it off.
-
-    texts: (n,).
-    """
+    """Put an apostrophe before texts, (n,), that would be taken for a formula; numbers stay."""
     formula = pc.match_substring_regex(texts, FORMULA)
     if not pc.any(formula).as_py():
         return texts
@@ -32,10 +29,7 @@ def guarded(texts: Any) -> Any:
 
 
 def unguarded(texts: Any) -> Any:
-    """Take off the apostrophe that stands before a formula.
-
-    texts: (n,).
-    """
+    """Take off the apostrophe that stands before a formula, (n,)."""
     return pc.if_else(pc.match_substring_regex(texts, GUARDED), pc.utf8_slice_codeunits(texts, 1), texts)
 
 

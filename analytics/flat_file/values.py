@@ -248,13 +248,13 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
         ),
     }
     labels = {name: _number(f"{name} is a number from 0 to 1, or empty", high=1.0) for name in LABELS}
-    return table | labels | {name: _measured(name) for name in MEASURED}
-
-
-def _measured(name: str) -> Kind:
-    if name.startswith("n_"):
-        return _number(TOKENS, high=MAX_WHOLE, whole=True)
-    return _number(f"{name} is a number from 0 to 1e12, or empty", high=MAX_VALUE)
+    measured = {
+        name: _number(TOKENS, high=MAX_WHOLE, whole=True)
+        if name.startswith("n_")
+        else _number(f"{name} is a number from 0 to 1e12, or empty", high=MAX_VALUE)
+        for name in MEASURED
+    }
+    return table | labels | measured
 
 
 class Names:
@@ -271,7 +271,14 @@ class Names:
 
     def check(self, texts: Any) -> tuple[npt.NDArray[np.int32], Mask]:
         """Give the code of each text, −1 where it breaks a rule of names."""
-        codes = np.fromiter((self._code_of(text) for text in texts.to_pylist()), np.int32, len(texts))
+        codes = np.full(len(texts), -1, np.int32)
+        for place, text in enumerate(texts.to_pylist()):
+            if text not in self.code:
+                if name_rule(text) is not None or self.strange(text) is not None:
+                    continue
+                self.n_characters += len(text)
+                self.code[text] = len(self.code)
+            codes[place] = self.code[text]
         return codes, codes < 0
 
     def rule(self, text: str) -> str:
@@ -288,12 +295,3 @@ class Names:
     def kind(self) -> Kind:
         """How the column is read."""
         return Kind(self.check, self.rule, -1, np.int32)
-
-    def _code_of(self, text: str) -> int:
-        known = self.code.get(text)
-        if known is not None:
-            return known
-        if name_rule(text) is not None or self.strange(text) is not None:
-            return -1
-        self.n_characters += len(text)
-        return self.code.setdefault(text, len(self.code))

@@ -29,23 +29,6 @@ place is delivered, and a cell valid, only under every compared condition; the c
 
     X[i, j] = mean over conditions of ( mean over places, of whatever run, of outcome )
 
-=============  ==============================================================================================
-module         holds
-=============  ==============================================================================================
-``rows``       About, Delivery, Rows: what was delivered; Counting, Condition: which of it counts
-``universe``   which tasks are active
-``voices``     which agents what all share is learnt from
-``conditions`` which settings are compared
-``reduction``  rows to one AgentRow an agent
-``whole_runs`` which deliveries hold every task equally often
-``spending``   costs, tokens and seconds of a trial
-``absent``     trials that a loaded file does not hold
-``alike``      repeated trials
-``people``     what people said of some trials
-``stacked``    AgentRows to one Record
-``files``      a flat file's agents, deliveries and rows
-=============  ==============================================================================================
-
 Symbols
 -------
 ==============  ====================  =====================================  =========

@@ -101,7 +101,9 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
     zero: whether missing outcomes count as failures.
     """
     n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())
-    n_unequal = int((loaded & _differ(n_places + n_absent)).sum())
+    expected = n_places + n_absent
+    differs = ((expected > 0) & (expected < expected.max(axis=1, initial=0)[:, None])).any(axis=1)
+    n_unequal = int((loaded & differs).sum())
     lacking = (
         f"{n_lacking} of {n} agents have fewer trials on some tasks than on nearly all of theirs, or "
         f"than nearly all other agents have: those absent {'count as failures' if zero else 'are missing'}"
@@ -124,12 +126,6 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
         f"{who} passes alone and {lack} tasks or trials: {named}; if {their} failures were left out, the "
         "scores are too high",
     )
-
-
-def _differ(n_places: CountArray) -> Mask:
-    """Agents with more places on some of their tasks than on others, (n_agents,)."""
-    most = n_places.max(axis=1, initial=0)
-    return np.asarray(((n_places > 0) & (n_places < most[:, None])).any(axis=1), dtype=np.bool_)
 
 
 def _of_nearly_all(levels: CodeArray, n_cells: CodeArray) -> CodeArray:

@@ -322,16 +322,16 @@ def _elsewhere(
 def _words(conditions: Sequence[Condition]) -> list[str]:
     """Each condition by the facets in which these differ: "prompt p2, judge j1"."""
     varying = [f for f in range(len(FACETS)) if len({one[f] for one in conditions}) > 1]
-    return [", ".join(_level(FACETS[f], one[f]) for f in varying) for one in conditions]
+
+    def words(facet: str, level: str | float | None) -> str:
+        if level is None:
+            return f"no {facet} stated"
+        return f"{facet} {level:g}" if isinstance(level, float) else f"{facet} {level}"
+
+    return [", ".join(words(FACETS[f], one[f]) for f in varying) for one in conditions]
 
 
 def _together(words: Sequence[str]) -> str:
     if len(words) <= N_NAMED:
         return " and ".join(words)
     return f"{', '.join(words[:N_NAMED])} and {len(words) - N_NAMED:,} more"
-
-
-def _level(facet: str, level: str | float | None) -> str:
-    if level is None:
-        return f"no {facet} stated"
-    return f"{facet} {level:g}" if isinstance(level, float) else f"{facet} {level}"

@@ -38,7 +38,6 @@ from analytics.record.rows import (
     places,
     withdrawn,
 )
-from analytics.record.spending import spending, total
 from analytics.record.whole_runs import DeliveredTrials, whole_runs
 from analytics.repeats import Repeats
 from analytics.trials.flags import run_order
@@ -177,7 +176,10 @@ def agent_rows(
     weight = _weights(counted, frame, completed, most, whole[is_counting])
     weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
     counted, weight = counted.where(weight > 0), weight[weight > 0]
-    n_too_few = _too_few(counted, frame, zero=zero)
+    # trials that a delivered task lacks of the fewest needed; 0 where they are failures
+    n = _in_slots(counted.slot, frame.shape)
+    lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
+    n_too_few = np.where(frame.ranked[:, None] & (not zero), lacking, 0).astype(np.int32)
     alike = repeats(
         _trials(counted, frame),
         _trials(delivered, frame),
@@ -191,9 +193,18 @@ def agent_rows(
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
     first, _ = _arrivals(rows, frame)
-    n_graded, n_failed = _graded(counted.rows, n_agents), _failed(counted.rows, n_agents)
-    n_uncosted, n_unconfirmed = _uncosted(counted.rows, n_agents), _unconfirmed(counted.rows, n_agents)
-    labels = people(counted.rows, n_agents=n_agents, settings=settings)
+    rows = counted.rows
+    labels = people(rows, n_agents=n_agents, settings=settings)
+    stands = rows.valid | ~rows.confirmed  # a submitter may call those invalid that were dear
+    n_graded, n_failed, n_uncosted, n_unconfirmed = (
+        np.bincount(rows.agent[mask], minlength=n_agents)
+        for mask in (
+            rows.valid & (rows.outcome > 0.0) & (rows.outcome < 1.0),
+            ~(rows.valid & (rows.outcome == 1.0)),
+            stands if rows.cost_usd is None else stands & np.isnan(rows.cost_usd),
+            ~rows.valid & ~rows.confirmed,
+        )
+    )
     asked = frame.asked
     return tuple(
         AgentRow(
@@ -218,8 +229,8 @@ def agent_rows(
             n_uncosted=int(n_uncosted[i]),
             n_unconfirmed=int(n_unconfirmed[i]),
             retried=bool(retried[i]),
-            n_tokens=total(tokens[i]),
-            seconds=total(seconds[i]),
+            n_tokens=_total(tokens[i]),
+            seconds=_total(seconds[i]),
             repeats=alike[i],
             people=labels[i],
         )
@@ -477,7 +488,8 @@ def _weights(
     ]
     number = _number_in_run(slot[order])
     of_delivery = slot[order] * len(frame.order) + frame.order[rows.delivery[order]]
-    before, size = number - _number_in_run(of_delivery), _run_lengths(of_delivery)
+    lengths = np.diff(np.flatnonzero(np.diff(of_delivery, prepend=-1)), append=len(of_delivery))
+    before, size = number - _number_in_run(of_delivery), np.repeat(lengths, lengths)
     share = np.where(before == 0, 1.0, np.clip((limit[order] - before) / size, 0.0, 1.0))
     weight[order] = np.where(whole[order], share, number < limit[order])
     return weight
@@ -524,13 +536,6 @@ def _means(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, 
     there = frame.asked & ~np.isnan(means)
     sums = np.where(there, means, 0.0).sum(axis=1)
     return np.asarray(np.round(sums / np.maximum(there.sum(axis=1), 1), 9), dtype=np.float64)
-
-
-def _too_few(counted: _Slots, frame: _Frame, *, zero: bool) -> CountArray:
-    """Trials that a delivered task lacks of the fewest needed, (n_agents, m); 0 where they are failures."""
-    n = _in_slots(counted.slot, frame.shape)
-    lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
-    return np.asarray(np.where(frame.ranked[:, None] & (not zero), lacking, 0), dtype=np.int32)
 
 
 def _places(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> _Places:
@@ -590,38 +595,30 @@ def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:
     return ComparedTrials(rows, outcome, with_outcome.slot % frame.shape[2])
 
 
-def _graded(rows: Rows, n_agents: int) -> CodeArray:
-    """Count valid trials strictly between 0 and 1, (n_agents,)."""
-    is_graded = rows.valid & (rows.outcome > 0.0) & (rows.outcome < 1.0)
-    return np.bincount(rows.agent[is_graded], minlength=n_agents)
-
-
-def _failed(rows: Rows, n_agents: int) -> CodeArray:
-    """Count rows that are no full pass, (n_agents,)."""
-    return np.bincount(rows.agent[~(rows.valid & (rows.outcome == 1.0))], minlength=n_agents)
-
-
-def _uncosted(rows: Rows, n_agents: int) -> CodeArray:
-    """Count trials that state no cost, (n_agents,); a submitter may call those invalid that were dear."""
-    stands = rows.valid | ~rows.confirmed
-    without = stands if rows.cost_usd is None else stands & np.isnan(rows.cost_usd)
-    return np.bincount(rows.agent[without], minlength=n_agents)
-
-
-def _unconfirmed(rows: Rows, n_agents: int) -> CodeArray:
-    """Count rows that are invalid by a submitter's word alone, (n_agents,)."""
-    return np.bincount(rows.agent[~rows.valid & ~rows.confirmed], minlength=n_agents)
-
-
 def _spent(counted: _Slots, frame: _Frame) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Dollars, tokens and seconds of a trial of each task, (n_agents, m) each."""
+    """Dollars, tokens and seconds of a trial of each task, (n_agents, m) each.
+
+    The mean over the trials that state it, so that an agent with several trials of each task looks no dearer;
+    NaN where none does. Rows are in canonical order: the order of the file leaves no trace in the sums.
+    """
     rows, (n_agents, n_tasks, _) = counted.rows, frame.shape
     cell = rows.agent * n_tasks + rows.task
-    cost, tokens, seconds = (
-        spending(cell, amount, n_agents * n_tasks).reshape(n_agents, n_tasks)
-        for amount in (rows.cost_usd, rows.n_tokens, rows.seconds)
-    )
-    return cost, tokens, seconds
+
+    def mean(amount: FloatArray | None) -> FloatArray:
+        means = np.full(n_agents * n_tasks, np.nan)
+        if amount is not None:
+            known = ~np.isnan(amount)
+            n_stated = np.bincount(cell[known], minlength=means.size)
+            sums = np.bincount(cell[known], amount[known], means.size)
+            np.divide(sums, n_stated, out=means, where=n_stated > 0)
+        return means.reshape(n_agents, n_tasks)
+
+    return mean(rows.cost_usd), mean(rows.n_tokens), mean(rows.seconds)
+
+
+def _total(per_task: FloatArray) -> float | None:
+    known = per_task[~np.isnan(per_task)]
+    return float(known.sum()) if known.size else None
 
 
 def _number_in_run(sorted_codes: CodeArray) -> CodeArray:
@@ -629,9 +626,3 @@ def _number_in_run(sorted_codes: CodeArray) -> CodeArray:
     n = len(sorted_codes)
     first = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
     return np.arange(n) - np.repeat(first, np.diff(first, append=n))
-
-
-def _run_lengths(sorted_codes: CodeArray) -> CodeArray:
-    """How many equal codes stand together with each, (n_rows,)."""
-    lengths = np.diff(np.flatnonzero(np.diff(sorted_codes, prepend=-1)), append=len(sorted_codes))
-    return np.repeat(lengths, lengths)

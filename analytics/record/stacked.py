@@ -190,17 +190,15 @@ class Record:
         """
         key = np.asarray(tasks).tobytes()
         if key not in self._bounds:
-            self._bounds[key] = self._bounds_on(tasks)
+            places, gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
+            missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
+            means = self.table.means[:, tasks]
+            means[np.isnan(means)] = 0.0
+            lower = ((1.0 - missing) * means).sum(axis=1) / len(tasks)
+            upper = lower + missing.sum(axis=1) / len(tasks)
+            n_missing = gaps.sum(axis=1) + (places == 0).sum(axis=1) * self._usual
+            self._bounds[key] = lower, upper, np.asarray(n_missing, dtype=np.int64)
         return self._bounds[key]
-
-    def _bounds_on(self, tasks: CodeArray) -> tuple[FloatArray, FloatArray, CodeArray]:
-        places, gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
-        missing = np.divide(gaps, places, out=np.ones(gaps.shape), where=places > 0)
-        means = self.table.means[:, tasks]
-        means[np.isnan(means)] = 0.0
-        lower = ((1.0 - missing) * means).sum(axis=1) / len(tasks)
-        n_missing = gaps.sum(axis=1) + (places == 0).sum(axis=1) * self._usual
-        return lower, lower + missing.sum(axis=1) / len(tasks), np.asarray(n_missing, dtype=np.int64)
 
     @classmethod
     def of(
@@ -358,9 +356,15 @@ def record(
         categories=_named(categories, len(tasks)),
     )
     stacked = replace(stacked, copy_of=_copies(stacked))
-    complete = _complete(stacked)
+    agents = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
+    allowed = [not (one.withheld or elsewhere or copied) for one, elsewhere, copied in agents]
+    complete = stacked.ran_all & stacked.voice & np.array(allowed, dtype=np.bool_)
     learnt_from = [line for line, is_complete in zip(lines, complete, strict=True) if is_complete]
-    return replace(stacked, complete=complete, graded_share=_graded_share(learnt_from))
+    n_valid, n_graded = (
+        sum(int(one.n_valid.sum()) for one in learnt_from),
+        sum(one.n_graded for one in learnt_from),
+    )
+    return replace(stacked, complete=complete, graded_share=n_graded / n_valid if n_valid else 0.0)
 
 
 def shared_tasks(record: Record) -> tuple[str, ...]:
@@ -401,13 +405,6 @@ def _voters(about: Sequence[About], deliveries: Sequence[Delivery]) -> list[Vote
     for one in deliveries:
         first[one.agent] = min(one.arrival, first.get(one.agent, one.arrival))
     return [Voter(one.name, one.account, one.vouched, first.get(i, 0)) for i, one in enumerate(about)]
-
-
-def _complete(stacked: Record) -> Mask:
-    """Ran all tasks, has a voice, is not withheld, not under other conditions, and no copy."""
-    agents = zip(stacked.about, stacked.condition, stacked.copy_of or stacked.condition, strict=True)
-    allowed = [not (one.withheld or condition or copied) for one, condition, copied in agents]
-    return stacked.ran_all & stacked.voice & np.array(allowed, dtype=np.bool_)
 
 
 def _copies(stacked: Record) -> tuple[str, ...]:
@@ -463,12 +460,6 @@ def _table(
 def _stack(lines: Sequence[AgentRow], field: str, n_tasks: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     rows = [getattr(line, field) for line in lines]
     return read_only(np.array(rows, dtype=dtype).reshape(len(rows), n_tasks))
-
-
-def _graded_share(lines: Sequence[AgentRow]) -> float:
-    """Of all counted valid trials; 0 without any."""
-    n_valid = sum(int(line.n_valid.sum()) for line in lines)
-    return sum(line.n_graded for line in lines) / n_valid if n_valid else 0.0
 
 
 def _usual(n_places: CountArray) -> int:

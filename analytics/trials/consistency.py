@@ -35,7 +35,6 @@ from analytics.trials.icc import (
     MIN_TASKS,
     IccRefused,
     IntraclassCorrelation,
-    TaskTrials,
     TrialInterval,
     intraclass_correlation,
     task_trials,
@@ -118,7 +117,8 @@ def consistency(
     categories: length n_tasks; of the tasks by code; a category is left out where it is the only one.
     copied: agents whose trials are flagged as not independent, or as cumulative: they count as one per task.
     """
-    parts = [(named, np.array([other == named for other in categories])) for named in _named(categories)]
+    names = sorted({name for name in categories if name is not None}) if len(set(categories)) > 1 else []
+    parts = [(name, np.array([other == name for other in categories])) for name in names]
     return tuple(
         _line(one, category, mask, copied)
         for one in trials
@@ -132,13 +132,15 @@ def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
     facets = [word for word in FACETS if _varies(file, word)]
     keys = [tuple(getattr(setting, FACETS[word]) for word in facets) for setting in file.settings]
     order = sorted(set(keys), key=lambda key: tuple((level is not None, level) for level in key))
-    words = [", ".join(map(_facet_words, facets, key)) for key in order]
+    words = [
+        ", ".join(
+            f"{facet} {'not stated' if level is None else level}"
+            for facet, level in zip(facets, key, strict=True)
+        )
+        for key in order
+    ]
     code = {key: place for place, key in enumerate(order)}
     return words, np.array([code[key] for key in keys], dtype=np.intp)[file.setting]
-
-
-def _facet_words(facet: str, level: object) -> str:
-    return f"{facet} {'not stated' if level is None else level}"
 
 
 def _varies(file: FlatFile, word: str) -> bool:
@@ -173,19 +175,23 @@ def _has(seen: Mask) -> Mask:
     return np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
 
 
-def _named(categories: Sequence[str | None]) -> list[str]:
-    """Categories in name order, where there is more than one."""
-    if len(set(categories)) < 2:
-        return []
-    return sorted({category for category in categories if category is not None})
-
-
 def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collection[str]) -> Consistency:
     rows = mask[one.task]
     trials = task_trials(one.task[rows], one.outcome[rows])
     notes: list[tuple[str, str]] = []
-    icc = _attempt_icc(trials, one.agent in copied, notes)
-    accuracy = _attempt_accuracy(trials, notes)
+    icc = accuracy = None
+    try:
+        if one.agent in copied:
+            raise IccRefused(
+                "not measured: one trial per task (the trials are not independent)", code="one_trial"
+            )
+        icc = intraclass_correlation(trials)
+    except IccRefused as refusal:
+        notes.append(("icc", str(refusal)))
+    try:
+        accuracy = accuracy_interval(trials)
+    except AccuracyRefused as refusal:
+        notes.append(("accuracy", str(refusal)))
     return Consistency(
         one.agent,
         one.condition,
@@ -197,25 +203,3 @@ def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collect
         accuracy,
         tuple(notes),
     )
-
-
-def _attempt_icc(
-    trials: TaskTrials, is_copied: bool, notes: list[tuple[str, str]]
-) -> IntraclassCorrelation | None:
-    try:
-        if is_copied:
-            raise IccRefused(
-                "not measured: one trial per task (the trials are not independent)", code="one_trial"
-            )
-        return intraclass_correlation(trials)
-    except IccRefused as refusal:
-        notes.append(("icc", str(refusal)))
-        return None
-
-
-def _attempt_accuracy(trials: TaskTrials, notes: list[tuple[str, str]]) -> TrialInterval | None:
-    try:
-        return accuracy_interval(trials)
-    except AccuracyRefused as refusal:
-        notes.append(("accuracy", str(refusal)))
-        return None

@@ -131,10 +131,13 @@ def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
     Raises CoreError: when lengths differ or an outcome is not from 0 to 1.
     """
     codes, outcomes = checked_rows(task, outcome)
-    return _trials_of_cells(
-        *_cells(codes, outcomes, int(codes.max(initial=-1)) + 1),
-        bool(((outcomes == 0.0) | (outcomes == 1.0)).all()),
-    )
+    n = np.bincount(codes)
+    means = np.bincount(codes, weights=outcomes) / np.maximum(n, 1)
+    deviations = outcomes - means[codes]
+    deviations[np.abs(deviations) <= EQUAL] = 0.0
+    squares, seen = np.bincount(codes, weights=deviations**2).astype(np.float64), n > 0
+    binary = bool(((outcomes == 0.0) | (outcomes == 1.0)).all())
+    return TaskTrials(n[seen], means[seen], squares[seen], binary)
 
 
 def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
@@ -147,7 +150,13 @@ def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
     msb, msw, n_0 = mean_squares(trials)
     sigma_b2 = (msb - msw) / n_0
     if trials.binary:
-        _check_bound(sigma_b2 + msw, trials.n_tasks)
+        bound = 0.25 * trials.n_tasks / (trials.n_tasks - 1)
+        if sigma_b2 + msw > bound + EQUAL:
+            raise IccRefused(
+                f"σ_b² + σ_w² = {sigma_b2 + msw:.4g} is above ¼·a/(a − 1) = {bound:.4g} for "
+                f"{trials.n_tasks} tasks: impossible for pass/fail outcomes",
+                code="components_contradict",
+            )
     untruncated = sigma_b2 / (sigma_b2 + msw)
     interval, note = _jackknife(trials, msb / msw, n_0)
     return IntraclassCorrelation(
@@ -164,21 +173,6 @@ def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
         normal_theory=_normal_theory(trials, msb / msw),
         note=note,
     )
-
-
-def _cells(cell: CodeArray, outcome: FloatArray, n_cells: int) -> tuple[CodeArray, FloatArray, FloatArray]:
-    """Count, mean and Σ(y − ȳ)² of every cell, shape (n_cells,) each; 0 where it has no row."""
-    n = np.bincount(cell, minlength=n_cells)
-    means = np.bincount(cell, weights=outcome, minlength=n_cells) / np.maximum(n, 1)
-    deviations = outcome - means[cell]
-    deviations[np.abs(deviations) <= EQUAL] = 0.0
-    squares = np.bincount(cell, weights=deviations**2, minlength=n_cells)
-    return n, means, np.asarray(squares, dtype=np.float64)
-
-
-def _trials_of_cells(n: CodeArray, means: FloatArray, squares: FloatArray, binary: bool) -> TaskTrials:
-    seen = n > 0
-    return TaskTrials(n[seen], means[seen], squares[seen], binary)
 
 
 def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:
@@ -274,13 +268,3 @@ def check_trials(trials: TaskTrials) -> None:
         "deterministic, or its trials are copies",
         code="no_variance_within",
     )
-
-
-def _check_bound(total: float, n_tasks: int) -> None:
-    bound = 0.25 * n_tasks / (n_tasks - 1)
-    if total > bound + EQUAL:
-        raise IccRefused(
-            f"σ_b² + σ_w² = {total:.4g} is above ¼·a/(a − 1) = {bound:.4g} for {n_tasks} tasks: "
-            "impossible for pass/fail outcomes",
-            code="components_contradict",
-        )

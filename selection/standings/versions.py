@@ -30,8 +30,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
-from scipy import stats
 from scipy.sparse.csgraph import connected_components
+from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns, read_only
 from analytics.differences.estimates import Target
@@ -163,7 +163,7 @@ def _is_clearly_better(cells: FloatArray, others: FloatArray) -> bool:
     if differences.size < MIN_SHARED:
         return False
     error = float(differences.std(ddof=1)) / math.sqrt(differences.size)
-    return float(differences.mean()) > error * float(stats.t.isf(0.025, differences.size - 1))
+    return float(differences.mean()) > error * float(stdtrit(differences.size - 1, 0.975))
 
 
 def _noise(

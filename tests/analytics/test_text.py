@@ -26,12 +26,12 @@ from analytics.command_line import (
     pairs,
     plain,
     run,
-    table_of,
     truths,
 )
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFileError
 from analytics.progress import progress_bar
+from analytics.record import Record
 from analytics.text import as_text
 
 REPEATABLE = settings(derandomize=True, deadline=None)
@@ -213,7 +213,7 @@ def test_a_flat_file_of_two_benchmarks_is_refused(tmp_path):
 
 def test_an_agents_date_is_its_earliest_and_none_without_any(tmp_path):
     text = HEAD + "B,a,s,m,2026-01-05,t,1,1\nB,a,s,m,2025-12-31,t,2,1\nB,b,s,m,,t,1,0\n"
-    table = table_of(flat_file(written(tmp_path / "a.csv", text)))
+    table = Record.from_flat(flat_file(written(tmp_path / "a.csv", text))).compared_table()
     assert table.dates == (date(2025, 12, 31), None)
     assert table.means.tolist() == [[1.0], [0.0]]
 

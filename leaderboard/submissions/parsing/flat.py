@@ -23,8 +23,8 @@ from analytics.flat_file import (
     name_rule,
     read,
     unique,
+    wide_encoding,
 )
-from analytics.flat_file.streams import wide_encoding
 from analytics.tables import (
     AS_FOUND,
     FrameRefused,
