@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from math import ceil
-from typing import NamedTuple, cast
+from typing import Any, cast
 
 from django.urls import reverse
 from django.utils import timezone
@@ -35,23 +35,16 @@ _reading = threading.Lock()
 _waiting = threading.Semaphore()  # one delivery of a process: the other threads are for all else
 
 
-class _DeliveryQuery(NamedTuple):
-    """What the address asks for."""
-
-    dry_run: bool
-    form: Form
-
-
 def delivered(request: Request, benchmark: Benchmark) -> Response:
     """Answer a delivery of somebody who may deliver; what stores nothing is counted."""
     token, as_of = cast("ApiToken", request.auth), timezone.now()
     left = None
     try:
         failed_attempts.check(token=token, as_of=as_of)
-        query = _read_delivery_query(request)
-        receipt = _submit(request, benchmark, token, query, as_of)
-        response, left = _to_response(request, benchmark, receipt, query), receipt.left
-        counts = query.dry_run
+        dry_run, form = _read_delivery_query(request)
+        receipt = _submit(request, benchmark, token, dry_run, form, as_of)
+        response, left = _to_response(request, benchmark, receipt, dry_run), receipt.left
+        counts = dry_run
     except (Refusal, APIException) as refusal:
         response = cast("Response", problem_response(refusal, {"request": request}))
         counts = not isinstance(refusal, Exhausted)
@@ -63,7 +56,7 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
     return response
 
 
-def _read_delivery_query(request: Request) -> _DeliveryQuery:
+def _read_delivery_query(request: Request) -> tuple[bool, Form]:
     params = request.query_params
     if strange := sorted(set(params) - set(PARAMETERS)):
         named = ", ".join(strange[:5])
@@ -73,39 +66,32 @@ def _read_delivery_query(request: Request) -> _DeliveryQuery:
     dry_run = params.get("dry_run", "false")
     if dry_run not in TRUTH:
         raise ParseError(f"dry_run is true or false, not {dry_run[:80]!r}.")
-    return _DeliveryQuery(
-        TRUTH[dry_run], Form(params.get("format"), params.get("metric"), params.get("filter"))
-    )
+    return TRUTH[dry_run], Form(params.get("format"), params.get("metric"), params.get("filter"))
 
 
 def _submit(
-    request: Request, benchmark: Benchmark, token: ApiToken, query: _DeliveryQuery, as_of: datetime
+    request: Request, benchmark: Benchmark, token: ApiToken, dry_run: bool, form: Form, as_of: datetime
 ) -> Receipt:
     require_length(request)
-    key = _idempotency_key(request)
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise ParseError(
+            "An Idempotency-Key has 1 to 255 printable ASCII characters.", code="malformed_idempotency_key"
+        )
+    common: dict[str, Any] = {
+        "benchmark": benchmark,
+        "token": token,
+        "idempotency_key": key,
+        "as_of": as_of,
+        "dry_run": dry_run,
+    }
     body = request.data
     if not isinstance(body, Multipart):
-        if query.form != Form():
+        if form != Form():
             raise ParseError("format, metric and filter are about a file; a JSON body has its own form.")
-        return submit(
-            benchmark=benchmark,
-            token=token,
-            body=body,
-            idempotency_key=key,
-            as_of=as_of,
-            dry_run=query.dry_run,
-        )
+        return submit(body=body, **common)
     with body.upload.file, _in_turn(body.upload):
-        return submit_file(
-            benchmark=benchmark,
-            token=token,
-            upload=body.upload,
-            fields=body.fields,
-            idempotency_key=key,
-            as_of=as_of,
-            dry_run=query.dry_run,
-            form=query.form,
-        )
+        return submit_file(upload=body.upload, fields=body.fields, form=form, **common)
 
 
 @contextmanager
@@ -138,22 +124,13 @@ def _wait_for_turn() -> bool:
         _waiting.release()
 
 
-def _to_response(request: Request, benchmark: Benchmark, receipt: Receipt, query: _DeliveryQuery) -> Response:
+def _to_response(request: Request, benchmark: Benchmark, receipt: Receipt, dry_run: bool) -> Response:
     links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
     if uuid := receipt.content["id"]:
         links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
     headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
-    code = status.HTTP_200_OK if query.dry_run else status.HTTP_201_CREATED
+    code = status.HTTP_200_OK if dry_run else status.HTTP_201_CREATED
     return Response(receipt.content | {"links": links}, status=code, headers=headers)
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and not (0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()):
-        raise ParseError(
-            "An Idempotency-Key has 1 to 255 printable ASCII characters.", code="malformed_idempotency_key"
-        )
-    return key
 
 
 def rate_limit_headers(quotas: Quotas | None, *, as_of: datetime) -> dict[str, str]:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from leaderboard.submissions.export import parquet
 from leaderboard.submissions.export.columns import TYPES, ExportColumn
 from leaderboard.submissions.export.outcomes import OutcomeRows
 from leaderboard.submissions.export.snapshot import ExportInfo
+from leaderboard.submissions.export.streams import write_parquet
 
 FILE = "data/outcomes.parquet"
 SIZES = (
@@ -29,7 +29,7 @@ def write(folder: Path, outcomes: OutcomeRows) -> None:
     path = folder / FILE
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
-        file.writelines(parquet.write(outcomes))
+        file.writelines(write_parquet(outcomes))
     about = outcomes.snapshot.about
     text = card(about, outcomes.columns, outcomes.n_rows)
     (folder / "README.md").write_text(text, encoding="utf-8")

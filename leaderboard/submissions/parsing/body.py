@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from rapidfuzz import process
+
 from analytics.flat_file import MAX_FAULTS, SUBMISSION, Fault, FlatFile, FlatFileError, from_records
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import (
@@ -19,10 +21,30 @@ from leaderboard.submissions.parsing.envelope import (
     fault,
     faults_of,
 )
-from leaderboard.submissions.parsing.known_tasks import KnownTasks
 
 REQUIRED = ("agent", "outcomes")
 MAX_ROWS = SUBMISSION.n_rows
+N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
+NEAR = 80  # of 100
+NO_SUCH_TASK = "is not a task of this benchmark"
+
+
+class KnownTasks:
+    """Says of a name why it is no task, with the tasks near the first few such names; None: it is one."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = set(names)
+        self._explained: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str | None:
+        if name in self.names:
+            return None
+        if name not in self._explained and len(self._explained) < N_EXPLAINED:
+            matches = process.extract(name, self.names, limit=None, score_cutoff=NEAR)
+            near = sorted((-score, match) for match, score, _ in matches)[:3]
+            hint = f"; near it are {', '.join(repr(match) for _, match in near)}" if near else ""
+            self._explained[name] = NO_SUCH_TASK + hint
+        return self._explained.get(name, NO_SUCH_TASK)
 
 
 @dataclass(frozen=True)

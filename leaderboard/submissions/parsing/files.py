@@ -34,7 +34,7 @@ from analytics.flat_file import (
 )
 from leaderboard.errors import Refusal
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.body import Body, together
+from leaderboard.submissions.parsing.body import Body, KnownTasks, together
 from leaderboard.submissions.parsing.envelope import (
     AGENT_OPTIONAL,
     COLUMN,
@@ -43,7 +43,6 @@ from leaderboard.submissions.parsing.envelope import (
     fault,
     faults_of,
 )
-from leaderboard.submissions.parsing.known_tasks import KnownTasks
 
 FLAT = "flat"
 GZIP = b"\x1f\x8b"

@@ -1,0 +1,142 @@
+"""Outcomes as streams of bytes: CSV, NDJSON and Parquet, without a loop over rows."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from leaderboard.submissions.export.columns import CODED, TEXT
+from leaderboard.submissions.export.outcomes import OutcomeRows
+from leaderboard.submissions.parsing.flat import guarded
+
+
+class OutcomeFormat(NamedTuple):
+    """What a file of this format is called over HTTP, and how its bytes are made."""
+
+    media_type: str
+    written: Callable[[OutcomeRows], Iterator[bytes]]
+
+
+def write_csv(outcomes: OutcomeRows) -> Iterator[bytes]:
+    """Write CSV by the rules of the flat file; no field is taken for a formula by a spreadsheet."""
+    names = _quote_csv(pa.array(outcomes.schema.names, pa.string()))
+    yield ",".join(names.to_pylist()).encode() + b"\n"
+    for batch in outcomes.batches():
+        fields = [part for column in batch.columns for part in (",", _field(column))]
+        yield _joined([*fields[1:], "\n"])
+
+
+def _field(column: pa.Array) -> pa.Array:
+    if column.type == CODED:
+        return _replaced(column, _quote_csv(column.dictionary))
+    return _quote_csv(column) if column.type == TEXT else column.cast(pa.string())
+
+
+def _quote_csv(texts: pa.Array) -> pa.Array:
+    """Put texts in quotes that hold a comma or a quote; none holds a line end."""
+    texts = guarded(texts)
+    special = pc.match_substring_regex(texts, '[,"]')
+    if not pc.any(special).as_py():
+        return texts
+    doubled = pc.replace_substring(texts, '"', '""')
+    return pc.if_else(special, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
+
+
+def write_ndjson(outcomes: OutcomeRows) -> Iterator[bytes]:
+    return (_joined(_lines(batch)) for batch in outcomes.batches())
+
+
+def with_end_mark(content: Iterable[bytes], n_rows: int) -> Iterator[bytes]:
+    """Add a line that says how many rows there were, and what their bytes hash to."""
+    digest = hashlib.sha256()
+    for block in content:
+        digest.update(block)
+        yield block
+    yield json.dumps({"end": True, "n": n_rows, "sha256": digest.hexdigest()}).encode() + b"\n"
+
+
+def _lines(batch: pa.RecordBatch) -> Iterator[pa.Array | str]:
+    for i, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        yield f"{', ' if i else '{'}{json.dumps(name, ensure_ascii=False)}: "
+        yield pc.fill_null(_value(column), "null")
+    yield "}\n"
+
+
+def _value(column: pa.Array) -> pa.Array:
+    if column.type == CODED:
+        texts = column.dictionary.to_pylist()
+        return _replaced(column, (json.dumps(text, ensure_ascii=False) for text in texts))
+    if column.type != TEXT:
+        return column.cast(pa.string())
+    # None holds a control character.
+    escaped = pc.replace_substring(pc.replace_substring(column, "\\", "\\\\"), '"', '\\"')
+    return pc.binary_join_element_wise('"', escaped, '"', "")
+
+
+def _replaced(column: pa.Array, texts: Iterable[str]) -> pa.Array:
+    """Give a coded column other texts for its own, in their order."""
+    return pc.take(pa.array(texts, pa.string()), column.indices)
+
+
+def _joined(parts: Iterable[pa.Array | str]) -> bytes:
+    """Join columns of text, and texts that stand in every row between them, row by row."""
+    fields = [pa.scalar(part) if isinstance(part, str) else part for part in parts]
+    lines = pc.binary_join_element_wise(*fields, "", null_handling="replace", null_replacement="")
+    if isinstance(lines, pa.ChunkedArray):
+        lines = lines.combine_chunks()
+    _, offsets, content = lines.buffers()
+    first, last = (int.from_bytes(offsets[4 * i : 4 * i + 4].to_pybytes(), "little") for i in (0, len(lines)))
+    return bytes(content[first:last]) if content else b""
+
+
+def write_parquet(outcomes: OutcomeRows) -> Iterator[bytes]:
+    """Give the bytes of each group of rows as soon as it is there, and the footer in the end."""
+    from pyarrow import parquet
+
+    sink = _BufferSink()
+    with parquet.ParquetWriter(
+        pa.PythonFile(sink, mode="w"), outcomes.schema, compression="zstd", write_page_checksum=True
+    ) as writer:
+        for batch in outcomes.batches():
+            writer.write_batch(batch)
+            yield sink.taken()
+    yield sink.taken()
+
+
+class _BufferSink:
+    """The file that pyarrow writes to: what was written waits to be taken."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._n = 0
+
+    def write(self, content: bytes) -> int:
+        self._parts.append(bytes(content))
+        self._n += len(content)
+        return len(content)
+
+    def taken(self) -> bytes:
+        taken, self._parts = b"".join(self._parts), []
+        return taken
+
+    def tell(self) -> int:
+        return self._n
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+FORMATS: Mapping[str, OutcomeFormat] = MappingProxyType(
+    {
+        "csv": OutcomeFormat("text/csv; charset=utf-8", write_csv),
+        "ndjson": OutcomeFormat("application/x-ndjson", write_ndjson),
+        "parquet": OutcomeFormat("application/vnd.apache.parquet", write_parquet),
+    }
+)
