@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from analytics.cli import main as analytics
-from analytics.command_line import Parser, add_command, flat_file, run, table_of
+from analytics.command_line import Parser, add_command, flat_file, run
+from analytics.record import Record
 from analytics.research.cli import main as research
 from analytics.research.tuning.cli import main as tuning
 from leaderboard import command
@@ -372,7 +373,7 @@ def test_band_tells_the_pass_rate_of_every_task(file, capsys):
     found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     tasks = [f"t{j:02d}" for j in range(30)]
     assert list(found["pass_rates"]) == list(found["p_in_band"]) == tasks
-    table = table_of(flat_file(file))
+    table = Record.from_flat(flat_file(file)).compared_table()
     rates = pass_rates(table.means[table.complete()])
     assert found["pass_rates"]["t29"] is found["p_in_band"]["t29"] is None
     np.testing.assert_array_equal([found["pass_rates"][task] for task in tasks[:29]], rates[:29])

@@ -43,8 +43,9 @@ def recorded_changes(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[A
     ]
     latest = nlargest(N_SHOWN, rows, key=lambda row: (row.pgh_created_at, row.pgh_id))
     contexts = [(row.pgh_context.metadata if row.pgh_context else {}) for row in latest]
-    people = dict(User.objects.filter(pk__in=_people(contexts)).values_list("pk", "email"))
-    changes = [_change(row, context, people) for row, context in zip(latest, contexts, strict=True)]
+    people = [context["user"] for context in contexts if context.get("user")]
+    emails = dict(User.objects.filter(pk__in=people).values_list("pk", "email"))
+    changes = [_change(row, context, emails) for row, context in zip(latest, contexts, strict=True)]
     return nlargest(N_SHOWN, [*changes, *_vouched(operated, is_staff=is_staff)], key=attrgetter("at"))
 
 
@@ -76,10 +77,6 @@ def _rows(label: str, path: str | None, operated: QuerySet[Benchmark], *, is_sta
     if path and not is_staff:
         rows = rows.filter(**{f"{path}__in": operated.values("pk")})
     return rows[:N_SHOWN]
-
-
-def _people(contexts: list[dict[str, Any]]) -> Iterator[int]:
-    return (context["user"] for context in contexts if context.get("user"))
 
 
 def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> AuditEntry:

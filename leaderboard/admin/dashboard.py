@@ -1,6 +1,6 @@
 """The first page: what is open, and what to do next about it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -142,86 +142,62 @@ class _Desk:
                 )
 
     def cards(self) -> list[Card]:
+        parked = self.parked.select_related("event", "webhook").order_by("-id")
         return [
-            self._alerts(),
-            self._requests(),
-            self._review(),
-            self._reports(),
-            self._proposals(),
-            self._jobs(),
-            self._parked(),
+            _card(
+                "Open alerts",
+                "operations_alert",
+                self.alerts,
+                "Benchmark Monitor Level Since",
+                lambda one: (str(one.benchmark), one.monitor, one.level, f"{one.opened_at:%Y-%m-%d}"),
+            ),
+            _card(
+                "Open rerun requests",
+                "operations_rerunrequest",
+                self.requests,
+                "Benchmark Kind Deadline Arrived",
+                lambda one: (
+                    *(str(one.benchmark), one.kind),
+                    *(f"{one.deadline:%Y-%m-%d}", f"{one.n_arrived} of {one.n_asked}"),
+                ),
+            ),
+            _card(
+                "Waiting for review",
+                "submissions_submission",
+                self.waiting,
+                "Agent Benchmark Since",
+                lambda one: (str(one.agent), str(one.agent.benchmark), f"{one.received_at:%Y-%m-%d %H:%M}"),
+            ),
+            _card(
+                "Reported entries",
+                "operations_dispute",
+                self.disputes,
+                "Agent Benchmark Since",
+                lambda one: (str(one.agent), str(one.benchmark), f"{one.created_at:%Y-%m-%d}"),
+            ),
+            _card(
+                "Proposed subsets",
+                "operations_reselection",
+                self.proposals,
+                "Benchmark Since Reason",
+                lambda one: (str(one.benchmark), f"{one.proposed_at:%Y-%m-%d}", one.reason[:60]),
+            ),
+            _card(
+                "Jobs in trouble",
+                "operations_jobrun",
+                self.jobs,
+                "Job Benchmark Trouble",
+                lambda one: (one.kind, str(one.benchmark or "all"), _trouble(one)[:60]),
+            ),
+            _card(
+                "Parked deliveries",
+                "operations_notification",
+                parked,
+                "Event Webhook Tries",
+                lambda one: (one.event.kind, str(one.webhook), f"{one.n_attempts}"),
+            ),
             self._quota(),
         ]
-
-    def _alerts(self) -> Card:
-        rows = [
-            (change_url(one), (str(one.benchmark), one.monitor, one.level, f"{one.opened_at:%Y-%m-%d}"))
-            for one in self.alerts[:N_ROWS]
-        ]
-        return _card("Open alerts", "operations_alert", self.alerts, rows, "Benchmark Monitor Level Since")
-
-    def _requests(self) -> Card:
-        rows = [
-            (
-                change_url(one),
-                (
-                    str(one.benchmark),
-                    one.kind,
-                    f"{one.deadline:%Y-%m-%d}",
-                    f"{one.n_arrived} of {one.n_asked}",
-                ),
-            )
-            for one in self.requests[:N_ROWS]
-        ]
-        return _card(
-            "Open rerun requests",
-            "operations_rerunrequest",
-            self.requests,
-            rows,
-            "Benchmark Kind Deadline Arrived",
-        )
-
-    def _review(self) -> Card:
-        rows = [
-            (
-                change_url(one),
-                (str(one.agent), str(one.agent.benchmark), f"{one.received_at:%Y-%m-%d %H:%M}"),
-            )
-            for one in self.waiting[:N_ROWS]
-        ]
-        return _card(
-            "Waiting for review", "submissions_submission", self.waiting, rows, "Agent Benchmark Since"
-        )
-
-    def _reports(self) -> Card:
-        rows = [
-            (change_url(one), (str(one.agent), str(one.benchmark), f"{one.created_at:%Y-%m-%d}"))
-            for one in self.disputes[:N_ROWS]
-        ]
-        return _card("Reported entries", "operations_dispute", self.disputes, rows, "Agent Benchmark Since")
-
-    def _proposals(self) -> Card:
-        rows = [
-            (change_url(one), (str(one.benchmark), f"{one.proposed_at:%Y-%m-%d}", one.reason[:60]))
-            for one in self.proposals[:N_ROWS]
-        ]
-        return _card(
-            "Proposed subsets", "operations_reselection", self.proposals, rows, "Benchmark Since Reason"
-        )
-
-    def _jobs(self) -> Card:
-        rows = [
-            (change_url(one), (one.kind, str(one.benchmark or "all"), _trouble(one)[:60]))
-            for one in self.jobs[:N_ROWS]
-        ]
-        return _card("Jobs in trouble", "operations_jobrun", self.jobs, rows, "Job Benchmark Trouble")
-
-    def _parked(self) -> Card:
-        rows = [
-            (change_url(one), (one.event.kind, str(one.webhook), f"{one.n_attempts}"))
-            for one in self.parked.select_related("event", "webhook").order_by("-id")[:N_ROWS]
-        ]
-        return _card("Parked deliveries", "operations_notification", self.parked, rows, "Event Webhook Tries")
 
     def _quota(self) -> Card:
         """Submissions since midnight UTC of the busiest tokens, beside what the policy allows."""
@@ -262,8 +238,11 @@ def _open(alert: Alert) -> str:
     return f"{alert.benchmark}: {alert.monitor}, {alert.level} since {alert.opened_at:%Y-%m-%d}: {to_do}."
 
 
-def _card(title: str, table: str, rows: Any, shown: Any, headers: str) -> Card:
+def _card(
+    title: str, table: str, rows: QuerySet[Any], headers: str, texts: Callable[[Any], tuple[str, ...]]
+) -> Card:
     address = reverse(f"admin:{table}_changelist")
+    shown = [(change_url(one), texts(one)) for one in rows[:N_ROWS]]
     return Card(title, address, rows.count(), tuple(headers.split()), shown, "None.")
 
 

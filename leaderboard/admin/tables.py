@@ -1,20 +1,24 @@
-"""The tables of what there is: benchmarks, their rules and tasks, agents, submissions and boards."""
+"""The tables of the admin: what there is, what happens, and people."""
 
 from typing import Any
 
 from django.contrib.admin import EmptyFieldListFilter, display
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from leaderboard.admin.actions import benchmarks, operations, outcomes
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.admin.actions import benchmarks, operations, outcomes, people, watching
 from leaderboard.admin.rows import Benchmarks, OfBenchmark, ReadOnlyAdmin
 from leaderboard.boards.models import Board
-from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.catalog.models import Agent, Benchmark, Membership
 from leaderboard.catalog.rules import RULES
+from leaderboard.operations.models import Alert, Notification, RerunRequest
+from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import words
-from leaderboard.submissions.models import Submission
+from leaderboard.submissions.models import AccountTrust, Submission
 from leaderboard.submissions.queries import trust_now
 
 
@@ -179,3 +183,226 @@ class BoardRows(ReadOnlyAdmin):
     def page(self, row: Board) -> SafeString:
         address = reverse("pages:version", args=[row.benchmark.slug, row.number])
         return format_html('<a href="{}">{}</a>', address, address)
+
+
+class AlertRows(ReadOnlyAdmin):
+    row_actions = (watching.CLOSE_ALERT,)
+    list_display = ("monitor", "benchmark", "level", "opened_at", "closed_at", "request")
+    list_filter = (OfBenchmark, "level", "monitor")
+    list_select_related = ("benchmark", "request__benchmark")
+    ordering = ("closed_at", "-opened_at")
+    fields = (
+        *("benchmark", "subset", "monitor", "level", "evidence", "accounts", "request", "opened_at"),
+        *("closed_at", "closed_by", "closed_reason"),
+    )
+    readonly_fields = ("accounts",)
+
+    @display(description="Accounts behind it")
+    def accounts(self, row: Alert) -> str:
+        return accounts_behind(row.subset, row.evidence) or "none"
+
+
+class RequestRows(ReadOnlyAdmin):
+    row_actions = (watching.CLOSE_REQUEST,)
+    list_display = ("id", "benchmark", "kind", "status", "opened_at", "deadline", "arrived")
+    list_filter = (OfBenchmark, "kind", "status")
+    list_select_related = ("benchmark",)
+    ordering = ("-opened_at",)
+    fields = (
+        *("benchmark", "kind", "status", "reason", "subset", "n_tasks", "cost_usd", "opened_at", "deadline"),
+        *("asked", "closed_at", "closed_by", "closed_reason"),
+    )
+    readonly_fields = ("asked",)
+
+    @display(description="Arrived")
+    def arrived(self, row: RerunRequest) -> str:
+        dates = list(row.agents.values_list("arrived_at", flat=True))
+        return f"{len(dates) - dates.count(None)} of {len(dates)}"
+
+    @display(description="Agents asked")
+    def asked(self, row: RerunRequest) -> SafeString:
+        lines = (
+            (
+                one.agent.name,
+                f"lacked {one.n_lacking:,} tasks",
+                f"arrived {one.arrived_at:%Y-%m-%d}" if one.arrived_at else "not arrived",
+                one.why,
+            )
+            for one in row.agents.select_related("agent").order_by("agent__name")
+        )
+        return format_html_join(mark_safe("<br>"), "{}: {}, {} ({})", lines)
+
+
+class ReselectionRows(ReadOnlyAdmin):
+    row_actions = (watching.APPROVE, watching.REJECT)
+    change_form_outer_before_template = "backoffice/proposal.html"
+    list_display = ("id", "benchmark", "status", "reason", "proposed_at", "decided_at", "variant")
+    list_filter = (OfBenchmark, "status")
+    list_select_related = ("benchmark",)
+    ordering = ("-id",)
+    fields = (
+        *("benchmark", "status", "reason", "alert", "previous", "proposed_by", "proposed_at"),
+        *("decided_by", "decided_at", "decided_reason", "variant", "subset"),
+    )
+
+    def row_context(self, row: Any) -> dict[str, Any]:
+        return watching.comparison_context(row)
+
+
+class JobRows(ReadOnlyAdmin):
+    row_actions = (watching.AGAIN,)
+    list_display = ("kind", "benchmark", "status", "created_at", "ended_at", "progress", "told")
+    list_filter = (OfBenchmark, "status", "kind")
+    list_select_related = ("benchmark",)
+    ordering = ("-id",)
+    fields = (
+        *("kind", "lane", "benchmark", "about", "status", "progress", "requested_by", "reason"),
+        *("created_at", "started_at", "heartbeat_at", "ended_at", "told", "error"),
+    )
+    readonly_fields = ("progress",)
+
+    @display(description="Progress")
+    def progress(self, row: Any) -> str:
+        return f"{row.n_done:,} of {row.n_total:,}" if row.n_total else "not counted"
+
+
+class WebhookRows(ReadOnlyAdmin):
+    row_actions = (watching.DISABLE,)
+    list_display = ("url", "benchmark", "events", "created_at", "disabled_at")
+    list_filter = (OfBenchmark,)
+    list_select_related = ("benchmark",)
+    fields = (*("benchmark", "url", "events", "created_by", "created_at", "disabled_at", "disabled_reason"),)
+
+
+class DeliveryRows(ReadOnlyAdmin):
+    benchmark = "event__benchmark"
+    row_actions = (watching.SEND,)
+    list_display = ("id", "event", "webhook", "email", "status", "n_attempts", "next_at", "last")
+    list_filter = (OfBenchmark, "status", "event__kind")
+    list_select_related = ("event__benchmark", "webhook")
+    ordering = ("-id",)
+    fields = (
+        "event",
+        "webhook",
+        "email",
+        "status",
+        "n_attempts",
+        "first_at",
+        "next_at",
+        "ended_at",
+        "attempts",
+    )
+    readonly_fields = ("attempts",)
+
+    @display(description="Last answer")
+    def last(self, row: Notification) -> str:
+        last = row.attempts.order_by("-id").first()
+        return f"{last.status or last.error}" if last else "not tried yet"
+
+    @display(description="Tries")
+    def attempts(self, row: Notification) -> SafeString:
+        lines = (
+            (f"{one.at:%Y-%m-%d %H:%M:%S}", one.status or "no answer", f"{one.seconds:.2f}", one.error)
+            for one in row.attempts.order_by("id")
+        )
+        return format_html_join(mark_safe("<br>"), "{}: {} after {} s {}", lines)
+
+
+class DisputeRows(ReadOnlyAdmin):
+    row_actions = (watching.DECIDE,)
+    list_display = ("agent", "benchmark", "created_at", "by", "decided_at", "upheld")
+    list_filter = (OfBenchmark, "upheld")
+    list_select_related = ("agent", "benchmark", "by")
+    ordering = ("decided_at", "-id")
+    fields = (
+        *("benchmark", "agent", "board_number", "text", "by", "contact", "created_at"),
+        *("upheld", "decided_by", "decided_at", "decided_reason"),
+    )
+
+
+class ErasureRows(ReadOnlyAdmin):
+    list_display = ("tombstone", "what", "benchmark", "at", "by", "reason")
+    list_filter = (OfBenchmark,)
+    fields = ("benchmark", "what", "tombstone", "reason", "at", "by")
+    ordering = ("-id",)
+
+
+class MembershipRows(ReadOnlyAdmin):
+    row_actions = (people.SET_ROLE, people.TRUST, people.UNTRUST, people.REMOVE)
+    list_display = ("user", "benchmark", "role", "trusted")
+    list_filter = (OfBenchmark, "role")
+    list_select_related = ("user", "benchmark")
+    search_fields = ("user__email", "user__name")
+    fields = ("user", "benchmark", "role", "trusted", "trust")
+    readonly_fields = ("trusted", "trust")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        same = {"benchmark": OuterRef("benchmark"), "account": OuterRef("user")}
+        latest = AccountTrust.objects.filter(**same).order_by("-id").values("trusted")[:1]
+        return super().get_queryset(request).annotate(is_trusted=Subquery(latest))
+
+    @display(description="Trusted", boolean=True)
+    def trusted(self, row: Any) -> bool:
+        return bool(row.is_trusted)
+
+    @display(description="Trust")
+    def trust(self, row: Membership) -> SafeString | str:
+        events = AccountTrust.objects.filter(benchmark=row.benchmark, account=row.user).order_by("-id")
+        lines = (
+            (
+                f"{one.at:%Y-%m-%d %H:%M}",
+                one.by or "command line",
+                "" if one.trusted else "no longer ",
+                one.reason,
+            )
+            for one in events.select_related("by")
+        )
+        return format_html_join(mark_safe("<br>"), "{} by {}: {}trusted ({})", lines) or "never"
+
+
+class InvitationRows(ReadOnlyAdmin):
+    row_actions = (people.REVOKE_INVITATION,)
+    list_display = (
+        *("email", "benchmark", "role", "trusted", "created_at", "expires_at", "accepted_at", "revoked_at"),
+    )
+    list_filter = (OfBenchmark, "role")
+    ordering = ("-id",)
+    fields = (
+        *("email", "benchmark", "role", "trusted", "created_by", "created_at", "expires_at"),
+        *("accepted_by", "accepted_at", "revoked_at"),
+    )
+
+
+class TokenRows(ReadOnlyAdmin):
+    """An operator sees the tokens that are for nothing but benchmarks of theirs."""
+
+    benchmark = "benchmarks"
+    row_actions = (people.REVOKE_TOKEN,)
+    list_display = ("name", "user", "public_id", "scopes", "benchmarks", "expires_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "user__email", "public_id")
+    ordering = ("-id",)
+    fields = (
+        *("name", "user", "public_id", "scopes", "benchmarks", "created_at", "expires_at"),
+        *("revoked_at", "last_used_at"),
+    )
+
+    def of_benchmarks(self, rows: QuerySet[ApiToken], operated: Benchmarks) -> QuerySet[ApiToken]:
+        slugs = list(operated.values_list("slug", flat=True))
+        return rows.filter(benchmarks__contained_by=slugs).exclude(benchmarks=[])
+
+
+class UserRows(ReadOnlyAdmin):
+    benchmark = ""
+    row_actions = (people.ERASE_ACCOUNT,)
+    list_display = ("email", "name", "is_active", "is_staff", "joined_at", "last_login")
+    list_filter = ("is_staff", "is_active")
+    search_fields = ("email", "name")
+    ordering = ("email",)
+    fields = ("email", "name", "is_active", "is_staff", "joined_at", "last_login", "roles")
+    readonly_fields = ("roles",)
+
+    @display(description="Roles")
+    def roles(self, row: User) -> str:
+        memberships = row.memberships.select_related("benchmark").order_by("benchmark__slug")
+        return ", ".join(f"{one.role} of {one.benchmark}" for one in memberships) or "none"

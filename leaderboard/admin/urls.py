@@ -3,7 +3,7 @@
 from django.urls import path
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.admin import tables, watched
+from leaderboard.admin import tables
 from leaderboard.admin.site import site
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Benchmark, Invitation, Membership, Policy, Task
@@ -28,18 +28,18 @@ TABLES = {
     Submission: tables.SubmissionRows,
     TaskSubset: tables.SubsetRows,
     Board: tables.BoardRows,
-    Alert: watched.AlertRows,
-    RerunRequest: watched.RequestRows,
-    Reselection: watched.ReselectionRows,
-    JobRun: watched.JobRows,
-    Webhook: watched.WebhookRows,
-    Notification: watched.DeliveryRows,
-    Dispute: watched.DisputeRows,
-    Erasure: watched.ErasureRows,
-    Membership: watched.MembershipRows,
-    Invitation: watched.InvitationRows,
-    ApiToken: watched.TokenRows,
-    User: watched.UserRows,
+    Alert: tables.AlertRows,
+    RerunRequest: tables.RequestRows,
+    Reselection: tables.ReselectionRows,
+    JobRun: tables.JobRows,
+    Webhook: tables.WebhookRows,
+    Notification: tables.DeliveryRows,
+    Dispute: tables.DisputeRows,
+    Erasure: tables.ErasureRows,
+    Membership: tables.MembershipRows,
+    Invitation: tables.InvitationRows,
+    ApiToken: tables.TokenRows,
+    User: tables.UserRows,
 }
 for model, rows in TABLES.items():
     site.register(model, rows)

@@ -4,9 +4,10 @@ It names benchmarks that are private, too.
 """
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import Any
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
@@ -79,14 +80,19 @@ def _one(name: str, about: str, value: float) -> Metric:
     return GaugeMetricFamily(name, about, value=value)
 
 
+def _by_labels(name: str, about: str, labels: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Metric:
+    """A gauge of rows that each hold the texts of the labels, and the value last."""
+    gauge = GaugeMetricFamily(name, about, labels=labels)
+    for *texts, value in rows:
+        gauge.add_metric([text or "" for text in texts], value)
+    return gauge
+
+
 def _submissions(as_of: datetime) -> Iterator[Metric]:
-    counts = GaugeMetricFamily(
-        "bandstand_submissions", "Submissions by what became of them.", labels=["benchmark", "status"]
-    )
     rows = Submission.objects.filter(agent__benchmark__replay__isnull=True)
-    for slug, status, n in rows.values_list("agent__benchmark__slug", "status").annotate(Count("pk")):
-        counts.add_metric([slug, status], n)
-    yield counts
+    counts = rows.values_list("agent__benchmark__slug", "status").annotate(Count("pk"))
+    about = "Submissions by what became of them."
+    yield _by_labels("bandstand_submissions", about, ("benchmark", "status"), counts)
 
 
 def _boards(as_of: datetime) -> Iterator[Metric]:
@@ -111,34 +117,22 @@ def _boards(as_of: datetime) -> Iterator[Metric]:
 
 
 def _jobs(as_of: datetime) -> Iterator[Metric]:
-    counts = GaugeMetricFamily(
-        "bandstand_job_runs", "Job runs that began in the last 24 hours.", labels=["job", "status"]
-    )
     recent = JobRun.objects.filter(created_at__gte=as_of - DAY)
-    for kind, status, n in recent.values_list("kind", "status").annotate(Count("pk")):
-        counts.add_metric([kind, status], n)
-    yield counts
-    yield from _last_runs()
-
-
-def _last_runs() -> Iterator[Metric]:
-    labels = ["job", "benchmark"]
-    seconds = GaugeMetricFamily(
-        "bandstand_job_seconds", "Seconds that the latest run that was done took.", labels=labels
-    )
-    failing = GaugeMetricFamily(
-        "bandstand_job_failing", "Whether the latest run that ended has failed.", labels=labels
-    )
+    counts = recent.values_list("kind", "status").annotate(Count("pk"))
+    about = "Job runs that began in the last 24 hours."
+    yield _by_labels("bandstand_job_runs", about, ("job", "status"), counts)
+    labels = ("job", "benchmark")
     one_each = ("kind", "benchmark__slug")
     ended = JobRun.objects.filter(started_at__isnull=False, ended_at__isnull=False)
     latest = ended.order_by(*one_each, "-id").distinct(*one_each)
-    for kind, slug, status in latest.values_list(*one_each, "status"):
-        failing.add_metric([kind, slug or ""], status == JobStatus.FAILED)
+    statuses = latest.values_list(*one_each, "status")
+    failing = [(kind, slug, status == JobStatus.FAILED) for kind, slug, status in statuses]
     done = latest.filter(status=JobStatus.DONE).values_list(*one_each, "started_at", "ended_at")
-    for kind, slug, started_at, ended_at in done:
-        seconds.add_metric([kind, slug or ""], (ended_at - started_at).total_seconds())
-    yield seconds
-    yield failing
+    seconds = [(kind, slug, (end - start).total_seconds()) for kind, slug, start, end in done]
+    about = "Seconds that the latest run that was done took."
+    yield _by_labels("bandstand_job_seconds", about, labels, seconds)
+    about = "Whether the latest run that ended has failed."
+    yield _by_labels("bandstand_job_failing", about, labels, failing)
 
 
 def _deliveries(as_of: datetime) -> Iterator[Metric]:
@@ -162,20 +156,13 @@ def _deliveries(as_of: datetime) -> Iterator[Metric]:
 
 
 def _watched(as_of: datetime) -> Iterator[Metric]:
-    alerts = GaugeMetricFamily(
-        "bandstand_alerts_open", "Alerts of drift monitors.", labels=["benchmark", "level"]
-    )
-    reruns = GaugeMetricFamily(
-        "bandstand_rerun_requests_open", "Requests to run agents again.", labels=["benchmark", "kind"]
-    )
-    open_alerts = Alert.objects.filter(closed_at=None, benchmark__replay__isnull=True)
-    for slug, level, n in open_alerts.values_list("benchmark__slug", "level").annotate(Count("pk")):
-        alerts.add_metric([slug, level], n)
+    alerts = Alert.objects.filter(closed_at=None, benchmark__replay__isnull=True)
+    counts = alerts.values_list("benchmark__slug", "level").annotate(Count("pk"))
+    yield _by_labels("bandstand_alerts_open", "Alerts of drift monitors.", ("benchmark", "level"), counts)
     requests = RerunRequest.objects.filter(status="open", benchmark__replay__isnull=True)
-    for slug, kind, n in requests.values_list("benchmark__slug", "kind").annotate(Count("pk")):
-        reruns.add_metric([slug, kind], n)
-    yield alerts
-    yield reruns
+    asked = requests.values_list("benchmark__slug", "kind").annotate(Count("pk"))
+    about = "Requests to run agents again."
+    yield _by_labels("bandstand_rerun_requests_open", about, ("benchmark", "kind"), asked)
 
 
 def _service(as_of: datetime) -> Iterator[Metric]:

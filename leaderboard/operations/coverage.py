@@ -8,8 +8,8 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import active_tasks
 from leaderboard.errors import Conflict
-from leaderboard.studies import conditions
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.receipt import MAX_VOICES, several
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.services import CoreError
 from leaderboard.studies.shared import load_notes, offer, shared_tasks
@@ -36,7 +36,7 @@ def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
 def warnings(files: Collection[FlatFile], benchmark: Benchmark) -> list[str]:
     """Say which outcomes of a benchmark do not count as they stand, where a file gives reason to look."""
     is_doubtful = any(is_uneven(flat) or never_fails(flat) for flat in files)
-    if not (is_doubtful or conditions.several(settings_of(benchmark))):
+    if not (is_doubtful or several(settings_of(benchmark))):
         return []
     subset = active_subset(benchmark)
     try:
@@ -72,7 +72,7 @@ def loader_of(benchmark: Benchmark) -> User | None:
         return None
     (owner,) = owners
     n_tasks = active_tasks(benchmark).count()
-    many = len(full_runs(benchmark, owner, n_tasks)) > conditions.MAX_VOICES
+    many = len(full_runs(benchmark, owner, n_tasks)) > MAX_VOICES
     return User.objects.get(pk=owner) if many else None
 
 

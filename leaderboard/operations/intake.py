@@ -22,9 +22,9 @@ from leaderboard.operations.delivered import DeliveredRows, split_replaced
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
 from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
-from leaderboard.studies import conditions
 from leaderboard.studies.answers import words
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.receipt import MAX_VOICES, several, uncounted
 from leaderboard.submissions.delivering import (
     MatchedRows,
     SubmissionPart,
@@ -411,9 +411,9 @@ def _named_keys(rows: np.ndarray, matched: MatchedRows) -> list[dict[str, Any]]:
 
 def _uncounted(of: DeliveredRows) -> list[str]:
     """Say which outcomes are of conditions that the board does not compare."""
-    if not conditions.several(of.settings.values()):
+    if not several(of.settings.values()):
         return []
-    return conditions.uncounted(
+    return uncounted(
         of.outcomes,
         submission=of.submission,
         policy=of.policy,
@@ -463,8 +463,8 @@ def _unheard(of: DeliveredRows) -> Iterator[str]:
     if of.row is None or of.row.completed < 0 or agent.owner_id in of.trusted:
         return
     before = full_runs(benchmark, agent.owner_id, len(of.names(None)))
-    heard = before[: conditions.MAX_VOICES]
-    if len(heard) == conditions.MAX_VOICES and agent.pk not in heard:
+    heard = before[:MAX_VOICES]
+    if len(heard) == MAX_VOICES and agent.pk not in heard:
         yield (
             f"your account has {len(heard)} full runs already: this agent is ranked, but pass rates, "
             "calibration and alerts leave it out until an operator trusts the account or "

@@ -13,7 +13,7 @@ from leaderboard.operations.models import (
 )
 from leaderboard.operations.queries import open_request
 from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.requests import Reruns
+from leaderboard.studies.queries import Reruns
 from leaderboard.studies.staged_steps import DRAWN
 
 

@@ -15,8 +15,8 @@ from leaderboard.operations.asking import names_asked
 from leaderboard.operations.checking import accept_unseen, status_now, wait
 from leaderboard.operations.corrections import CountsNoMore, locked_submissions
 from leaderboard.operations.holding import is_judged
+from leaderboard.studies.flags import why_implausible
 from leaderboard.studies.models import VerifiedReference
-from leaderboard.studies.plausibility import why_implausible
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, own_row
 from leaderboard.submissions.models import Judged, Status, StatusChange, Submission, Verification

@@ -22,8 +22,8 @@ from leaderboard.operations.staging import decisions_of
 from leaderboard.studies.board_inputs import BoardInputs, board_inputs
 from leaderboard.studies.calibrations import get_or_compute_calibration
 from leaderboard.studies.drift_checks import get_or_compute_drift_check
+from leaderboard.studies.flags import get_or_compute_reference
 from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
-from leaderboard.studies.plausibility import get_or_compute_reference
 from leaderboard.studies.record_cache import RecentScores
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of

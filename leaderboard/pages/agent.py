@@ -19,8 +19,7 @@ from leaderboard.plots.chart import Chart
 from leaderboard.plots.heat_map import strip
 from leaderboard.studies.answers import AtTarget, Line, words
 from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.outcomes import REACH, ExpectedOutcomes, expected
-from leaderboard.studies.people import People, people_of
+from leaderboard.studies.outcomes import REACH, ExpectedOutcomes, People, expected, people_of
 from leaderboard.submissions.models import Status, StatusChange
 from leaderboard.submissions.queries import ever_counted
 

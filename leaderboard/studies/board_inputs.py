@@ -4,21 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
+from typing import Any
 
 from analytics.differences.kept_draws import KeptDraws
 from analytics.tee.benchmark import facets_of
 from leaderboard.catalog.models import Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import Calibration, StagedStudy, TaskSubset, ValidationStudy, VarianceStudy
-from leaderboard.studies.queries import active_subset, latest_study
+from leaderboard.studies.queries import NO_RERUNS, Reruns, active_subset, latest_study
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.requests import NO_RERUNS, Reruns
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.studies.staged_steps import degrees_of
 from selection.full_scores.fit_cache import FitCache
 from selection.prior import OVERDUE, FittedOn, PriorDecisions, Staged, SubsetVersion, Variances
 from selection.ridge import RidgeFit
 
+ESTIMATE = ("score", "lower", "upper", "se")
 DRAWS, FITS = KeptDraws(), FitCache()  # of the answers that this process gave
 
 
@@ -105,8 +106,15 @@ def _restated(now: Snapshot) -> Mapping[str, Staged]:
     if study is None or study.data_version != now.data_version:
         return now.staged
     estimates = study.result.get("estimates", {})
+    of_study: dict[str, Any] = {
+        "study": (study.data_version, study.policy.number),
+        "n": int(study.result["agents"]),
+        "degrees": degrees_of(study),
+    }
     return {
-        name: _by(study, one, estimates[name]) if one.se is not None and name in estimates else one
+        name: replace(one, **of_study, **{field: estimates[name][field] for field in ESTIMATE})
+        if one.se is not None and name in estimates
+        else one
         for name, one in now.staged.items()
     }
 
@@ -120,19 +128,6 @@ def _recalled(now: Snapshot, staged: Mapping[str, Staged], reruns: Reruns) -> Ma
         else replace(one, recalled=ids[name] in reruns.recalled)
         for name, one in staged.items()
     }
-
-
-def _by(study: StagedStudy, one: Staged, estimate: Mapping[str, float]) -> Staged:
-    return replace(
-        one,
-        study=(study.data_version, study.policy.number),
-        n=int(study.result["agents"]),
-        degrees=degrees_of(study),
-        score=estimate["score"],
-        lower=estimate["lower"],
-        upper=estimate["upper"],
-        se=estimate["se"],
-    )
 
 
 def standing(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> BoardInputs:

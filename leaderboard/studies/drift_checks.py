@@ -41,7 +41,11 @@ def get_or_compute_drift_check(
         return check, False
     prior = PriorDecisions(
         subsets=versions(subset),
-        promises=_by_name(snapshot, promises),
+        promises={
+            agent.name: Promise(promise["score"], (promise["lower"], promise["upper"]))
+            for agent in snapshot.agents
+            if (promise := promises.get(agent.pk))
+        },
         sampled=sampled,
         published=published_of(decisions, sampled),
         walks={name: study.result for name, (study, _) in decisions.items()},
@@ -68,35 +72,22 @@ def why_reselect(monitor: Mapping[str, Any]) -> str:
     return f"{monitor['name']}: {monitor['reason']}"
 
 
-def _by_name(snapshot: Snapshot, promises: Mapping[int, Mapping[str, float]]) -> dict[str, Promise]:
-    return {
-        agent.name: Promise(promise["score"], (promise["lower"], promise["upper"]))
-        for agent in snapshot.agents
-        if (promise := promises.get(agent.pk))
-    }
-
-
 def verdict_found(benchmark: Benchmark) -> dict[str, Any]:
     """What the latest validation says, beside the last one before it whose verdict was mostly or better."""
     latest = latest_study(ValidationStudy, benchmark)
-    before = next((one for one in _others(benchmark, latest) if _is_good(one)), None) if latest else None
-    fall = fallen(before.result if before else None, latest.result if latest else {})
-    return {"name": VERDICT, **fall, "validation": latest.pk if latest else None}
+    if latest is None:
+        return {"name": VERDICT, **fallen(None, {}), "validation": None}
+    earlier = benchmark.validationstudy_set.filter(pk__lt=latest.pk).order_by("-pk")
+    good = (
+        one.result for one in earlier if (found := _verdict(one)) is not None and not is_below_mostly(found)
+    )
+    return {"name": VERDICT, **fallen(next(good, None), latest.result), "validation": latest.pk}
 
 
 def was_better_since(benchmark: Benchmark, validation: int) -> bool:
     """Whether a verdict after this validation was not below mostly."""
     since = benchmark.validationstudy_set.filter(pk__gt=validation)
     return any(not is_below_mostly(_verdict(one)) for one in since)
-
-
-def _others(benchmark: Benchmark, latest: ValidationStudy) -> Any:
-    return benchmark.validationstudy_set.filter(pk__lt=latest.pk).order_by("-pk")
-
-
-def _is_good(study: ValidationStudy) -> bool:
-    verdict = _verdict(study)
-    return verdict is not None and not is_below_mostly(verdict)
 
 
 def _verdict(study: ValidationStudy) -> dict[str, Any] | None:

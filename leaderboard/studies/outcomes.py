@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
+from analytics.record import People
 from analytics.record.voices import voices
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
@@ -107,3 +108,26 @@ def counted_tasks(benchmark: Benchmark) -> tuple[Policy, list[Task], list[Task]]
 
 def _stacked(rows: Sequence[np.ndarray], n_tasks: int, kind: npt.DTypeLike) -> np.ndarray:
     return np.array(rows, dtype=kind).reshape(len(rows), n_tasks)
+
+
+UNREAD = "what counts of this agent has changed, and is read for the next board"
+
+
+def people_of(agent: Agent) -> People | None:
+    """Return what they said; None where nothing is known of it.
+
+    What is kept of outcomes that no longer are those that count tells nothing.
+    """
+    rows = AgentScores.objects.filter(agent=agent).values_list("key", "content__row__people")
+    key, row_people = rows.first() or ("", None)
+    if row_people is None:
+        return None
+    people, benchmark = People.of_plain(row_people), agent.benchmark
+    policy, tasks, _ = counted_tasks(benchmark)
+    counting = counting_of(policy, active_subset(benchmark))
+    mine = [one for one in deliveries(benchmark, withdrawn=True) if one.agent_id == agent.pk]
+    if all(one.withdrawn for one in mine):
+        return None
+    if key == keys_of(by_agent(mine), tasks, counting)[agent.pk]:
+        return people
+    return People(people.n_labels, people.n_tasks, reason=UNREAD)

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from leaderboard.catalog.models import Benchmark
@@ -36,3 +38,22 @@ def loaded_is_pass_fail(benchmark: Benchmark) -> bool:
     """Whether no outcome that an operator loaded lies between 0 and 1, as the last recompute read them."""
     loaded = AgentScores.objects.filter(agent__benchmark=benchmark, content__row__operator=True)
     return loaded.exists() and not loaded.filter(content__row__n_graded__gt=0).exists()
+
+
+@dataclass(frozen=True)
+class Reruns:
+    """What is known of rerun requests: an open drift request and one that ran out, each in words, and the
+    agents drawn at random since the subset in use was fixed, by id, with the probability of being drawn.
+
+    `recalled` are the ids of agents whose remaining tasks are awaited, `overdue` of those whose did not come
+    in time.
+    """
+
+    revalidating: str = ""
+    not_revalidated: str = ""
+    sampled: Mapping[int, float] = field(default_factory=dict)
+    recalled: tuple[int, ...] = ()
+    overdue: tuple[int, ...] = ()
+
+
+NO_RERUNS = Reruns()

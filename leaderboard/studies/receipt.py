@@ -4,7 +4,7 @@ It is reduced by the rules of the board, from the agent's own outcomes; of other
 recompute kept is read, to tell which conditions are compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,21 +14,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.record import AgentRow as AgentRow
-from analytics.record import Compared, Condition, Delivery, Rows, Voter, agent_rows, compare, condition_counts
+from analytics.record import (
+    Compared,
+    Condition,
+    ConditionCounts,
+    Delivery,
+    Rows,
+    Voter,
+    agent_rows,
+    compare,
+    condition_counts,
+    most_lacking,
+    vouched_choose,
+)
 from analytics.record.conditions import conditions_of
+from analytics.record.rows import NEVER
+from analytics.record.voices import MAX_VOICES as MAX_VOICES
 from leaderboard.catalog.models import Policy
-from leaderboard.studies import conditions
-from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.record_cache import join_counts, positions, split
+from leaderboard.studies.models import AgentScores, TaskSubset
+from leaderboard.studies.record_cache import TEMPERATURE, by_agent, join_counts, positions, split, voter_of
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import (
+    deliveries,
     fewest_trials,
     measured_outcomes_of,
     policies_of,
+    trusted_accounts,
     with_withdrawn,
 )
 from leaderboard.submissions.rows import standing
+from selection.standings import words
 
 DELIVERED = ("submission", "task", "setting", "trial", "valid", "free")
 
@@ -70,17 +86,13 @@ class AgentContext:
     def is_open(self) -> bool:
         """Whether what all agents ran decides which conditions are compared."""
         counting = counting_of(self.policy, self.subset)
-        return counting.settings == "comparable" and conditions.several(self.settings.values())
+        return counting.settings == "comparable" and several(self.settings.values())
 
     @cached_property
     def others(self) -> tuple[list[dict[str, Any]], list[Voter]]:
         """What the other agents ran under each condition, and whose all agents are, where that decides."""
         latest = list(self.submissions.values())[-1]
-        return (
-            conditions.cached_conditions(self.policy, self.agent, latest)
-            if self.is_open
-            else ([], [Voter("")])
-        )
+        return cached_conditions(self.policy, self.agent, latest) if self.is_open else ([], [Voter("")])
 
     def on_active(self, outcomes: pa.Table) -> pa.Table:
         """What stands of these outcomes on the active tasks."""
@@ -173,7 +185,7 @@ def _source(here: pa.Table, of: AgentContext, outcome: np.ndarray) -> dict[str, 
 
 def _compare_conditions(source: Mapping[str, Any], of: AgentContext) -> Compared:
     others, voters = of.others
-    by_temperature = conditions.by_temperature(others)
+    by_temperature = differ_in_temperature(others)
     mine = condition_counts(**source, n_agents=1, by_temperature=by_temperature)
     joint = join_counts([*others, *split(mine)], voters, len(of.tasks), by_temperature)
     compared = compare(joint, source["counting"])
@@ -181,13 +193,19 @@ def _compare_conditions(source: Mapping[str, Any], of: AgentContext) -> Compared
 
 
 def _rows(
-    here: pa.Table, outcome: np.ndarray, submissions: list[int], tasks: list[int], settings: list[int]
+    here: pa.Table,
+    outcome: np.ndarray,
+    submissions: list[int] | None,
+    tasks: list[int],
+    settings: list[int],
 ) -> Rows:
+    """Rows of one agent; all are of one delivery where `submissions` is None."""
+    nothing = np.zeros(here.num_rows, np.int64)
     return Rows(
-        agent=np.zeros(here.num_rows, np.int64),
+        agent=nothing,
         task=positions(here["task"], tasks, pa.int32()),
         setting=positions(here["setting"], settings, pa.int32()),
-        delivery=positions(here["submission"], submissions, pa.int32()),
+        delivery=nothing if submissions is None else positions(here["submission"], submissions, pa.int32()),
         trial=here["trial"].to_numpy().astype(np.int64),
         outcome=outcome,
         valid=here["valid"].to_numpy(zero_copy_only=False),
@@ -200,13 +218,106 @@ def as_delivered(values: pa.ChunkedArray) -> np.ndarray:
     return pc.fill_null(values.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy()
 
 
+def _names_of(task_ids: Sequence[int] | None, names: Mapping[int, str]) -> frozenset[str] | None:
+    return None if task_ids is None else frozenset(names[pk] for pk in task_ids if pk in names)
+
+
 def _delivery(arrival: int, one: Submission, of: AgentContext) -> Delivery:
     return Delivery(
         0,
         arrival,
         one.loaded,
-        None if one.asked is None else frozenset(of.tasks[pk] for pk in one.asked if pk in of.tasks),
+        _names_of(one.asked, of.tasks),
         one.n_trials,
         capped=one.study_id is not None,
         fewest_trials=fewest_trials(one, of.policies),
     )
+
+
+TWO_TEMPERATURES = (
+    "nearly every task asked for was run at two temperatures: as long as no subset is fixed, a board may "
+    "tell temperatures apart, for every agent, and count only those that it compares"
+)
+
+
+def uncounted(
+    outcomes: pa.Table,
+    *,
+    submission: Submission,
+    policy: Policy,
+    subset: TaskSubset | None,
+    tasks: Mapping[int, str],
+    task_ids: Sequence[int] | None,
+    settings: Mapping[int, tuple[Any, ...]],
+) -> list[str]:
+    """Say which of an agent's outcomes are of conditions that the board does not compare.
+
+    outcomes: all that stand for the agent, with task, setting, trial, value, valid and free.
+    submission: the latest of the agent.
+    policy, subset: in force, and fixed.
+    tasks: the active ones.
+    task_ids: all active ones where not given.
+    """
+    others, voters = cached_conditions(policy, submission.agent_id, submission)
+    temperatures = differ_in_temperature(others)
+    counting = counting_of(policy, subset)
+    names = dict(sorted(tasks.items(), key=lambda task: task[1]))
+    here = outcomes.filter(pa.array(np.isin(outcomes["task"], list(names))))
+    source: dict[str, Any] = {
+        "rows": _rows(here, np.zeros(here.num_rows), None, list(names), list(settings)),
+        "n_agents": 1,
+        "tasks": list(names.values()),
+        "settings": list(settings.values()),
+        "deliveries": [Delivery(0, operator=False, asked=_names_of(task_ids, names))],
+        "counting": counting,
+    }
+    mine = condition_counts(**source, by_temperature=temperatures)
+    every = join_counts([*others, *split(mine)], voters, len(names), temperatures)
+    sentences = _uncounted_of(mine, every, compare(every, counting), zero=counting.missing == "zero")
+    is_open = counting.settings == "comparable" and not temperatures and not vouched_choose(every)
+    if is_open and condition_counts(**source).by_temperature:
+        sentences.append(TWO_TEMPERATURES)
+    return sentences
+
+
+def _uncounted_of(
+    mine: ConditionCounts, every: ConditionCounts, compared: Compared, *, zero: bool
+) -> list[str]:
+    if compared.condition[-1] and (few := most_lacking(mine, compared)):
+        name, n_lacking, n_asked = few
+        why = words.lacking_under([name], n_lacking, n_asked, zero=zero)
+        return [f"{why}: the agent is listed without a rank"]
+    if compared.condition[-1]:
+        return [words.uncounted(compared.condition[-1], compared.words)]
+    out = [one for one in every.conditions if one not in compared.conditions]
+    named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
+    labels = [named[one] for one in mine.conditions if one in named]
+    return [words.uncounted_text(labels, compared.words)] if labels else []
+
+
+def differ_in_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether agents are known under conditions that differ in temperature."""
+    return any(one[TEMPERATURE] is not None for part in parts for one in part["conditions"])
+
+
+def cached_conditions(
+    policy: Policy, agent: int, latest: Submission
+) -> tuple[list[dict[str, Any]], list[Voter]]:
+    """What the other agents ran under each condition, as the last recompute read it; whose all agents are.
+
+    The last of these is the agent itself, of which `latest` was delivered.
+    """
+    benchmark = policy.benchmark
+    delivered, trusted = by_agent(deliveries(benchmark, withdrawn=True)), trusted_accounts(benchmark)
+    cached = AgentScores.objects.filter(agent_id__in=delivered, agent__merged_into=None)
+    rows = list(cached.exclude(agent_id=agent).select_related("agent").defer("arrays").order_by("agent_id"))
+    voters = [voter_of(one.agent, delivered[one.agent_id], trusted) for one in rows]
+    owner, first = latest.agent.owner_id, delivered.get(agent)
+    arrival = first[0].arrival if first else NEVER
+    own = Voter(latest.agent.name, str(owner or ""), latest.loaded or owner in trusted, arrival)
+    return [one.content["held"] for one in rows], [*voters, own]
+
+
+def several(settings: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether settings differ in prompt, judge or temperature."""
+    return len({facets[: len(Condition._fields)] for facets in settings}) > 1

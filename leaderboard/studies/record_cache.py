@@ -101,7 +101,7 @@ class AgentRowCache:
         absent = [pk for pk, key in keys.items() if key not in self.counts_by_key or not self.one_by_one]
         read, by_temperature = list[int](), False
         for read in self._read_at_once(absent, delivered):
-            source = _Source.of({pk: delivered[pk] for pk in read}, tasks, self.settings)
+            source = _source({pk: delivered[pk] for pk in read}, tasks, self.settings)
             by_temperature |= self._count({keys[pk]: voters[pk] for pk in read}, source, counting)
         ran = [self.counts_by_key[key] for key in keys.values()]
         whose = [voters[pk] for pk in keys]
@@ -114,9 +114,9 @@ class AgentRowCache:
         condition_of = dict(zip(names, compared.condition, strict=True))
         for some in self._read_at_once(missing, delivered):
             if some != read:
-                read, source = some, _Source.of({pk: delivered[pk] for pk in some}, tasks, self.settings)
+                read, source = some, _source({pk: delivered[pk] for pk in some}, tasks, self.settings)
             here = replace(compared, condition=tuple(condition_of[pk] for pk in some))
-            reduced = agent_rows(**source.arguments, counting=counting, compared=here)
+            reduced = agent_rows(**source, counting=counting, compared=here)
             self.rows |= zip((names[pk] for pk in some), reduced, strict=True)
         return CachedRows(self, compared, names)
 
@@ -141,11 +141,11 @@ class AgentRowCache:
             n_held += n
         return parts
 
-    def _count(self, voters: Mapping[str, Voter], source: "_Source", counting: Counting) -> bool:
+    def _count(self, voters: Mapping[str, Voter], source: Mapping[str, Any], counting: Counting) -> bool:
         """Keep by key what agents ran under each condition; return whether temperature is part of one."""
         if not voters:
             return False
-        counts = condition_counts(**source.arguments, counting=counting, voters=tuple(voters.values()))
+        counts = condition_counts(**source, counting=counting, voters=tuple(voters.values()))
         self.counts_by_key |= zip(voters, split(counts), strict=True)
         return counts.by_temperature
 
@@ -164,19 +164,6 @@ class CachedRows:
         """Rows for the parts that the database does not have."""
         absent = [pk for pk, name in self.names.items() if name not in self.cache.stored]
         return Stale(self, absent, data_version, n_tasks)
-
-    def scores(self, pk: int, name: tuple[str, str], data_version: int, n_tasks: int) -> AgentScores:
-        key, under = name
-        arrays, content = pack(self.cache.line(name))
-        return AgentScores(
-            agent_id=pk,
-            key=key,
-            under=under,
-            data_version=data_version,
-            n_tasks=n_tasks,
-            arrays=arrays,
-            content={"row": content, "held": self.cache.counts_by_key[key]},
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,53 +186,52 @@ class Stale(Sequence[AgentScores]):
         if isinstance(at, slice):
             return [self[i] for i in range(len(self))[at]]
         pk = self.agents[at]
-        return self.cached.scores(pk, self.cached.names[pk], self.data_version, self.n_tasks)
+        name = key, under = self.cached.names[pk]
+        arrays, content = pack(self.cached.cache.line(name))
+        return AgentScores(
+            agent_id=pk,
+            key=key,
+            under=under,
+            data_version=self.data_version,
+            n_tasks=self.n_tasks,
+            arrays=arrays,
+            content={"row": content, "held": self.cached.cache.counts_by_key[key]},
+        )
 
 
-class _Source:
+def _source(
+    delivered: DeliveriesByAgent, tasks: Sequence[Task], settings: Sequence[tuple[tuple[Any, ...], int]]
+) -> dict[str, Any]:
     """Outcomes of some agents as the core takes them."""
-
-    def __init__(self, arguments: dict[str, Any]) -> None:
-        self.arguments = arguments
-
-    @classmethod
-    def of(
-        cls,
-        delivered: DeliveriesByAgent,
-        tasks: Sequence[Task],
-        settings: Sequence[tuple[tuple[Any, ...], int]],
-    ) -> "_Source":
-        names = {task.pk: task.name for task in tasks}
-        flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
-        table = submissions.measured_outcomes_of(
-            (one.submission for _, one in flat if not one.withdrawn),
-            (one.submission for _, one in flat if one.withdrawn),
-        )
-        table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
-        delivery = positions(table["submission"], [one.submission for _, one in flat], pa.int32())
-        of_delivery = np.array([agent for agent, _ in flat], np.int64)
-        confirmed = np.array([one.confirmed for _, one in flat], np.bool_)
-        rows = Rows(
-            agent=of_delivery[delivery],
-            task=positions(table["task"], list(names), pa.int32()),
-            setting=positions(table["setting"], [pk for _, pk in settings], pa.int32()),
-            delivery=delivery,
-            trial=table["trial"].to_numpy().astype(np.int64),
-            outcome=_numbers(table["value"]),
-            valid=table["valid"].to_numpy(zero_copy_only=False),
-            confirmed=confirmed[delivery],
-            **{name: _numbers(table[name]) for name in ("cost_usd", "n_tokens", "seconds")},
-            **{name: _numbers(table[name]) for name in LABELS if table[name].null_count < table.num_rows},
-        )
-        return cls(
-            {
-                "rows": rows,
-                "n_agents": len(delivered),
-                "tasks": list(names.values()),
-                "settings": [facets for facets, _ in settings],
-                "deliveries": [_delivery(agent, one, names) for agent, one in flat],
-            }
-        )
+    names = {task.pk: task.name for task in tasks}
+    flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
+    table = submissions.measured_outcomes_of(
+        (one.submission for _, one in flat if not one.withdrawn),
+        (one.submission for _, one in flat if one.withdrawn),
+    )
+    table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
+    delivery = positions(table["submission"], [one.submission for _, one in flat], pa.int32())
+    of_delivery = np.array([agent for agent, _ in flat], np.int64)
+    confirmed = np.array([one.confirmed for _, one in flat], np.bool_)
+    rows = Rows(
+        agent=of_delivery[delivery],
+        task=positions(table["task"], list(names), pa.int32()),
+        setting=positions(table["setting"], [pk for _, pk in settings], pa.int32()),
+        delivery=delivery,
+        trial=table["trial"].to_numpy().astype(np.int64),
+        outcome=_numbers(table["value"]),
+        valid=table["valid"].to_numpy(zero_copy_only=False),
+        confirmed=confirmed[delivery],
+        **{name: _numbers(table[name]) for name in ("cost_usd", "n_tokens", "seconds")},
+        **{name: _numbers(table[name]) for name in LABELS if table[name].null_count < table.num_rows},
+    )
+    return {
+        "rows": rows,
+        "n_agents": len(delivered),
+        "tasks": list(names.values()),
+        "settings": [facets for facets, _ in settings],
+        "deliveries": [_delivery(agent, one, names) for agent, one in flat],
+    }
 
 
 def _delivery(agent: int, one: submissions.AcceptedSubmission, names: Mapping[int, str]) -> Delivery:
@@ -310,7 +296,27 @@ def keys_of(delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Count
     """The key of each agent's part, by agent id."""
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
     shared = _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
-    return {pk: _key(mine, shared) for pk, mine in delivered.items()}
+    return {
+        pk: _sha256(
+            [
+                shared,
+                [
+                    [
+                        *(one.submission, one.arrival, one.operator, sorted(one.asked or ())),
+                        *(
+                            one.n_trials,
+                            one.fewest_trials,
+                            one.study is not None,
+                            one.confirmed,
+                            one.withdrawn,
+                        ),
+                    ]
+                    for one in mine
+                ],
+            ]
+        )
+        for pk, mine in delivered.items()
+    }
 
 
 def voter_of(agent: Agent, mine: Sequence[submissions.AcceptedSubmission], trusted: Collection[int]) -> Voter:
@@ -330,24 +336,6 @@ def by_agent(deliveries: Sequence[submissions.AcceptedSubmission]) -> Deliveries
     for one in deliveries:
         grouped[one.agent_id].append(one)
     return grouped
-
-
-def _key(mine: Sequence[submissions.AcceptedSubmission], shared: str) -> str:
-    delivered = [
-        [
-            one.submission,
-            one.arrival,
-            one.operator,
-            sorted(one.asked or ()),
-            one.n_trials,
-            one.fewest_trials,
-            one.study is not None,
-            one.confirmed,
-            one.withdrawn,
-        ]
-        for one in mine
-    ]
-    return _sha256([shared, delivered])
 
 
 def _sha256(content: Any) -> str:

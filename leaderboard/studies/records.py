@@ -6,7 +6,7 @@ What was delivered up to a version never changes, so that nothing is locked whil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -14,18 +14,21 @@ from analytics.names import alike
 from analytics.record import About, Counting, Record, Voter, record, universe
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
-from leaderboard.studies.chosen import chosen_tasks_of, staged_of
 from leaderboard.studies.history import Moment, is_active
-from leaderboard.studies.models import AgentScores, TaskSubset
+from leaderboard.studies.models import AgentScores, StagedStudy, TaskSubset
 from leaderboard.studies.record_cache import AgentRowCache, RecentScores, by_agent, voter_of
 from leaderboard.studies.rules import rules_of
+from leaderboard.studies.staged_steps import DRAWN, STOPPED, degrees_of, step
 from leaderboard.submissions import queries as submissions
-from selection.prior import Staged
+from leaderboard.submissions.queries import AcceptedSubmission
+from selection.prior import GOING_ON, OVER, Staged
 from selection.rules import Rules
+from selection.staged.delivered import delivered_means
 from selection.standings.adaptive_estimates import marked
 from selection.standings.choice import n_complete, n_teaching
 
 N_TRIES = 20
+ENDED = (STOPPED, DRAWN)  # one that was drawn has its estimate until it delivers some of the rest
 MAX_STORED = 100  # agents in one statement: each has 50 bytes for every task
 
 
@@ -148,6 +151,59 @@ class Reader:
             stale=cached.stale(version, len(tasks)),
             staged=staged,
         )
+
+
+class ChosenTasks(NamedTuple):
+    """The study that chose an agent's tasks, these in order, and how many trials of each were asked for."""
+
+    study: int
+    tasks: list[str]
+    n_trials: int
+
+
+def chosen_tasks_of(mine: Sequence[AcceptedSubmission], tasks: Collection[Task]) -> ChosenTasks | None:
+    """What was chosen for an agent, as its deliveries tell at any data version; None where nothing was."""
+    by_study = [one for one in mine if one.study is not None]
+    if not by_study:
+        return None
+    names = {task.pk: task.name for task in tasks}
+    longest = max(by_study, key=lambda one: len(one.chosen))
+    assert longest.study is not None
+    return ChosenTasks(longest.study, [names[pk] for pk in longest.chosen], longest.n_trials or 1)
+
+
+def staged_of(record: Record, chosen: Mapping[str, ChosenTasks]) -> dict[str, Staged]:
+    """Where these agents stand by the outcomes that count."""
+    studies = StagedStudy.objects.select_related("policy").in_bulk({one.study for one in chosen.values()})
+    place = {name: i for i, name in enumerate(record.table.agents)}
+    return {
+        name: _staged(record, place[name], studies[one.study], one)
+        for name, one in chosen.items()
+        if name in place
+    }
+
+
+def _staged(record: Record, i: int, study: StagedStudy, chosen: ChosenTasks) -> Staged:
+    means = delivered_means(record, i, chosen.n_trials)
+    active, name = set(record.table.tasks), record.table.agents[i]
+    next_step = step(study, tasks_run=chosen.tasks, means=means, active=active, agent=name)
+    is_estimated = next_step.stage in ENDED and next_step.score is not None
+    staged = Staged(
+        study=(study.data_version, study.policy.number),
+        n=int(study.result["agents"]),
+        reason=OVER if is_estimated else GOING_ON,
+    )
+    if not is_estimated:
+        return staged
+    return replace(
+        staged,
+        k=next_step.n_run,
+        score=next_step.score,
+        lower=next_step.lower,
+        upper=next_step.upper,
+        se=next_step.se,
+        degrees=degrees_of(study),
+    )
 
 
 def _same_owner_as_withheld(agents: Mapping[int, Agent], withheld: Collection[int]) -> set[int]:

@@ -8,7 +8,7 @@ import numpy as np
 from analytics.drift import Rerun, rerun_set
 from analytics.resampling import generator
 from leaderboard.catalog.models import Agent
-from leaderboard.studies.answers import AtTarget, Line, Standings, words
+from leaderboard.studies.answers import Line, Standings, words
 from leaderboard.studies.board_inputs import versions
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Snapshot
@@ -42,15 +42,12 @@ def agents_to_recall(now: Snapshot, board: Standings, podium: int) -> list[Agent
             agent=now.agents[place[line.agent]],
             sampled=False,
             inclusion=1.0,
-            why=_why(line.at["full"]),
+            why=f"rank {at.rank} by an estimate of {words.percent(at.score or 0.0)}%",
             lacking=_lacking(now, place[line.agent]),
         )
         for line in owing(board, podium)
+        for at in [line.at["full"]]
     ]
-
-
-def _why(line: AtTarget) -> str:
-    return f"rank {line.rank} by an estimate of {words.percent(line.score or 0.0)}%"
 
 
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:

@@ -40,13 +40,12 @@ def compute_standings(now: Snapshot, known: BoardInputs) -> Standings:
 
 def find_study(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy | None:
     """Return the study of the present data, if there is one."""
-    return model._default_manager.filter(**_key(snapshot), **more).first()
+    return model._default_manager.filter(**_key(snapshot.benchmark, snapshot.policy), **more).first()
 
 
 def is_studied(model: type[Study], benchmark: Benchmark) -> bool:
     """Whether the data and rules of now have a study, without reading any outcome."""
-    key = _key_of(benchmark, policy_in_force(benchmark))
-    return model._default_manager.filter(**key).exists()
+    return model._default_manager.filter(**_key(benchmark, policy_in_force(benchmark))).exists()
 
 
 def no_claim() -> None:
@@ -69,14 +68,11 @@ def store_study(
     """
     described = {"policy": snapshot.policy, "result": result, "created_at": as_of}
     check_claim()
-    return model._default_manager.get_or_create(**_key(snapshot), **more, defaults=described)[0]
+    key = _key(snapshot.benchmark, snapshot.policy)
+    return model._default_manager.get_or_create(**key, **more, defaults=described)[0]
 
 
-def _key(snapshot: Snapshot) -> dict[str, Any]:
-    return _key_of(snapshot.benchmark, snapshot.policy)
-
-
-def _key_of(benchmark: Benchmark, policy: Policy) -> dict[str, Any]:
+def _key(benchmark: Benchmark, policy: Policy) -> dict[str, Any]:
     return {
         "benchmark": benchmark,
         "rules": rules_sha256(policy),

@@ -26,9 +26,9 @@ from leaderboard.operations.following import follow
 from leaderboard.operations.intake import submit
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import issue_token, recompute
-from leaderboard.studies.conditions import TWO_TEMPERATURES
 from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.receipt import TWO_TEMPERATURES
 from leaderboard.studies.records import Reader
 from leaderboard.studies.scores import unpack
 from leaderboard.submissions import queries

@@ -19,7 +19,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.disputes import report
 from leaderboard.studies.models import SubsetTask
-from leaderboard.studies.people import people_of
+from leaderboard.studies.outcomes import people_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.queries import ever_counted
 
