@@ -63,6 +63,10 @@ from selection.watch import MonitorReplay, replay
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
+    return run(_parser(), arguments)
+
+
+def _parser() -> Parser:
     parser = Parser(
         prog="python -m selection",
         description="Which tasks a subset should hold, and where agents stand on it.",
@@ -85,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     drift.add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the permutations (0)")
     add_adaptive(commands)
     add_replay(commands)
-    return run(parser, arguments)
+    return parser
 
 
 def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
