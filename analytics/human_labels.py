@@ -108,23 +108,21 @@ class Labelled:
                 code="few_labels",
             )
         if self.probability is not None:
-            self._check_probabilities(self.probability[self.has_label])
-
-    def _check_probabilities(self, known: FloatArray) -> None:
-        # The inverse of a smaller one, squared, may be infinite.
-        if not ((known >= SAME) & (known <= 1)).all():
-            raise SurrogateRefused(
-                "a task that people judged has no probability of having been drawn, of at least "
-                f"{SAME:g} and at most 1: labels picked by hand tell nothing of the rest",
-                code="probability",
-            )
-        if (known == 1).all() and not self.is_census:
-            n_tasks = self.judge.size
-            raise SurrogateRefused(
-                f"all labels have probability 1, as if every task were drawn, and {n_tasks - self.n} of "
-                f"{n_tasks} tasks have none",
-                code="probability",
-            )
+            known = self.probability[self.has_label]
+            # The inverse of a smaller one, squared, may be infinite.
+            if not ((known >= SAME) & (known <= 1)).all():
+                raise SurrogateRefused(
+                    "a task that people judged has no probability of having been drawn, of at least "
+                    f"{SAME:g} and at most 1: labels picked by hand tell nothing of the rest",
+                    code="probability",
+                )
+            if (known == 1).all() and not self.is_census:
+                n_tasks = self.judge.size
+                raise SurrogateRefused(
+                    f"all labels have probability 1, as if every task were drawn, and {n_tasks - self.n} of "
+                    f"{n_tasks} tasks have none",
+                    code="probability",
+                )
 
     @classmethod
     def of_trials(

@@ -2,12 +2,10 @@
 
 The theory is in ``selection/README.md``, “The next task”.
 
-Not done here
--------------
-An outcome that was delivered and is invalid stays in Σ_rest and is not asked again. A task that no past agent
-has run has b̂ = 0, the prior's. Agents are not exactly exchangeable in time and q is not a theorem there: its
-coverage is measured (`selection.adaptive_replay`). No graded outcomes. Past full scores count as measured
-without error where ranks are told.
+Not done here: an outcome that was delivered and is invalid stays in Σ_rest and is not asked again. A task
+that no past agent has run has b̂ = 0, the prior's. Agents are not exactly exchangeable in time and q is not a
+theorem there: its coverage is measured (`selection.adaptive_replay`). No graded outcomes. Past full scores
+count as measured without error where ranks are told.
 
 Source
 ------

@@ -25,14 +25,11 @@ one model: its records, and it as comparison agent.
 
 Symbols: h ``half_width`` score; k ``k`` tasks; y, ŷ score.
 
-Not done here
--------------
-Coverage is that at the stop, for one h at a time; several h on the same agents are no independent tests.
-Nothing is switched on by these figures.
+Not done here: coverage is that at the stop, for one h at a time; several h on the same agents are no
+independent tests. Nothing is switched on by these figures.
 
-Source
-------
-As in `selection.adaptive` and `selection.validation`. Clopper & Pearson, *Biometrika* 26 (1934) 404-413.
+Source: As in `selection.adaptive` and `selection.validation`. Clopper & Pearson, *Biometrika* 26 (1934)
+404-413.
 """
 
 from collections.abc import Callable, Sequence

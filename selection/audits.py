@@ -7,9 +7,7 @@ the outcomes of agent i on S alone. Of a newcomer, b̂ is that of the founders, 
 chosen from. A founder itself is predicted by a fit without it, from its outcomes on the subset that was
 chosen without it, on all tasks outside that one.
 
-Source
-------
-As in `selection.rasch` and `analytics.drift.tuning`.
+Source: As in `selection.rasch` and `analytics.drift.tuning`.
 """
 
 import numpy as np

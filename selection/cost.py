@@ -3,9 +3,8 @@
 The theory is in ``selection/README.md``, “Cost”. Cold start is not charged: the full runs that found the
 subset were paid before.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the task count).
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the task
+count).
 """
 
 from dataclasses import dataclass

@@ -2,9 +2,7 @@
 
 The theory is in ``selection/README.md``, “Nested validation”.
 
-Source
-------
-Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §3.2, §4.2 (counts of operations).
+Source: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §3.2, §4.2 (counts of operations).
 """
 
 from collections.abc import Callable, Sequence

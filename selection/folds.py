@@ -36,10 +36,8 @@ p                     ``fold_pass_rates``    (n_folds, n_tasks), NaN: no cell   
 S                     ``tasks``              (k,) ascending indices             tasks
 ====================  =====================  =================================  ==========
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. `lomo` and the carried temporal path are this project's
-own.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. `lomo` and the carried temporal path are this
+project's own.
 """
 
 import hashlib

@@ -17,9 +17,7 @@ w⁰          ``weights``                     (n,)                              
 Zᵀy         ``along_scores``                (m,)                                1
 ==========  ==============================  ==================================  =============
 
-Source
-------
-Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). The bound is this project's own.
+Source: Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). The bound is this project's own.
 """
 
 import numpy as np

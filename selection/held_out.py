@@ -21,9 +21,7 @@ r, ŷ and y are rounded to 1e-9 before orders are compared.
 Cost. The subset sums of all folds are those of the tasks that all folds share, plus one product with the
 tasks that differ. How ŷ comes about is `fold_predictions`'.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -230,7 +228,25 @@ def nested_residuals(
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
     what: tuple[str | int, ...] = ("temporal", 0) if by == "date" else ("nested", by)
-    return _residuals(agents, choose(agents, bands, strategy, rule, base_seed, *what), estimator)
+    # Read off each agent's one fold; no pair is compared
+    subsets = choose(agents, bands, strategy, rule, base_seed, *what)
+    members = membership(subsets.tasks, agents.outcomes.shape[1])
+    subset_means, _, n_missing = _means(agents.outcomes, members)
+    held_out = _scored(subsets, n_missing)
+    folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
+    predicted = full_scores.predictions(estimator, agents, folds, subsets.tasks)
+    means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
+    sizes = np.zeros(agents.n, dtype=np.intp)
+    for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):
+        sizes[fold.held_out] = subsets.tasks[f].size
+        means[rows], predictions[rows] = subset_means[rows, f], predicted[f]
+    return Residuals(
+        scores=agents.scores,
+        subset_means=read_only(means),
+        predictions=read_only(predictions),
+        usable=read_only(~np.isnan(predictions)),
+        sizes=read_only(sizes),
+    )
 
 
 def loao_residuals(
@@ -340,24 +356,3 @@ def _agreement(
     by_value = (own > others).astype(np.int8) - (own < others).astype(np.int8)
     counts = is_training & (by_score != 0) & ~np.isnan(others)
     return np.where(counts, by_score * by_value + np.int8(1), np.int8(-1))
-
-
-def _residuals(agents: CompleteAgents, subsets: Subsets, estimator: str) -> Residuals:
-    """Read off each agent's one fold; no pair is compared."""
-    members = membership(subsets.tasks, agents.outcomes.shape[1])
-    subset_means, _, n_missing = _means(agents.outcomes, members)
-    held_out = _scored(subsets, n_missing)
-    folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
-    predicted = full_scores.predictions(estimator, agents, folds, subsets.tasks)
-    means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
-    sizes = np.zeros(agents.n, dtype=np.intp)
-    for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):
-        sizes[fold.held_out] = subsets.tasks[f].size
-        means[rows], predictions[rows] = subset_means[rows, f], predicted[f]
-    return Residuals(
-        scores=agents.scores,
-        subset_means=read_only(means),
-        predictions=read_only(predictions),
-        usable=read_only(~np.isnan(predictions)),
-        sizes=read_only(sizes),
-    )

@@ -35,15 +35,12 @@ I         ``left_out``              (n_left_out,)             positions of agent
 E, d      ``changed``, ``signs``    (n_changed,)              candidates, ±1
 ========  ========================  ========================  =====================
 
-Not done here
--------------
-A task with a missing cell is not covered: what completes the cell is a mean over the fold's own training
-agents, so that X itself changes from fold to fold. Such folds are fitted anew by `ridge`.
+Not done here: a task with a missing cell is not covered: what completes the cell is a mean over the fold's
+own training agents, so that X itself changes from fold to fold. Such folds are fitted anew by `ridge`.
 
-Source
-------
-Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free intercept). Hager, *SIAM
-Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to 1e-10.
+Source: Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free intercept). Hager,
+*SIAM Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to
+1e-10.
 """
 
 from collections.abc import Sequence

@@ -2,14 +2,11 @@
 
 The theory is in ``selection/README.md``, “Plausible outcomes”.
 
-Not done here
--------------
-Nothing is said of an agent that is made up within what verified agents did: that takes logs or a rerun.
+Not done here: nothing is said of an agent that is made up within what verified agents did: that takes logs or
+a rerun.
 
-Source
-------
-Wilson, *JASA* 22 (1927) 209-212. Poisson-binomial by convolution: Chen & Liu, *Statistica Sinica* 7 (1997)
-875-892.
+Source: Wilson, *JASA* 22 (1927) 209-212. Poisson-binomial by convolution: Chen & Liu, *Statistica Sinica* 7
+(1997) 875-892.
 """
 
 from dataclasses import dataclass, replace

@@ -6,10 +6,8 @@ Model
 and ``loso``, and predicts the agents held out; `selection.fold_predictions` predicts the same ones by linear
 algebra that the folds share. The subset of a fold is its mid-range band, whatever the policy's strategy.
 
-Not done here
--------------
-Of more than 100 folds of a protocol 100 are refitted, evenly spread. Figures are not compared, and neither
-are folds without a subset.
+Not done here: of more than 100 folds of a protocol 100 are refitted, evenly spread. Figures are not compared,
+and neither are folds without a subset.
 """
 
 from typing import Any

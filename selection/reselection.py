@@ -2,9 +2,7 @@
 
 The theory is in ``selection/README.md``, “Reselection”.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3. Hysteresis is this project's own.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3. Hysteresis is this project's own.
 """
 
 from collections.abc import Callable

@@ -2,10 +2,8 @@
 
 The theory is in ``selection/README.md``, “Ridge calibration”.
 
-Source
-------
-Hoerl & Kennard, *Technometrics* 12 (1970) 55-67, Eq. 2.1. Ndzomga, *Efficient Benchmarking of AI Agents*,
-§3.1 (α = 1). Saunders, Gammerman & Vovk, *ICML* 1998 (dual form). Equal to scikit-learn's
+Source: Hoerl & Kennard, *Technometrics* 12 (1970) 55-67, Eq. 2.1. Ndzomga, *Efficient Benchmarking of AI
+Agents*, §3.1 (α = 1). Saunders, Gammerman & Vovk, *ICML* 1998 (dual form). Equal to scikit-learn's
 ``Ridge(alpha=1.0)`` to 1e-10 where no cell is missing.
 """
 

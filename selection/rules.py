@@ -3,9 +3,8 @@
 A policy of the service is the stored form of these rules, the flags of a command line are their typed form;
 every answer takes them as one argument. The defaults are those of a new benchmark.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (refits). The rest is this project's own.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (refits). The rest is this project's
+own.
 """
 
 from dataclasses import dataclass, field

@@ -4,10 +4,8 @@ The theory is in ``selection/README.md``, “Strategies”. Each is called as
 ``STRATEGIES[name](training, k, rng)`` and returns k task indices, ascending. Only those in `SEEDED` use
 ``rng``, and only ``mid_range`` minds which k it is (``training.band_tasks.size``).
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3. ``information``, ``spread`` and ``forecast`` are this
-project's own.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3. ``information``, ``spread`` and ``forecast`` are
+this project's own.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -13,9 +13,7 @@ prefixes of a record, after each agent. A file has no versions of S: there it is
 `subset_from` complete agents by date (all of the last date included). Each later complete agent is predicted
 from the complete agents of strictly earlier dates, by `selection.staged.model`.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6; each monitor gives its own.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6; each monitor gives its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence

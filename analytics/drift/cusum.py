@@ -181,14 +181,11 @@ class _Chart:
         if self.above and not was_above:
             self.warned.append(position)
         if level > self.threshold:
-            self._alarm(position)
-
-    def _alarm(self, position: int) -> None:
-        rising = self.up > self.down
-        since = self.up_since if rising else self.down_since
-        self.alarms.append(Alarm(position, since, rising))
-        self.recent = self.recent[len(self.recent) - (position + 1 - since) :]
-        self.ranked = sorted(self.recent)
-        self.n_reference = min(self.n_reference, N_REFERENCE)
-        self.up, self.down, self.above = 0.0, 0.0, False
-        self.up_since = self.down_since = position + 1
+            rising = self.up > self.down
+            since = self.up_since if rising else self.down_since
+            self.alarms.append(Alarm(position, since, rising))
+            self.recent = self.recent[len(self.recent) - (position + 1 - since) :]
+            self.ranked = sorted(self.recent)
+            self.n_reference = min(self.n_reference, N_REFERENCE)
+            self.up, self.down, self.above = 0.0, 0.0, False
+            self.up_since = self.down_since = position + 1

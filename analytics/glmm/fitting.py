@@ -90,7 +90,16 @@ def fit_logit(
         cells = cells_of(model.codes, model.n_levels, model.numbers(model.random), model.rows())
         successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
         optimum = minimise(Counts(layout_of(cells), successes))
-    _check_finite(model, optimum.point.variances)
+    # Refuse a standard deviation of more than 10 logits
+    if optimum.point.variances.max() > MAX_VARIANCE:
+        name, sd = (
+            model.random[int(optimum.point.variances.argmax())].name,
+            optimum.point.variances.max() ** 0.5,
+        )
+        raise CoreError(
+            f"{name}: a standard deviation of {sd:.0f} logits, as the terms tell nearly every outcome",
+            code="not_estimable",
+        )
     return LogitFit(
         model=model,
         variances=optimum.point.variances,
@@ -153,16 +162,6 @@ def _check_noise(model: MixedModel, y: FloatArray) -> None:
                 f"{term.name}: outcomes of one level never differ, so that its variance has no bound",
                 code="no_residual_noise",
             )
-
-
-def _check_finite(model: MixedModel, variances: FloatArray) -> None:
-    """Refuse a standard deviation of more than 10 logits."""
-    if variances.max() > MAX_VARIANCE:
-        name, sd = model.random[int(variances.argmax())].name, variances.max() ** 0.5
-        raise CoreError(
-            f"{name}: a standard deviation of {sd:.0f} logits, as the terms tell nearly every outcome",
-            code="not_estimable",
-        )
 
 
 def _constant_level(model: MixedModel, term: Term, codes: CodeArray, level: int, y: FloatArray) -> str:

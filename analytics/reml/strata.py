@@ -167,7 +167,17 @@ def strata_of(
     fixed = {frozenset[int](), *map(frozenset, fixed_terms)}
     loads = {s: _loading(s, terms, n_levels, y.size) for s in effects}
     loadings, df, sum_squares = _pooled(effects, fixed, loads, y.size, within)
-    _check_residual(df, sum_squares, float(np.sum(np.square(y - mean))))
+    total = float(np.sum(np.square(y - mean)))
+    if df[-1] == 0.0:
+        raise CoreError(
+            "every stratum has a term of its own: none is left for the residual", code="confounded"
+        )
+    if sum_squares[-1] <= MIN_NOISE * total:
+        raise CoreError(
+            f"the residual sum of squares is 0 on {df[-1]:g} degrees of freedom: "
+            "rows that agree in every term never differ, and REML has no optimum",
+            code="no_residual_noise",
+        )
     beta, gram, parts = _fixed_effects(effects, fixed, n_levels, fixed_grid, y.size)
     beta[0] += mean
     log_det = float(np.linalg.slogdet(gram)[1])
@@ -247,16 +257,3 @@ def _fixed_effects(
         part = np.broadcast_to(columns[s], (*shape, len(inverse))).reshape(len(grid), -1)
         parts[s] = part.T @ part / n_alike
     return inverse @ fitted.ravel(), n_alike * grid.T @ grid, parts
-
-
-def _check_residual(df: FloatArray, sum_squares: FloatArray, total: float) -> None:
-    if df[-1] == 0.0:
-        raise CoreError(
-            "every stratum has a term of its own: none is left for the residual", code="confounded"
-        )
-    if sum_squares[-1] <= MIN_NOISE * total:
-        raise CoreError(
-            f"the residual sum of squares is 0 on {df[-1]:g} degrees of freedom: "
-            "rows that agree in every term never differ, and REML has no optimum",
-            code="no_residual_noise",
-        )

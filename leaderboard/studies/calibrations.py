@@ -8,7 +8,7 @@ from leaderboard.studies.board_inputs import versions
 from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, TaskSubset
 from leaderboard.studies.queries import tasks_sha256
-from leaderboard.studies.records import Reader, Snapshot
+from leaderboard.studies.records import Reader
 from selection.folds import CompleteAgents
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION
@@ -64,7 +64,20 @@ def _fitted(
     if then is None or then.n_complete < at_least:
         return None
     try:
-        made = _fit(then, subset)
+        # Leave out each agent, each scaffold, and all from each date on, with the selection made anew
+        record = then.record
+        fit_basis = basis_of(record, then.rules, PriorDecisions(subsets=versions(subset)))
+        agents = training(record, fit_basis.scores)
+        names = tuple(record.table.tasks[j] for j in fit_basis.subset)
+        fitted = fitted_on(agents, names, then.rules)
+        ids = {agent.name: agent.pk for agent in then.agents}
+        made = {
+            "estimator": fitted.estimator,
+            "ridge": _ridge(agents, fit_basis.subset) if fitted.estimator == "ridge" else None,
+            "n_agents": len(fitted.agents),
+            "agents": [ids[name] for name in fitted.agents],
+            "tasks": [then.task_ids[j] for j in fit_basis.subset],
+        } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}
     except CoreError:  # the answer tells of it, where it says that nothing is estimated
         return None
     return Calibration.objects.get_or_create(
@@ -74,23 +87,6 @@ def _fitted(
         estimator_version=ESTIMATOR_VERSION,
         defaults=made | {"policy": moment.policy},
     )[0]
-
-
-def _fit(then: Snapshot, subset: TaskSubset) -> dict[str, object]:
-    """Leave out each agent, each scaffold, and all from each date on, with the selection made anew."""
-    record = then.record
-    fit_basis = basis_of(record, then.rules, PriorDecisions(subsets=versions(subset)))
-    agents = training(record, fit_basis.scores)
-    names = tuple(record.table.tasks[j] for j in fit_basis.subset)
-    fitted = fitted_on(agents, names, then.rules)
-    ids = {agent.name: agent.pk for agent in then.agents}
-    return {
-        "estimator": fitted.estimator,
-        "ridge": _ridge(agents, fit_basis.subset) if fitted.estimator == "ridge" else None,
-        "n_agents": len(fitted.agents),
-        "agents": [ids[name] for name in fitted.agents],
-        "tasks": [then.task_ids[j] for j in fit_basis.subset],
-    } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}
 
 
 def _ridge(agents: CompleteAgents, tasks: IndexArray) -> dict[str, Any]:

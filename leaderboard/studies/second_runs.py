@@ -59,7 +59,14 @@ def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
     drawn = _drawn(submission, first, max(len(second), N_FEWEST))
     _check_tasks(drawn, second)
     _check_conditions(trials.settings[np.isin(trials.tasks, drawn)], flat)
-    _check_grades(trials, flat)
+    graded = flat.valid & ~np.isin(flat.outcome, PASS_FAIL)
+    if graded.any() and np.isin(trials.outcomes, PASS_FAIL).all():
+        row = int(np.flatnonzero(graded)[0])
+        raise Refusal(
+            f"All submitted outcomes are 0 or 1; the file has {flat.outcome[row]:g} on task "
+            f"{flat.tasks[flat.task[row]]}. Give each run as 0 or 1, or the mean of n runs with n_averaged.",
+            code="not_the_same_run",
+        )
     return agreement(np.array([first[task] for task in drawn]), np.array([second[task] for task in drawn]))
 
 
@@ -84,17 +91,6 @@ def _shown(values: Collection[object]) -> str:
 def _require_same(differences: Iterable[str]) -> None:
     if message := "; ".join(differences):
         raise Refusal(f"The file is of another run: {message}.", code="not_the_same_run")
-
-
-def _check_grades(trials: _Trials, flat: FlatFile) -> None:
-    graded = flat.valid & ~np.isin(flat.outcome, PASS_FAIL)
-    if graded.any() and np.isin(trials.outcomes, PASS_FAIL).all():
-        row = int(np.flatnonzero(graded)[0])
-        raise Refusal(
-            f"All submitted outcomes are 0 or 1; the file has {flat.outcome[row]:g} on task "
-            f"{flat.tasks[flat.task[row]]}. Give each run as 0 or 1, or the mean of n runs with n_averaged.",
-            code="not_the_same_run",
-        )
 
 
 def _check_tasks(drawn: list[str], second: Collection[str]) -> None:

@@ -16,9 +16,8 @@ x       ``outcomes``               (n, m), NaN         0 to 1
 v_b     ``difficulty_variances``   (m,)                logits²
 ======  =========================  ==================  ============
 
-Not done here
--------------
-One slope for all tasks. Where agents get better fast, those that stopped are estimated 2 to 3 points too low.
+Not done here: one slope for all tasks. Where agents get better fast, those that stopped are estimated 2 to 3
+points too low.
 
 Source
 ------

@@ -23,10 +23,8 @@ Tasks that are not active any more are asked for no longer, and scores are those
 are no part of the fit. What was delivered and has no outcome (a confirmed failure of the harness) is as if
 it had not been run. Earlier batches are not chosen anew where outcomes were replaced since.
 
-Source
-------
-Tasks by information: Lord, *Applications of Item Response Theory*, 1980. The rule and its constants are this
-project's own, tried on 17 histories.
+Source: Tasks by information: Lord, *Applications of Item Response Theory*, 1980. The rule and its constants
+are this project's own, tried on 17 histories.
 """
 
 from collections.abc import Mapping, Sequence

@@ -9,9 +9,7 @@ leave-one-scaffold-out too; the fold's subset; the estimator fitted on it. So it
 with `completion` c and ν come from the fold's training agents cut down to its subset. A record counts where
 there is an interval, and is covered when lower ≤ y ≤ upper.
 
-Source
-------
-STATISTICS §3, §4 of this project; Barber et al., *Annals of Statistics* 49 (2021) 486-507.
+Source: STATISTICS §3, §4 of this project; Barber et al., *Annals of Statistics* 49 (2021) 486-507.
 """
 
 from typing import Literal

@@ -38,9 +38,7 @@ g           ``groups``      (n_agents,) codes from 0           groups
 
 NaN stands for an undefined figure inside this package only; outside it is None, with its reason.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
 """
 

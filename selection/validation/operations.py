@@ -2,9 +2,7 @@
 
 The theory is in ``selection/README.md``, “Nested validation”.
 
-Source
-------
-Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
+Source: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
 """
 
 from collections.abc import Iterable

@@ -2,10 +2,8 @@
 
 The theory is in ``selection/README.md``, “Nested validation”.
 
-Source
-------
-Dawid, *Journal of the Royal Statistical Society A* 147 (1984) 278-292 (prequential). Efron & Tibshirani 1993,
-ch. 11. The rule of choice is this project's own.
+Source: Dawid, *Journal of the Royal Statistical Society A* 147 (1984) 278-292 (prequential). Efron &
+Tibshirani 1993, ch. 11. The rule of choice is this project's own.
 """
 
 from collections.abc import Mapping, Sequence

@@ -14,10 +14,8 @@ hysteresis the subset is carried from date to date, as in `selection.folds`. Fol
 subset are left out for all ways. Figures, jackknife and the paired difference to `kept` are those of
 `study` and `paired`; ρ₀ and p₀ rest on each way's subset of all complete agents.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, §5.1. What is kept is held against what is chosen by
-this project's own rule.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, §5.1. What is kept is held against what is
+chosen by this project's own rule.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -13,9 +13,7 @@ Model
 one pairs_null for each strategy, from the subset of all complete agents; they count as fixed, so that the
 standard error of skill is that of rho over 1 − rho_null, and that of kappa likewise.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshirani 1993, ch. 11.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshirani 1993, ch. 11.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,9 +2,7 @@
 
 The theory is in ``selection/README.md``, “Nested validation”.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, Figures 5 and 7.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Figures 5 and 7.
 """
 
 from collections.abc import Sequence

@@ -78,28 +78,26 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
     """
     theta = _checked_start(criterion, start)
     with one_blas_thread():
-        return _descent(criterion, theta)
-
-
-def _descent(criterion: Criterion, theta: FloatArray) -> Optimum:
-    point, n_evaluations = criterion.at(theta), 1
-    for _ in range(MAX_STEPS):
-        step = _newton_step(point)
-        fall = 0.5 * abs(float(point.gradient @ step))
-        if fall < EXPECTED_FALL:
-            return _optimum(criterion, point, n_evaluations, True, f"expected fall below {EXPECTED_FALL:g}")
-        following, n_tried = _lower(criterion, point, step)
-        n_evaluations += n_tried
-        if following is None:
-            message = f"no lower point found; expected fall {fall:.1e}"
-            return _optimum(criterion, point, n_evaluations, fall < ROUNDING_FALL, message)
-        point = following
-        if point.residual <= MIN_RESIDUAL * np.sum(point.theta):
-            raise CoreError(
-                f"the residual tends to 0; at {point.residual:.1e} the criterion still falls",
-                code="not_estimable",
-            )
-    return _optimum(criterion, point, n_evaluations, False, f"stopped after {MAX_STEPS} steps")
+        point, n_evaluations = criterion.at(theta), 1
+        for _ in range(MAX_STEPS):
+            step = _newton_step(point)
+            fall = 0.5 * abs(float(point.gradient @ step))
+            if fall < EXPECTED_FALL:
+                return _optimum(
+                    criterion, point, n_evaluations, True, f"expected fall below {EXPECTED_FALL:g}"
+                )
+            following, n_tried = _lower(criterion, point, step)
+            n_evaluations += n_tried
+            if following is None:
+                message = f"no lower point found; expected fall {fall:.1e}"
+                return _optimum(criterion, point, n_evaluations, fall < ROUNDING_FALL, message)
+            point = following
+            if point.residual <= MIN_RESIDUAL * np.sum(point.theta):
+                raise CoreError(
+                    f"the residual tends to 0; at {point.residual:.1e} the criterion still falls",
+                    code="not_estimable",
+                )
+        return _optimum(criterion, point, n_evaluations, False, f"stopped after {MAX_STEPS} steps")
 
 
 def _newton_step(point: Evaluation) -> FloatArray:

@@ -89,8 +89,10 @@ class Command(ServiceCommand):
         else:
             call_command("replay", slug, stdout=self.stdout)
         if serve:
-            self._publish_at_once(slug)
-            self._serve(slug, port)
+            self._put_in_force(slug, publish_every=str(PUBLISH_EVERY))
+            self.stdout.write(f"\nThe page of the board: http://localhost:{port}/b/{slug}")
+            self.stdout.flush()
+            os.execve(sys.executable, program("serve", "--port", str(port)), environment())
 
     def _write(self, path: Path, example: str) -> None:
         """Write to a file whole or not at all; a pipe or a device takes what comes."""
@@ -139,19 +141,10 @@ class Command(ServiceCommand):
             variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
         self.stdout.write(_measured(variance.result))
 
-    def _publish_at_once(self, slug: str) -> None:
-        """Whoever tries a submission should not wait for a minute to see it."""
-        self._put_in_force(slug, publish_every=str(PUBLISH_EVERY))
-
     def _put_in_force(self, slug: str, **values: str) -> None:
         policy = changed_policy(benchmark=benchmark_of(slug), values=values)
         if changes(policy_in_force(policy.benchmark), policy):
             put_in_force(policy=policy)
-
-    def _serve(self, slug: str, port: int) -> None:
-        self.stdout.write(f"\nThe page of the board: http://localhost:{port}/b/{slug}")
-        self.stdout.flush()
-        os.execve(sys.executable, program("serve", "--port", str(port)), environment())
 
 
 def _write_example(path: Path, example: str) -> None:
