@@ -4,7 +4,7 @@ What a refusal means over HTTP stands in `api.errors`, and for a command by its 
 knows of either.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import DatabaseError, OperationalError
 from psycopg.errors import UndefinedTable
@@ -15,29 +15,31 @@ from leaderboard.called import PROGRAM
 class Refusal(Exception):
     """The request was refused."""
 
-    # Without a message the docstring of the class is the message, and without a code the name of the class
-    # in snake case is the code: `NoBoardYet` is `no_board_yet`. Details become members of the API's problem.
+    message: ClassVar[str] = ""  # where none is given
+
+    # Without a code the name of the class in snake case is the code: `NoBoardYet` is `no_board_yet`. Details
+    # become members of the API's problem.
 
     def __init__(self, message: str = "", *, code: str = "", **details: Any) -> None:
-        super().__init__(message or " ".join((self.__doc__ or "").split()))
+        super().__init__(message or self.message)
         self.code = code or _in_snake_case(type(self).__name__)
         self.details = details
 
 
 class Missing(Refusal):
-    """There is no such thing here."""
+    message = "There is no such thing here."
 
 
 class Forbidden(Refusal):
-    """Your role does not allow this."""
+    message = "Your role does not allow this."
 
 
 class Conflict(Refusal):
-    """This contradicts what is stored."""
+    message = "This contradicts what is stored."
 
 
 class Faulty(Refusal):
-    """The delivery has faults; nothing was stored."""
+    message = "The delivery has faults; nothing was stored."
 
     def __init__(
         self, message: str = "", *, code: str = "", faults: tuple[Any, ...], n_faults: int | None = None
@@ -48,11 +50,11 @@ class Faulty(Refusal):
 
 
 class Frozen(Refusal):
-    """Intake of this benchmark is frozen."""
+    message = "Intake of this benchmark is frozen."
 
 
 class Exhausted(Refusal):
-    """No more of this for now. `retry_after`: seconds until there is again."""
+    message = "No more of this for now."
 
     def __init__(self, message: str = "", *, code: str = "", retry_after: int, **details: Any) -> None:
         self.retry_after = retry_after
@@ -60,7 +62,7 @@ class Exhausted(Refusal):
 
 
 class Busy(Exhausted):
-    """Too much of this is being done at this moment."""
+    message = "Too much of this is being done at this moment."
 
 
 def _in_snake_case(name: str) -> str:

@@ -18,10 +18,10 @@ N_PUBLIC = 12
 
 
 class MalformedTokenError(ValueError):
-    """This is not a Bandstand token: one begins with bst_ and ends with a checksum that fits."""
-
     def __init__(self) -> None:
-        super().__init__(self.__doc__)
+        super().__init__(
+            "This is not a Bandstand token: one begins with bst_ and ends with a checksum that fits."
+        )
 
 
 class Secret(NamedTuple):

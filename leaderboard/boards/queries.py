@@ -13,11 +13,11 @@ from leaderboard.submissions.models import Status, Submission
 
 
 class NoBoardYet(Missing):
-    """No board has been published yet."""
+    message = "No board has been published yet."
 
 
 class NoSuchBoard(Missing):
-    """There is no board of this number."""
+    message = "There is no board of this number."
 
 
 def boards_of(benchmark: Benchmark) -> QuerySet[Board]:

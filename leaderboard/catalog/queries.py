@@ -10,7 +10,7 @@ from leaderboard.errors import Missing
 
 
 class NoSuchBenchmark(Missing):
-    """There is no benchmark of this name."""
+    message = "There is no benchmark of this name."
 
 
 def benchmark_of(slug: str) -> Benchmark:

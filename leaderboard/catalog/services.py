@@ -38,7 +38,7 @@ class AgentDescription(NamedTuple):
 
 
 class AgentMismatch(Conflict):
-    """An agent of this name, or of one that reads like it, is known and differs."""
+    message = "An agent of this name, or of one that reads like it, is known and differs."
 
 
 @transaction.atomic

@@ -22,7 +22,7 @@ from leaderboard.submissions.services import append_changes, bump_data_version, 
 
 
 class NoSuchSubmission(Missing):
-    """There is no such submission."""
+    message = "There is no such submission."
 
 
 def not_your_submission() -> Forbidden:
@@ -33,7 +33,7 @@ def not_your_submission() -> Forbidden:
 
 
 class CountsNoMore(Conflict):
-    """A submission that was refused, superseded or withdrawn does not count any more."""
+    message = "A submission that was refused, superseded or withdrawn does not count any more."
 
 
 def has_been_shown(agent: Agent, before: datetime | None = None) -> bool:

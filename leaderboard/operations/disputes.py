@@ -17,7 +17,7 @@ MAX_OPEN = 50  # reports of one person that wait for operators
 
 
 class ReportedAlready(Conflict):
-    """You have reported this entry in these words; the report waits for an operator."""
+    message = "You have reported this entry in these words; the report waits for an operator."
 
 
 @transaction.atomic

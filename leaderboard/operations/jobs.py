@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 
 class AlreadyAsked(Conflict):
-    """This job is queued or running already."""
+    message = "This job is queued or running already."
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 class AddressRefused(Refusal):
-    """This is no address that webhooks may have."""
+    message = "This is no address that webhooks may have."
 
 
 class NotDelivered(Exception):

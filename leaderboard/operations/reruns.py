@@ -61,7 +61,7 @@ FULL_RUNS_ONLY = "An operator asked for full runs only, so every new agent runs 
 
 
 class CannotRequestRuns(Conflict):
-    """No agent can be asked for a full run."""
+    message = "No agent can be asked for a full run."
 
 
 # ------------------------------------------------------------------------------------------------- opening

@@ -36,7 +36,7 @@ N_NAMED = 5
 
 
 class NothingWouldChange(Conflict):
-    """Chosen again today, the subset would be the same: no task would enter or leave."""
+    message = "Chosen again today, the subset would be the same: no task would enter or leave."
 
 
 def propose(

@@ -42,11 +42,11 @@ ALL_WITHDRAWN = (
 
 
 class CannotCompute(Refusal):
-    """The present outcomes do not carry this computation."""
+    message = "The present outcomes do not carry this computation."
 
 
 class NothingToRank(Refusal):
-    """This benchmark has no outcomes yet, so there is nothing to rank."""
+    message = "This benchmark has no outcomes yet, so there is nothing to rank."
 
 
 @contextmanager

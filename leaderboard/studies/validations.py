@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 class ClosedFormsDiffer(Refusal):
-    """The closed forms and scikit-learn disagree, so that the validation is not published."""
+    message = "The closed forms and scikit-learn disagree, so that the validation is not published."
 
 
 def get_or_compute_validation(
