@@ -24,7 +24,7 @@ from analytics.research.tuning.figures import (
     standard_error,
     weighted,
 )
-from analytics.research.tuning.front import front, hypervolume
+from analytics.research.tuning.report import front, hypervolume
 from analytics.research.tuning.search import SearchTrial, search, trial_of
 from analytics.research.tuning.space import Configuration
 from analytics.research.tuning.study import HarnessStudy, Search

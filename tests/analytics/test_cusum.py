@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
-from analytics.drift.cusum import ONE_SIDED, RUN_LENGTH, TWO_SIDED, Alarm, cusum
+from analytics.drift.charts import ONE_SIDED, RUN_LENGTH, TWO_SIDED, Alarm, cusum
 from analytics.errors import CoreError
 
 

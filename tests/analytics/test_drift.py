@@ -8,7 +8,7 @@ from scipy.stats import binom, chi2, hypergeom, norm, spearmanr
 
 from analytics import drift
 from analytics.drift import Audit, Invalid, Noise, OnAndOff
-from analytics.drift.cusum import RUN_LENGTH
+from analytics.drift.charts import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
 from analytics.drift.erosion import _left
 from analytics.drift.looks import Look, last_look, permutation_p, permuted

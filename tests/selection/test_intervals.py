@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from selection import full_scores
 from selection.errors import SelectionError
+from selection.full_scores.fitted import refits_without
 from selection.full_scores.left_out import unnamed
-from selection.full_scores.refits import refits_without
 from selection.intervals import (
     NoInterval,
     ScoreInterval,

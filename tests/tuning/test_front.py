@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from analytics.errors import CoreError
-from analytics.research.tuning.front import front, hypervolume
-from analytics.research.tuning.report import as_markdown
+from analytics.research.tuning.report import as_markdown, front, hypervolume
 from tests.refusals import refused
 
 POINTS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(3)), elements=st.integers(0, 3))
