@@ -209,8 +209,7 @@ def _check_result(
 
 
 def _coverage(of: DeliveredRows) -> Iterator[CheckResult]:
-    unranked = of.wanted == of.submission.asked
-    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=unranked)
+    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=of.unranks)
     yield from _check_result(
         "coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome"
     )

@@ -12,6 +12,7 @@ from leaderboard.catalog.queries import active_tasks
 from leaderboard.operations import asking, assignments
 from leaderboard.operations.corrections import is_better
 from leaderboard.operations.models import Assignment
+from leaderboard.operations.queries import is_recalled
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, AgentRow, conditions_counted, own_row, places_of
 from leaderboard.submissions.models import Status, Submission
@@ -46,6 +47,11 @@ class DeliveredRows:
     def wanted(self) -> list[int] | None:
         """Ids of the tasks that it was asked for; None: all active ones."""
         return assignments.wanted_by(self.assignment, self.submission)
+
+    @cached_property
+    def unranks(self) -> bool:
+        """Whether the agent has no rank until all of what it was asked for is there."""
+        return self.wanted == self.submission.asked and not is_recalled(self.submission.agent_id)
 
     @cached_property
     def asked_by_now(self) -> list[int] | None:

@@ -18,6 +18,7 @@ from leaderboard.operations.assignments import wanted_by
 from leaderboard.operations.corrections import NoSuchSubmission
 from leaderboard.operations.delivered import standing
 from leaderboard.operations.models import Assignment, Mode
+from leaderboard.operations.queries import is_recalled
 from leaderboard.operations.staging import step_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, conditions_counted
@@ -151,7 +152,7 @@ def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]
     )
     row = standing(once, once.slice(0, 0), conditions_counted(outcomes, of_agent))
     blocks = in_blocks([one.asked for one in of_agent.submissions.values()], tasks)
-    unranked = wanted == submission.asked
+    unranked = wanted == submission.asked and not is_recalled(agent)
     return list(lacking(row, names_asked(policy, wanted), blocks, policy.missing, unranked=unranked))
 
 

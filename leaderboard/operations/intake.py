@@ -315,8 +315,7 @@ class _Delivery:
 
     def _lacking(self, delivered: DeliveredRows) -> Iterator[str]:
         yield IN_BACKGROUND
-        unranked = delivered.wanted == delivered.submission.asked
-        missing = delivered.policy.missing
+        missing, unranked = delivered.policy.missing, delivered.unranks
         yield from asking.lacking(
             delivered.standing, delivered.names_asked, delivered.blocks, missing, unranked=unranked
         )

@@ -38,6 +38,12 @@ def accounts_behind(subset: TaskSubset, monitor: Mapping[str, Any]) -> str:
     return ", ".join(f"{whose} ({n})" for whose, n in behind)
 
 
+def is_recalled(agent: int) -> bool:
+    """Whether a recall waits for the agent of this id, which stands by its estimate meanwhile."""
+    recall = {"request__kind": RerunKind.RECALL, "request__status": RerunStatus.OPEN}
+    return RerunAgent.objects.filter(agent=agent, arrived_at=None, **recall).exists()
+
+
 def request_naming(agent: Agent) -> RerunRequest | None:
     """The open request that waits for this agent, or the recall whose deadline it let pass."""
     overdue = Q(request__kind=RerunKind.RECALL, request__status=RerunStatus.EXPIRED)
