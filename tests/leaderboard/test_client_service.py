@@ -116,7 +116,8 @@ def run_a_harness(slug, capsys):
     assert main([*command, "0"]) == 0
     printed = capsys.readouterr()
     assert "is accepted: " in printed.err + printed.out
-    assert "othing is left to run" in printed.out
+    # Who is drawn to run the rest runs all tasks.
+    assert any(end in printed.out for end in ("othing is left to run", "ll tasks are run"))
     assert main([*command, "0"]) == 0
     printed = capsys.readouterr().out
     assert printed in (
