@@ -8,7 +8,6 @@ from leaderboard.operations.runs import running
 from leaderboard.operations.scheduler.children import LONG_NICENESS, end_with, give_way
 from leaderboard.operations.scheduler.performing import Pulse, perform
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -24,7 +23,6 @@ class Command(ServiceCommand):
         if scheduler:
             end_with(scheduler)
             give_way(LONG_NICENESS)
-        with refusals_as_errors():
-            run = running(id)
+        run = running(id)
         perform(run, Pulse(run, interrupted=lambda: False))
         wake()
