@@ -42,6 +42,11 @@ class ActionRequest:
     def reason(self) -> str:
         return str(self.cleaned_data["reason"])
 
+    @property
+    def decision(self) -> dict[str, Any]:
+        """What every service that decides something is told: by whom, why and when."""
+        return {"by": self.by, "reason": self.reason, "as_of": self.as_of}
+
 
 @dataclass(frozen=True)
 class ActionResult:

@@ -153,9 +153,7 @@ def _preview_policy(request: ActionRequest) -> Preview:
     ]
     preview = foresee(request.row, after)
     if is_replayed(policy_in_force(request.row), after):
-        sentences += get_or_ask_replays(
-            benchmark=request.row, after=after, by=request.by, reason=request.reason, as_of=request.as_of
-        )
+        sentences += get_or_ask_replays(benchmark=request.row, after=after, **request.decision)
     return Preview([*sentences, *preview.sentences], chart=moves_chart(preview))
 
 
@@ -169,9 +167,7 @@ def _preview_full_runs(request: ActionRequest) -> Preview:
     from leaderboard.operations.replays import get_or_ask_replays
 
     after = changed_policy(benchmark=request.row, values={"assignment": Assigning.FULL})
-    sentences = get_or_ask_replays(
-        benchmark=request.row, after=after, by=request.by, reason=request.reason, as_of=request.as_of
-    )
+    sentences = get_or_ask_replays(benchmark=request.row, after=after, **request.decision)
     return Preview(sentences)
 
 
@@ -183,14 +179,7 @@ def _turning(
     preview: Callable[[ActionRequest], Preview] | None = None,
 ) -> Action:
     def perform(request: ActionRequest) -> ActionResult:
-        turn(
-            benchmark=request.row,
-            switch=switch,
-            on=on,
-            by=request.by,
-            reason=request.reason,
-            as_of=request.as_of,
-        )
+        turn(benchmark=request.row, switch=switch, on=on, **request.decision)
         return ActionResult(f"{label}: done.")
 
     return Action(

@@ -111,13 +111,7 @@ def _look(request: ActionRequest) -> Preview:
 
 
 def _store(request: ActionRequest) -> ActionResult:
-    report = store(
-        upload=_sent(request),
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
-        **_how(request),
-    )
+    report = store(upload=_sent(request), **_how(request), **request.decision)
     return ActionResult(f"{' '.join(load_sentences(report, 'were'))} The board follows by itself.")
 
 
@@ -153,32 +147,20 @@ def _what_goes(request: ActionRequest) -> Preview:
 
 def _undo(request: ActionRequest) -> ActionResult:
     gone = unload_latest(
-        benchmark=request.row,
-        reason=request.reason,
-        as_of=request.as_of,
-        by=request.by,
-        arrival=request.cleaned_data["latest"] or 0,
+        benchmark=request.row, arrival=request.cleaned_data["latest"] or 0, **request.decision
     )
     return ActionResult(f"Withdrew {words.counted(len(gone), 'submission')}; the board follows by itself.")
 
 
 def _propose(request: ActionRequest) -> ActionResult:
-    run = ask(
-        kind="reselect", benchmark=request.row, by=request.by, reason=request.reason, as_of=request.as_of
-    )
+    run = ask(kind="reselect", benchmark=request.row, **request.decision)
     return ActionResult(
         "Queued: the proposal appears under Reselections once it is computed.", url=change_url(run)
     )
 
 
 def _run(request: ActionRequest) -> ActionResult:
-    run = ask(
-        kind=request.cleaned_data["kind"],
-        benchmark=request.row,
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
-    )
+    run = ask(kind=request.cleaned_data["kind"], benchmark=request.row, **request.decision)
     return ActionResult(f"Queued: {run.kind}.", url=change_url(run))
 
 
@@ -188,9 +170,7 @@ def _invite(request: ActionRequest) -> ActionResult:
         email=request.cleaned_data["email"],
         role=Role(request.cleaned_data["role"]),
         trusted=request.cleaned_data["trusted"],
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
+        **request.decision,
     )
     return ActionResult(
         f"Send this link to {invitation.email}. It works once, until {invitation.expires_at:%Y-%m-%d}, and "
@@ -215,9 +195,7 @@ def _webhook(request: ActionRequest) -> ActionResult:
         benchmark=request.row,
         url=request.cleaned_data["url"],
         events=request.cleaned_data["events"],
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
+        **request.decision,
     )
     return ActionResult(f"{webhook.url} is told from now on. Its secret, shown this once:", secret=secret)
 

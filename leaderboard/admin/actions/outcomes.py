@@ -42,7 +42,7 @@ def _preview_task(request: ActionRequest) -> Preview:
 
 
 def _retire(request: ActionRequest) -> ActionResult:
-    task = retirement.retire(task=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    task = retirement.retire(task=request.row, **request.decision)
     return ActionResult(f"{task.name} is retired; {FOLLOWS}")
 
 
@@ -78,13 +78,7 @@ RESTORE = Action(
 
 
 def _rename(request: ActionRequest) -> ActionResult:
-    agent = naming.rename(
-        agent=request.row,
-        name=request.cleaned_data["name"],
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
-    )
+    agent = naming.rename(agent=request.row, name=request.cleaned_data["name"], **request.decision)
     return ActionResult(f"It is {agent.name} from now on; {FOLLOWS}")
 
 
@@ -107,14 +101,12 @@ def _preview_merge(request: ActionRequest) -> Preview:
 
 
 def _merge(request: ActionRequest) -> ActionResult:
-    target = naming.merge(
-        agent=request.row, into=_into(request), by=request.by, reason=request.reason, as_of=request.as_of
-    )
+    target = naming.merge(agent=request.row, into=_into(request), **request.decision)
     return ActionResult(f"{request.row.name} counts as {target.name}; {FOLLOWS}", url=change_url(target))
 
 
 def _erase(request: ActionRequest) -> ActionResult:
-    erasure = erase_agent(agent=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    erasure = erase_agent(agent=request.row, **request.decision)
     return ActionResult(f"Its names are gone: it is {erasure.tombstone} everywhere; {FOLLOWS}")
 
 
@@ -131,13 +123,7 @@ def _what_erasing_does(request: ActionRequest) -> Preview:
 
 
 def _approve(request: ActionRequest) -> ActionResult:
-    agent = corrections.approve(
-        benchmark=request.row.benchmark,
-        agent=request.row.name,
-        reason=request.reason,
-        as_of=request.as_of,
-        by=request.by,
-    )
+    agent = corrections.approve(benchmark=request.row.benchmark, agent=request.row.name, **request.decision)
     return ActionResult(f"{agent.name} may be ranked again; {FOLLOWS}")
 
 
@@ -190,22 +176,22 @@ REPORT = Action("report", "Report its entry", "Says what is wrong, for a decisio
 
 
 def _accept(request: ActionRequest) -> ActionResult:
-    reviewing.accept(uuid=request.row.uuid, by=request.by, reason=request.reason, as_of=request.as_of)
+    reviewing.accept(uuid=request.row.uuid, **request.decision)
     return ActionResult(f"Accepted; {FOLLOWS}")
 
 
 def _refuse(request: ActionRequest) -> ActionResult:
-    reviewing.refuse(uuid=request.row.uuid, by=request.by, reason=request.reason, as_of=request.as_of)
+    reviewing.refuse(uuid=request.row.uuid, **request.decision)
     return ActionResult("Refused: it never counts.")
 
 
 def _withdraw(request: ActionRequest) -> ActionResult:
-    corrections.unload(uuids=[request.row.uuid], reason=request.reason, as_of=request.as_of, by=request.by)
+    corrections.unload(uuids=[request.row.uuid], **request.decision)
     return ActionResult(f"Withdrawn; {FOLLOWS}")
 
 
 def _confirm(request: ActionRequest) -> ActionResult:
-    corrections.confirm(uuid=request.row.uuid, reason=request.reason, as_of=request.as_of, by=request.by)
+    corrections.confirm(uuid=request.row.uuid, **request.decision)
     return ActionResult(f"Confirmed; {FOLLOWS}")
 
 

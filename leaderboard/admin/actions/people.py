@@ -27,14 +27,7 @@ class RoleForm(ReasonForm):
 
 def _trust(request: ActionRequest, *, trusted: bool) -> ActionResult:
     row = request.row
-    trust_account(
-        benchmark=row.benchmark,
-        account=row.user,
-        reason=request.reason,
-        as_of=request.as_of,
-        by=request.by,
-        trusted=trusted,
-    )
+    trust_account(benchmark=row.benchmark, account=row.user, trusted=trusted, **request.decision)
     return ActionResult(f"{row.user} is {'trusted' if trusted else 'no longer trusted'} on {row.benchmark}.")
 
 
@@ -54,22 +47,22 @@ def _set_role(request: ActionRequest) -> ActionResult:
 
 
 def _remove(request: ActionRequest) -> ActionResult:
-    remove_member(membership=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    remove_member(membership=request.row, **request.decision)
     return ActionResult(f"{request.row.user} has no role on {request.row.benchmark} any more.", url="../../")
 
 
 def _revoke_invitation(request: ActionRequest) -> ActionResult:
-    revoke_invitation(invitation=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    revoke_invitation(invitation=request.row, **request.decision)
     return ActionResult("Its link works no more.")
 
 
 def _revoke_token(request: ActionRequest) -> ActionResult:
-    revoke_token(token=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    revoke_token(token=request.row, **request.decision)
     return ActionResult("The token is revoked; whoever uses it is told so.")
 
 
 def _erase(request: ActionRequest) -> ActionResult:
-    erasure = erase_account(user=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    erasure = erase_account(user=request.row, **request.decision)
     return ActionResult(f"The account is closed, and is {erasure.tombstone} from now on.")
 
 

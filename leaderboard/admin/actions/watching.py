@@ -46,45 +46,33 @@ def comparison_context(reselection: Reselection) -> dict[str, Any]:
 def _approve(request: ActionRequest) -> ActionResult:
     from leaderboard.operations.reselections import approve
 
-    subset = approve(
-        reselection=request.row,
-        variant=request.cleaned_data["variant"],
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
-    )
+    subset = approve(reselection=request.row, variant=request.cleaned_data["variant"], **request.decision)
     return ActionResult(f"Version {subset.number} of the subset is active; the board follows by itself.")
 
 
 def _reject(request: ActionRequest) -> ActionResult:
     from leaderboard.operations.reselections import reject
 
-    reject(reselection=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    reject(reselection=request.row, **request.decision)
     return ActionResult("Rejected: the subset in use stays.")
 
 
 def _close_alert(request: ActionRequest) -> ActionResult:
     from leaderboard.operations.drifting import close_alert
 
-    close_alert(alert=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    close_alert(alert=request.row, **request.decision)
     return ActionResult("Closed. It opens again once its monitor was quiet, or says more.")
 
 
 def _close_request(request: ActionRequest) -> ActionResult:
     from leaderboard.operations.reruns import close_request
 
-    close_request(request=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    close_request(request=request.row, **request.decision)
     return ActionResult("Closed; assignments go back to what they were.")
 
 
 def _decide(request: ActionRequest) -> ActionResult:
-    dispute = decide(
-        dispute=request.row,
-        upheld=request.cleaned_data["upheld"] == "yes",
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
-    )
+    dispute = decide(dispute=request.row, upheld=request.cleaned_data["upheld"] == "yes", **request.decision)
     follows = " What follows from it is done on the agent's page." if dispute.upheld else ""
     return ActionResult(f"Decided.{follows}", url=change_url(dispute.agent) if dispute.upheld else "")
 
@@ -93,16 +81,14 @@ def _again(request: ActionRequest) -> ActionResult:
     run = ask(
         kind=request.row.kind,
         benchmark=request.row.benchmark,
-        by=request.by,
-        reason=request.reason,
-        as_of=request.as_of,
         about=request.row.about if request.row.kind == "reselect" else "",
+        **request.decision,
     )
     return ActionResult(f"Queued: {run}.", url=change_url(run))
 
 
 def _disable(request: ActionRequest) -> ActionResult:
-    disable_webhook(webhook=request.row, by=request.by, reason=request.reason, as_of=request.as_of)
+    disable_webhook(webhook=request.row, **request.decision)
     return ActionResult("It is told nothing more.")
 
 
