@@ -1,8 +1,10 @@
 """Names that a reader takes for one another: Ａlpha and alpha, С1audе and Claude, GPT-40 and GPT-4o.
 
-Two names are alike where they are equal after NFKC and casefolding, or where their skeletons are. A skeleton
-has the prototype of UTS #39 in the place of each letter that looks like it: Cyrillic а is a, 0 is O, 1 and I
-are l, m is rn. Its case is folded afterwards. Digits stay apart: two different numbers are never alike.
+Two names are alike where they are equal after NFKC and casefolding, or where their skeletons are, or the
+skeletons of their letters: without blanks, accents, hyphens and other signs, but for +, # and *, and for what
+stands between two digits. A skeleton has the prototype of UTS #39 in the place of each letter that looks like
+it: Cyrillic а is a, 0 is O, 1 and I are l, m is rn. Its case is folded afterwards. Digits stay apart: two
+different numbers are never alike.
 
 Not done here: alike is not transitive: I is like i and like l. w and vv, 5 and S are apart, as in UTS #39.
 Letters without a width are ignored there; a name holds none.
@@ -11,8 +13,9 @@ Source: Unicode Technical Standard #39, §4, by the data of `confusable_homoglyp
 """
 
 from functools import cache, lru_cache
-from unicodedata import normalize
+from unicodedata import category, normalize
 
+LETTERS = {"Ll", "Lt", "Lu", "Lo", "Nd", "Nl", "No"}
 MARK = "\u200e"  # stands around letters that are written from right to left
 
 
@@ -24,7 +27,7 @@ def alike(name: str, other: str) -> bool:
 @lru_cache(maxsize=100_000)
 def forms(name: str) -> frozenset[str]:
     """Return the name as it is compared: names are alike where they have a form in common."""
-    return frozenset((without_case(name), skeleton(name)))
+    return frozenset((without_case(name), skeleton(name), letters(name)))
 
 
 def without_case(name: str) -> str:
@@ -35,6 +38,24 @@ def without_case(name: str) -> str:
 def skeleton(name: str) -> str:
     """Return what names have in common whose letters look the same, in any case."""
     return without_case(normalize("NFD", name).translate(_prototypes()))
+
+
+def letters(name: str) -> str:
+    """Return what names have in common that differ in blanks, hyphens, dots or accents: "SWE-agent 1.0".
+
+    One without a letter is what it is.
+    """
+    if not any(category(letter).startswith("L") for letter in name):
+        return name
+    marked = "".join(
+        letter if category(letter) in LETTERS or letter in "+#*" else " "
+        for letter in normalize("NFD", without_case(name))
+        if not category(letter).startswith("M")
+    )
+    first, *others = marked.split()
+    for part in others:
+        first += "." * (first[-1].isdigit() and part[0].isdigit()) + part
+    return skeleton(first)
 
 
 @cache

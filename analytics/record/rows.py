@@ -64,6 +64,7 @@ class About:
     approved: an operator looked at what it delivered and lets it count.
     resubmitted: its owner ran tasks of it again after a board had shown it, and both runs count.
     same_owner_as_withheld: its owner has another agent of this scaffold and model, which is withheld.
+    n_taken_back: versions of it that its owner took back whole.
     backdated, imprecise: dated long before its delivery; to the month or year alone.
     trust: {"self_reported", "logs", "verified"}: how far its outcomes can be checked: only as its owner
         reports them, by logs that it links, or loaded or confirmed by an operator. Of several deliveries the
@@ -87,6 +88,7 @@ class About:
     approved: bool = False
     resubmitted: bool = False
     same_owner_as_withheld: bool = False
+    n_taken_back: int = 0
     backdated: bool = False
     imprecise: bool = False
     trust: Trust = "verified"

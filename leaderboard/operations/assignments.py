@@ -37,7 +37,7 @@ from leaderboard.studies.draws import n_audit_tasks
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Status, Submission
-from leaderboard.submissions.queries import live_outcomes, submissions_of
+from leaderboard.submissions.queries import live_outcomes, settings_of, submissions_of
 
 N_NAMED = 100  # tasks that a refusal names
 
@@ -287,24 +287,60 @@ def _taken_back(agent: Agent) -> Assignment | None:
     return last if is_of_now and not last.submissions.exclude(status=Status.WITHDRAWN).exists() else None
 
 
-def check_asked(assignment: Assignment | None, rows: pa.Table) -> None:
-    """Refuse outcomes that nobody asked for of an agent that is asked batch by batch.
+def check_asked(assignment: Assignment | None, rows: pa.Table, before: pa.Table) -> None:
+    """Refuse outcomes that nobody asked for of an agent that is asked batch by batch, or asks again.
 
     They would make its score a measured one, and who has run all tasks in secret would deliver the rest where
-    it is better than the estimate.
+    it is better than the estimate. An assignment from before the latest one asks for nothing more; and a task
+    that is there under one prompt and judge was run.
     """
-    if assignment is None or assignment.mode != Mode.STAGED:
+    if assignment is None:
         return
+    latest = assignment.agent.assignments.order_by("-id").first()
+    if assignment.mode != Mode.STAGED and latest is not None and latest.mode == Mode.STAGED:
+        assignment = latest
+    if assignment.mode != Mode.STAGED:
+        return
+    benchmark = assignment.agent.benchmark
+    if again := _run_under_other_labels(benchmark, rows, before):
+        raise Conflict(
+            "Some of these tasks were run before under another prompt or judge, and an agent that is asked "
+            "batch by batch runs each once; nothing was stored. Name the submission that this one "
+            "`replaces`, if its labels were wrong.",
+            code="not_asked_for",
+            n_tasks=len(again),
+            tasks=_first_tasks(benchmark, again),
+        )
     if others := set(rows["task"].to_pylist()).difference(assignment.tasks):
-        named = assignment.agent.benchmark.tasks.filter(pk__in=others).order_by("name")
         raise Conflict(
             "This agent is asked for tasks batch by batch, and some of these were not asked for; nothing "
             "was stored. Ask for its assignment: that names the next batch or, for an agent that a recall"
             " or a drift request names, all that remain. An operator can open a drift request.",
             code="not_asked_for",
             n_tasks=len(others),
-            tasks=list(named.values_list("name", flat=True)[:N_NAMED]),
+            tasks=_first_tasks(benchmark, others),
         )
+
+
+def _run_under_other_labels(benchmark: Benchmark, rows: pa.Table, before: pa.Table) -> set[int]:
+    """Ids of tasks that stand, and are delivered again under another prompt or judge."""
+    labels = {pk: facets[:2] for facets, pk in settings_of(benchmark).items()}
+    stands = before.filter(pc.invert(before["free"]))
+    new, old = (
+        {(task, labels[setting]) for task, setting in zip(*_columns(one), strict=True)}
+        for one in (rows, stands)
+    )
+    known = {task for task, _ in old}
+    return {task for task, _ in new - old if task in known}
+
+
+def _columns(rows: pa.Table) -> tuple[list[int], list[int]]:
+    return rows["task"].to_pylist(), rows["setting"].to_pylist()
+
+
+def _first_tasks(benchmark: Benchmark, ids: set[int]) -> list[str]:
+    named = benchmark.tasks.filter(pk__in=ids).order_by("name")
+    return list(named.values_list("name", flat=True)[:N_NAMED])
 
 
 def tasks_asked_for(assignment: Assignment | None, agent: Agent, as_of: datetime) -> list[int] | None:

@@ -183,9 +183,9 @@ class _Delivery:
         assignment = assignments.find_assignment(
             agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
         )
-        if not by_operator:
-            assignments.check_asked(assignment, part.rows)
         before, replaced = split_replaced(matched.stored, [old.pk for old in part.replaces])
+        if not by_operator:
+            assignments.check_asked(assignment, part.rows, before)
         terms = self._terms(agent, part, policy, assignment, taken_back=bool(part.replaces) and shown)
         submission = draft(part, matched=matched, terms=terms)
         delivered = DeliveredRows(

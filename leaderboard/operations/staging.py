@@ -5,14 +5,13 @@ An agent is asked for the next batch once all of those before are there, and wha
 not looked at.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from analytics.names import skeleton
+from analytics.names import letters
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.operations import asking
@@ -127,13 +126,8 @@ def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
         return {"seed": policy.base_seed, "agent": agent.name}
     return {
         "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),
-        "agent": " ".join([f"{agent.owner_id}", *map(_letters, (agent.scaffold.name, agent.model.name))]),
+        "agent": " ".join([f"{agent.owner_id}", *map(letters, (agent.scaffold.name, agent.model.name))]),
     }
-
-
-def _letters(name: str) -> str:
-    """Letters and digits of a name, look-alike ones as one."""
-    return re.sub(r"[\W_]+", "", skeleton(name))
 
 
 def means_so_far(assignment: Assignment, trial: TrialDelivery | None = None) -> dict[str, float | None]:

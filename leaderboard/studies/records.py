@@ -111,6 +111,7 @@ class Reader:
         approvals = submissions.approvals(self.benchmark, upto=version)
         again = submissions.resubmitted(self.benchmark, policy=policy, upto=version)
         same_owner = _same_owner_as_withheld(self.agents, withheld)
+        taken_back = submissions.taken_back_whole(self.benchmark, upto=version) - standing.keys()
         whole = record(
             [
                 replace(
@@ -118,6 +119,7 @@ class Reader:
                     withheld=withheld.get(pk, ""),
                     resubmitted=pk in again,
                     same_owner_as_withheld=pk in same_owner,
+                    n_taken_back=_n_versions(self.agents, pk, taken_back),
                 )
                 for pk in delivered
             ],
@@ -214,6 +216,13 @@ def _same_owner_as_withheld(agents: Mapping[int, Agent], withheld: Collection[in
         for pk, agent in agents.items()
         if pk not in withheld and any(_is_version(agent, other) for other in taken_back)
     }
+
+
+def _n_versions(agents: Mapping[int, Agent], pk: int, others: Collection[int]) -> int:
+    """How many of these agents are versions of one that has an owner."""
+    if agents[pk].owner_id is None:
+        return 0
+    return sum(1 for other in others if other in agents and _is_version(agents[pk], agents[other]))
 
 
 def _is_version(agent: Agent, other: Agent) -> bool:

@@ -122,6 +122,7 @@ class AtTarget:
     correction: Annotated[
         float, "What was taken from the score, for it is that of the best of several versions; else 0."
     ] = 0.0
+    n_taken_back: Annotated[int, "Versions of it that its owner took back, where they count in that."] = 0
 
 
 @dataclass(frozen=True)

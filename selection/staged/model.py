@@ -40,6 +40,7 @@ N_BEFORE = 10
 PSEUDO_AGENTS, MIN_SPREAD, MAX_DISPERSION = 5, 0.09, 1.2
 LARGEST_DERIVATIVE, NEAR = 1e-10, 1.0
 MAX_STEPS = 500
+GRADED_FROM = 0.05  # of the cells: means of a few repeated passes and failures lie between 0 and 1, too
 STEEPEST = 0.95  # what one more τ² may add to the next one
 
 
@@ -112,7 +113,7 @@ def fit(
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
     first = np.arange(len(x)) if first is None else first
-    is_graded = bool(((x > 0.0) & (x < 1.0)).any())
+    is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
     abilities, difficulties = _started(x, ran, start)
     before = before_each(first)
     n_first = int(np.count_nonzero(first == 0))

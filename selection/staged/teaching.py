@@ -75,8 +75,9 @@ class Teaching:
 
     @cached_property
     def estimates(self) -> FloatArray:
-        """Measured or estimated full scores, (n,)."""
-        return np.where(np.isnan(self.scores), self.completed.mean(axis=1), self.scores)
+        """Full scores as the board shows them, (n,): gaps are completed, whoever has them."""
+        whole = ~np.isnan(self.outcomes).any(axis=1) & ~np.isnan(self.scores)
+        return np.where(whole, self.scores, self.completed.mean(axis=1))
 
     @cached_property
     def bars(self) -> FloatArray:
@@ -247,4 +248,4 @@ def taught(
 
 def first_size(m: int) -> int:
     """Return k₁, the tasks of a first batch."""
-    return min(m // 2, max(10, round(FIRST * m)))
+    return max(1, min(m // 2, max(10, round(FIRST * m))))

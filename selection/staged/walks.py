@@ -309,8 +309,10 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
         return True, f"{known}; at most {100 * KNOWN:g} are allowed"
     if most < podium:
         return False, f"{reach}, and {third}"
-    if least < staging.precise and most < best:
-        return False, f"{known}, and it cannot lead: {reach}, and the best has {best:.1%}"
+    if least < staging.precise:
+        leads = most >= best
+        can = "may" if leads else "cannot"
+        return leads, f"{known}, and it {can} lead: {reach}, and the best has {best:.1%}"
     return True, f"it may reach the podium: {reach}, and {third}"
 
 

@@ -257,8 +257,9 @@ def more_versions(board: Standings, target: str) -> dict[str, str]:
 
 def n_versions(board: Standings, target: str) -> dict[str, int]:
     """Return how many versions share the line of an agent for a target, itself among them."""
-    n_folded = Counter(line.at[target].folded_under for line in board.agents)
-    return {agent: n + 1 for agent, n in n_folded.items() if agent}
+    n_others = Counter(line.at[target].folded_under for line in board.agents)
+    n_others.update({line.agent: line.at[target].n_taken_back for line in board.agents})
+    return {agent: n + 1 for agent, n in n_others.items() if agent and n}
 
 
 def versions_text(board: Standings, target: str) -> str:

@@ -15,7 +15,8 @@ k        ``outcomes.shape[1]``       scalar  tasks
 
 A version that ran some tasks and is not finished (left half-way, or under way) counts in K of the best one
 that is not clearly better than it on the tasks that both ran: otherwise whoever begins six versions and
-finishes the luckiest would show the luck of six.
+finishes the luckiest would show the luck of six. So does one that its owner took back whole, in K of the best
+line.
 
 Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their spread is more than noise: the
 line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
@@ -59,6 +60,7 @@ class Group:
     others: tuple[int, ...]
     unfinished: tuple[int, ...]
     correction: float
+    n_taken_back: int = 0
 
 
 def tell(
@@ -92,7 +94,7 @@ def tell(
 
 
 def versions_of(record: Record) -> list[list[int]]:
-    """Return the positions of versions of one agent, where there are two at least."""
+    """Return the positions of versions of one agent, where there are two at least, or were."""
     versions: list[list[int]] = []
     for i, about in enumerate(record.about):
         same = next((one for one in versions if _is_version(record.about[one[0]], about)), None)
@@ -100,7 +102,7 @@ def versions_of(record: Record) -> list[list[int]]:
             same.append(i)
         elif about.account:
             versions.append([i])
-    return [one for one in versions if len(one) > 1]
+    return [one for one in versions if len(one) > 1 or record.about[one[0]].n_taken_back]
 
 
 def _is_version(one: About, other: About) -> bool:
@@ -135,14 +137,16 @@ def _groups(
     ]
     began = [i for i in versions if _is_unfinished(record, i) and not np.isnan(cells[i]).all()]
     began = [i for i in began if i not in ranked]
+    n_taken_back = record.about[versions[0]].n_taken_back
     for best, *others in sorted(by_score, key=lambda members: -_score(apart.at[members[0]])):
         unfinished = [i for i in began if not _is_clearly_better(cells[best], cells[i])]
         began = [i for i in began if i not in unfinished]
-        if n_others := len(others) + len(unfinished):
+        if n_others := len(others) + len(unfinished) + n_taken_back:
             noise = _noise([best, *others], unfinished, on_tasks, estimated, cells)
             gain = expected_maximum(1 + n_others) * noise
             score = _score(apart.at[best])
-            yield Group(best, tuple(others), tuple(unfinished), min(gain, score))
+            yield Group(best, tuple(others), tuple(unfinished), min(gain, score), n_taken_back)
+        n_taken_back = 0
 
 
 def _score(at: AtTarget) -> float:
@@ -231,7 +235,7 @@ def _at(
     at = list(joined.at)
     for group in groups:
         name = record.table.agents[group.best]
-        at[group.best] = replace(at[group.best], correction=group.correction)
+        at[group.best] = replace(at[group.best], correction=group.correction, n_taken_back=group.n_taken_back)
         for i in group.others + group.unfinished:
             why = (
                 "not clearly better (95%)"

@@ -414,7 +414,8 @@ def trials_text(trials: TrialsAdvice | None) -> str:
     is_one, n = trials.recommended == 1, trials.n_conditions
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
     advice = (
-        f"{counted(trials.recommended, 'trial')} of each task of the subset{each} {'is' if is_one else 'are'}"
+        f"Where the subset alone is run, {counted(trials.recommended, 'trial')} of each task of it{each} "
+        f"{'is' if is_one else 'are'}"
     )
     errors = f"Standard error of a typical agent's mean there: {options}."
     return " ".join(part for part in (f"{advice} recommended.", errors, known) if part)

@@ -26,6 +26,11 @@ from analytics.names import alike, skeleton, without_case
         ("é-5", "E\u0301-5"),
         ("ΝΟΥΣ", "νους"),
         ("Straße", "STRASSE"),
+        ("SWE-agent 1.0", "SWEagent 1-0"),
+        ("Cheat", "Che at"),
+        ("Cheat", "Cheat."),
+        ("Cheat", "Chéat"),
+        ("Cheat", "Cheatʼ"),
     ],
 )
 def test_names_that_look_the_same_are_alike(name, other):
@@ -35,7 +40,10 @@ def test_names_that_look_the_same_are_alike(name, other):
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("o1", "o3"), ("v1.0", "v1.1"), ("GPT-4", "GPT-5"), ("Loop 10", "Loop 11"), ("mini", "max"), ("a", "b")],
+    [
+        *(("o1", "o3"), ("v1.0", "v1.1"), ("GPT-4", "GPT-5"), ("Loop 10", "Loop 11"), ("mini", "max")),
+        *(("a", "b"), ("GPT-4.1", "GPT-41"), ("C", "C++"), ("Loop 1 1", "Loop 11"), ("++", "--")),
+    ],
 )
 def test_names_that_differ_in_a_number_or_a_letter_are_not(name, other):
     assert not alike(name, other)

@@ -24,7 +24,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict
 from leaderboard.operations import due
 from leaderboard.operations.assignments import assign, expire_due, names_of
-from leaderboard.operations.corrections import confirm, withdraw
+from leaderboard.operations.corrections import confirm, unload, withdraw
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.naming import merge
 from leaderboard.operations.reruns import open_drift_request
@@ -442,6 +442,29 @@ class TestWhatGainsNothing:
         known = estimate_of(first, marked(waiting_names(first)))
         assert told["score"] == pytest.approx(known)
 
+    def test_running_failed_tasks_again_under_another_prompt(self, ada):
+        """The failures stand under a label that is not compared; without it they would be run once more."""
+        tasks = waiting(ask(ada))
+        failed = [task for task in tasks if WEAK[int(task[1:])] == "0"]
+        labelled = [row | {"prompt_variant": "b"} for row in rows_of(failed, trials=[(1, 0)])]
+        deliver(ada, labelled)
+        with refused(Conflict, "not_asked_for", match="under another prompt") as caught:
+            deliver(ada, runs(failed))
+        assert caught.value.details["tasks"] == sorted(failed)
+
+    def test_an_earlier_assignment_of_all_tasks(self, ada):
+        """Asked for while the policy was another one, and named once the batches are under way."""
+        Policy.objects.create(benchmark=toy(), number=3, assignment="full")
+        full = ask(ada)
+        assert full.mode == "full"
+        Policy.objects.create(benchmark=toy(), number=4, **STAGED)
+        recomputed()
+        expire_due(as_of=OVER)
+        batch = ask(ada, as_of=OVER)
+        assert batch.mode == "staged"
+        with refused(Conflict, "not_asked_for"):
+            deliver(ada, runs(not_asked(batch)), as_of=OVER, assignment=str(full.uuid))
+
     def test_delivering_the_rest_where_it_is_better(self, walked):
         """Of an agent that was stopped; it runs on where it is asked to."""
         ada, _, board = walked
@@ -724,6 +747,20 @@ def test_a_version_that_is_begun_and_left_lowers_the_line_of_the_finished_one(ad
     assert at.score < before.score
     assert (left.rank, left.folded_under) == (None, "newcomer")
     assert left.reason.startswith("shares the line of newcomer: not clearly worse; ")
+
+
+@pytest.mark.parametrize("by_owner", [True, False])
+def test_a_version_that_its_owner_took_back_lowers_the_line_of_the_one_that_stays(ada, by_owner):
+    """Before it was finished, and so before a board showed it; not one that an operator takes back."""
+    second = AgentDescription("second", "Loop", NEW.model, "2")
+    first = deliver(ada, marked(waiting(ask(ada, second))), agent="second", version="2")
+    walk(ada)
+    if by_owner:
+        withdraw(uuid=UUID(first["id"]), token=ada, reason="it was unlucky", as_of=AS_OF)
+    else:
+        unload(uuids=[UUID(first["id"])], reason="another's", as_of=AS_OF)
+    at = lines_of(recomputed())["newcomer"].at["full"]
+    assert (at.correction > 0, at.n_taken_back) == (by_owner, int(by_owner))
 
 
 # ------------------------------------------------------------------------------------- one record, one answer

@@ -121,6 +121,19 @@ def unfinished(rows, names, n_run):
     return answer(owned(record_of(rows, submitted=[*asked], asked=asked, names=[*others, *names]), names))
 
 
+def test_versions_that_were_taken_back_count_and_the_correction_is_by_hand():
+    """Nothing of two is left: σ² is that of one run, p(1 − p)/100, and the best of three gains 3/(2√π)·σ."""
+    means = simulated(1)[0][: N_OTHERS + 1]
+    score = means[-1].mean()
+    board = board_of(means, ("one",), n_taken_back=2)
+    at = line_of(board, "one").at["full"]
+    noise = np.sqrt(score * (1 - score) / N_TASKS)
+    assert at.correction == pytest.approx(1.5 / np.sqrt(np.pi) * noise, rel=1e-9)
+    assert at.score == pytest.approx(score - at.correction, abs=1e-12)
+    assert "one (2 more versions: −" in text(board)
+    assert board_of(means, ("one",)).agents[-1].at["full"].correction == 0.0
+
+
 def test_an_unfinished_version_counts_and_the_correction_is_by_hand():
     """40 of 100 tasks are shared and 8 of them differ: σ² is 8 · 1/2 / (40 · 100), the best of two σ/√π."""
     means = simulated(1)[0][: N_OTHERS + 2]
