@@ -131,7 +131,26 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
         return FAILED
     try:
         try:
-            return _answered(parser, arguments)
+            # Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster
+            parsed = parser.parse_args(arguments)
+            for option, value in vars(parsed).items():
+                for text in value if isinstance(value, list) else [value]:
+                    if isinstance(text, str) and _is_foreign(text):
+                        return _refused(
+                            parser, parsed, f"--{option.replace('_', '-')}: {text!r} is not UTF-8 text"
+                        )
+            try:
+                with orderly_end(), one_blas_thread():
+                    answer = parsed.command(parsed)
+                text = answer.json() if parsed.json else answer.text()
+            except OSError as refusal:
+                return _refused(parser, parsed, unreadable(refusal, parsed.file, parsed.expected))
+            except CoreError as refusal:
+                return _refused(parser, parsed, _one_line(refusal))
+            except MemoryError:
+                return _refused(parser, parsed, "there is not enough memory for that")
+            sys.stdout.write(f"{text}\n")
+            return 0
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -140,27 +159,6 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
             return 0
         sys.stderr.write(f"{parser.prog}: the answer cannot be written ({error.strerror})\n")
         return FAILED
-
-
-def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
-    """Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster."""
-    parsed = parser.parse_args(arguments)
-    for option, value in vars(parsed).items():
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and _is_foreign(text):
-                return _refused(parser, parsed, f"--{option.replace('_', '-')}: {text!r} is not UTF-8 text")
-    try:
-        with orderly_end(), one_blas_thread():
-            answer = parsed.command(parsed)
-        text = answer.json() if parsed.json else answer.text()
-    except OSError as refusal:
-        return _refused(parser, parsed, unreadable(refusal, parsed.file, parsed.expected))
-    except CoreError as refusal:
-        return _refused(parser, parsed, _one_line(refusal))
-    except MemoryError:
-        return _refused(parser, parsed, "there is not enough memory for that")
-    sys.stdout.write(f"{text}\n")
-    return 0
 
 
 def _is_foreign(text: str) -> bool:

@@ -75,7 +75,12 @@ def compare(
     shared: whether both agents ran under the same levels of a facet; true where not given.
     groups: of the tasks; by default they are independent.
     """
-    _check_pair(a, b)
+    if a.means.ndim != 1 or a.means.shape != b.means.shape:
+        raise CoreError(
+            f"two agents' cells of shapes {a.means.shape} and {b.means.shape}", code="shapes_differ"
+        )
+    for row in (a, b):
+        check_variance("linking", row.v_link)
     if groups is not None and groups.code.shape != a.means.shape:
         raise CoreError(f"groups {groups.code.shape} for {a.means.size} tasks", code="shapes_differ")
     common = ~np.isnan(a.means) & ~np.isnan(b.means)
@@ -204,12 +209,3 @@ def _together(name: str, parts: Sequence[ErrorTerm]) -> ErrorTerm:
 
 
 # -------------------------------------------------------------------------------------------------- checks
-
-
-def _check_pair(a: Row, b: Row) -> None:
-    if a.means.ndim != 1 or a.means.shape != b.means.shape:
-        raise CoreError(
-            f"two agents' cells of shapes {a.means.shape} and {b.means.shape}", code="shapes_differ"
-        )
-    for row in (a, b):
-        check_variance("linking", row.v_link)

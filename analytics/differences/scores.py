@@ -61,7 +61,15 @@ def score(
     "upper bound", or with ω̂ the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its
     interaction with the agent and its main effect.
     """
-    _check(row, target, selected)
+    if selected and target != "subset":
+        raise CoreError(
+            f"selected tasks are not a sample of all tasks: the target {target!r} cannot be told from them; "
+            "its prediction can",
+            code="target",
+        )
+    if row.means.ndim != 1:
+        raise CoreError(f"an agent's cells of shape {row.means.shape}", code="shapes_differ")
+    check_variance("linking", row.v_link)
     valid = ~np.isnan(row.means)
     if not valid.any():
         raise CoreError("an agent without a valid outcome has no mean", code="no_common_task")
@@ -158,15 +166,3 @@ def _positive(term: ErrorTerm, cause: str) -> tuple[ErrorTerm, str]:
 
 
 # -------------------------------------------------------------------------------------------------- checks
-
-
-def _check(row: Row, target: Target, selected: bool) -> None:
-    if selected and target != "subset":
-        raise CoreError(
-            f"selected tasks are not a sample of all tasks: the target {target!r} cannot be told from them; "
-            "its prediction can",
-            code="target",
-        )
-    if row.means.ndim != 1:
-        raise CoreError(f"an agent's cells of shape {row.means.shape}", code="shapes_differ")
-    check_variance("linking", row.v_link)

@@ -103,7 +103,16 @@ def subset_fidelity(
     if fall is None:
         return insufficient(NAME, "all agents are equal on the subset, or outside it: no order", with_full)
     evidence = with_full | fall._asdict() | {"look": at(look.size - 1, agents, dates), "n_reference": n_ref}
-    reason = _reason(fall, look, n_ref)
+    if fall.power_if_lost >= POWER:
+        notices = f"they would show a fall to {fall.could_notice:.2f} with probability {POWER}"
+    else:
+        notices = (
+            f"they would show even an order that is lost with probability {fall.power_if_lost:.2f} alone"
+        )
+    reason = (
+        f"rho with the tasks outside the subset is {fall.rho_new:.2f} in {look.size} full runs and was "
+        f"{fall.rho_ref:.2f} in the {n_ref} agents before, p {fall.p:.2g}; {notices}"
+    )
     if fidelity.rho is not None:
         below = ", below .75" if fidelity.rho < RHO_LIMIT else ""
         reason += f"; rho with the full score {fidelity.rho:.2f}{below}"
@@ -134,16 +143,3 @@ def _fisher(rho: float, n: int) -> float:
     """Take atanh ρ, with |ρ| at most half a swap of neighbours below 1: 1 − 6/(n(n² − 1))."""
     largest = 1.0 - 6.0 / (n * (n * n - 1.0))
     return math.atanh(min(max(rho, -largest), largest))
-
-
-def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
-    if fall.power_if_lost >= POWER:
-        notices = f"they would show a fall to {fall.could_notice:.2f} with probability {POWER}"
-    else:
-        notices = (
-            f"they would show even an order that is lost with probability {fall.power_if_lost:.2f} alone"
-        )
-    return (
-        f"rho with the tasks outside the subset is {fall.rho_new:.2f} in {look.size} full runs and was "
-        f"{fall.rho_ref:.2f} in the {n_ref} agents before, p {fall.p:.2g}; {notices}"
-    )

@@ -164,7 +164,17 @@ def simulate(
         for.
     Raises CoreError: with the size or parameter at fault.
     """
-    _check_sizes(n_agents, n_tasks, n_trials, parameters)
+    for name, n in (("n_agents", n_agents), ("n_tasks", n_tasks), ("n_trials", n_trials)):
+        if n < 1:
+            raise CoreError(f"{name} is {n}; at least 1 is needed", code="simulation")
+    n_cast = 2 * parameters.n_twins + 2 * parameters.n_near_ties + parameters.n_incomplete
+    if n_agents < n_cast:
+        raise CoreError(
+            f"{n_agents} agents for twins, near ties and incomplete ones of {n_cast}", code="simulation"
+        )
+    for name in ("p_failure", "share_lost"):
+        if not 0.0 <= getattr(parameters, name) <= 1.0:
+            raise CoreError(f"{name} is {getattr(parameters, name)}, not from 0 to 1", code="simulation")
     roster = roster_of(rng, n_agents, parameters.n_twins)
     tasks, category = task_names(rng, n_tasks)
     ability = _abilities(rng, roster, parameters)
@@ -229,20 +239,6 @@ def flat_rows(simulated: SimulatedBenchmark, benchmark: str = "demonstration") -
 
 def _chosen(values: Sequence[str], codes: IndexArray) -> list[str]:
     return [values[code] for code in codes]
-
-
-def _check_sizes(n_agents: int, n_tasks: int, n_trials: int, parameters: ResponseModel) -> None:
-    for name, n in (("n_agents", n_agents), ("n_tasks", n_tasks), ("n_trials", n_trials)):
-        if n < 1:
-            raise CoreError(f"{name} is {n}; at least 1 is needed", code="simulation")
-    n_cast = 2 * parameters.n_twins + 2 * parameters.n_near_ties + parameters.n_incomplete
-    if n_agents < n_cast:
-        raise CoreError(
-            f"{n_agents} agents for twins, near ties and incomplete ones of {n_cast}", code="simulation"
-        )
-    for name in ("p_failure", "share_lost"):
-        if not 0.0 <= getattr(parameters, name) <= 1.0:
-            raise CoreError(f"{name} is {getattr(parameters, name)}, not from 0 to 1", code="simulation")
 
 
 @dataclass(frozen=True)

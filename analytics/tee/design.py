@@ -123,7 +123,13 @@ def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> De
     counts = _cell_counts(codes, levels)
     n_rows, n_observed = int(counts.sum()), int(np.count_nonzero(counts))
     if declaration.category is not None:
-        _check_nested(columns, codes, declaration)
+        # Refuse an item that lies in two categories
+        first = np.full(int(codes["N"].max()) + 1, -1)
+        first[codes["N"][::-1]] = codes["C"][::-1]
+        astray = np.flatnonzero(first[codes["N"]] != codes["C"])
+        if astray.size:
+            item = np.asarray(columns[declaration.item])[astray[0]]
+            raise CoreError(f"row {astray[0]}: item {item} lies in two categories", code="design")
     if declaration.replicate is not None:
         _check_replicates(columns, codes, declaration)
     pooled = int(counts.max()) == 1
@@ -235,18 +241,6 @@ def _cell_counts(codes: Mapping[str, CodeArray], levels: Mapping[str, int]) -> C
     for letter in CROSSED:
         n_cells *= levels[letter]
     return np.bincount(_cell(codes, levels), minlength=n_cells).astype(np.int64)
-
-
-def _check_nested(
-    columns: Mapping[str, npt.ArrayLike], codes: Mapping[str, CodeArray], declaration: Declaration
-) -> None:
-    """Refuse an item that lies in two categories."""
-    first = np.full(int(codes["N"].max()) + 1, -1)
-    first[codes["N"][::-1]] = codes["C"][::-1]
-    astray = np.flatnonzero(first[codes["N"]] != codes["C"])
-    if astray.size:
-        item = np.asarray(columns[declaration.item])[astray[0]]
-        raise CoreError(f"row {astray[0]}: item {item} lies in two categories", code="design")
 
 
 def _check_replicates(

@@ -148,7 +148,27 @@ def project(components: Components, design: Design, reading: Reading | None = No
     Messing, Eqs. 3 and 8-10: the terms of temperature and judge are divided by H and M where averaged over.
     """
     reading = reading or Reading()
-    _check_design(components, design, reading)
+    _check_counts(design)
+    _check_facets(components, design, reading)
+    if components.pooled and design.get("R", 1) > 1:
+        raise DStudyRefused(
+            f"R = {design['R']} cannot be projected: with one replicate a cell, cell and replicate noise "
+            "were measured as one"
+        )
+    if reading.categories == "sampled" and design.get("C", 1) > design.get("N", 1):
+        raise DStudyRefused(f"{design['C']} categories are more than the design's {design['N']} items")
+    if reading.judges == "random":
+        n_judges = design.get("M", 1)
+        effect = _main_effect(components, "M")
+        if effect is None:
+            raise DStudyRefused("judges=random needs the main effect of judges, which no component gives")
+        if effect.fixed and components.n_judges is None:
+            raise DStudyRefused(
+                "judges=random needs the number of judges that the sensitivity was taken over"
+            )
+        for n in (components.n_judges or n_judges, n_judges):
+            if n < N_JUDGES_RANDOM:
+                raise DStudyRefused(f"judges=random needs at least {N_JUDGES_RANDOM} judges, not {n}")
     terms = counted_terms(components, design, reading)
     counted = {term.name for term in terms}
     projection = Projection(
@@ -213,30 +233,6 @@ def _check_counts(design: Design) -> None:
             raise DStudyRefused(
                 f"the design's {letter} ({FACETS[letter]}) is a whole number from 1, not {count}"
             )
-
-
-def _check_design(components: Components, design: Design, reading: Reading) -> None:
-    _check_counts(design)
-    _check_facets(components, design, reading)
-    if components.pooled and design.get("R", 1) > 1:
-        raise DStudyRefused(
-            f"R = {design['R']} cannot be projected: with one replicate a cell, cell and replicate noise "
-            "were measured as one"
-        )
-    if reading.categories == "sampled" and design.get("C", 1) > design.get("N", 1):
-        raise DStudyRefused(f"{design['C']} categories are more than the design's {design['N']} items")
-    if reading.judges == "random":
-        n_judges = design.get("M", 1)
-        effect = _main_effect(components, "M")
-        if effect is None:
-            raise DStudyRefused("judges=random needs the main effect of judges, which no component gives")
-        if effect.fixed and components.n_judges is None:
-            raise DStudyRefused(
-                "judges=random needs the number of judges that the sensitivity was taken over"
-            )
-        for n in (components.n_judges or n_judges, n_judges):
-            if n < N_JUDGES_RANDOM:
-                raise DStudyRefused(f"judges=random needs at least {N_JUDGES_RANDOM} judges, not {n}")
 
 
 def _check_facets(components: Components, facets: Iterable[str], reading: Reading) -> None:

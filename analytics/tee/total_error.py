@@ -143,9 +143,21 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
     slopes = {term.name: 1.0 / math.prod(design.design[letter] for letter in term.facets) for term in terms}
     theta = float(fitted.contrast @ fitted.beta)
     if reading.estimand == "finite":
-        weights = _weights(columns, declaration)
+        # Return the weight of each row where items weigh the same, and in them the observed cells
+        item, cell = _cells(columns, declaration, "N"), _cells(columns, declaration, CROSSED)
+        _, first = np.unique(cell, return_index=True)
+        n_cells, n_rows = np.bincount(item[first]), np.bincount(cell)
+        weights = np.asarray(1.0 / (n_cells.size * n_cells[item] * n_rows[cell]), dtype=np.float64)
         theta = math.fsum(weights * outcome)
-        slopes = _of_weights(weights, columns, declaration, components, slopes)
+        # Return Σ_l w_l² over the levels of each term that counts; over rows for the residual
+        facets = {entry.name: entry.facets for entry in components.entries}
+        by_level = {
+            name: weights
+            if facets[name] == {"R"}
+            else np.bincount(_cells(columns, declaration, facets[name]), weights)
+            for name in slopes
+        }
+        slopes = {name: math.fsum(one**2) for name, one in by_level.items()}
         shares = {term.name: slopes[term.name] * term.variance for term in terms}
         projection = replace(projection, contributions=MappingProxyType(shares))
     return TotalError(
@@ -274,32 +286,6 @@ def _cells(columns: Columns, declaration: Declaration, letters: Iterable[str]) -
         labels, mine = np.unique(np.asarray(columns[declared[letter]]), return_inverse=True)
         code = code * labels.size + mine
     return np.unique(code, return_inverse=True)[1].astype(np.int64)
-
-
-def _weights(columns: Columns, declaration: Declaration) -> FloatArray:
-    """Return the weight of each row where items weigh the same, and in them the observed cells."""
-    item, cell = _cells(columns, declaration, "N"), _cells(columns, declaration, CROSSED)
-    _, first = np.unique(cell, return_index=True)
-    n_cells, n_rows = np.bincount(item[first]), np.bincount(cell)
-    return np.asarray(1.0 / (n_cells.size * n_cells[item] * n_rows[cell]), dtype=np.float64)
-
-
-def _of_weights(
-    weights: FloatArray,
-    columns: Columns,
-    declaration: Declaration,
-    components: Components,
-    counted: Iterable[str],
-) -> dict[str, float]:
-    """Return Σ_l w_l² over the levels of each term that counts; over rows for the residual."""
-    facets = {entry.name: entry.facets for entry in components.entries}
-    by_level = {
-        name: weights
-        if facets[name] == {"R"}
-        else np.bincount(_cells(columns, declaration, facets[name]), weights)
-        for name in counted
-    }
-    return {name: math.fsum(one**2) for name, one in by_level.items()}
 
 
 def _lacks_cells(columns: Columns, design: DesignLayout) -> bool:
