@@ -1,18 +1,9 @@
 """Data frames of pandas, in and out: a long frame is a flat file in memory, checked by the same rules.
 
-Model
------
 A row is one trial. `agent`, `task` and `outcome` are needed; every other column of the flat file may be there
 (trial, valid, prompt_variant, judge, temperature, run, scaffold, model, submitted_at, cost_usd, …), under its
 name or its alias. What is absent says the same in all rows: trial 1, valid, no setting, no date. None, NaN,
 NaT and NA are an empty field.
-
-Symbols
--------
-None: columns keep their names and units (docs/flat-file.md).
-
-Not done here: no column is guessed: one that the flat file does not know is refused, where a file would keep
-it as metadata. The index of a frame is not looked at. pandas is imported when it is called for, not before.
 
 Source: ARCHITECTURE §6 of this project.
 """

@@ -4,20 +4,6 @@ With known probabilities of drawing, the mean of Ỹ_j = Ŷ_j + R_j·e_j/π_j is
 is; two half-weight pseudo-tasks of ±1 stand for errors that a sample did not show. Formulas:
 analytics/README.md, *A cheap judge, some human labels*.
 
-Symbols
--------
-==========  ===============  ===========  ========
-symbol      code             shape        unit
-==========  ===============  ===========  ========
-Ŷ           ``judge``        (N,)         0 to 1
-Y           ``human``        (N,), NaN    0 to 1
-π           ``probability``  (N,)         0 to 1
-e           ``error``        (N,), NaN    −1 to 1
-==========  ===============  ===========  ========
-
-Not done here: labels picked by hand say nothing of other tasks: without their probabilities nothing is
-estimated. No regression on Ŷ. Such a score stands on an agent's page and never orders a board.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. M. Egami, Hinck, Stewart & Wei, *NeurIPS*
 36 (2023). Särndal, Swensson & Wretman, *Model Assisted Survey Sampling*, 1992, §6.3 (difference estimator).
 Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740.

@@ -4,7 +4,9 @@ Two names are alike where they are equal after NFKC and casefolding, or where th
 has the prototype of UTS #39 in the place of each letter that looks like it: Cyrillic а is a, 0 is O, 1 and I
 are l, m is rn. Its case is folded afterwards. Digits stay apart: two different numbers are never alike.
 
-Not done here: alike is not transitive: I is like i and like l. w and vv, 5 and S are apart, as in UTS #39.
+Not done here
+-------------
+alike is not transitive: I is like i and like l. w and vv, 5 and S are apart, as in UTS #39.
 Letters without a width are ignored there; a name holds none.
 
 Source: Unicode Technical Standard #39, §4, by the data of `confusable_homoglyphs`.

@@ -4,23 +4,6 @@ A cell is the mean over settings (prompt variant, judge, temperature, run) of th
 of that setting; an agent's failure is a valid 0, a harness failure (``valid = false``) is missing, and a cell
 without a valid trial is NaN, and only there is NaN found. Formulas: analytics/README.md, *The outcome table*.
 
-Symbols
--------
-========================  ======================  =============================================  ==========
-symbol                    code                    shape                                          unit
-========================  ======================  =============================================  ==========
-X                         ``means``               (n_agents, n_tasks), NaN where missing         0 to 1
-number of valid trials    ``n_valid``             (n_agents, n_tasks)                            trials
-s²                        ``trial_variances``     (n_agents, n_tasks), NaN: no setting has two   score²
-R                         ``n_trials``            (n_agents, n_tasks), NaN where missing         trials
-n_i                       ``n_valid_tasks()``     (n_agents,)                                    tasks
-m                         ``n_tasks``             scalar, active tasks                           tasks
-y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
-========================  ======================  =============================================  ==========
-
-Not done here: no task is weighted, no missing cell is filled in, no setting is left out (the caller passes
-the rows that count), and no standard error but the naive one is computed.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 """
 

@@ -4,9 +4,7 @@ Trials repeat only within one condition (prompt variant, judge, temperature). Wh
 has a consistency of its own, and there is none of all. An agent two of whose trials are copies, or whose
 trials only improve, has no consistency: its trials count as one.
 
-Source
-------
-*Intraclass correlation for agentic evaluation*; see `analytics.trials.icc`,
+Source: *Intraclass correlation for agentic evaluation*; see `analytics.trials.icc`,
 `analytics.trials.convergence` and `analytics.trials.flags`.
 """
 

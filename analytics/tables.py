@@ -1,14 +1,9 @@
 """Tables as people keep them, read by pandas: workbooks, other separators and encodings, wide tables, words.
 
-Model
------
 A long table has a row for each trial and names its agent, task and outcome in columns; of a wide one agent or
 task is a column and the other the heads of the rest. The first row that names them is the header; what stands
 above it is a title. Outcomes may be percentages and words, dates the day numbers of Excel. All else obeys the
 rules of the flat file, at the door of data frames (`from_arrow`).
-
-Not done here: what can be meant in two ways is not guessed: it is refused, with the option that says which is
-meant.
 """
 
 import argparse

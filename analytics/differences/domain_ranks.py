@@ -1,41 +1,5 @@
 """Simultaneous rank intervals where tasks are a sample: for every agent the places it may hold.
 
-Model
------
-n agents on the same k tasks, d_ab = mean of X[a, j] − X[b, j], d_j the k differences. Tasks are resampled for
-all pairs at once (`analytics.differences.task_draws`, `neyman_draws`)::
-
-    se²_ab = (Σd_j² + 1 − (Σd_j)²/(k + 2)) / (k + 2)² + v_a + v_b
-    T*_ba  = (d*_ba − d_ba + g*_b − g*_a) / se*_ba
-    c  = the ⌈.95·(n_draws + 1)⌉-th smallest max over a, b of T*_ba, but at least t_{k−1,.975}
-    a beats b when d_ab > c·se_ab;  rank of a in [1 + #{b beats a}, n − #{a beats b}]
-
-Where tasks come in groups (`analytics.differences.groups`), whole groups are resampled, or tasks within each
-group; se and the floor of c are those of groups.
-
-Agents a and b are tied where neither beats the other. This is not transitive: no groups of ranks are formed.
-Who may be first comes from `first`, on the same draws.
-
-The floor is what one pair alone would need, so that no maximum over pairs can need less; it is reached only
-with two or three agents on few tasks, where resampling a handful of ties gives a c as small as 0.
-
-Symbols
--------
-======  ==============  ===============================  ======
-symbol  code            shape                            unit
-======  ==============  ===============================  ======
-X       ``outcomes``    (n_agents, k), no cell missing   0 to 1
-v       ``v``           (n_agents,)                      score²
-T*²     ``ahead``       (n_draws, n_agents)              1
-c       ``critical``    scalar                           1
-======  ==============  ===============================  ======
-
-Limits: all-equal outcomes, and identical agents, are tied.
-
-Not done here: nothing is said of given tasks: that is `analytics.differences.finite_ranks`. Missing cells are
-refused: ranks are for agents on the same tasks. A row completed by linking comes in with its v_link in v. No
-p-value decides a rank.
-
 Source: Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
 simultaneous pair intervals). Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
 Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 12 (bootstrap-t). Hsu, *Annals of

@@ -1,37 +1,5 @@
 """Draws of all agents' errors, and the point that the largest of their differences stays under.
 
-Model
------
-::
-
-    e_a = √V_a·N(0, 1) + s_cal·√(3/5)·t₅        Û_a = V_a·χ²_ν/ν + s²_cal·χ²_c/ν_c
-    T²_ab = (e_a − e_b)²/(Û_a + Û_b)            T²* = max over the pairs judged so
-
-V and ν are an agent's own, s_cal that of its calibration c with one χ²_c for all who rest on it. Residuals of
-calibrations have heavier tails than normal ones: t₅ with its variance made 1.
-
-An agent's draws come from generators of (seed, what, its name), χ²_c from that of (seed, c): an agent more
-leaves everybody else's as they were, and so do more draws the first of them.
-
-*Pruning.* With z_a² = e_a²/Û_a, T²_ab ≤ z_a² + z_b² (Cauchy and Schwarz), so that the two largest z² of a
-draw bound it from above; the pairs of the agent with the largest z² bound it from below. The m-th smallest
-lower bound is no larger than the m-th smallest T²*. Only draws whose upper bound reaches it are gone through,
-and in them only agents whose z² with the largest one reaches it. The result is equal to the last bit.
-
-Symbols
--------
-======  =============  ====================  ======
-symbol  code           shape                 unit
-======  =============  ====================  ======
-e       ``errors``     (n_agents, n_draws)   score
-Û       ``seen``       (n_agents, n_draws)   score²
-z²      ``squares``    (n_agents, n_draws)   1
-T²*     result         scalar                1
-======  =============  ====================  ======
-
-Not done here: errors of two agents are independent, though estimates share one calibration. No task is
-resampled.
-
 Source: Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statistics).
 """
 

@@ -1,45 +1,5 @@
 """The error of one agent's score on given tasks: how far trials, completion and calibration may move it.
 
-Model
------
-T are the k tasks of a finite target: they are given, and only trials and estimation are error. Of agent a let
-q_aj = s²_aj/R_aj in the n_rep cells with R_aj ≥ 2 independent trials, and n_one the cells with one; completed
-cells add nothing here, v_link holds their error::
-
-    V_a = [(Σ_rep q_aj + c₀·q̄)·n_rep/(n_rep + c₀) + one_a]/k² + v_a,        c₀ = 4
-    one_a = n_one·ω̂·p̃(1 − p̃)       p̃ = (Σ_j X_aj + 2)/(k + 4)
-          = n_one·mean of its s²    where there is no ω̂ and n_rep ≥ k/2
-    ν_a = V_a²/[Σ_rep q_aj²/(R_aj − 1)/k⁴ + (one_a/k²)²/(k − 1) + Σ v²_t/ν_t], from 1 to 10⁶
-
-v_a is the sum of the terms v_t of `analytics.differences.rows.agent_variance`: facets, and v_link once. q̄ is
-the mean over complete agents of their mean q; where that is 0, or nobody complete repeats, ¼/(R̄_a·k) of the
-agent's own R. ω̂ and q̄ are those of T and of complete agents, so that a run of the subset moves neither.
-
-An agent without ω̂ that repeats fewer than half of the tasks has no V of its own: its differences are judged
-by their spread over tasks (`neyman`); against a calibrated agent it has the upper bound p̃(1 − p̃)/k + v_a.
-The mean s² of its repeats stands for single cells with the degrees of freedom of the s²_aj it is made of.
-
-A calibrated agent has s²_cal of the residuals that its estimate rests on, and v_link. These residuals are
-against one full run; its trials in the cells that it ran are noise of the estimate and of that run alike, and
-come to it as above, n_run for k in the rule of half, ω̂ = 1 where an agent tells none (an upper bound).
-
-Symbols
--------
-======  ========================  ===========  ========
-symbol  code                      shape        unit
-======  ========================  ===========  ========
-X       ``Measured.outcomes``     (k,)         0 to 1
-s², R   ``Measured.row``          (k,), NaN
-ω̂, q̄    ``TrialNoise``            scalar       1; score²
-V, ν    ``variance``, ``df``      scalar       score²; 1
-v_a     ``beyond``                scalar       score²
-s²_cal  ``Calibrated.se2``        scalar       score²
-======  ========================  ===========  ========
-
-Limits: pseudo-cells keep V above 0 where an agent's trials all agree. ω̂ of 0 counts as none.
-
-Not done here: main effects of facets cancel between agents and are left out. No order is decided.
-
 Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2
 (1946) 110-114. Agresti & Coull, *American Statistician* 52 (1998) 119-126 (p̃). c₀ and the rules are this
 project's.

@@ -1,38 +1,5 @@
 """Rank sets for given tasks: for every agent the places it may hold, all of them right at once.
 
-Model
------
-The tasks of a finite target (`subset`, `full`) are given; only trials and estimation are error. Every agent a
-has a variance V_a and its degrees of freedom (`analytics.differences.finite_errors`)::
-
-    se²_ab = V_a + V_b                  and T_ab by draws of the errors (`error_draws`)
-           = the spread over tasks      and T*_ab by resampling them (`neyman_draws`), for two measured agents
-                                        of which one tells no trial variance
-    c = the ⌈.95(B + 1)⌉-th smallest of max over all pairs of T, of B draws
-    a beats b when d_ab > c·√(se²_ab + added);  rank of a in [1 + #{b beats a}, n − #{a beats b}]
-
-One c holds for all pairs. *Tied* is where neither beats the other: not transitive, so no groups are formed.
-Agents with identical outcomes are tied. Who may be first comes from `first`, on the same draws.
-
-Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need: of a handful of tasks
-that all differ alike no draw differs from the data, and c would be 0. An agent's first draws do not depend
-on B.
-
-Symbols
--------
-======  ================  ======================  ======
-symbol  code              shape                   unit
-======  ================  ======================  ======
-d       ``means``         (n_agents,)             score
-V, ν    ``variances``     (n_agents,)             score²
-se²     ``se`` squared    (n_agents, n_agents)    score²
-c       ``critical``      scalar                  1
-B       ``n_draws``       scalar                  draws
-======  ================  ======================  ======
-
-Not done here: nothing is said of other tasks: that is `analytics.differences.domain_ranks`. No p-value
-decides a rank.
-
 Source: Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
 simultaneous pair intervals). Hsu, *Annals of Statistics* 9 (1981) 1026-1034.
 """

@@ -1,30 +1,5 @@
 """Which agents may be first: multiple comparisons with the best.
 
-Model
------
-On the draws of T each agent a has a one-sided critical value of its own::
-
-    T_a = max over b of (e_b − e_a)/√(Û_a + Û_b)        pairs judged by tasks: the signed T*_ba
-    c_a = the ⌈.95(B + 1)⌉-th smallest T_a of B draws
-    a is excluded when some b has d_ba > c_a·se_ab
-
-The set of those that are not excluded holds the truly best agent with 95%. With ℓ_a = max over b of
-d_ba/se_ab the rule is: at most B − ⌈.95(B + 1)⌉ draws have T_a ≥ ℓ_a. No c_a is needed, only a count.
-
-*Few tasks.* Resampling an agent's own few outcomes tells c_a badly: too small, above all, for agents that are
-behind by chance. Where pairs are judged by tasks c_a is therefore at least ::
-
-    c̄ = the ⌈.95(N + 1)⌉-th smallest of all N values T_a, of all such agents a and all draws
-
-with which a typical agent's c_a is met. It can only make the set larger.
-
-*Pruning.* Where b is ahead, T²_ba ≤ z_b² + z_a², z_b² counting where e_b > 0 and z_a² where e_a < 0; the
-agent with the largest such z_b² bounds T_a from below. Draws that the bounds do not decide are gone through.
-
-Symbols: T², e, Û, z² as in `analytics.differences.error_draws`; ℓ ``lead`` (n_agents,) 1.
-
-Not done here: nobody is called the best; a set of one says so only of two agents or more.
-
 Source: Hsu, *Annals of Statistics* 9 (1981) 1026-1034; *Multiple Comparisons*, 1996, ch. 4.
 """
 

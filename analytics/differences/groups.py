@@ -1,49 +1,5 @@
 """Errors of a mean over tasks that come in groups: drawn groups (clusters), or given groups (strata).
 
-Model
------
-x_j on N tasks, n_g of them in group g of G. A *cluster* (a repository, a source document) could have been
-another one: tasks of one cluster go together, and only whole clusters are independent. A *stratum* (a level
-of difficulty, a part of the benchmark) is given, with the share of tasks it has: tasks are drawn within. The
-variance of x̄, of one agent's outcomes or of the differences of two, is V::
-
-    cluster   V = N⁻²·Σ_g (Σ_{j∈g}(x_j − x̄))² / (1 − n_g/N)                ν Bell & McCaffrey's;  CR2
-    stratum   V = N⁻²·Σ_h n_h/(n_h − 1)·Σ_{j∈h}(x_j − x̄_h)²               ν Satterthwaite's over strata
-
-CR2 of a mean: residuals of group g are multiplied by (I − J/N)^−½, J all ones, n_g × n_g; of this matrix the
-vector of ones is an eigenvector with the value (1 − n_g/N)^−½. So V is a sum of squares, Σz_g², and ν is that
-of independent tasks, Ω the covariance of z then and p_g = n_g/N::
-
-    ν = (tr Ω)²/tr Ω² = 1/(Σp_g² + Σ_{g≠h} p_g²p_h²/((1 − p_g)(1 − p_h)))
-
-This is G − 1 where groups are of one size, and under 4, whatever G, where one of them has half of the tasks.
-With one task in every cluster, and with one stratum, V is s²/N.
-
-*Ranks.* The pseudo-tasks of `analytics.differences.task_draws` take the place of N/(N − 1), so that where V
-is s²/N this is the same variance as there::
-
-    se²_ab = (N(N − 1)·V_ab + 1 + 2·d̄²·N/(N + 2)) / (N + 2)² + v_a + v_b
-    T*_ba  = (d*_ba − d_ba + g*_b − g*_a) / se*_ba
-
-A draw takes G whole clusters with replacement, each of them a cluster of its own, with N* tasks; or n_h tasks
-with replacement within every stratum.
-
-Symbols
--------
-======  =====================  ====================  ======
-symbol  code                   shape                 unit
-======  =====================  ====================  ======
-x       ``values``             (n_tasks,)            score
-ν       ``Groups.df``          scalar                1
-X       ``outcomes``           (n_agents, n_tasks)   0 to 1
-V       ``mean_variance``      scalar                score²
-se²     ``pair_variances``     (n_agents, n_agents)  score²
-T*²     ``ahead``              (n_draws, n_agents)   1
-======  =====================  ====================  ======
-
-Not done here: under 10 clusters, or with a stratum of a single task, there is no estimate: 20-odd would be
-better for the first, and the second shows no spread. No cluster inside a stratum.
-
 Source: Bell & McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2). Pustejovsky & Tipton, *J. Business &
 Economic Statistics* 36 (2018) 672-683 (its general form). Cameron & Miller, *J. Human Resources* 50 (2015)
 317-372 (few and uneven clusters). Cochran, *Sampling Techniques*, 3rd ed. 1977, §5.4 (strata and their

@@ -8,8 +8,6 @@ outcomes stay; with more agents it is the maximum of what was found and what the
 T* is equal to the last bit however many agents are computed at once (`analytics.differences.task_draws`), so
 that a board is the same whether anything was kept or not. Where an agent has gone, or its outcomes changed,
 all is drawn anew.
-
-Not done here: nothing is written to disk: a process that starts anew draws anew.
 """
 
 import hashlib

@@ -1,35 +1,5 @@
 """Differences judged by their spread over tasks, the tasks resampled.
 
-Model
------
-For a pair of which at least one agent has no trial variance (all pairs where tasks are a sample), with the
-weights, noise and pseudo-tasks of `analytics.differences.task_draws`::
-
-    se²_ab = (Σd_j² + 1 − (Σd_j)²/(k + 2))/(k + 2)² + v_a + v_b
-    T*_ba = (d*_ba − d_ba + g*_b − g*_a)/se*_ba             signed: b ahead of a
-
-Multiplied out by (k + 2)², T*² = (u_b − u_a)²/(q_a + q_b + t_a·t_b − 2Σw·x_a·x_b) with
-u = (Σw·x/k − x̄ + g*)·(k + 2), t = Σw·x·√(2/(k + 2)) and q = Σw·x² + ½ + v·(k + 2)² − t²/2. Of an agent with
-others Σw·x_a·x_b is one product for many draws at once, (agents × tasks of a)·(tasks of a × draws), in which
-tasks that a fails are left out; the agent that passes fewer tasks is a. Sums are exact in double precision
-(`task_draws`): T* is equal to the last bit however many agents and draws are computed at once and on whatever
-machine.
-
-The spread over tasks is an upper bound of the finite variance: trial noise and what true differences add.
-
-Symbols
--------
-=============  ============  ====================  ======
-symbol         code          shape                 unit
-=============  ============  ====================  ======
-X              ``outcomes``  (n_agents, k)         0 to 1
-v              ``v``         (n_agents,)           score²
-w              ``weights``   (n_draws, k)          tasks
-max_b T*_ba²   ``ahead``     (n_draws, n_agents)   1
-=============  ============  ====================  ======
-
-Not done here: pairs of two agents with trial variances are left to `analytics.differences.error_draws`.
-
 Source: As in `analytics.differences.task_draws`. Imbens & Rubin, *Causal Inference*, 2015, §6.5.
 """
 

@@ -1,34 +1,5 @@
 """Relative decisions: is agent a better than agent b, and by how much, for a target that is named.
 
-Model
------
-d_j = X[a, j] − X[b, j], δ̂ = d̄. What both agents share (the tasks, and where they ran under the same runs,
-prompts and judges the main effects of those) cancels in d_j; interactions with the agent remain::
-
-    domain               SE² = s_d²/N + v_a + v_b                              ν = N − 1
-      in groups          SE² = V + v_a + v_b        V and ν of `analytics.differences.groups`
-    given tasks          SE² = V_a + V_b
-      or, where one of two measured agents tells no trial variance (`neyman`)
-                         SE² = (Σd_j² + 1 − (Σd_j)²/(k + 2))/(k + 2)² + v_a + v_b   ν = k − 1; an upper bound
-
-`domain` is over the N tasks that both have; for a facet the agents did *not* share its main effect comes to
-it too. On given tasks (`subset`, `full`) SE² is that of the ranks, `analytics.differences.finite_errors` and
-`task_draws`: a difference has one variance, whoever asks. Agents of one calibration have the degrees of
-freedom of its residuals together. Intervals are δ̂ ± t_{ν,.975}·SE, ν Satterthwaite's.
-
-Symbols
--------
-======  =====================  =======  ======
-symbol  code                   shape    unit
-======  =====================  =======  ======
-X       ``Row.means``          (k,)     0 to 1
-V       ``AgentError.total``   scalar   score²
-v       ``beyond``             scalar   score²
-======  =====================  =======  ======
-
-Not done here: no pair is called tied and no rank is given: `finite_ranks` and `domain_ranks` do that for all
-pairs at once. The p-values of `benjamini_hochberg` answer single questions. No component is estimated.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels). Imbens & Rubin, *Causal
 Inference*, 2015, §6.5. Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
 Benjamini & Hochberg, *JRSS B* 57 (1995) 289-300.

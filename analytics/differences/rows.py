@@ -1,29 +1,5 @@
 """One agent's cells on some tasks, and how much its score varies beyond them: facets and linking.
 
-Model
------
-What an agent's score varies by from run to run, prompt to prompt and judge to judge, and by completing it::
-
-    v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link
-
-A facet's main effect is shared by agents that ran under the same levels, and cancels between them. A
-component that was never measured is left out and listed by name.
-
-Symbols
--------
-==============  =======================  ===============  ===================
-symbol          code                     shape            unit
-==============  =======================  ===============  ===================
-X               ``Row.means``            (n_tasks,), NaN  0 to 1
-s²              ``trial_variances``      (n_tasks,), NaN  score²
-R               ``n_trials``             (n_tasks,), NaN  trials, effective
-L, V, M         ``Row.levels``           by facet         levels averaged over
-σ²_agent:run …  ``Facet.with_agent``     scalar or None   score²
-σ²_run …        ``Facet.main``           scalar or None   score²
-==============  =======================  ===============  ===================
-
-Not done here: no component is estimated.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels).
 """
 

@@ -1,23 +1,5 @@
 """One agent alone: its mean with an absolute interval for a target that is named.
 
-Model
------
-ȳ over the N tasks with a valid outcome. Nothing cancels: every facet adds its interaction with the agent and
-its main effect::
-
-    domain               SE² = s²/N                        ν = N − 1
-    finite, by the first rule that applies:
-      variance function  SE² = Σ_j s²_j/R_j/N², with ω̂·ȳ(1 − ȳ) for s²_j where R_j = 1   where ω̂ is known
-      repeated trials    the same with the mean of the other s² there      R ≥ 2 on half of the tasks
-      upper bound        SE² = ȳ(1 − ȳ)/N                                  ν = N − 1
-
-A standard error of 0 (all outcomes alike, trials that do not differ) is a lack of information: none is given.
-In Satterthwaite's formula s²_j counts R_j − 1 degrees of freedom, exact without settings.
-
-Symbols: as in `analytics.differences.rows`; ω̂ ``omega``, of the target's tasks.
-
-Not done here: no agent is held against another: `analytics.differences.pairs`.
-
 Source: Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114.
 The variance function is this project's own.
 """

@@ -1,30 +1,5 @@
 """Resampled tasks, for pairs of agents whose difference is judged by its spread over tasks.
 
-Model
------
-Weights w_j of a draw (whole numbers that sum to k) are how often each of the k tasks is drawn with
-replacement. They depend on (seed, draw) and k alone, g*_a ~ N(0, v_a) on (seed, name of a). With two
-half-weight pseudo-tasks of +1 and −1::
-
-    se²_ab = (Σd_j² + 1 − (Σd_j)²/(k + 2)) / (k + 2)² + v_a + v_b
-
-Inside the resampling outcomes are rounded to multiples of 2^−b, 2b + ⌈log₂ k⌉ ≤ 53 (2⁻²² at 500 tasks): sums
-of products are then exact in double precision, whatever the order of addition. 0 and 1 are not changed by it.
-
-Symbols
--------
-======  ==================  ====================  ======
-symbol  code                shape                 unit
-======  ==================  ====================  ======
-X       ``outcomes``        (n_agents, k)         0 to 1
-v       ``v``               (n_agents,)           score²
-w       ``task_weights``    (n_draws, k)          tasks
-g*      ``agent_noise``     (n_draws, n_agents)   score
-se²     ``pair_variances``  (n_agents, n_agents)  score²
-======  ==================  ====================  ======
-
-Not done here: no maximum over pairs is taken and no order is decided.
-
 Source: Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations). Efron & Tibshirani,
 *An Introduction to the Bootstrap*, 1993, ch. 12.
 """

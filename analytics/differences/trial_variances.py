@@ -1,33 +1,5 @@
 """Variances of all pair differences on given tasks at once, and the noise of trials, ω̂.
 
-Model
------
-d_j = X[a, j] − X[b, j] on the N tasks that both have; by the first rule that applies::
-
-    repeated trials    SE² = Σ_j(s²_aj/R_aj + s²_bj/R_bj)/N²                 R ≥ 2 in both, all common tasks
-    variance function  the same with ω̂·ȳ_a(1 − ȳ_a) for s²_aj where R_aj = 1   where ω̂ is known
-    neyman             SE² = s_d²/N                                          ν = N − 1; an upper bound
-
-    ω̂ = Σ_ij s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)       over agents with R ≥ 3 on at least 15 tasks, 3 or more such
-
-Symbols
--------
-======  ====================  ===========================  =================
-symbol  code                  shape                        unit
-======  ====================  ===========================  =================
-X       ``means``             (n_agents, n_tasks), NaN     0 to 1
-s²_ij   ``trial_variances``   (n_agents, n_tasks), NaN     score²
-R_ij    ``n_trials``          (n_agents, n_tasks), NaN     trials, effective
-N       ``n_common``          (n_agents, n_agents)         tasks
-SE²     ``se2``               (n_agents, n_agents), NaN    score²
-ω̂       ``omega``             scalar                       1
-======  ====================  ===========================  =================
-
-Limits: R_ij is the number for which Var(X[i, j]) = s²_ij/R_ij; without settings, the number of trials.
-
-Not done here: no interval, no rank and no tie: `analytics.differences.pairs` and `finite_ranks`, whose
-variances have pseudo-cells, so that none is 0.
-
 Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5 (s_d²/N bounds the finite variance).
 The variance function and its rule are this project's own.
 """

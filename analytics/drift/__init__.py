@@ -28,9 +28,6 @@ last one stands (`looks`). Without any change a chart alarms once in 7,500 agent
 calibration, harness failures and run-to-run noise ever alert with probability .01 or about it, tuning with
 .015, band erosion with .02. Novelty never alerts; saturation has the errors of its limits.
 How often each fires on simulated boards is in docs/evidence/monitors.txt.
-
-Not done here: nothing is chosen, fitted or drawn from a database: S, ŷ and intervals are arguments. No alert
-is opened.
 """
 
 from analytics.drift.calibration import calibration

@@ -6,44 +6,7 @@ more with each: y − ŷ rises though nothing is wrong with the subset. At the l
 
 CUSUM of sequential normal scores: a chart for the level of a series, without a model of its values.
 
-Model
------
-Values x_1, x_2, … arrive in time order. Each is ranked among those up to itself and turned into a score that
-is standard normal, and independent of the earlier ones, as long as all x come from one distribution::
-
-    z_t = Φ⁻¹((rank of x_t among x_1 … x_t − ½) / t)              midranks
-    C⁺_t = max(0, C⁺_{t−1} + z_t − ½)     C⁻_t = max(0, C⁻_{t−1} − z_t − ½)
-
-The first `n_reference` values are ranked and not added up: their scores are coarse. C above the warning line
-is a warning, C above the threshold an alarm. Then C returns to 0 and the values after its last zero, which
-already show the new level, are the new reference; below ten of them the chart waits.
-
-Symbols
--------
-=========  ===================  ==============  =================================
-symbol     code                 shape           unit
-=========  ===================  ==============  =================================
-x          ``values``           (n,)            any
-z          ``scores``           (n,)            standard deviations
-C⁺, C⁻     ``up``, ``down``     (n,)            standard deviations
-=========  ===================  ==============  =================================
-
-In 170 values after a reference of 15 to 30, and without any change, a chart passes its warning line in at
-most a tenth of all series and its threshold in at most a fiftieth, with ties less often. A steady drift is a
-change.
-
-==========  =========  =========
-sides       warning    threshold
-==========  =========  =========
-one         5.5        7
-two         6.2        7.8
-==========  =========  =========
-
-Not done here: no estimate of when the level moved, beyond the last zero, or by how much.
-
-Source
-------
-Conover, Tercero-Gómez & Cordero-Franco, *The sequential normal scores transformation*, 2017. Page,
+Source: Conover, Tercero-Gómez & Cordero-Franco, *The sequential normal scores transformation*, 2017. Page,
 *Continuous inspection schemes*, Biometrika 1954.
 """
 

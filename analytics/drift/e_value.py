@@ -1,24 +1,5 @@
 """E-values for a share that may not exceed what was promised, looked at as often as one likes.
 
-Model
------
-Of n events s are misses; promised are at most p₀. The likelihood ratio of a mixture of larger shares::
-
-    E_n = ∫_{p₀}^1 w(p)·p^s·(1 − p)^{n−s} dp / (p₀^s·(1 − p₀)^{n−s}),      w ∝ exp(−(p − p₀)/.1) on [p₀, 1]
-
-Where each event misses with a probability of at most p₀, whatever came before, E is a supermartingale that
-starts at 1: each factor (p/p₀)^x·((1 − p)/(1 − p₀))^{1−x} has an expectation of at most 1, since p ≥ p₀. So
-P(E ever reaches 1/α) ≤ α (Ville): 100 is reached by chance in at most 1% of all histories, however often one
-looks. What was once reached stays reached: the largest value so far decides. Too few misses make E small.
-
-With ℓ(p) = s·log p + (n − s)·log(1 − p) − (p − p₀)/.1, which is concave, the integral is taken by 16 Gauss-
-Legendre nodes on each of 65 panels that double in width away from the maximum of ℓ on [p₀, 1], all in
-logarithms; the first panel is as wide as the curvature or the slope of ℓ there tells.
-
-Symbols: s ``n_missed``, n ``n``, p₀ ``promised``, E ``log_e_values`` (natural logarithms).
-
-Not done here: misses of one agent's trials are not independent, which makes E too large.
-
 Source: Ville, *Étude critique de la notion de collectif*, 1939. Robbins, *Statistical methods related to the
 law of the iterated logarithm*, 1970 (mixtures). Clopper & Pearson, Biometrika 1934 (`upper_share`).
 """

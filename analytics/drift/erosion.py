@@ -1,40 +1,5 @@
 """Whether tasks left the band that they were chosen by, beyond what a new choice of agents would move.
 
-Model
------
-The tasks of the band are those whose pass rate over the n₀ agents of the selection set lies in it, k of them;
-T is the share of them whose pass rate over a window of later agents lies outside. Pass rates of a few agents
-move over the edges by chance alone, so T is large on any board. Were all agents alike, those of the selection
-set and of the window could be exchanged; π is such a permutation, **the band selected anew** after it
-(widened where it is thin, as the rule of the board has it). Two figures are compared with those of π: T, and
-how far the tasks of the band went ::
-
-    D = Σ_j d_j / k,      d = 0 inside the band and at its edges, 1 where all agents pass or all fail
-
-with d linear between. In π, T_π = n_π/k_π counts the tasks of its own band, and D_π = Σ_j d_j/k is given in
-tasks of the first one. Alone T has two blind spots: where nearly all of the band is solved, the rates of all
-agents lie above it, a permuted band holds a few chance tasks, all of which leave, and T_π is 1 like T; and of
-six tasks chance often moves all. It moves them less far than a change does. So ::
-
-    p = min(1, 2·min_{T, D} (1 + #{T_π ≥ T})/(1 + draws)),      excess = T − mean of T_π, or D − mean of D_π
-
-A permutation needs the column sums alone: those of its selection set are one matrix product, those of its
-window what is left.
-
-Symbols
--------
-=======  =================  ============================================  ========
-symbol   code               shape                                         unit
-=======  =================  ============================================  ========
-X        ``selected``       (n₀, n_tasks), NaN: missing                   0 to 1
-         ``since``          (n_agents, n_tasks), later, in time order     0 to 1
-T        ``share``          scalar                                        share
-d        ``far``            (n_sets, n_tasks)                             0 to 1
-=======  =================  ============================================  ========
-
-Not done here: a strategy that does not choose by the band, and tasks kept by hysteresis: what is watched is
-the band of the agents that the subset was chosen from.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Phipson & Smyth, *Permutation p-values should
 never be zero*, 2010.
 """

@@ -1,26 +1,5 @@
 """Whether the harness fails more often than it did.
 
-Model
------
-x_i is the share of agent i's trials that are invalid. What is promised is the larger of two upper limits of
-the mean share among the n reference agents: of all their trials together, as if each failed by itself
-(Clopper and Pearson, 90%), and of the agents, which differ (x̄ + t_{n−1,.975}·s/√n). The shares since are bet
-on lying above it.
-
-Shares x_i in [0, 1] come one after the other, each with an expectation of at most p₀ given the earlier ones.
-A bet of the share u of one's stake on larger values pays 1 + u·(x_i − p₀)/p₀ ≥ 1 − u ≥ 0, so that ::
-
-    E_n = mean over v of Π_{i ≤ n} (1 + v²·(x_i − p₀)/p₀),       v = .005, .015, …, .995
-
-is a supermartingale that starts at 1: P(E ever reaches 1/α) ≤ α (Ville). Nothing is assumed of how shares
-vary, which counts of trials that fail together would need.
-
-Trials of one agent fail together: a long run meets more time-outs. Counted one by one they alerted on .37 of
-boards on which nothing changed but agents differed (mean 2%, standard deviation 2%, 300 trials each).
-
-Not done here: which task, or which part of the harness, fails. Bets are not adapted to what was seen; the
-mixture pays for that with a factor of less than 20.
-
 Source: Waudby-Smith & Ramdas, *Estimating means of bounded random variables by betting*, JRSS B 2024. Clopper
 & Pearson, Biometrika 1934.
 """

@@ -1,49 +1,5 @@
 """Rank fidelity: how well the order of agents on a subset of tasks tells their order on all tasks.
 
-Model
------
-r_i is agent i's mean over the subset, y_i its full score. Both are rounded to 1e-9 before they are ranked,
-so that sums taken in another order cannot break a tie. ρ is Pearson's correlation of the midranks, τ_b is
-Kendall's with both sets of ties taken out of the denominator::
-
-    ρ   = Σ_i a_i·b_i / √(Σa² · Σb²)          a_i = 2·midrank(r_i) − (n + 1), b_i likewise from y
-    τ_b = (C − D) / √(n₁·n₂)                  n₁, n₂ the pairs that differ in r, in y
-
-The subset is inside the whole, so ρ is a part-whole correlation and is large even where agents do not differ.
-What it would be then is ρ₀: every column of X is permuted among the agents independently (pass rates and the
-subset stay, no agent effect is left), and ρ of subset mean with full mean is averaged over the draws. ::
-
-    skill = (ρ − ρ₀) / (1 − ρ₀)               0: no better than tasks that share no agent effect; 1: the order
-
-p₀ is the same of pairs: on the same permuted matrices, for each agent i the share of agents j with y_j ≠ y_i
-whose order on the subset is that of their full means, a tie on the subset counting ½; its mean over agents,
-then over draws. It lies near .8, not ½, because the subset is inside the whole.
-
-Interval of ρ: Fisher's z = artanh ρ with a delete-one jackknife standard error, back by tanh::
-
-    SE² = (n − 1)/n · Σ_i (z_(i) − z̄)²,   z ± t_{n−1,.975}·SE
-
-Symbols
--------
-========  ==================  ===============================  =====================
-symbol    code                shape                            unit
-========  ==================  ===============================  =====================
-X         ``outcomes``        (n_agents, n_tasks), NaN: none   0 to 1
-S         ``subsets``         (n_subsets, n_tasks) masks       tasks
-r         ``subset_means``    (n,)                             0 to 1
-y         ``full_scores``     (n,)                             0 to 1
-ρ         ``rho``             scalar                           −1 to 1
-ρ₀        ``rho_null``        one for each subset              −1 to 1
-p₀        ``Nulls.pairs``     one for each subset              0 to 1
-========  ==================  ===============================  =====================
-
-Limits: a constant r or y has no order, and no ρ or τ_b (None). At ρ = 1, or where leaving out one agent makes
-it 1, z is infinite and there is no interval. ρ₀ counts as fixed.
-
-Not done here: no subset is chosen and no fold is run. Missing cells stay where they are: an outcome is
-permuted among the agents that have one in its column, and means are taken over an agent's own valid cells; an
-agent without a valid cell in a subset is left out of that subset's ρ₀.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4 (ρ of subset mean and full score). Kendall, *Rank
 Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Introduction to the Bootstrap*,
 1993, ch. 11 (jackknife). ρ₀ and the skill are this project's own.

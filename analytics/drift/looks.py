@@ -10,12 +10,8 @@ Between two looks the last one stands. A permutation test has 9,999 draws, more 
 10·α_j of all draws are as large as what was observed: no level up to 5·α_j is reached then, whatever the
 others would be, and p comes from at least 1,000.
 
-Not done here: no level is spent between looks, and none is given back.
-
-Source
-------
-Bonferroni over looks; Pocock, *Group sequential methods*, Biometrika 1977, for the problem. Phipson & Smyth,
-*Permutation p-values should never be zero*, 2010. Besag & Clifford, *Sequential Monte Carlo p-values*,
+Source: Bonferroni over looks; Pocock, *Group sequential methods*, Biometrika 1977, for the problem. Phipson &
+Smyth, *Permutation p-values should never be zero*, 2010. Besag & Clifford, *Sequential Monte Carlo p-values*,
 Biometrika 1991.
 """
 

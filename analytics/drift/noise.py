@@ -1,18 +1,5 @@
 """Whether repeated trials of a task agree less than they did.
 
-Model
------
-s²_ij is the variance of agent i's trials of task j, ȳ_i its mean over its m_i tasks with repeated trials. The
-variance itself follows the pass rate; the noise of a group of agents is its share of the binomial variance::
-
-    ω̂ = Σ_i Σ_j s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)
-
-The statistic is ω̂ since the subset was fixed minus ω̂ before; agents are permuted between the two. On the
-tasks of S the agents before came out near one half by choice, with more noise than agents since have on them:
-each agent before is to be counted on a subset that was chosen without it.
-
-Not done here: noise that fell is not looked for.
-
 Source: Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p). ω̂ as in
 `analytics.differences`.
 """

@@ -1,20 +1,5 @@
 """Whether agents are more often of a kind that the subset was not chosen on than they always were.
 
-Model
------
-T is the number of the latest 20 agents whose scaffold none of the agents before S was fixed had. Where each
-agent brings a scaffold of its own T is large from the beginning, and nothing changed. Were all agents alike,
-those before and the latest could be exchanged; π is such a permutation, T_π what it gives, and ::
-
-    p = (1 + #{T_π ≥ T})/(1 + draws)
-
-A scaffold that n of both groups have is new in π when all n of them fall among the latest. Looks at
-10, 20, 40, … agents; more than half of the latest must be new as well.
-
-Symbols: T ``len(new)``; π draws ``members`` (n_draws, n_agents).
-
-Not done here: scaffolds are names: what a name stands for may change unseen.
-
 Source: This project's own. Phipson & Smyth, *Permutation p-values should never be zero*, 2010 (p).
 """
 

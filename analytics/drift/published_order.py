@@ -1,32 +1,5 @@
 """Whether agents that were drawn to run everything stand as what was published of them before said.
 
-Model
------
-est_i ± se_i is what was published of an agent when it was stopped, y_i its full score since. Over the pairs
-with y_i ≠ y_j::
-
-    share    = mean of [sign(est_i − est_j)·sign(y_i − y_j) + 1]/2
-    promised = mean of Φ(|est_i − est_j|/√(se_i² + se_j²))
-    upper    = share + z_{1−α}·SE,          SE: each agent left out in turn
-    alert    where upper < min(.92, promised) at α_j;  warn at 5·α_j
-
-A look takes all such agents so far: 10, 20, 40, … of them. Agents that were drawn are those that the rule
-would stop: close scores among them are not held against it, as they promise little.
-
-Symbols
--------
-==============  ================  ===========  ======
-symbol          code              shape        unit
-==============  ================  ===========  ======
-est, se         ``estimates``,    (n_agents,)  0 to 1
-                ``errors``
-y               ``scores``        (n_agents,)  0 to 1
-α_j             ``look.level``    scalar       1
-==============  ================  ===========  ======
-
-Not done here: agents that ran on because they did well are not looked at, nor those that delivered the rest
-unasked.
-
 Source: This project's own; .92 is what a verdict needs for *mostly* (`selection.staged.verdict`).
 """
 

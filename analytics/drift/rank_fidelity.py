@@ -1,32 +1,5 @@
 """Whether the subset still ranks like the rest, on full runs that were not asked for because of their rank.
 
-Model
------
-ρ is Spearman's between an agent's mean on S and its mean on the tasks outside S, so that no task stands on
-both sides. ρ_ref comes from the complete agents that S was chosen from, each left out when its subset was
-chosen (nested records); ρ_new from the full runs since. With Fisher's z::
-
-    z = (atanh ρ_ref − atanh ρ_new)/SE,     SE² = 1.06/(n_ref − 3) + 1.06/(n_new − 3),     p = 1 − Φ(z)
-
-A look takes all runs so far: 12, 20, 40, 80, … of them. What a look could notice, with probability .8::
-
-    ρ_new ≤ tanh(atanh ρ_ref − (z_{1−α_j} + z_{.8})·SE),  and  ρ_ref − .10
-
-A perfect order has no atanh; it counts as half the smallest step below 1 that n agents can make.
-
-Symbols
--------
-==============  ===============  ==================  ======
-symbol          code             shape               unit
-==============  ===============  ==================  ======
-r, rest         ``OnAndOff``     (n_agents,) each    0 to 1
-ρ_ref, ρ_new    ``rho_ref``      scalar              −1 to 1
-α_j             ``look.level``   scalar              1
-==============  ===============  ==================  ======
-
-Not done here: nothing is judged by ρ of the subset mean with the full score, which contains it: it is shown
-beside, with EB's limit of .75.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6 (ρ < .75). Fieller, Hartley & Pearson,
 *Tests for rank correlation coefficients*, Biometrika 1957 (1.06).
 """

@@ -1,21 +1,5 @@
 """Whether the subset is solved, and the benchmark with it.
 
-Model
------
-The best agent has the mean p over the k tasks of S. Given these tasks its error is that of repeated trials
-alone; with R trials a task, and trials whose variance is ω̂ of the binomial one, p is as sure as a share of ::
-
-    n = k·R/ω̂
-
-independent events (ω̂ = 1 where it was never measured: an upper bound). Its lower limits are Wilson's.
-
-The tasks of S are those that ranked the agents of their time: a better agent may solve nearly all of S and
-far from all of the benchmark. Where the full score of the best agent on S is known, measured or estimated,
-its lower limit counts too. Under .90 S alone is solved, the benchmark has room, and this warns at most.
-
-Not done here: nothing is corrected for the best of many agents: what is asked is whether there is room above
-it.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Wilson, *Probable inference*, JASA 1927.
 """
 

@@ -1,49 +1,7 @@
 """Whether newcomers do worse outside the subset than their outcomes on it predict: the subset is public.
 
-Model
------
-Each newcomer also runs a few *audit tasks* outside S, drawn by a secret seed. With θ̂_S its ability from its
-outcomes on S and b̂ the difficulties, P = σ(θ̂_S − b̂) is expected of a task and x observed; d_i is the mean
-of x − P over agent i's audit tasks. Even where nobody tunes, P is off: chance results put tasks outside the
-band, and they come back towards it; agents have strengths that one ability does not tell; θ̂_S and b̂ have
-errors. The agents that S was chosen from show how far: each is predicted with S and b̂ made without it, on all
-tasks outside that S. The statistic is ::
-
-    D = mean of d over the latest newcomers − mean of d over the reference agents
-
-and its distribution without tuning is drawn from the reference: for each newcomer an agent and as many of its
-tasks as the newcomer was asked, both with replacement; the reference mean from agents with replacement. So
-rare successes on hard tasks, and rare failures on easy ones, keep their skewed distribution. How far off a
-mean of n reference agents lies is told by the same n: its draws are stretched by √(n/χ²_{n−1}), as in
-Student's t. ::
-
-    p = (1 + #{D* ≤ D})/(1 + draws)
-
-Looks at 10, 20, 40, … newcomers with audit tasks, over those since the look before, 20 at least: the latest
-20 of 160 would tell no more than those of 40, at a stricter level. An agent alone is flagged where
-Σ(x − P)/√(Σ P(1 − P)) is below −3 on at least 5 audit tasks.
-
-Agents that were asked batch by batch have more tasks outside what everybody knows: all beyond their first
-batch. z_i is their mean there, less what a model expects given the first batch, over its standard error. The
-statistic is Σz_i/√n over the same looks, against the normal distribution; an agent is flagged below −3.
-
-Symbols
--------
-=======  ===============  =====================================  ======
-symbol   code             shape                                  unit
-=======  ===============  =====================================  ======
-x        ``outcomes``     (n_agents, n_tasks), NaN: not audited  0 to 1
-P        ``expected``     (n_agents, n_tasks)                    0 to 1
-d        ``beyond``       (n_agents,)                            −1 to 1
-=======  ===============  =====================================  ======
-
-Not done here: no ability is fitted. The flag of an agent alone counts P as known. Errors of difficulties are
-common to the newcomers of a board; in z_i they count as if each had its own.
-
-Source
-------
-This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests); Student,
-*The probable error of a mean*, Biometrika 1908.
+Source: This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests);
+Student, *The probable error of a mean*, Biometrika 1908.
 """
 
 from collections.abc import Callable, Sequence

@@ -25,10 +25,6 @@ module        holds
 ``shares``    `logit_check`: what the mean's variance is made of, on both scales
 ============  =======================================================================
 
-Not done here: no standard error, no interval, no prediction: the logit scale stands beside the linear one,
-which alone feeds a board's figures. No quadrature: with few trials on a level the approximation
-underestimates its variance. No random slopes.
-
 Source: Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, and lme4's
 glmer (D). Tierney & Kadane, *JASA* 81 (1986) 82-86. Messing, *Hidden Measurement Error in LLM Pipelines*,
 App. G.

@@ -1,13 +1,5 @@
 """A logit model with crossed random effects: the one entry, `fit_logit`, and what it refuses.
 
-Refused, with the row, level or term
-------------------------------------
-An outcome that is neither 0 nor 1; outcomes that are all alike; a level of a fixed term whose outcomes are
-all 0 or all 1, as its effect is infinite; a random term in each of whose levels outcomes never differ, as its
-variance is; a variance above 100, where the terms tell nearly every outcome; and the designs that
-`analytics.reml.model` refuses. A random term with a level for each row is dropped and named: with one trial
-in each cell the cell's variance cannot be told from the logistic one.
-
 Source: as in the package.
 """
 

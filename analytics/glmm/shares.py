@@ -1,23 +1,6 @@
 """Where the variance of a mean comes from, on the scale of the outcomes and on the logit scale.
 
-Model
------
-The mean is that over all levels of the design. Each component counts as in a D-study that takes items for a
-sample and the choice of fixed facets for error (``domain``, ``include``)::
-
-    Var(θ̂) = Σ_T σ_T²/L_T + Σ_F σ_F²/L_F + σ_ρ²/(R·Π_f L_f)          share of T = (σ_T²/L_T)/Var(θ̂)
-
-L_T is the product of the levels of T's factors; a factor whose levels hold whole levels of another factor of
-T is not counted beside it. Categories are fixed: their variance is divided by the number of items. σ_F² is
-the population variance of a fixed facet's level means. On the logit scale the residual is the logistic
-distribution's, σ_ρ² = π²/3, and R outcomes stand in a cell, one trial each.
-
-`by_level` names a facet that is looked at level by level, such as the agent of a leaderboard: its number
-counts 1, and its own variance is not error.
-
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix G and Eqs. 3, 7; Nakagawa & Schielzeth,
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix G and Eqs. 3, 7; Nakagawa & Schielzeth,
 *Biological Reviews* 85 (2010) 935-956 (π²/3).
 """
 

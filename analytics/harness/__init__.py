@@ -5,10 +5,8 @@ variance components and the reliability (``gstudy``), discriminability, coverage
 calibration (``quality``), the stability of the ranking (``stability``), the comparison of two configurations
 (``comparison``), and all of it on one page (``report``).
 
-Source
-------
-*Toward Meta-Harness Optimization*, ch. 28. The results it prints are not what its listing gives; where its
-formulas are replaced, the module says so.
+Source: *Toward Meta-Harness Optimization*, ch. 28. The results it prints are not what its listing gives;
+where its formulas are replaced, the module says so.
 """
 
 from analytics.harness.comparison import compare, compare_several

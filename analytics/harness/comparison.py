@@ -1,19 +1,6 @@
 """Is one harness configuration better than another? Differences of R, D and C by a paired bootstrap.
 
-Model
------
-Both configurations were run with the same models on the same tasks. One draw takes N tasks with replacement,
-the *same* ones in both, and computes ΔX = X(second) − X(first) for X = R, D, C; the interval is percentiles
-.025 and .975. The p-value for ΔX = 0 is twice the smaller tail, each with the observed sample counted in::
-
-    p = 2·min(1 + #{ΔX* ≤ 0}, 1 + #{ΔX* ≥ 0})/(n_draws + 1), at most 1
-
-Runs and models are not resampled: what is claimed is about these models, and noise between runs of one
-configuration is inside R itself. Over several configurations p-values are adjusted by Benjamini-Hochberg.
-
-Source
-------
-*Toward Meta-Harness Optimization*, §28.10.3. Davison & Hinkley, *Bootstrap Methods*, 1997, §4.4.
+Source: *Toward Meta-Harness Optimization*, §28.10.3. Davison & Hinkley, *Bootstrap Methods*, 1997, §4.4.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,66 +1,8 @@
 """The G-study of a harness: variance components, reliability and the smallest detectable difference.
 
-Model
------
-Three crossed random facets, K models, N tasks, L runs (Eq. 28.3)::
-
-    s[i, j, l] = μ + m_i + t_j + r_l + mt_ij + mr_il + tr_jl + e_ijl
-
-Where every cell has a score the components come from the mean squares, negative ones truncated at 0::
-
-    σ_e²  = MS_e                            σ_m² = (MS_m − MS_mt − MS_mr + MS_e)/(N·L)
-    σ_mt² = (MS_mt − MS_e)/L                σ_t² = (MS_t − MS_mt − MS_tr + MS_e)/(K·L)
-    σ_mr² = (MS_mr − MS_e)/N                σ_r² = (MS_r − MS_mr − MS_tr + MS_e)/(K·N)
-    σ_tr² = (MS_tr − MS_e)/K
-
-and otherwise from REML (``analytics.reml.fitting``). Reliability of the task-averaged scores of L′ runs (Eq.
-28.4; the same tasks again, so that σ_mt² is signal)::
-
-    R = S/(S + E/L′)    S = σ_m² + σ_mt²/N    E = σ_r² + σ_mr² + (σ_tr² + σ_e²)/N
-
-Its interval is that of ICC(A,1) from the K × L matrix of run means, MSR its rows (models), MSC its columns
-(runs), with R the estimate from that matrix (McGraw & Wong)::
-
-    a = L·R/(K(1 − R)),  b = 1 + L·R(K − 1)/(K(1 − R))
-    v = (a·MSC + b·MSE)²/((a·MSC)²/(L − 1) + (b·MSE)²/((K − 1)(L − 1)))
-    lower = K(MSR − F·MSE)/(F(L·MSC + (KL − K − L)MSE) + K·MSR)         F  = F_{.975}(K − 1, v)
-    upper = K(F′·MSR − MSE)/(L·MSC + (KL − K − L)MSE + K·F′·MSR)        F′ = F_{.975}(v, K − 1)
-
-(The chapter's degrees of freedom (K − 1)(L − 1) belong to ICC(C,1).) The second interval resamples tasks with
-replacement, percentiles .025 and .975: conditional on these models.
-
-Smallest detectable difference of two models, 5% two-sided, power .80::
-
-    published  2.80·√(2(σ_mt² + σ_mr² + σ_tr² + σ_e²)/(N·L))            Eq. 28.9 as printed
-    domain     2.80·√(2(σ_mt²/N + σ_mr²/L + σ_e²/(N·L)))                tasks like these
-    finite     (t_{.975,ν} + t_{.8,ν})·√(2(σ_mr²/L + σ_e²/(N·L)))       these tasks
-
-Eq. 28.9 divides σ_mt² by L though repeating runs does not shrink it, and σ_tr², which two models share,
-enters. The finite variance is MS_mr/(N·L), so that Satterthwaite's ν = (K − 1)(L − 1); where σ_mr² was
-truncated it is MS_e/(N·L) with ν = (K − 1)(N − 1)(L − 1).
-
-Symbols
--------
-=================  =============================  ============================  ========
-symbol             code                           shape                         unit
-=================  =============================  ============================  ========
-s                  ``ScoreTensor.scores``         (K, N, L)                     score
-σ²                 ``VarianceComponents``         7 terms                       score²
-w                  ``counts``                     (n_draws, N), rows sum to N   tasks
-R                  ``reliability``                scalar                        0 to 1
-ν                  ``Mdes.df``                    scalar                        none
-=================  =============================  ============================  ========
-
-Limits: two models, two tasks and two runs are the least; where all scores are equal R is 0/0 and refused. An
-incomplete tensor takes the ν of a complete one.
-
-Not done here: pass/fail scores are decomposed as they are, on the scale of the score. A bootstrap of an
-incomplete tensor would be a REML fit for each draw: there is none.
-
-Source
-------
-*Toward Meta-Harness Optimization*, Eqs. 28.3, 28.4, 28.9. Brennan, *Generalizability Theory*, 2001, ch. 3, 4.
-McGraw & Wong, *Psychological Methods* 1 (1996) 30-46, Table 7. Domain and finite MDES are this project's own.
+Source: *Toward Meta-Harness Optimization*, Eqs. 28.3, 28.4, 28.9. Brennan, *Generalizability Theory*, 2001,
+ch. 3, 4. McGraw & Wong, *Psychological Methods* 1 (1996) 30-46, Table 7. Domain and finite MDES are this
+project's own.
 """
 
 import math

@@ -1,41 +1,7 @@
 """What a harness is judged by besides reliability: discriminability, coverage, fitness, cost, its scorer.
 
-Model
------
-::
-
-    d_ab = abs(s̄_a − s̄_b)/√((σ̂_a² + σ̂_b²)/2)      s̄, σ̂² over a model's scores, all tasks and runs (n − 1)
-    D    = mean of d_ab over all pairs of models                                          Eq. 28.5
-    C    = number of valid cells/(K·N·L)                                                  Eq. 28.7
-    F    = .40·R + .35·min(D, 3)/3 + .25·C                                                Eq. 28.2
-    cost = K·N·L·(τ_env + τ_exec + τ_score)·c                                             Eq. 28.6
-    AUC  = mean over tasks of P(score of a right solution > of a wrong one) + ½P(equal)   Eq. 28.8
-
-with τ the mean seconds of an evaluation and c in USD an hour.
-
-Symbols
--------
-========  ===========================  ====================  ====================
-symbol    code                         shape                 unit
-========  ===========================  ====================  ====================
-d         ``pairwise_d``               (K, K), 0 diagonal    standard deviations
-D         ``discriminability``         scalar                standard deviations
-C         ``coverage``                 scalar                0 to 1
-F         ``fitness``                  scalar                0 to 1
-τ         ``Cost.mean_seconds``        3 parts               seconds
-AUC       ``ScorerCalibration.auc``    scalar                0 to 1
-========  ===========================  ====================  ====================
-
-Limits: D is biased upward by noise, abs being taken of every difference; two models without any spread have
-no d (refused, where the chapter's listing counts 0). A task whose reference solutions are all right or all
-wrong has no AUC and is left out by name.
-
-Not done here: the weights of F are the chapter's and no law. Cost is no part of F.
-
-Source
-------
-*Toward Meta-Harness Optimization*, Eqs. 28.2, 28.5-28.8. Cohen, *Statistical Power Analysis*, 1988, ch. 2.
-Bamber, *Journal of Mathematical Psychology* 12 (1975) 387-415 (AUC with ties).
+Source: *Toward Meta-Harness Optimization*, Eqs. 28.2, 28.5-28.8. Cohen, *Statistical Power Analysis*, 1988,
+ch. 2. Bamber, *Journal of Mathematical Psychology* 12 (1975) 387-415 (AUC with ties).
 """
 
 from collections.abc import Mapping, Sequence

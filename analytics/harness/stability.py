@@ -1,26 +1,7 @@
 """Stability of the ranking: with other tasks, with other runs, and against an order predicted.
 
-Model
------
-A model's score y is the mean over its tasks of the mean over its runs.
-
-- *Tasks*: n_draws samples of N tasks with replacement; Kendall's τ_b of each sample's ranking with the full
-  one, its mean and percentiles .025 and .975; the share of samples whose three best models are another set.
-- *Runs*: ⌊L/2⌋ runs drawn at random against the rest, τ_b of the two rankings, mean and standard deviation
-  over the splits. No Spearman-Brown step: it is for correlations of scores, not of ranks, and half the runs
-  are what was compared.
-- *Prediction*: Page's test of an order of the models stated beforehand, tasks as blocks.
-
-Scores are rounded to 1e-9 before they are ranked; equal scores stand in name order where three are chosen.
-
-Limits: with L runs there are few different splits (L = 5: 10), so that the standard deviation over splits is
-not a standard error. With three models or fewer the three best cannot change (refused). Tasks that all agree
-make τ_b 1 whatever the number of tasks.
-
-Source
-------
-*Toward Meta-Harness Optimization*, §28.10.5. Kendall, *Rank Correlation Methods*, 1970, ch. 3. Page, *Journal
-of the American Statistical Association* 58 (1963) 216-230.
+Source: *Toward Meta-Harness Optimization*, §28.10.5. Kendall, *Rank Correlation Methods*, 1970, ch. 3. Page,
+*Journal of the American Statistical Association* 58 (1963) 216-230.
 """
 
 from collections.abc import Sequence

@@ -1,19 +1,4 @@
-"""The score tensor: s[model, task, run], with names and a validity mask.
-
-Symbols
--------
-========  ================  =============================  ============
-symbol    code              shape                          unit
-========  ================  =============================  ============
-s         ``scores``        (n_models, n_tasks, n_runs)    score
-valid     ``valid``         (n_models, n_tasks, n_runs)    none
-K, N, L   ``scores.shape``  scalars                        levels
-========  ================  =============================  ============
-
-A run is one pass of the harness over all models and tasks. A model's failure is a valid score, 0; a failure
-of the harness is invalid, and its score is missing (NaN), never 0. Names stand in
-ascending order of code point.
-"""
+"""The score tensor: s[model, task, run], with names and a validity mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,26 +1,5 @@
 """Trials that an operator's file does not hold, of a task that it does hold: how many were to be expected.
 
-Model
------
-A file names no number of trials, so that it has to follow from what is there. With R₉₅(cells) the largest
-number of trials that at least 95% of the cells hold, an agent a that an operator loaded is expected to have
-on each of its tasks::
-
-    E_a = max( R₉₅(its own cells), min( most trials of one of its cells, R₉₅(the others' cells) ) )
-
-the others being the agents that an operator loaded, at least 5 of them. A cell with n < E_a trials lacks
-E_a − n places: gaps, or failures where missing outcomes count as such. A failure more in a cell of n trials
-with mean X and variance s², taken for trials of one setting, gives::
-
-    X′ = nX/E,    s²′ = ((n − 1)s² + nX² − E·X′²)/(E − 1),    R′ = R·E/n
-
-Symbols: n ``n_places``, E ``expected_trials`` (n_agents,), E − n ``n_absent``; X, s², R as in
-`analytics.outcome_table`; shape (n_agents, n_tasks) but for E.
-
-Not done here: nothing is expected of an agent beyond what it shows itself: one that ran each task once is not
-measured by others that ran it five times. What no rule can tell is said in words, by `uneven` and
-`passes_alone`.
-
 Source: The rule is this project's own (docs/decisions/trials-that-count.md).
 """
 

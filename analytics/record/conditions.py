@@ -1,33 +1,5 @@
 """Comparable conditions: which settings of prompt, judge and temperature agents are compared under.
 
-Model
------
-An agent *has* a condition when at least 95% of the tasks that it was asked to run have an outcome under it.
-Compared are the conditions that at least 95% of the agents with full runs have; a full run has outcomes on at
-least 95% of the active tasks under one condition. If there is none, compared are the one that most of them
-have (ties: more outcomes, then name) and those that at least 95% of its holders have. Without full runs all
-agents with an outcome are asked. Where five or more of those asked are vouched for, these alone; of each
-account that nobody vouches for, two agents at most (`analytics.record.voices`).
-
-Temperature is part of a condition where some agent of those asked has two levels of it, each with outcomes on
-at least 95% of the tasks that it was asked to run; or, where no agent has even one so, where one that is
-vouched for has two. A few outcomes at another temperature count like those of another run.
-
-Symbols
--------
-==================  ======================  =============================================
-symbol              code                    shape
-==================  ======================  =============================================
-tasks with outcome  ``n_tasks``             (n_agents, n_conditions)
-of them asked for   ``n_asked_tasks``       (n_agents, n_conditions)
-tasks asked for     ``n_asked``             (n_agents,)
-of them at a level  ``n_ran``               (n_agents, n_levels)
-outcomes            ``n_outcomes``          (n_agents, n_conditions)
-whose it is         ``voters``              (n_agents,)
-==================  ======================  =============================================
-
-Not done here: no order between agents of different conditions is found.
-
 Source: The rule is this project's own.
 """
 

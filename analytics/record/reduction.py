@@ -2,10 +2,6 @@
 
 The model stands in `analytics.record`. Agents' lines do not depend on each other but through the conditions
 compared, so that a database may keep them and read only what changed.
-
-Symbols: m ``n_tasks``, C ``n_conditions`` compared; a *slot* is an agent × task × compared condition,
-numbered ``(agent·m + task)·C + condition``. The tasks that an agent was first asked for together are a
-*block*, and R ``most`` (n_agents, m) how many trials of each task count at most, the same in a block.
 """
 
 from collections.abc import Sequence

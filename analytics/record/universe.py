@@ -1,7 +1,5 @@
 """The active tasks: all, those that nearly all agents have run, or those named.
 
-Model
------
 A task is *common* when at least 95% of the agents without an assignment have an outcome on it. A universe of
 common tasks has at least 10; once chosen it is kept by name, so that agents that come later do not shrink it.
 

@@ -1,16 +1,5 @@
 """Whole runs: deliveries that together hold every task equally often.
 
-Model
------
-A *whole run* is a run of consecutive deliveries of one agent without a common task that together hold every
-task of a part equally often, under one condition, whether an outcome is valid or not. Deliveries are taken in
-order of acceptance, those that were withdrawn among them: a delivery with a task that the run holds already
-begins another one. One delivery is the common case; shards are another. A whole run shows nothing that was
-chosen by its outcomes, so that all of its trials may count.
-
-An agent *retried* where a delivery that is part of no whole run holds its tasks unequally often, and a later
-one has a lower mean on a task that it holds.
-
 Source: The rule is this project's own.
 """
 

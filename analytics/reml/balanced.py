@@ -1,34 +1,5 @@
 """REML of a balanced design: a problem in a handful of numbers, closed form or under bounds.
 
-Model
------
-With SS_s, df_s and M of the strata (`analytics.reml.strata`) the components minimise::
-
-    Q(φ)  = Σ_s (df_s log λ_s + SS_s/λ_s) + constant        λ = Mφ, φ ≥ 0
-    ∂Q/∂φ = M'(df/λ − SS/λ²)                I(φ) = ½ M' diag(df/λ²) M
-
-Method
-------
-With as many strata as components, φ = M⁻¹(SS/df) where that is not negative. Else Fisher scoring under the
-bounds: components at 0 with ∂Q/∂φ ≥ 0 stay there, the others take the step −(2I)⁻¹∂Q/∂φ, cut off at 0 and
-halved until Q falls (Bertsekas 1982), from the closed form (least squares in the mean squares where there
-are more strata than components) with its negative components set to 0. A cut makes an exact 0. The
-step is the exact one on pooled strata, so that few are needed. `optimise_many` does this for any number of
-vectors SS at once.
-
-Symbols
--------
-=======  =====================  ===========================  ===============
-symbol   code                   shape                        unit
-=======  =====================  ===========================  ===============
-SS_s     ``sum_squares``        (n_vectors, n_strata)        outcome²
-df_s     ``df``                 (n_strata,)                  1
-M        ``loadings``           (n_strata, n_components)     rows
-φ        ``parameters``         (n_vectors, n_components)    outcome²
-=======  =====================  ===========================  ===============
-
-Not done here: no constant of Q, no fixed effects: those are in `analytics.reml.strata`.
-
 Source: Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6-6.7. Bertsekas, *SIAM J. Control* 20
 (1982) 221-246 (projection).
 """

@@ -1,26 +1,6 @@
 """The parametric bootstrap of a fit: intervals of the components, and bootstrap-t of θ̂.
 
-Model
------
-Draws from the fitted model, each fitted again under the same bounds. A balanced design needs no rows: mean
-squares are sufficient and independent of θ̂, so that::
-
-    SS*_s ~ λ̂_s χ²(df_s)        θ* ~ N(θ̂, Var̂ θ̂)        φ* = REML(SS*)        SE* = √Var̂(φ*)
-
-An unbalanced design is drawn row by row and fitted again through `analytics.reml.sparse`. Then::
-
-    components     [ q_{α/2}(φ*_T), q_{1−α/2}(φ*_T) ]
-    bootstrap-t    [ θ̂ − q_{1−α/2}(t*)·SE, θ̂ − q_{α/2}(t*)·SE ]        t* = (θ* − θ̂)/SE*
-
-Limits: The percentile interval of a component that sits on the boundary starts at 0 and is too short: its
-draws come from a model without it. No percentile interval of θ*: θ* − θ̂ is normal with the variance put in,
-so it would be the Wald interval under another name.
-
-Not done here: no resampling of rows, items or prompts: with three prompts there is nothing to resample.
-
-Source
-------
-Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, §12.5 and §13.3. Bates et al.,
+Source: Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, §12.5 and §13.3. Bates et al.,
 *J. Stat. Software* 67(1) (2015), §2.3 (`bootMer`).
 """
 

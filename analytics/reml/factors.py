@@ -1,17 +1,5 @@
 """Columns as factors: levels, codes, combinations, and the design matrix of fixed terms.
 
-Model
------
-A factor is a column of labels. Its levels are the labels that occur, as text, in ascending order of Unicode
-code point (labels that are all integers are no exception: "10" stands before "2"). A fixed term has treatment
-contrasts: one column for each level but the first, the base; an interaction has the products of its factors'
-columns::
-
-    X = [ 1 | judge = j2 | judge = j3 | … ]        names (Intercept), judge[j2], judge[j3], …
-
-This is what R's ``contr.treatment`` gives for character columns in the C locale. An interaction is only
-coded where every term inside it is fixed too (R would otherwise silently switch to dummies).
-
 Source: Chambers & Hastie, *Statistical Models in S*, 1992, §2.3.2 (treatment contrasts).
 """
 

@@ -1,32 +1,5 @@
 """REML for crossed and nested variance components: the one entry, `fit`, and what it refuses.
 
-Model
------
-That of `analytics.reml.variance_components`: y = Xβ + Σ_T Z_T u_T + e, where the components minimise lme4's
-REML criterion under σ_T² ≥ 0. The terms come as text (`analytics.reml.formula`), columns as labels
-(`analytics.reml.factors`).
-
-Method
-------
-Where every combination of all the factors named has the same number of rows, `analytics.reml.balanced`
-(on strata; ``balanced: closed form`` or ``balanced: bounded optimum``); else `analytics.reml.sparse`
-(``unbalanced: patterns`` or ``unbalanced: blocked``). The fit names its method, how it ended, and the
-components on the boundary. Neither the order of the rows nor the names of the levels changes a component or
-the criterion: a change of base level multiplies X by a matrix of determinant ±1.
-
-`analytics.reml.sparse` gives Q, ∂Q/∂φ, the average information and Cov(β̂) = (X'V⁻¹X)⁻¹ at any φ. Added here:
-
-* ∂Cov(β̂)/∂φ by differences: central, φ_T e^{±δ}, off the boundary, forward, φ_T = δ·Σφ, on it;
-* the parametric bootstrap: y* = Xβ̂ + Σ_T σ̂_T Z_T z_T + σ̂_ρ z with z standard normal, fitted again from φ̂ on
-  the same design, whose layout is worked out once.
-
-Refused, with the term and the reason
--------------------------------------
-A factor of one level; a random term with a level for each row (the cell without replicates: it and the
-residual are one, `pooled`); two terms that group the rows alike; a random term inside the fixed ones; fixed
-columns that depend on each other, or are too many for the memory; more parameters than rows; an outcome that
-is constant or not a number.
-
 Source: As in `analytics.reml.variance_components`, `analytics.reml.balanced` and `analytics.reml.sparse`.
 Gilmour, Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 """

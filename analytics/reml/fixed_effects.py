@@ -1,28 +1,5 @@
 """Intervals of the grand mean θ̂, or of another estimable combination c'β̂.
 
-Model
------
-For θ̂ = c'β̂ with Var = c'Cov(β̂)c = g'φ (g_T = ∂Var/∂φ_T; in a balanced design c'Σ_s λ_s B P_s B'c)::
-
-    c'β̂ ± q·SE        SE = √(g'φ̂)        ν = 2 (g'φ̂)² / (g' I(φ̂)⁻¹ g)
-
-A fit's own c is that of the mean over all levels of the fixed factors, each weighing the same; that of a
-fixed effect is a column of the identity (``dataclasses.replace(fit, contrast=…)``).
-
-*satterthwaite*: q = t_ν, with I(φ̂) over the components off the boundary. In a balanced design with as many
-strata as such components this is ν = (Σ_s a_s λ̂_s)²/Σ_s (a_s λ̂_s)²/df_s where Var = Σ_s a_s λ̂_s, since
-I(φ) = ½M'diag(df/λ²)M is then inverted stratum by stratum. A component on the boundary leaves its column of M
-out, which adds its stratum to the one with equal λ: the stratum that it was pooled into.
-
-*conservative*: q = t_d, where a random facet with at most 4 levels adds to the variance; d = the smallest
-(levels − 1) among those. Such a facet's variance has few degrees of freedom, and ν, made from estimates,
-is often too large just when the variance is estimated too small. This is the rule, not a choice.
-
-*wald* (q normal) and *bootstrap-t* (`analytics.reml.bootstrap`) are for information. *percentile* is refused.
-
-Not done here: no Kenward-Roger inflation of Cov(β̂), no simultaneous intervals. A facet's levels are counted,
-not weighed.
-
 Source: Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns, *Biometrics* 41 (1985)
 477-486 (ν from the information). STATISTICS §7.5 for the rule of 4 levels, whose coverage `tests/analytics`
 measures.

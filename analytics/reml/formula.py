@@ -1,28 +1,5 @@
 """Random and fixed terms of a model, read from text such as ``item + prompt + item:prompt``.
 
-Model
------
-A text is a sum of parts; it names columns, and a column is a factor even where its values are numbers::
-
-    text    = part { "+" part }
-    part    = term { ("*" | "/") term }
-    term    = column { ":" column }
-    a:b     the combinations of a and b
-    a*b     a + b + a:b                    a and b crossed
-    a/b     a + a:b                        b nested in a
-
-``*`` and ``/`` are read from the left: a/b/c = a + a:b + a:b:c. Spaces around names and signs do not count; a
-name is anything else without the four signs.
-
-Names
------
-A term keeps its name as typed, ``prompt:item``, and is the same term in any order of its factors
-(`Term.factors` is a set). Terms stand in the order in which they first appear. A term written out twice is
-refused; one that a shorthand gives again (``a*b + a*c``) counts once.
-
-Not done here: no ``(1 | item)`` (every random term here is an intercept), no removal of terms (``-``), no
-parentheses, no functions of columns, no offset. The intercept is always there and not written.
-
 Source: Wilkinson & Rogers, *Applied Statistics* 22 (1973) 392-399. R's ``formula`` gives the shorthands the
 same meaning, and lme4 theirs in ``(1 | a/b)``.
 """

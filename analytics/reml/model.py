@@ -4,10 +4,6 @@ Labels become codes, text becomes terms, and what no method can estimate is refu
 reason: a factor of one level, a random term inside the fixed ones, a random term with a level for each row,
 two terms that group the rows alike, fixed columns that depend on each other.
 
-Not done here
--------------
-Nothing is estimated. Dependence among more than two random terms is not looked for.
-
 Source: as in `analytics.reml.fitting`.
 """
 

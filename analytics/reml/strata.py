@@ -1,49 +1,7 @@
 """Strata of a balanced design: the few sums of squares that are all REML needs of its rows.
 
-Model
------
-A design is balanced when every combination of all its factors F, random and fixed, has the same number of
-rows. Then the space of outcomes splits into orthogonal strata, one for each set s ⊆ F (the interaction
-contrasts of the factors in s) and one within cells, and V is a multiple of the identity on each::
-
-    V = Σ_s λ_s P_s        λ_s = Σ_T c_T·1[s ⊆ T]·σ_T² + σ_ρ²        c_T = n / Π_{f ∈ T} L_f
-    SS_s = y'P_s y          df_s = tr P_s = Π_{f ∈ s} (L_f − 1)       within cells: n − Π_f L_f
-
-Strata with the same terms above them have the same λ and are added. The mean and the fixed terms fill whole
-strata; these are *fixed* and leave the likelihood but for log|X'V⁻¹X| = log|X'X| − Σ_{s fixed} df_s log λ_s.
-With M the matrix of c_T·1[s ⊆ T] (and ones for the residual) over the other strata, λ = Mφ and::
-
-    Q(φ)  = (n − p) log 2π + log|X'X| + Σ_s (df_s log λ_s + SS_s/λ_s)
-    ∂Q/∂φ = M'(df/λ − SS/λ²)                I(φ) = ½ M' diag(df/λ²) M
-
-log|X'X| is that of treatment contrasts, as in lme4, so that Q is lme4's criterion. β̂ is the least squares
-estimate, and Cov β̂ = Σ_{s fixed} λ_s B P_s B' with B = (X'X)⁻¹X'.
-
-Symbols
--------
-=======  =====================  ===========================  ===============
-symbol   code                   shape                        unit
-=======  =====================  ===========================  ===============
-SS_s     ``sum_squares``        (n_strata,)                  outcome²
-df_s     ``df``                 (n_strata,)                  1
-M        ``loadings``           (n_strata, n_terms + 1)      rows
-λ_s      ``stratum_variances``  (n_strata,)                  outcome²
-B P_s B' ``fixed_parts``        (n_fixed, p, p)              1/rows
-M, fixed ``fixed_loadings``     (n_fixed, n_terms + 1)       rows
-=======  =====================  ===========================  ===============
-
-Not done here
--------------
-Q is minimised in `analytics.reml.balanced`.
-
-Nested factors whose levels have names of their own (``batch + sample``) are not recast as crossed ones; they
-are fitted by `analytics.reml.sparse`. Written ``batch/cask`` with the casks named alike in each batch, they
-are balanced here.
-
-Source
-------
-Nelder, *Proc. Royal Society A* 283 (1965) 147-178 (strata of balanced designs). Searle, Casella & McCulloch,
-*Variance Components*, 1992, §4 and §6.6-6.7.
+Source: Nelder, *Proc. Royal Society A* 283 (1965) 147-178 (strata of balanced designs). Searle, Casella &
+McCulloch, *Variance Components*, 1992, §4 and §6.6-6.7.
 """
 
 from collections.abc import Sequence

@@ -3,55 +3,6 @@
 It is the built-in demonstration, which so owes nothing to anyone's data, and the ground truth of simulation
 studies: the parameters that made the outcomes are returned with them.
 
-Model
------
-A Rasch model with a linear structure on ability and difficulty, and an agent-by-task interaction. Trial t of
-agent i on task j passes with probability::
-
-    P[i, j] = 1 / (1 + exp(−(θ_i − b_j + γ_ij)))
-    θ_i = β + μ_l(i) − δ·small_l(i) + ς_s(i) + g·τ_i + ε_i          agent i = model l(i) in scaffold s(i)
-    b_j = κ_c(j) + η_j                                              task j of category c(j)
-    μ ~ N(0, σ_μ²)   ς ~ N(0, σ_ς²)   ε ~ N(0, σ_ε²)   κ ~ N(0, σ_κ²)   η ~ N(0, σ_η²)   γ ~ N(0, σ_γ²)
-
-given which trials are independent. Each trial is lost to the harness with probability φ, whatever its
-outcome; it is then invalid, with outcome 0. On top, by design:
-
-* *twins*: a later version of an agent, with the same θ and the same γ. Their true scores are equal.
-* *near ties*: pairs of agents, close by draw, whose θ differ by d only (their γ differ).
-* *incomplete* agents: all trials lost on a share ω of the tasks, so that they miss the 95% of a complete one.
-
-Dates: an agent appears between the release of its model or scaffold, whichever is later, and half a year
-after, within one year; a twin follows its original by one to five weeks.
-Cost of a trial, USD: price_l · turns_s · size_j · noise, size and noise lognormal, rounded to 4 decimals.
-
-Symbols
--------
-===============  ==========================  ============================  ==========
-symbol           code                        shape                         unit
-===============  ==========================  ============================  ==========
-θ                ``ability``                 (n_agents,)                   logit
-b                ``difficulty``              (n_tasks,)                    logit
-γ                ``interaction``             (n_agents, n_tasks)           logit
-P                ``probabilities``           (n_agents, n_tasks)           0 to 1
-τ                ``dates``                   (n_agents,)                   years
-β                ``base_ability``            scalar                        logit
-δ                ``small_penalty``           scalar                        logit
-g                ``growth``                  scalar                        logit/year
-σ_μ σ_ς σ_ε      ``sd_model, …``             scalar                        logit
-σ_κ σ_η σ_γ      ``sd_category, …``          scalar                        logit
-φ                ``p_failure``               scalar                        0 to 1
-ω                ``share_lost``              scalar                        0 to 1
-d                ``near_tie_gap``            scalar                        logit
-===============  ==========================  ============================  ==========
-
-Reproducible
-------------
-Only uniform, integer and normal draws of the generator given are used, in a fixed order. The same seed and
-sizes give the same benchmark with the same NumPy version; the demonstration draws from PCG64.
-
-Not done here: no settings (prompts, judges), no run effects, no fractional outcomes, no guessing, no
-discrimination other than 1, no failure that depends on the outcome. All names are invented.
-
 Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Fischer, *Acta
 Psychologica* 37 (1973) 359-374 (the linear logistic test model). De Boeck & Wilson, *Explanatory Item
 Response Models*, 2004 (structure and random effects on the person's side).

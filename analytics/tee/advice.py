@@ -1,21 +1,5 @@
 """What would shorten an error bar: changes of the design that cost the same, over measured facets alone.
 
-Model
------
-Var(θ̂) of N tasks with one prompt, one judge and one trial a task is that of `analytics.tee.agent_projection`.
-Twice as many levels of any one facet make twice as many outcomes, so that these changes cost the
-same where outcomes do. They are compared for these tasks (`finite`, where more tasks would be another target)
-and for tasks like these (`domain`)::
-
-    SE_change / SE_now,  one facet of {tasks, prompts, judges, trials} doubled
-
-A facet with one level says nothing: it is named as unknown, neither recommended nor called harmless. The
-panel of judges is no random sample: its sensitivity σ_λ is shown beside, and stays out of the error.
-
-Not done here: prices by facet: every outcome is a trial of its own and costs the same, whoever judges it.
-Temperatures stay at one level. Differences between two agents, in which main effects cancel, are
-`analytics.differences`'.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3 and 8-10 (projections), Eq. 7
 (sensitivity).
 """

@@ -1,35 +1,5 @@
 """What a design would make of the error of one agent's mean, from the components of a whole benchmark.
 
-Model
------
-`analytics.tee.benchmark` fits all agents at once. For the mean of one agent a component and its interaction
-with the agent are one: what shifts all agents alike shifts this one too. So the terms of the D-study are::
-
-    item         N    σ²_task + σ²_agent:task           judge (fixed)        M    σ_λ²
-    prompt       V    σ²_prompt + σ²_agent:prompt       temperature (fixed)  H    σ_τ² + σ²_agent:temperature
-    item:prompt  NV   σ²_task:prompt                    item:judge           NM   σ²_task:judge
-    Residual     NVMHR                                  judge                M    σ²_agent:judge
-                                                        run                  R    σ²_agent:run
-
-Where groups of tasks are drawn (`analytics.tee.grouped_tasks`) their part of the item is a term of its own,
-group, divided by their number C. σ²_agent is what a leaderboard is for, and no error. A run shifts all tasks
-of one replicate at once, so that its part is σ²_agent:run/R, which no number of tasks averages out. It and
-σ²_agent:judge/M are random parts of v_a (`analytics.differences.rows`), which every reading counts: both are
-added to what `analytics.tee.dstudy.project` gives.
-
-Symbols
--------
-==================  =========================================  ===============================  =========
-symbol              code                                       shape                            unit
-==================  =========================================  ===============================  =========
-σ²_T                ``result["components"]``                   term → variance                  outcome²
-σ_λ², σ_τ²          `_panel`, population variance of effects   scalar                           outcome²
-N V M H R C         ``design``                                 letter → count, at least 1       levels
-==================  =========================================  ===============================  =========
-
-Not done here: no component is estimated, and how well one is known is no part of the error. A difference of
-two agents, in which shared parts cancel, is `analytics.differences`.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10. The sums with the agent are this
 project's own.
 """

@@ -1,23 +1,5 @@
 """Variance components of a whole benchmark: what a difference between two of its agents rests on.
 
-Model
------
-One fit for all agents that have a say, of every facet with two or more levels (run: in some agent)::
-
-    outcome = agent + task + agent:task + prompt + agent:prompt + task:prompt
-            + judge + agent:judge + task:judge + temperature + agent:temperature + agent:run + Residual
-
-judge and temperature fixed, all else random; agent:task only where a task was repeated. A fit that cannot
-tell these terms apart is made again with agent and task alone, and says so. The sensitivity to the panel of
-judges is σ_λ² = (1/M)·Σ(λ_m − λ̄)² of the fitted effects: two agents that did not share judges differ by it.
-Degrees of freedom of a component are Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; a sensitivity counts as known.
-Where groups of tasks have a role, projections for tasks like these are by `analytics.tee.grouped_tasks`.
-Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`). Its mean and
-standard error are those of a board where that states the same mean; else they rest on the agent's outcomes
-alone, all of them.
-
-Not done here: no interval of a component; no term of three facets: they stand in the residual.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, §3 and Eq. 7. The terms with an agent are this
 project's own.
 """

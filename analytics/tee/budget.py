@@ -1,34 +1,6 @@
 """Budget allocation: the cheapest design for a target SE, the smallest SE for a budget, and the frontier.
 
-Model
------
-A design of N items, V prompts, M judges, H temperatures and R replicates makes N·V·M·H·R calls::
-
-    cost = c_call·N·V·M·H·R + Σ_f c_f·L_f
-
-with c_f what one more level of facet f costs whatever is run on it (an item to write, a judge to license).
-With every facet but one held, Var(θ̂) = a/x + b and cost = p·x + q in the levels x of that one. So the search
-over integers is exact without visiting them: for each combination of the others the best x is ⌈a/(t² − b)⌉
-for a target t, and ⌊(budget − q)/p⌋ for a budget; the one is chosen to be the facet with the widest range.
-
-Symbols
--------
-==================  =========================  ==============================  =========
-symbol              code                       shape                           unit
-==================  =========================  ==============================  =========
-c_call, c_f         ``Costs.call``, ``levels``  scalar; letter → scalar         money
-x                   ``Grid.inner``             scalar, 1 to `hi`               levels
-a, b                ``Grid.slope``, ``floor``  (n_combinations,)               outcome²
-p, q                ``Grid.price``, ``base``   (n_combinations,)               money
-t                   ``target_se``              scalar                          outcome
-==================  =========================  ==============================  =========
-
-Not done here: components count as known. A call costs the same for every judge and item. No design is better
-than another for reasons of validity: bounds say what may be tried.
-
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (budget allocation), §3.3. Brennan,
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (budget allocation), §3.3. Brennan,
 *Generalizability Theory*, 2001, §1.2. The exact search is this project's own.
 """
 

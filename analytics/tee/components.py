@@ -1,7 +1,5 @@
 """Variance components of one study, by the facets that they hold, and the table they are read from.
 
-Not done here: nothing is estimated or projected. How well a component is known is no part of it.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1 and Appendix C.5.
 """
 

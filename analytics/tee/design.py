@@ -1,20 +1,5 @@
 """The design of a study: which columns are which facet, how many levels, and which terms follow.
 
-Model
------
-An outcome belongs to an item under a prompt, a judge, a temperature and a replicate; items may lie in
-categories. From the declared columns follow the random terms of the variance model::
-
-    item, prompt, item:prompt, item:temperature, prompt:temperature, item:judge, prompt:judge,
-    the cell (all facets together), residual (replicates); category beside item where declared
-
-and the fixed effects judge and temperature. A facet with one level drops every term it is part of. With one
-outcome in each cell the cell and the residual are one: the cell's term is left out and the residual is
-`pooled`.
-
-Not done here: nothing is estimated and outcomes are not looked at. Whether prompts are exchangeable, or
-judges a fair panel, no data can say.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1, Appendix C.1 and C.6 (model, minimum
 design), Appendix L (minimum pilot). The minimum of two judges is this project's own.
 """

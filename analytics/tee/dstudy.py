@@ -4,26 +4,7 @@ A component enters with the number of its levels that were averaged over, and co
 *varies*: that another run of the study could have drawn or chosen differently. Which do is the `Reading`'s.
 Formulas and readings: analytics/README.md, *The D-study*.
 
-Symbols
--------
-==========================  ==============================  =====================================  =========
-symbol                      code                            shape                                  unit
-==========================  ==============================  =====================================  =========
-σ_T²                        ``Component.variance``          scalar                                 outcome²
-T                           ``Component.facets``            set of the letters N V M H R C         none
-L_f (N, V, M, H, R, C)      ``design``                      letter → count, at least 1             levels
-σ_λ², σ_τ²                  ``Component`` with ``fixed``    scalar, population variance (1/M)      outcome²
-Var(θ̂)                      ``Projection.variance``         scalar                                 outcome²
-share of Var(θ̂)             ``Projection.shares``           component → share, sum 1               0 to 1
-==========================  ==============================  =====================================  =========
-
-Not done here: components are taken as known; their own uncertainty is no part of Var(θ̂). The sampling
-fraction of a finite population of prompts or judges is not corrected for. A selected task subset is not a
-sample of tasks: its size must not stand in for N under ``domain``.
-
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10, Appendix C.5 and C.8. Brennan,
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10, Appendix C.5 and C.8. Brennan,
 *Generalizability Theory*, 2001, ch. 9. Random judges and the refusals are this project's own.
 """
 

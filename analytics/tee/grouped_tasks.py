@@ -1,38 +1,5 @@
 """What groups of tasks change in the error of one agent's mean for tasks like these: a D-study by groups.
 
-Model
------
-x_j, an agent's mean on task j, on N tasks, a share p_g of them in group g of G. Where groups were drawn
-(clusters), x_j = μ + γ_g + w_j, and two moments of each agent's x give σ_γ²: V of
-`analytics.differences.groups` (CR2) and s_w², the pooled variance within groups::
-
-    E V     = σ_w²/N + c·σ_γ²        c = Σ_g p_g²·((1 − p_g)² + Σ_{h≠g} p_h²) / (1 − p_g)
-    E s_w²  = σ_w²
-    σ̂_γ²    = (V̄ − s̄_w²/N) / c, at least 0                    means over agents that ran every task
-
-In groups of one size this is the estimate of a one-way analysis of variance. The components of
-`analytics.tee.benchmark` know no groups: a task's own variance, σ²_task + σ²_agent:task, holds part of σ_γ².
-For tasks like these ::
-
-    group   C    G·Σp²·σ̂_γ²                      so that C = G gives σ̂_γ²·Σp², whatever the sizes of groups
-    item    N    less (1 − Σp²)·N/(N − 1)·σ̂_γ², at least 0
-
-Given groups (strata) are no error: the item's variance is less by s̄² − N·V̄, s² the variance over all tasks.
-
-Symbols
--------
-======  =======================  ===================  ======
-symbol  code                     shape                unit
-======  =======================  ===================  ======
-x       ``means``                (n_agents, N)        score
-p       ``shares``               (n_groups,)          1
-G, C    levels of the letter C   scalar               groups
-======  =======================  ===================  ======
-
-Not done here: no multilevel REML: with an agent:group for every agent and group it grows with both, and would
-weigh groups otherwise than the mean does whose error is asked for. Trial noise is taken to be alike in all
-groups.
-
 Source: Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6 (one-way moments). Bell & McCaffrey,
 *Survey Methodology* 28 (2002) 169-181 (CR2; its expectation under σ_γ² is worked out here).
 """

@@ -1,13 +1,5 @@
 """What a design's variance is made of, and what one change of the design would do to it.
 
-Model
------
-The projection of `analytics.tee.dstudy`, as two tables: a line for each component, with its share of one
-observation and of the mean, and five one-step changes of the design, each projected anew.
-
-Not done here: changes are not compared at equal cost (`analytics.tee.budget` finds the best design for a
-price), and no change is recommended.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix C.5 (decomposition), Eqs. 8-10
 (changes).
 """

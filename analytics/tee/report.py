@@ -1,17 +1,5 @@
 """A study in plain language: one paragraph.
 
-Model
------
-Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
-compares with the naive one, which single change of the design would help most, and what was never measured.
-Where the same mean is stated elsewhere with more to go by, as on a board, the paragraph has the figures of
-there; what the standard error is made of is then that of these outcomes alone, and not at all where a facet
-has so few levels that its variance has next to no degrees of freedom. An interval that holds every score from
-0 to 1 is none.
-
-Not done here: no figure is rounded but in sentences. No judgement whether an error is small enough. No
-reporting checklist: most of its items are what only a person can tell.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
 """
 

@@ -1,14 +1,5 @@
 """Residuals that differ between temperatures, judges, prompts or categories: a fit of each level on its own.
 
-Model
------
-That of `analytics.tee.total_error` in each level of one facet; what is projected then is the mean of their
-residual variances, each level weighing the same::
-
-    σ̄² = Σ_h σ̂_ρ²(h)/H
-
-Not done here: levels are not tested against each other, and nothing is shared between their fits.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 3 and Appendix C.7.
 """
 

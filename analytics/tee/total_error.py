@@ -1,32 +1,5 @@
 """Total evaluation error of a study: a fit of its variance components, and what follows for the grand mean.
 
-Model
------
-The random terms and fixed effects that follow from the declared design (`analytics.tee.design`) are fitted by
-REML (`analytics.reml.fitting`); the D-study (`analytics.tee.dstudy`) turns the components into Var(θ̂) of the
-grand mean θ̂, every level of judge and temperature weighing the same. The sensitivity of a panel of M judges
-is the population variance of its fitted effects::
-
-    σ_λ² = Σ_m (λ̂_m − mean λ̂)²/M
-
-Under ``finite`` the items are the target, so that each weighs the same, and in it each observed cell::
-
-    θ̂ = Σ_c w_c·ȳ_c,  w_c = 1/(N·cells of c's item)
-    SE² = Σ_T σ_T²·Σ_l (Σ_{c in level l of T} w_c)² + σ²·Σ_c w_c²/R_c
-
-which is the D-study's where the design is balanced: unequal R_c are neither floored nor averaged.
-
-Under ``domain`` and ``exclude`` SE² is c'Cov(β̂)c of the fit, right for missing cells, too, and equal to the
-D-study's Var(θ̂) where the design is balanced. Other readings, fixed categories among them (a fit has random
-ones), are projected at the design's levels. Beside it stands the naive s/√N of the item means.
-
-Degrees of freedom follow `analytics.reml.fixed_effects`: the smallest (levels − 1) of small random facets,
-else Satterthwaite's ν; sensitivities σ_λ²/M count as known, so that ν grows by (SE²/random part)².
-
-Not done here: the sensitivities are those of estimated effects, so that noise in λ̂ makes them a little
-large. A fit is not searched for the right model: the terms are the declared ones. The logit check of binary
-outcomes is `analytics.glmm`.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.8 and K.
 """
 

@@ -1,21 +1,7 @@
 """Accuracy of one agent: its mean outcome over tasks like these, with an interval.
 
-Model
------
-A = Σȳ_i/a over a tasks with task means ȳ_i, s² the variance of the task means (divisor a − 1), SE = s/√a::
-
-    t        A ± t_{a−1,.975}·SE
-    logit-t  logit A ± t_{a−1,.975}·SE/(A(1 − A)), back by the logistic function, where a·min(A, 1 − A) < 5
-
-In the terms of `analytics.trials.icc` s² = σ_b² + σ_w²/n.
-
-Not done here: the t interval is not clipped to [0, 1]. Tasks count as a sample: for these very tasks only
-trial noise is error (`analytics.differences`).
-
-Source
-------
-*Intraclass correlation for agentic evaluation* (GAIA, FRAMES), Tables 2 and 3. The logit by the delta method:
-Agresti, *Categorical Data Analysis*, 2013, §3.1.
+Source: *Intraclass correlation for agentic evaluation* (GAIA, FRAMES), Tables 2 and 3. The logit by the delta
+method: Agresti, *Categorical Data Analysis*, 2013, §3.1.
 """
 
 import math

@@ -1,23 +1,5 @@
 """Consistency and accuracy of every agent of a flat file, compared on common tasks and conditions only.
 
-Rules
------
-- *Condition*: a combination of prompt variant, judge and temperature, as far as they vary in the file
-  (temperature only where some agent has two levels; not stated is a level). Trials repeat only within one
-  condition; `run` labels are repeats.
-- An agent *has* a condition when at least 95% of the tasks that anybody ran under it are valid for it.
-  Agents that have a condition are compared under it on the tasks that all of them have. Under 10 such tasks
-  nobody is compared.
-- An agent that lacks the condition, or runs tasks of its own, has a line on its own tasks, not compared.
-
-An intraclass correlation depends on the tasks and on what varies between repeats: on different tasks, or with
-prompts taken for repeats, two of them tell nothing of two agents.
-
-Symbols: seen ``(n_agents, n_tasks)``, whether there is a valid trial under the condition.
-
-Not done here: nothing is pooled over conditions. Copies of trials are named by the caller
-(`analytics.trials.flags`).
-
 Source: The estimators in `analytics.trials.icc` and `analytics.trials.accuracy`; the rules are this project's
 own.
 """

@@ -1,19 +1,7 @@
 """How many trials an intraclass correlation needs: estimates from random subsets of the trials.
 
-Model
------
-A subset takes n = 2, 4, 8, … of the R trials of every task at random, and is compared with its complement::
-
-    share within(n) = share of the subsets with |ICC(subset) − ICC(complement)| ≤ .05        n ≤ R/2
-
-Trials needed: the smallest such n with a share of at least .95.
-
-Not done here: nothing is extrapolated beyond half of the trials there are.
-
-Source
-------
-*Intraclass correlation for agentic evaluation*, on convergence; the complement in place of all trials is this
-project's own.
+Source: *Intraclass correlation for agentic evaluation*, on convergence; the complement in place of all trials
+is this project's own.
 """
 
 from dataclasses import dataclass

@@ -1,28 +1,5 @@
 """Flags: what in the outcomes an operator should look at, and which orders may not be claimed.
 
-Rules
------
-- *Trials that are not independent.* Two trials of an agent (of its 256 with most tasks) agree on at least
-  99.5% of at least 100 tasks, and more often than trials that share nothing but their pass rates would:
-  chance agreement is p̂₁p̂₂ + q̂₁q̂₂ (equal values, for outcomes other than 0 and 1), and the binomial
-  probability of so many agreements is at most 1e-6. Such an agent's trials count as one in every variance;
-  deterministic agents are among them.
-- *Trials that only improve.* Repeats are exchangeable: given the n_j outcomes of a task, of which m_jv have
-  the value v, each of their orders is as likely as any other, so that they ascend with probability
-  p_j = Π_v m_jv!/n_j!, for pass and fail 1/C(n_j, s_j) with s_j passes. Where W of the tasks whose outcomes
-  differ get worse from one trial to a later one, and P(at most W do) of independent tasks is at most 1e-6,
-  the trials are cumulative, not repeats, and count as one in every variance. At W = 0 it is Π_j p_j.
-- *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
-  *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
-- *A part of another's outcomes*: equal on all tasks that both ran, where one ran more and chance is as small.
-- *A resubmission that only gains*: some tasks better, none worse.
-- *Missing not at random.* No order is claimed between two agents whose Manski bounds overlap while more than
-  1% of the tasks of one are missing and their shares of valid tasks differ (Fisher's exact test, p < .01).
-
-Symbols: X ``means`` (n_agents, n_tasks), NaN: missing; p̂, q̂ shares of passes and failures of one trial.
-
-Not done here: nothing is judged: a flag names agents and counts. Nothing is removed.
-
 Source: Manski, *Partial identification of probability distributions*, 2003 (bounds). Fisher, *Statistical
 methods for research workers*, 1934, §21.02. Wald & Wolfowitz, *On a test whether two samples are from the
 same population*, Annals of Mathematical Statistics 11 (1940) 147-162 (runs: trials that only improve have the

@@ -5,34 +5,9 @@ depends on the tasks as well as on the agent, so σ_w² and the number of trials
 estimates are reported as 0, the untruncated one is kept. Formulas: analytics/README.md, *Intraclass
 correlation*.
 
-Symbols
--------
-===============  =========================  ==============  ==============
-symbol           code                       shape           unit
-===============  =========================  ==============  ==============
-a                ``n_tasks``                scalar          tasks
-n_i              ``n_trials``               (n_tasks,)      trials
-ȳ_i              ``means``                  (n_tasks,)      0 to 1
-Σ_t(y − ȳ_i)²    ``squares``                (n_tasks,)      outcome²
-n₀               ``n_0``                    scalar          trials
-σ_b², σ_w²       ``sigma_b2, sigma_w2``     scalar          outcome²
-ICC              ``icc``                    scalar          0 to 1
-===============  =========================  ==============  ==============
-
-Limits: with one trial per task σ_b² and σ_w² cannot be told apart; with MSW = 0 z is infinite (the agent is
-deterministic, or trials are copies); both are refused, as are fewer than 10 tasks. For pass/fail outcomes
-σ_b² + σ_w² cannot exceed ¼·a/(a − 1): in balanced data it is A(1 − A) + s²/a. Components above that bound
-contradict themselves.
-
-Not done here: all rows of a task count as replicates: the caller passes those of one condition
-(`analytics.trials.consistency`); what runs add is inside σ_w². Tasks count as independent draws. No mark is
-derived from the estimate: marking low ones would make the rest look better.
-
-Source
-------
-*Intraclass correlation for agentic evaluation* (GAIA, FRAMES), ICC(1,1) and Tables 2, 3. Shrout & Fleiss,
-*Psychological Bulletin* 86 (1979) 420-428. Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6
-(n₀, F interval). Arvesen & Schmitz, *Biometrics* 26 (1970) 677-686 (jackknife of log F).
+Source: *Intraclass correlation for agentic evaluation* (GAIA, FRAMES), ICC(1,1) and Tables 2, 3. Shrout &
+Fleiss, *Psychological Bulletin* 86 (1979) 420-428. Searle, Casella & McCulloch, *Variance Components*, 1992,
+§3.6 (n₀, F interval). Arvesen & Schmitz, *Biometrics* 26 (1970) 677-686 (jackknife of log F).
 """
 
 from dataclasses import dataclass

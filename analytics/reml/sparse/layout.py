@@ -1,23 +1,4 @@
-"""How the levels of a design lie: blocks, border, patterns and cross products. No outcome changes them.
-
-Blocks and border
------------------
-A partition of the cells (by a factor or by a term) is the *block* partition. Terms whose levels refine it
-are block-diagonal; the others, with the fixed effects, are the border. The partition with the fewest
-estimated operations is taken.
-
-Patterns
---------
-Two blocks have one pattern when their cells agree, in order, in count, in border columns and in the local
-numbers of their block-diagonal levels. A pattern is factored once. Patterns of one size are one batch;
-sizes are filled up with empty levels to two binary digits (1, 2, 3, 4, 6, 8, 12, 16, …), which changes
-no number and keeps batches few.
-
-Cross products
---------------
-A'WA is linear in the weights, and the weights differ only between cells of different counts: its entries
-are stored once by count, so that an evaluation is one product with the few weights.
-"""
+"""How the levels of a design lie: blocks, border, patterns and cross products. No outcome changes them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias

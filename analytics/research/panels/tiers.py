@@ -6,10 +6,10 @@ One fit of §7's terms for each tier of judges::
 
     y = μ + λ_m + α_i + (αλ)_im [+ φ_v + (αφ)_iv + (φλ)_vm] + ρ,      λ_m the judges' fixed effects
 
-and of each tier its components themselves and σ̂²_αλ/σ̂²_α, what judges disagree on an item against what items
-differ by. (Shares of Var(θ̂) are of another total in each tier and do not compare.) The ratio's interval is
-that of a parametric bootstrap. Whether tiers differ: the spread of σ̂²_αλ, largest minus smallest, when the
-judges are dealt to tiers of these sizes in all other ways (at most 500 of them, drawn)::
+and of each tier its components themselves and σ̂²_αλ/σ̂²_α, what judges disagree on an item against what
+items differ by. (Shares of Var(θ̂) are of another total in each tier and do not compare.) The ratio's
+interval is that of a parametric bootstrap. Whether tiers differ: the spread of σ̂²_αλ, largest minus
+smallest, when the judges are dealt to tiers of these sizes in all other ways (at most 500 of them, drawn)::
 
     p = #{partitions with a spread at least as large} / #{partitions}           the one at hand included
 
