@@ -280,7 +280,6 @@ def _harness(arguments: argparse.Namespace) -> Answer:
 
 
 def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
-    """Read the score tensor of any CSV by the names of its columns."""
     named = pairs(arguments.columns, (*HARNESS_COLUMNS, *HARNESS_MARKS))
     missing = [name for name in HARNESS_COLUMNS if name not in named]
     if missing:

@@ -162,7 +162,6 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
 
 
 def _is_foreign(text: str) -> bool:
-    """Whether bytes of an argument are none of UTF-8, as those of a path need not be."""
     return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
@@ -382,7 +381,6 @@ def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Refuse what is no CSV in UTF-8 in the words of the flat file's reader."""
     packed = path.suffix == ".gz"
     try:
         with gzip.open(path) if packed else path.open("rb") as file:

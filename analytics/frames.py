@@ -104,7 +104,6 @@ def pandas_there() -> Any:
 
 
 def _check_columns(names: list[Any]) -> None:
-    """Refuse what the flat file would keep as metadata: in a frame it is a column spelt wrong."""
     rule = "a column's name is text"
     faults = [Fault(None, str(name), None, rule) for name in names if not isinstance(name, str)]
     faults = faults or header_faults(names)
@@ -120,7 +119,6 @@ def _unknown(name: str) -> Fault:
 
 
 def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatFile:
-    """Go by columns where each is of one kind, else record by record, which finds the row that is not."""
     import pyarrow as pa
 
     try:

@@ -213,7 +213,6 @@ def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
 
 
 def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> tuple[float, float]:
-    """θ̂ and SE²."""
     n_tasks, n = judge.size, e.size
     unasked = 1.0 - n / n_tasks
     if unequal is None:
@@ -226,7 +225,6 @@ def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> 
 
 
 def _alone(agent: Labelled) -> tuple[float, float]:
-    """Mean of the labels and its SE²."""
     y, unequal = agent.human[agent.has_label], agent.unequal
     if unequal is None:
         return float(y.mean()), (1.0 - agent.n / agent.judge.size) * float(y.var(ddof=1)) / agent.n

@@ -217,7 +217,6 @@ def read_table(
 
 @contextmanager
 def _naming(called: str) -> Iterator[None]:
-    """Let a refusal name the file, and its sheet."""
     try:
         yield
     except FlatFileError as error:
@@ -228,7 +227,6 @@ def _naming(called: str) -> Iterator[None]:
 
 
 def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> list[_Sheet]:
-    """Read the one sheet that is named, or all."""
     use_pandas()
     pandas, first = pandas_there(), head(path)
     with _naming(called):
@@ -271,7 +269,6 @@ def _normalize_space(text: str) -> str:
 
 
 def _read_text(path: Path, limits: Limits) -> str:
-    """Read a text in UTF-8, compressed or not, or in UTF-16 or UTF-32."""
     source: Any = path
     with path.open("rb") as file:
         first = file.read(4)
@@ -338,7 +335,6 @@ def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) 
 
 
 def _find_table(cells: Any, options: TableOptions) -> _Table:
-    """Find the header and what its columns are, and put a wide table into rows."""
     place, known = _find_header(cells, options.columns)
     body = cells.iloc[place + 1 :]
     body = body[(body != "").any(axis=1)]
@@ -359,7 +355,6 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
 
 
 def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str, int]]:
-    """Find the first broad row that names an agent or a task; a model is an agent where none is named."""
     looked = cells.iloc[:N_LOOKED]
     n_filled = (looked != "").sum(axis=1)
     broad = [i for i, n in n_filled.items() if n >= max(2, n_filled.max() / 2)]
@@ -409,7 +404,6 @@ def _check_repeated(names: Iterable[str]) -> None:
 
 
 def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int) -> _Table:
-    """Put a wide table into rows: one for each cell, row by row."""
     key = min(("agent", "task"), key=lambda name: known.get(name, len(heads)))
     across, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
     known_columns = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
@@ -462,7 +456,6 @@ def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any,
 
 
 def _read_outcome(text: str) -> str:
-    """Read an outcome; what is none stays as it is, to be refused."""
     word = text.lower().replace("\ufe0f", "")
     if percent := PERCENT.fullmatch(text):
         share = Decimal(percent[1].replace(",", ".")) / 100
@@ -479,7 +472,6 @@ def _read_date(text: str, epoch: date) -> str:
 
 
 def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
-    """Name the row and head of the table in each fault; of a wide one, the head that the cell is under."""
     under = defaultdict[tuple[int, str], list[str]](list)
     if table.across:
         wrong = {(fault.row, fault.value) for fault in faults if fault.field == "outcome"}
@@ -499,7 +491,6 @@ def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
 
 
 def _note(sheet: _Sheet, table: _Table, n_blank: int) -> str:
-    """Say how a table was read."""
     key = "agent" if table.across == "task" else "task"
     wide = f"a wide table, a row for each {key} and a column for each {table.across}"
     shape = wide if table.across else "a long table"

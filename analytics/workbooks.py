@@ -130,7 +130,6 @@ class _Part:
 
 
 def _number(letters: str) -> int:
-    """Count the columns up to the one of these letters."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter) - 64

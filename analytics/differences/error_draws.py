@@ -122,7 +122,6 @@ def largest(squares: Iterable[FloatArray]) -> Largest:
 
 
 def _calibrations(errors: Sequence[AgentError], seed: int, n_draws: int) -> dict[int, FloatArray]:
-    """χ²_c/ν_c of each calibration."""
     df_of: dict[int, float] = {}
     for error in errors:
         df = error.calibration_df
@@ -143,7 +142,6 @@ def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
 
 
 def _bounds(draws: ErrorDraws) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds of the maximum of T², shape (n_draws,) each."""
     top = largest(draws.squares)
     every = np.arange(top.agent.size)
     errors, seen = draws.errors[top.agent, every], draws.seen[top.agent, every]

@@ -187,7 +187,6 @@ def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> Ag
 def _own(
     name: str, score: float, row: Row, noise: TrialNoise, n_cells: int
 ) -> tuple[list[ErrorTerm], Method]:
-    """Return the noise of trials in the cells that were run; `neyman` where nothing tells it."""
     cells, k = _cells(name, row), row.means.size
     if not cells.n_one or (noise.omega is None and 2 * cells.s2.size >= n_cells):
         return _with_repeats(cells, noise.mean_q, k), "repeated trials"
@@ -199,7 +198,6 @@ def _own(
 
 
 def _rate(score: float, k: int) -> float:
-    """p̃."""
     return (score * k + 2) / (k + 4)
 
 
@@ -230,7 +228,6 @@ def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[ErrorTerm
 
 
 def _summed(parts: Sequence[ErrorTerm], terms: Sequence[ErrorTerm], method: Method) -> AgentError:
-    """V and ν of the sum, Satterthwaite."""
     variance = math.fsum(term.variance for term in (*parts, *terms))
     df = min(max(satterthwaite((*parts, *terms)), MIN_DF), MAX_DF)
     beyond = math.fsum(term.variance for term in terms)

@@ -68,8 +68,6 @@ class RankSets(RankIntervals):
 
 @dataclass(frozen=True, eq=False)
 class _Board:
-    """Agents with their errors, and the pairs judged by resampled tasks, (n_agents, n_agents)."""
-
     agents: Sequence[Measured | Calibrated]
     errors: Sequence[AgentError]
     by_tasks: Mask
@@ -151,7 +149,6 @@ def rank_sets(
 
 
 def _by_tasks(errors: Sequence[AgentError]) -> Mask:
-    """Pairs of measured agents of which one tells no trial variance."""
     measured = np.array([error.method != "calibration" for error in errors])
     unknown_noise = np.array([error.method == "neyman" for error in errors])
     pairs = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
@@ -164,7 +161,6 @@ def _n_draws(agents: Sequence[Measured | Calibrated], by_tasks: Mask) -> int:
 
 
 def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
-    """√(se²_ab + added) of all pairs."""
     totals = np.array([error.total for error in board.errors])
     variances = np.add.outer(totals, totals)
     if board.by_tasks.any():
@@ -176,7 +172,6 @@ def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
 
 
 def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask, Mask]:
-    """Return c, who beats whom, and who may be first."""
     judged = ~(board.by_tasks | np.eye(len(d), dtype=np.bool_))
     draws = draw_errors(
         board.names, board.errors, judged, seed=board.seed, n_draws=board.n_draws, own=board.own

@@ -158,7 +158,6 @@ class _Spread(NamedTuple):
 
 
 def _n_units(groups: Groups) -> int:
-    """Return how many units are drawn: clusters, or tasks."""
     return groups.sizes.size if groups.role == "cluster" else groups.code.size
 
 

@@ -132,7 +132,6 @@ class KeptDraws:
         return read_only(own_draws(name, error, seed=seed, n_draws=n_draws))
 
     def _nearest(self, place: Place, rows: dict[str, bytes]) -> tuple[Place, int] | None:
-        """Name the largest set of agents found there that are among these, with the same outcomes."""
         inside = [
             key for key, one in self._draws.items() if key[0] == place and one.rows.items() <= rows.items()
         ]

@@ -170,7 +170,6 @@ def _neyman(a: FloatArray, b: FloatArray) -> ErrorTerm:
 
 
 def _shared(parts: Sequence[ErrorTerm]) -> ErrorTerm:
-    """Add variances that are one estimate."""
     return ErrorTerm(parts[0].name, math.fsum(part.variance for part in parts), parts[0].df)
 
 

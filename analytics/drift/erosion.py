@@ -99,13 +99,11 @@ def _test(observed: float, drawn: FloatArray, look: Look) -> _Test:
 
 
 def _rates(outcomes: FloatArray) -> FloatArray:
-    """Pass rates of one set of agents, (1, n_tasks)."""
     valid = ~np.isnan(outcomes)
     return _ratio(np.nansum(outcomes, axis=0)[None], np.count_nonzero(valid, axis=0)[None].astype(np.float64))
 
 
 def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Means, NaN over no outcome."""
     rates = np.full(sums.shape, np.nan)
     np.divide(sums, counts, out=rates, where=counts > 0.5)
     return rates

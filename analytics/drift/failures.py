@@ -65,7 +65,6 @@ def harness_failures(
 
 
 def _promised(reference: Invalid) -> float:
-    """Return the larger upper limit, of trials or of agents."""
     n_invalid, n_trials = int(reference.n_invalid.sum()), int(reference.n_trials.sum())
     if n_invalid == n_trials:
         return 1.0

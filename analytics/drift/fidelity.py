@@ -264,7 +264,6 @@ def _draws(
 
 
 def _means(draws: FloatArray) -> tuple[float | None, ...]:
-    """Mean of each row over the draws in which it is defined."""
     defined = [values[~np.isnan(values)] for values in draws]
     return tuple(float(values.mean()) if values.size else None for values in defined)
 
@@ -312,7 +311,6 @@ def _lower_and_higher(values: FloatArray) -> tuple[IndexArray, Bits, Bits]:
 
 
 def _bits(mask: Mask) -> Bits:
-    """Bits of the last axis in words."""
     padded = np.zeros((*mask.shape[:-1], -(-mask.shape[-1] // N_BITS) * N_BITS), dtype=np.bool_)
     padded[..., : mask.shape[-1]] = mask
     return np.packbits(padded, axis=-1).view(np.uint64)

@@ -63,7 +63,6 @@ def run_noise(
 
 
 def _draws(reference: Noise, since: Noise, rng: np.random.Generator) -> Callable[[int], FloatArray]:
-    """ω̂ of one group minus the other's, the agents permuted, (1, n_draws)."""
     both = np.stack([np.concatenate(pair) for pair in zip(since, reference, strict=True)], axis=1)
 
     def draw(n_draws: int) -> FloatArray:

@@ -51,7 +51,6 @@ def scaffold_novelty(
 def _draws(
     before: Sequence[str], latest: Sequence[str], rng: np.random.Generator
 ) -> Callable[[int], FloatArray]:
-    """T after permutations, (1, n_draws)."""
     names, codes = np.unique([*before, *latest], return_inverse=True)
     has = np.zeros((codes.size, names.size))
     has[np.arange(codes.size), codes] = 1.0

@@ -33,8 +33,6 @@ class OnAndOff(NamedTuple):
 
 
 class _Fall(NamedTuple):
-    """ρ before and now, the test of their difference, and what the look could have noticed."""
-
     rho_ref: float
     rho_new: float
     p: float

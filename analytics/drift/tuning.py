@@ -126,7 +126,6 @@ def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> 
 
 
 def _flagged(audit: Audit) -> IndexArray:
-    """Positions of agents that are below −3 on at least 5 audit tasks."""
     known = ~np.isnan(audit.residuals)
     beyond = np.where(known, audit.residuals, 0.0).sum(axis=1)
     variance = np.where(known, audit.expected * (1.0 - audit.expected), 0.0).sum(axis=1)

@@ -116,7 +116,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
-    """Take the columns out of the table, (n_rows,) each, and the numbers and doubts of the rows."""
     names = (name for name in (*LABELS, *MEASURED) if name in table.seen)
     always = (*NAMED, "trial", "outcome", "valid", "submitted_at", "temperature", "n_averaged")
     columns = {name: table.whole(name) for name in (*always, *names)}
@@ -173,7 +172,6 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
 
 
 def _sorted(names: Sequence[str], codes: Codes) -> tuple[tuple[str, ...], Codes]:
-    """Sort names by code point, and renumber their codes, (n_rows,), to match."""
     order = sorted(range(len(names)), key=names.__getitem__)
     return tuple(names[code] for code in order), _renumbered(order, codes)
 
@@ -194,7 +192,6 @@ def _of_owner(
 
 
 def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
-    """Give the distinct temperatures codes from 0, −1 where there is none."""
     temperature = columns["temperature"]
     if np.isnan(temperature).all():
         return np.full(len(temperature), -1, np.int32)
@@ -203,7 +200,6 @@ def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
 
 
 def _setting_codes(columns: Sequence[Codes]) -> Codes:
-    """Give the distinct settings codes from 0."""
     varied = [codes for codes in columns if len(codes) and (codes >= 0).any()]
     if not varied:
         return np.zeros(len(columns[0]), np.int32)

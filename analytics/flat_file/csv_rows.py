@@ -68,7 +68,6 @@ def header(text: streams.Text) -> list[str]:
 
 
 def _record_end(first: bytes) -> int | None:
-    """Find where the first record that is not blank ends: at a line's end outside quotes."""
     start = last = len(first) - len(first.lstrip(b"\r\n"))
     n_quotes = 0
     for end in re.finditer(rb"[\r\n]", first[start:]):
@@ -192,7 +191,6 @@ class Uneven:
 
 
 def _marks(data: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Find the places of line ends, and where commas are, outside quotes."""
     characters = np.frombuffer(data, np.uint8)
     ends, commas = characters == _NEWLINE, characters == _COMMA
     if b"\r" in data:

@@ -87,14 +87,12 @@ def check_number(opened: streams.Opened, limits: Limits) -> None:
 
 
 def _batches_of_lines(text: streams.Text) -> Iterator[list[str]]:
-    """Give lines in batches of no more than a block: a line may hold a hundred thousand values."""
     for lines in _blocks_of_lines(text):
         for start in range(0, len(lines), N_RECORDS):
             yield lines[start : start + N_RECORDS]
 
 
 def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
-    """Cut the text at line feeds, without blank lines; the last line needs no line feed."""
     rest = b""
     for block in text.blocks():
         whole, _, rest = (rest + block).rpartition(b"\n")
@@ -124,7 +122,6 @@ class Unread(str):
 
 
 def _parsed(line: str) -> object:
-    """Read one line, or give it back unread."""
     if line[0] != "{" or line.rstrip(BLANKS)[-1] != "}" or _is_nested(line):
         return Unread(line)
     try:
@@ -139,7 +136,6 @@ def _is_nested(line: str) -> bool:
 
 
 def _no_object_rule(record: object) -> str:
-    """Say why a record or a line is no object."""
     if not isinstance(record, Unread):
         return f"a record is a JSON object, not {kind_of(record)}"
     if _is_nested(record):
@@ -194,7 +190,6 @@ class Records:
         return RowBatch(numbers, columns, refused)
 
     def _laid_out(self, row: int, record: Mapping[str, object]) -> Mapping[str, object]:
-        """Bring a record to canonical names; tell the names it may not have."""
         names = tuple(record)
         layout = self._layouts.get(names)
         if layout is None:
@@ -219,7 +214,6 @@ class Records:
         return RecordLayout(renamed, frozenset(name for name, _ in faults), tuple(faults))
 
     def _renamed(self, row: int, names: tuple[str, ...]) -> dict[str, str]:
-        """Find the aliases among `names` that stand for their columns."""
         renamed = {
             alias: canonical
             for alias, canonical in ALIASES.items()

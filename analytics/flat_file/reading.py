@@ -80,7 +80,6 @@ def _take_header(names: list[str], table: Table) -> None:
 
 
 def _opened(file: Any, limits: Limits) -> Any:
-    """Open the file, after a look at what its footer says of its size."""
     from pyarrow import parquet
 
     footer = parquet.read_metadata(file)
@@ -94,7 +93,6 @@ def _opened(file: Any, limits: Limits) -> Any:
 
 @contextmanager
 def _refusing_damage() -> Iterator[None]:
-    """Turn whatever pyarrow makes of damaged bytes into a fault."""
     try:
         yield
     except FlatFileError:
@@ -268,7 +266,6 @@ def _in_utc(as_of: datetime) -> datetime:
 
 
 def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[RowBatch]:
-    """Tell the format, and read by it."""
     if opened.stream.peek(4)[:4] == streams.PARQUET:
         return batches(opened, table)
     text = streams.Text(opened, table.limits)

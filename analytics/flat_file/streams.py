@@ -100,7 +100,6 @@ def _opened(file: BinaryIO | IO[bytes]) -> Opened:
 
 
 def _extent(file: BinaryIO | IO[bytes]) -> tuple[int, int | None]:
-    """Tell where the file stands and how many bytes follow: None if it cannot be wound."""
     try:
         start = file.tell()
         file.seek(0, io.SEEK_END)
@@ -175,7 +174,6 @@ class Text(io.RawIOBase):
             pass
 
     def _next(self, n_bytes: int) -> bytes:
-        """Give whole characters, in at most `n_bytes`, of which there are four or more."""
         if self._error is not None or self._ended:
             return b""
         try:
@@ -205,7 +203,6 @@ class Text(io.RawIOBase):
         return data
 
     def _check_encoding(self, data: bytes) -> int:
-        """Count the bytes up to the end of the last whole character."""
         try:
             return codecs.utf_8_decode(data, "strict", self._ended)[1]
         except UnicodeDecodeError as error:

@@ -197,7 +197,6 @@ class Table:
         return self._kinds.get(name, METADATA)
 
     def _read(self, name: str, texts: Any) -> Column:
-        """Check the distinct texts of a column, and spread their values over the rows."""
         encoded = texts.dictionary_encode()
         index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
         values, bad = self._kind(name).check(encoded.dictionary)
@@ -217,7 +216,6 @@ class Table:
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
     def _tell_other(self, batch: RowBatch, name: str, column: Column) -> None:
-        """Tell where a row contradicts what is fixed for all."""
         if name not in self.fixed:
             return
         fixed = self.fixed[name]
@@ -230,7 +228,6 @@ class Table:
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
     def _tell_empty(self, batch: RowBatch, columns: Mapping[str, Column]) -> None:
-        """Tell where a field is empty that may not be; what is absent so far may yet be absent throughout."""
         for name, may_not in self._may_not_be_empty(len(batch.rows), columns).items():
             missing = may_not & ~batch.refused.get(name, np.zeros(len(may_not), bool))
             if name not in columns:
@@ -253,7 +250,6 @@ class Table:
             self.faults.extend(blank.n, blank.first[0], faults)
 
     def _keep(self, name: str, column: Column, texts: Any) -> None:
-        """Keep values, and texts where they are metadata; a file at fault is not handed out, so no texts."""
         if self.faults.n or self._has_too_much_metadata():
             self.texts.clear()
         elif name not in KNOWN or name in LABELS:
@@ -303,7 +299,6 @@ class Table:
 
 
 def _of_benchmark(batch: RowBatch, only: str, names: Names) -> RowBatch:
-    """Give the rows of one benchmark; the names of the others are kept for the message."""
     names_there = batch.columns.get("benchmark")
     if names_there is None:
         return batch
@@ -333,7 +328,6 @@ def _with_fixed(batch: RowBatch, fixed: Mapping[str, Fixed]) -> dict[str, Any]:
 
 
 def _filled(parts: list[tuple[int, Any]], n: int) -> Iterator[Any]:
-    """Put nulls between and after the parts, so that together they are `n` long."""
     end = 0
     for start, texts in parts:
         yield pa.nulls(start - end, pa.string())

@@ -197,7 +197,6 @@ def name_rule(text: str, what: str = "a name") -> str | None:
 
 
 def _first_unseen(text: str) -> int | None:
-    """Find the first character that cannot be seen: of the categories C and Z but for the space, or blank."""
     match = None if text.isascii() else INVISIBLE.search(text)
     end = match.start() if match else len(text)
     if text[:end].isprintable():

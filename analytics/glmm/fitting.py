@@ -119,7 +119,6 @@ def _binary(outcome: npt.ArrayLike) -> FloatArray:
 
 
 def _without_rows(model: MixedModel, n_rows: int) -> tuple[MixedModel, tuple[str, ...]]:
-    """Leave out the random terms with a level for each row."""
     terms: list[Term] = []
     dropped: list[str] = []
     for term in model.random:
@@ -135,7 +134,6 @@ def _without_rows(model: MixedModel, n_rows: int) -> tuple[MixedModel, tuple[str
 
 
 def _check_levels(model: MixedModel, y: FloatArray) -> None:
-    """Refuse a level of a fixed term without both outcomes."""
     for term in model.fixed:
         codes = model.groups(term.factors)
         share = np.bincount(codes, y) / np.bincount(codes)
@@ -145,7 +143,6 @@ def _check_levels(model: MixedModel, y: FloatArray) -> None:
 
 
 def _check_noise(model: MixedModel, y: FloatArray) -> None:
-    """Refuse a random term that tells every outcome."""
     for term in model.random:
         codes = model.groups(term.factors)
         share = np.bincount(codes, y) / np.bincount(codes)

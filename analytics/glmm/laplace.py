@@ -273,7 +273,6 @@ def covariance_product(layout: LogitLayout, variances: FloatArray, vector: Float
 
 
 def _sums(layout: LogitLayout, vector: FloatArray) -> list[FloatArray]:
-    """Z_t' times a vector, for each term."""
     cells = layout.cells
     return [
         np.bincount(codes, vector, n).astype(np.float64)
@@ -282,7 +281,6 @@ def _sums(layout: LogitLayout, vector: FloatArray) -> list[FloatArray]:
 
 
 def _weight(trials: FloatArray, eta: FloatArray) -> FloatArray:
-    """W = Rμ(1 − μ)."""
     return np.asarray(trials * expit(eta) * expit(-eta), dtype=np.float64)
 
 

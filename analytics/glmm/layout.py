@@ -115,14 +115,12 @@ def layout_of(cells: Cells) -> LogitLayout:
 
 
 def _starts(size: CodeArray, order: CodeArray) -> CodeArray:
-    """First position of each block when the blocks stand in the order given."""
     start = np.empty_like(size)
     start[order] = np.cumsum(size[order]) - size[order]
     return start
 
 
 def _columns(cells: Cells, outside: list[int]) -> tuple[CodeArray, int]:
-    """Border column of each cell's level of each border term, and their number."""
     n_levels = np.array([cells.n_levels[t] for t in outside], dtype=np.int64)
     base = np.cumsum(n_levels) - n_levels
     columns = [cells.levels[t] + start for t, start in zip(outside, base.tolist(), strict=True)]
@@ -156,7 +154,6 @@ def _incidence(rows: CodeArray, columns: CodeArray, n_levels: int) -> sp.csr_arr
 
 
 def _entries(position: CodeArray, n_entries: int) -> sp.csr_array:
-    """Sum over cells into entries, shape (n_entries, n_cells)."""
     n_cells = position.shape[0]
     cell = np.repeat(np.arange(n_cells), position[0].size if n_cells else 0)
     ones: FloatArray = np.ones(position.size)

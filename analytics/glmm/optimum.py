@@ -120,7 +120,6 @@ def _step(point: LaplaceFit, resting: Mask, curvature: FloatArray) -> tuple[Floa
 
 
 def _lower(point: LaplaceFit, step: FloatArray) -> LaplaceFit | None:
-    """Return a point along the projected step that is lower by Armijo's rule, up to rounding."""
     n = point.variances.size
     furthest = point.variances + 1.0 + np.sum(point.variances)
     for halving in range(MAX_HALVINGS):

@@ -95,7 +95,6 @@ def compare_several(
 
 
 def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.NDArray[np.int64]) -> Change:
-    """One figure; row 0 of `counts` is the sample itself."""
     try:
         a, b = (FIGURES[figure](tensor, counts) for tensor in (first, second))
         interval = percentile_interval((b - a)[1:], f"Δ{figure}", METHOD)

@@ -246,7 +246,6 @@ def _reliability(components: FloatArray, n_tasks: int, n_runs: int) -> FloatArra
 
 
 def _two_way(x: FloatArray) -> tuple[float, float, float]:
-    """MSR, MSC and MSE of a matrix."""
     k, n_columns = x.shape
     rows, columns = x.mean(axis=1, keepdims=True), x.mean(axis=0, keepdims=True)
     residual = x - rows - columns + x.mean()
@@ -260,7 +259,6 @@ def _two_way(x: FloatArray) -> tuple[float, float, float]:
 def _agreement_limits(
     msr: float, msc: float, mse: float, shape: tuple[int, int], r: float
 ) -> tuple[float, float, float]:
-    """Lower and upper limit and v."""
     k, n = shape
     a = n * r / (k * (1.0 - r))
     b = 1.0 + a * (k - 1)

@@ -188,7 +188,6 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
 
 
 def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:
-    """Cohen's d of every pair and draw, shape (n_draws, n_models, n_models); NaN without spread."""
     seen = ~np.isnan(tensor.scores)
     x = np.where(seen, tensor.scores - (np.nanmean(tensor.scores) if seen.any() else 0.0), 0.0)
     n, total, square = (counts @ part.sum(axis=2).T for part in (seen.astype(np.float64), x, x**2))

@@ -156,8 +156,6 @@ _NOT_GIVEN = {
 
 
 class _Attempts:
-    """Compute figures, and keep the reasons of those that are refused."""
-
     def __init__(self, notes: dict[str, str]) -> None:
         self.notes = notes
 
@@ -181,7 +179,6 @@ def _metadata(tensor: ScoreTensor, metadata: Mapping[str, str]) -> dict[str, str
 
 
 def _figure_lines(report: HarnessReport) -> list[str]:
-    """One line for each figure that there is."""
     lines = [
         ("design", _design(report)),
         ("reliability R, one run", _number(report.reliability)),
@@ -207,7 +204,6 @@ def _design(report: HarnessReport) -> str:
 
 
 def _all_runs_lines(report: HarnessReport) -> list[tuple[str, str]]:
-    """Reliability of the mean over the runs; that of one run stands above."""
     name = f"reliability R, {report.n_runs} runs"
     return [] if report.n_runs == 1 else [(name, _number(report.reliability_all_runs))]
 

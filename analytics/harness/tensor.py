@@ -141,7 +141,6 @@ def _coded(column: Sequence[str]) -> tuple[tuple[str, ...], CodeArray]:
 
 
 def _refuse_repeated(names: tuple[tuple[str, ...], ...], codes: tuple[CodeArray, ...]) -> None:
-    """Refuse two scores of one cell: one of them would silently win."""
     cell = np.ravel_multi_index(codes, [max(len(column), 1) for column in names])
     order = np.argsort(cell, kind="stable")
     again = np.flatnonzero(cell[order][1:] == cell[order][:-1])

@@ -145,7 +145,6 @@ class Record:
 
     @cached_property
     def _bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray, CodeArray]]:
-        """Bounds on the tasks asked for so far."""
         return {}
 
     @cached_property
@@ -396,7 +395,6 @@ def offer(record: Record) -> str:
 
 
 def _choosing_tasks(record: Record) -> Mask:
-    """Agents that were asked for all tasks, and have a voice."""
     return np.asarray(record.asked.all(axis=1) & record.voice, dtype=np.bool_)
 
 
@@ -418,7 +416,6 @@ def _copies(stacked: Record) -> tuple[str, ...]:
 
 
 def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared: Mask) -> list[int]:
-    """Agents of which only passes are there, though of a task asked for none is, or trials are fewer."""
     alone = compared & np.array([row.n_failed == 0 for row in lines], dtype=np.bool_)
     if not alone.any():
         return []
@@ -429,7 +426,6 @@ def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared:
 
 
 def _named(names: Sequence[str | None], n: int) -> tuple[str, ...]:
-    """Return what tasks belong to, empty where nothing is said."""
     return tuple(one or "" for one in names) if names else ("",) * n
 
 
@@ -440,7 +436,6 @@ def _elsewhere(condition: Sequence[str]) -> Mask:
 def _table(
     about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str], n_failed: CountArray
 ) -> OutcomeTable:
-    """Stack the cells, each with so many failures more, (n_agents, n_tasks)."""
     kinds = {"means": np.float64, "n_valid": np.int32, "trial_variances": np.float64, "n_trials": np.float64}
     stacked = CellMoments(**{name: _stack(lines, name, len(tasks), kind) for name, kind in kinds.items()})
     cells = with_failures(stacked, n_failed)

@@ -57,7 +57,6 @@ def _each(trials: DeliveredTrials) -> Iterator[Series]:
 
 
 def _part_of_a_run(n: CodeArray) -> Mask:
-    """Mark the deliveries that are part of a whole run, (n_deliveries,)."""
     is_part, first, n_trials = np.zeros(len(n), dtype=np.bool_), 0, np.zeros(n.shape[1], dtype=np.int64)
     for d, more in enumerate(n):
         if (n_trials[more > 0] > 0).any():

@@ -105,7 +105,6 @@ def _direction(
 def _lower(
     loadings: FloatArray, df: FloatArray, sum_squares: FloatArray, point: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, Mask]:
-    """Point on the way of the step, cut off at 0, where Q has fallen enough; and where there is one."""
     before = point @ loadings.T
     slopes = ((df - sum_squares / before) / before) @ loadings
     has_step, following, fraction = np.zeros(len(point), dtype=np.bool_), point.copy(), 1.0

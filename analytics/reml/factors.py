@@ -127,7 +127,6 @@ def _text(label: object) -> str:
 
 
 def _dense(codes: CodeArray, n_codes: int) -> CodeArray:
-    """Codes that occur, numbered from 0 in their order."""
     if n_codes > 8 * codes.size:
         return np.unique(codes, return_inverse=True)[1].astype(np.int64)
     number = np.cumsum(np.bincount(codes, minlength=n_codes) > 0) - 1

@@ -125,7 +125,6 @@ def _fit_unbalanced(design: MixedModel, y: FloatArray) -> VarianceFit:
 
 
 def _check_size(design: MixedModel, n_rows: int) -> None:
-    """Refuse so many fixed effects that their columns alone would fill the memory."""
     p, most = len(design.fixed_names), max(FEW_FIXED, MAX_FIXED_NUMBERS // n_rows)
     if p > most:
         raise FitRefused(
@@ -143,7 +142,6 @@ def _facets(design: MixedModel) -> tuple[RandomFacet, ...]:
 
 
 def _check_noise(design: MixedModel, groups: list[CodeArray], y: FloatArray) -> None:
-    """Refuse outcomes that a single term gives in full."""
     centred = y - np.mean(y)
     for term, codes in zip(design.random, groups, strict=True):
         n_rows = np.bincount(codes)

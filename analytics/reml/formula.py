@@ -33,8 +33,6 @@ class Term:
 
 @dataclass(frozen=True)
 class _Written:
-    """A term of the text with its place, counted from 1, and whether it was written out."""
-
     term: Term
     position: int
     in_full: bool
@@ -123,7 +121,6 @@ def _term(text: str, start: int, piece: str, columns: Collection[str]) -> Term:
 
 
 def _split(text: str, signs: str) -> list[tuple[int, str]]:
-    """Pieces between the signs, each with its offset."""
     cuts = [match.start() for match in re.finditer(f"[{re.escape(signs)}]", text)]
     starts, ends = [0, *(cut + 1 for cut in cuts)], [*cuts, len(text)]
     return [(start, text[start:end]) for start, end in zip(starts, ends, strict=True)]

@@ -125,7 +125,6 @@ def _check_levels(model: MixedModel) -> None:
 
 
 def _check_margins(model: MixedModel) -> None:
-    """Refuse a random term inside a fixed one."""
     for term in model.random:
         if any(term.factors <= fixed.factors for fixed in model.fixed):
             raise _absorbed(term)
@@ -168,7 +167,6 @@ def _check_rank(x: FloatArray, names: tuple[str, ...]) -> None:
 
 
 def _spans(x: FloatArray, vectors: FloatArray) -> bool:
-    """Whether the columns of X span the vectors."""
     left = vectors - x @ np.linalg.lstsq(x, vectors)[0]
     return bool(np.max(np.abs(left)) < 1e-8)
 

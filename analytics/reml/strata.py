@@ -169,7 +169,6 @@ def _effects(table: FloatArray, n_axes: int) -> dict[Subset, FloatArray]:
 
 
 def _loading(s: Subset, terms: Sequence[tuple[int, ...]], n_levels: Sequence[int], n_rows: int) -> FloatArray:
-    """Row of M: c_T where s ⊆ T, else 0; 1 for the residual."""
     above = [n_rows / np.prod([n_levels[f] for f in term]) if s <= set(term) else 0.0 for term in terms]
     return np.array([*above, 1.0])
 

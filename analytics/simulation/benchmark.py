@@ -211,7 +211,6 @@ def _cast(rng: Generator, roster: Roster, ability: FloatArray, parameters: Respo
 
 
 def _pop_near_tie(free: list[int], ability: FloatArray) -> tuple[int, int]:
-    """Take the first free agent and the one nearest to it in ability."""
     weaker = free.pop(0)
     stronger = min(free, key=lambda agent: (abs(ability[agent] - ability[weaker]), agent))
     free.remove(stronger)
@@ -256,7 +255,6 @@ def _validity(
 
 
 def _costs(rng: Generator, roster: Roster, shape: tuple[int, int, int]) -> FloatArray:
-    """USD a trial, price_l · turns_s · size_j · noise, rounded to 4 decimals."""
     price = np.array([model.price for model in MODELS])[roster.model]
     turns = np.array([scaffold.turns for scaffold in SCAFFOLDS])[roster.scaffold]
     size = np.exp(0.5 * rng.standard_normal(shape[1]))

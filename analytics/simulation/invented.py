@@ -116,7 +116,6 @@ def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
 
 
 def _pairs(rng: Generator, n: int) -> tuple[IndexArray, IndexArray]:
-    """Scaffolds by their shares; inside one, models in a drawn order without repeats as long as they last."""
     ends = np.rint(n * np.cumsum([scaffold.share for scaffold in SCAFFOLDS])).astype(np.intp)
     counts = np.diff(ends, prepend=0)
     models = [np.resize(rng.permutation(len(MODELS)), count) for count in counts]
@@ -150,6 +149,5 @@ def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArra
 
 
 def _words(rng: Generator, nouns: tuple[str, ...]) -> list[str]:
-    """Return every adjective with every noun, in a drawn order."""
     words = [f"{adjective}-{noun}" for adjective, noun in product(ADJECTIVES, nouns)]
     return [words[i] for i in rng.permutation(len(words))]

@@ -121,7 +121,6 @@ def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
 
 
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
-    """Fit all that varied; where that cannot be told apart, agent and task alone, and say so."""
     random, fixed = _terms(outcomes)
     columns, outcome = outcomes.columns, outcomes.outcome
     try:
@@ -147,7 +146,6 @@ def _terms(outcomes: TrialOutcomes) -> tuple[list[str], list[str]]:
 
 
 def _repeats(outcomes: TrialOutcomes, *columns: str) -> bool:
-    """Whether some combination has more than one row."""
     cell = np.zeros(outcomes.outcome.size, np.int64)
     for column in columns:
         labels, codes = np.unique(outcomes.columns[column], return_inverse=True)
@@ -156,7 +154,6 @@ def _repeats(outcomes: TrialOutcomes, *columns: str) -> bool:
 
 
 def _several_runs(outcomes: TrialOutcomes) -> bool:
-    """Whether some agent states more than one run; labels of runs are its own."""
     pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
     return bool(pairs.shape[1] > np.unique(pairs[0]).size)
 
@@ -214,7 +211,6 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
 
 
 def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
-    """Components with the agent, and main effects, of the facets that a difference rests on."""
     # Satterthwaite's 2σ⁴/Var(σ̂²), at least 1, of the components off the boundary
     free = fitted.free()
     variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
@@ -285,7 +281,6 @@ def _projected(
 def _agents(
     outcomes: TrialOutcomes, complete: Collection[str], on_board: Mapping[str, BoardEstimate]
 ) -> Iterator[dict[str, Any]]:
-    """Total evaluation error of each agent whose trials repeat or that ran a pilot."""
     for name in np.unique(outcomes.columns["agent"]).tolist():
         mine = outcomes.of_agent(name)
         facets = [facet for facet in FACETS if facet != "run" and np.unique(mine[facet]).size > 1]

@@ -164,7 +164,6 @@ def _grid(choices: Choices) -> Grid:
 
 
 def _widest(bounds: Mapping[str, tuple[int, int | None]]) -> str:
-    """Return the facet with the widest range (categories aside, whose number is bound to that of items)."""
     widths = {letter: (hi or N_LEVELS) - lo for letter, (lo, hi) in bounds.items() if letter != "C"}
     return max(widths, key=lambda letter: (widths[letter], letter == "N"))
 
@@ -215,7 +214,6 @@ def _inner_range(
 
 
 def _fewest_levels(grid: Grid, target: float) -> FloatArray:
-    """Fewest inner levels with slope/x + floor ≤ target; infinite where there are none."""
     room = target * (1.0 + TOLERANCE) - grid.floor
     with np.errstate(divide="ignore", over="ignore"):
         levels = np.where(room > 0.0, np.ceil(grid.slope / room * (1.0 - TOLERANCE)), np.inf)
@@ -224,7 +222,6 @@ def _fewest_levels(grid: Grid, target: float) -> FloatArray:
 
 
 def _most_levels(grid: Grid, budget: float) -> FloatArray:
-    """Most inner levels with price·x + base ≤ budget; infinite where there are none."""
     room = budget * (1.0 + TOLERANCE) - grid.base
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = np.where(grid.price > 0.0, np.floor(room / grid.price * (1.0 + TOLERANCE)), grid.most)
@@ -251,7 +248,6 @@ def _variance(grid: Grid, levels: FloatArray) -> FloatArray:
 
 
 def _best(choices: Choices, grid: Grid, levels: FloatArray, first: Measure, second: Measure) -> Allocation:
-    """Take the smallest `first`, then `second`, then the fewest levels in the order of the bounds."""
     places = np.flatnonzero(np.isfinite(levels))
     for measure in (first, second):
         values = measure(grid, levels)[places]
@@ -279,7 +275,6 @@ def _projection_of_most(choices: Choices) -> Projection:
 
 
 def _unreachable(choices: Choices, target_se: float) -> str:
-    """Name the SE that remains with as many levels as allowed, and what it is made of."""
     most = _projection_of_most(choices)
     parts = sorted(most.shares.items(), key=lambda part: -part[1])[:3]
     remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)

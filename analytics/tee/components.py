@@ -139,7 +139,6 @@ def lettered(text: str, what: str) -> Iterator[tuple[str, str]]:
 
 
 def _letters(facets: Mapping[str, str]) -> dict[str, str]:
-    """Factor → letter, with ``category`` for C where no other factor is named."""
     for letter in facets:
         if letter not in FACETS or letter == "R":
             raise ComponentsMalformed(

@@ -195,7 +195,6 @@ def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
 
 
 def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, CodeArray]:
-    """Letter → level code of every row."""
     facets = declaration.facets() | ({"R": declaration.replicate} if declaration.replicate else {})
     for column in [declaration.outcome, *facets.values()]:
         if column not in columns:
@@ -214,7 +213,6 @@ def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> di
 
 
 def _cell(codes: Mapping[str, CodeArray], levels: Mapping[str, int]) -> CodeArray:
-    """Give each row the number of its cell (item, prompt, judge, temperature)."""
     cell = np.zeros_like(codes["N"])
     for letter in CROSSED:
         cell = cell * levels[letter] + codes.get(letter, np.int64(0))
@@ -231,7 +229,6 @@ def _cell_counts(codes: Mapping[str, CodeArray], levels: Mapping[str, int]) -> C
 def _check_replicates(
     columns: Mapping[str, npt.ArrayLike], codes: Mapping[str, CodeArray], declaration: Declaration
 ) -> None:
-    """Refuse a replicate that occurs twice in its cell."""
     levels = {letter: int(code.max()) + 1 for letter, code in codes.items()}
     key = _cell(codes, {letter: levels.get(letter, 1) for letter in CROSSED}) * levels["R"] + codes["R"]
     _, first = np.unique(key, return_index=True)

@@ -217,10 +217,6 @@ def _check_counts(design: Design) -> None:
 
 
 def _check_facets(components: Components, facets: Iterable[str], reading: Reading) -> None:
-    """Refuse a design that lacks a facet of the components, and a reading they cannot give.
-
-    Raises DStudyRefused: with the component and the facet.
-    """
     facets_there = frozenset(facets) | {"C"} if reading.categories == "fixed" else frozenset(facets)
     for entry in components.entries:
         for letter in sorted(_divisors(entry, reading) - facets_there):

@@ -62,14 +62,12 @@ def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> d
 
 
 def _within(means: FloatArray, groups: Groups) -> float:
-    """Return s̄_w²."""
     member = np.eye(groups.sizes.size)[groups.code]
     residuals = means - (means @ member / groups.sizes)[:, groups.code]
     return float(np.sum(residuals**2, axis=1).mean()) / (groups.code.size - groups.sizes.size)
 
 
 def _expected(shares: FloatArray) -> float:
-    """Return c."""
     squares = shares**2
     others = squares.sum() - squares
     return float(np.sum(squares * ((1 - shares) ** 2 + others) / (1 - shares)))

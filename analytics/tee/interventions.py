@@ -85,7 +85,6 @@ def _variance_row(entry: Component, total: float, projection: Projection) -> Var
 
 
 def _changes(design: Design) -> Iterator[tuple[str, str, int]]:
-    """Yield the five changes: name, letter, what is put in the place of its count."""
     count = {letter: design.get(letter, 0) for letter in FACETS}
     yield "double items", "N", 2 * count["N"]
     yield "+2 prompts", "V", count["V"] + 2

@@ -115,7 +115,6 @@ def _made_of(study: TotalError) -> str:
 
 
 def _best_change(study: TotalError) -> str:
-    """Compare changes that cost the same, over facets that the study measured."""
     design = study.layout.design
     measured = [letter for letter, count in design.items() if count > 1 and letter in "NVM"]
     measured += ["R"] if study.layout.replicates[1] > 1 else []

@@ -252,7 +252,6 @@ def _degrees_of_freedom(study: TotalError) -> tuple[float | None, str]:
 
 
 def _cells(columns: Columns, declaration: Declaration, letters: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Give each row the number of its level, or combination of levels, of some facets; 0 without any."""
     declared = declaration.facets()
     code = np.zeros(np.asarray(columns[declaration.outcome]).size, np.int64)
     for letter in sorted(set(letters) & set(declared)):

@@ -136,7 +136,6 @@ def _varies(file: FlatFile, word: str) -> bool:
 
 
 def _under(file: FlatFile, rows: IndexArray, condition: str) -> Iterator[RepeatedTrials]:
-    """Trials of every agent under one condition, each on the tasks of its line."""
     agent, task = file.agent[rows], file.task[rows]
     seen = np.zeros((len(file.agents), len(file.tasks)), dtype=np.bool_)
     seen[agent, task] = True

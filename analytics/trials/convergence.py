@@ -124,7 +124,6 @@ def _subset_estimates(
 
 
 def _by_task(codes: CodeArray, outcomes: FloatArray, n_trials: CodeArray) -> FloatArray:
-    """Outcomes in rows by task, shape (n_tasks, most trials), NaN after a task's last."""
     grid = np.full((n_trials.size, int(n_trials.max())), np.nan)
     grid[np.arange(grid.shape[1]) < n_trials[:, None]] = outcomes[np.lexsort((outcomes, codes))]
     return grid

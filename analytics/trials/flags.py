@@ -156,7 +156,6 @@ def _trial_matrix(
 
 
 def _agreeing(cells: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of trials that agree on enough of enough tasks."""
     known = ~np.isnan(cells)
     for i in range(len(cells) - 1):
         n = np.count_nonzero(known[i] & known[i + 1 :], axis=1)

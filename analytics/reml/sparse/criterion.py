@@ -204,7 +204,6 @@ class Evaluation:
 
     @cached_property
     def _projected(self) -> FloatArray:
-        """Return e = P̄ȳ, shape (n_cells,)."""
         return self._project(self.outcome.means[:, None])[:, 0]
 
     def _project(self, vectors: FloatArray) -> FloatArray:
@@ -226,7 +225,6 @@ class Evaluation:
         return solution
 
     def _term_traces(self) -> FloatArray:
-        """tr(Z_t'PZ_t) of each term, shape (n_terms,)."""
         layout, n_terms = self.layout, len(self.layout.cells.levels)
         border_term = layout.column_term[layout.n_block_levels :]
         traces = group_sums(layout.pattern_term, layout.n_blocks_of * self._own_diagonal(), n_terms + 1)
@@ -317,7 +315,6 @@ def _check_arguments(
 
 
 def _check_terms(layout: BlockLayout, terms: Sequence[tuple[int, ...]], n_rows: int) -> None:
-    """Refuse a term that cannot be told from the intercept, the residual, or another term."""
     levels = layout.cells.levels
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]

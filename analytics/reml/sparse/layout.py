@@ -166,7 +166,6 @@ def _numbering(cells: Cells, block: CodeArray, inside: list[int], outside: list[
 
 
 def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:
-    """Code of the cell's row of the border: its levels of the border terms and its row of the design."""
     values = [np.unique(column, return_inverse=True) for column in cells.design.T]
     codes = [inverse.astype(np.int64) for _, inverse in values] + [cells.levels[t] for t in outside]
     return combined(codes, [distinct.size for distinct, _ in values] + [cells.n_levels[t] for t in outside])
@@ -211,7 +210,6 @@ def _pattern_size(numbering: Numbering) -> CodeArray:
 
 
 def _bases(numbering: Numbering) -> tuple[CodeArray, CodeArray]:
-    """First level of each block, and of each pattern, blocks being ordered by pattern."""
     by_pattern = np.argsort(numbering.pattern, kind="stable")
     block_base = np.empty_like(numbering.size)
     block_base[by_pattern] = _starts(numbering.size[by_pattern])
@@ -286,7 +284,6 @@ def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> 
 def _cross_products(
     cells: Cells, numbering: Numbering, pattern_rows: CodeArray, border: _Border, group: CodeArray
 ) -> CrossProducts:
-    """Entries of A'WA by weight group; one block speaks for all of its pattern, except in the border."""
     n_groups, n_border = int(group.max()) + 1, border.term.size
     weight = cells.n_rows_in if cells.cell_term is None else np.ones(cells.n_cells)
     block, pattern_size = numbering.block, _pattern_size(numbering)
@@ -312,7 +309,6 @@ def _cross_products(
 
 
 def _inner_position(numbering: Numbering, pattern_size: CodeArray, spoken: CodeArray) -> CodeArray:
-    """Position among the inner entries of each pair of a cell's levels."""
     block, local = numbering.block[spoken], numbering.local[spoken]
     base = _starts(pattern_size**2)[numbering.pattern[block]]
     return base[:, None, None] + local[:, :, None] * numbering.size[block][:, None, None] + local[:, None, :]
@@ -332,7 +328,6 @@ def _stored(
 def _by_group(
     position: CodeArray, value: FloatArray, group: CodeArray, n_entries: int, n_groups: int
 ) -> Matrix:
-    """Add up the values by entry and weight group, shape (n_entries, n_groups)."""
     value = np.broadcast_to(value, position.shape).ravel()
     column = np.broadcast_to(group[:, None, None], position.shape).ravel()
     if n_entries * n_groups <= 2 * position.size + 10**6:

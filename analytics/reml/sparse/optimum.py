@@ -120,7 +120,6 @@ def _resting(theta: FloatArray, gradient: FloatArray, curvature: FloatArray) -> 
 
 
 def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[Evaluation | None, int]:
-    """Return a point that is lower by enough, along the projected step or else by the multiplicative one."""
     for halving in range(MAX_HALVINGS):
         furthest = point.theta + MAX_GROWTH * np.sum(point.theta)
         theta = np.clip(point.theta + step / 2.0**halving, 0.0, furthest)
@@ -135,7 +134,6 @@ def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[E
 
 
 def _is_lower(criterion: Criterion, point: Evaluation, theta: FloatArray) -> Evaluation | None:
-    """Return the evaluation at θ when it is lower by Armijo's rule, up to rounding."""
     expected = float(point.gradient @ (theta - point.theta))
     try:
         trial = criterion.at(theta)
