@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analytics.cli import MOVED, main
-from analytics.research.cli import main as research
+from analytics.research.__main__ import main as research
 from analytics.trials.best_of import expected_maximum
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from scipy.stats import t as student
 
 from analytics.human_labels import Labelled, SurrogateRefused, correct, difference
-from analytics.research.cli import main
+from analytics.research.__main__ import main
 from analytics.research.surrogate import pipeline_error
 from tests.refusals import refused
 
@@ -214,9 +214,9 @@ def test_what_a_pipeline_adds():
     result = pipeline_error(
         prompts=0.03, cells=0.02, replicates=0.12, n_prompts=3, n_replicates=4, mean_square=0.1
     )
-    assert (result.prompts, result.replicates) == pytest.approx((0.01, 0.01))
-    assert result.cells == pytest.approx(0.02 / 3)
-    assert result.bias == pytest.approx(0.1 - 0.02 - 0.02 / 3)
+    assert (result["prompts"], result["replicates"]) == pytest.approx((0.01, 0.01))
+    assert result["cells"] == pytest.approx(0.02 / 3)
+    assert result["bias"] == pytest.approx(0.1 - 0.02 - 0.02 / 3)
 
 
 # ------------------------------------------------------------------------------------------------ the command
