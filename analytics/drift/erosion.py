@@ -6,13 +6,25 @@ never be zero*, 2010.
 
 from collections.abc import Callable, Sequence
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p, permuted
-from analytics.drift.monitor import MIN_AGENTS, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import (
+    LEVEL,
+    MIN_AGENTS,
+    N_LATEST,
+    Look,
+    Monitor,
+    State,
+    at,
+    insufficient,
+    last_look,
+    members,
+    permutation_p,
+    permuted,
+    same_length,
+)
 from analytics.resampling import generator
 from analytics.text import counted
 
@@ -42,10 +54,7 @@ def band_erosion(
     selected: (n_reference, n_tasks); mean outcomes on all active tasks of the agents that S was chosen from;
         NaN where missing.
     since: (n_agents, n_tasks); of the complete agents that came later, in time order.
-    tasks: (n_tasks,).
     edges: the bands tried, in order; the next one where under a tenth of the tasks lies in it.
-    agents, dates: (n_agents,); of the later ones.
-    seed: of the permutations.
     window: latest agents at a look that pass rates are taken over.
     """
     same_length(since, agents, dates)
@@ -62,40 +71,34 @@ def band_erosion(
     rng = generator(seed, NAME, look.number)
     observed = n_out / k, float(far.sum()) / k
     drawn = permuted(look, _draws(selected, latest, edges, k, rng), *observed)
-    share, distance = (_test(*pair, look) for pair in zip(observed, drawn, strict=True))
-    decisive = max(share, distance, key=lambda one: (STATES.index(one.state), -one.p))
+    share, distance = (_tested(*pair, look) for pair in zip(observed, drawn, strict=True))
+    decisive = max(share, distance, key=lambda one: (STATES.index(one[2]), -one[0]))
+    p, _, state = decisive
     left = [tasks[j] for j in np.flatnonzero(far[0]).tolist()]
     reason = (
         f"{n_out} of {counted(k, 'task')} left the band in the last {len(latest)} of the first {look.size} "
-        f"new complete agents, {100 * share.excess:+.0f} points against what chance moves"
+        f"new complete agents, {100 * share[1]:+.0f} points against what chance moves"
     )
     if decisive is distance:
-        reason += (
-            f"; they went {observed[1]:.0%} of the way out, {100 * distance.excess:+.0f} points against it"
-        )
-    evidence = {"tasks": left, "share": observed[0], "excess": share.excess} | {
+        reason += f"; they went {observed[1]:.0%} of the way out, {100 * distance[1]:+.0f} points against it"
+    evidence = {
+        "tasks": left,
+        "share": observed[0],
+        "excess": share[1],
         "distance": observed[1],
-        "distance_excess": distance.excess,
+        "distance_excess": distance[1],
         "look": at(look.size - 1, agents, dates),
     }
     level, bound = ALERT_TIMES * look.level, ALERT_TIMES * LEVEL
-    reason += f"; p {decisive.p:.2g}"
-    return Monitor(NAME, decisive.state, decisive.p, level, reason, evidence, false_alerts_at_most=bound)
+    return Monitor(NAME, state, p, level, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
 
 
-class _Test(NamedTuple):
+def _tested(observed: float, drawn: FloatArray, look: Look) -> tuple[float, float, State]:
     """p, doubled for two tests, the excess against what permutations give, and what they say."""
-
-    p: float
-    excess: float
-    state: State
-
-
-def _test(observed: float, drawn: FloatArray, look: Look) -> _Test:
     p, excess = min(1.0, 2 * permutation_p(observed, drawn)), observed - float(np.nanmean(drawn))
     if p <= ALERT_TIMES * look.level and excess > ALERT_EXCESS:
-        return _Test(p, excess, "alert")
-    return _Test(p, excess, "warn" if p <= WARN_TIMES * look.level and excess > WARN_EXCESS else "ok")
+        return p, excess, "alert"
+    return p, excess, "warn" if p <= WARN_TIMES * look.level and excess > WARN_EXCESS else "ok"
 
 
 def _rates(outcomes: FloatArray) -> FloatArray:

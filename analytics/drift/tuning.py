@@ -12,8 +12,20 @@ import numpy as np
 from scipy.special import ndtr
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.drift.looks import LEVEL, last_look, permutation_p, permuted
-from analytics.drift.monitor import MIN_AGENTS, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import (
+    LEVEL,
+    MIN_AGENTS,
+    N_LATEST,
+    Look,
+    Monitor,
+    State,
+    at,
+    insufficient,
+    last_look,
+    permutation_p,
+    permuted,
+    same_length,
+)
 from analytics.resampling import generator
 
 NAME = "tuning to the subset"
@@ -50,9 +62,7 @@ def subset_tuning(
     """Test whether newcomers do worse on audit tasks than S predicts; name those far worse.
 
     reference: of the agents that S was chosen from, each predicted by S and difficulties made without it.
-    since: of newcomers in time order.
-    agents, dates: (n_agents,); of the newcomers.
-    seed: of the draws.
+    since: of newcomers, `agents`, in time order.
     """
     same_length(*since, agents, dates)
     same_length(*reference)
@@ -68,23 +78,23 @@ def subset_tuning(
     latest, before = since.residuals[window], reference.residuals[known]
     gap = float(np.nanmean(latest, axis=1).mean() - np.nanmean(before, axis=1).mean())
     draw = _draws(before, latest, generator(seed, NAME, look.number))
-    p, limit = permutation_p(-gap, permuted(look, draw, -gap)[0]), ALERT_TIMES * look.level
-    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
+    p = permutation_p(-gap, permuted(look, draw, -gap)[0])
     reason = (
         f"on audit tasks the last {len(latest)} of the first {look.size} newcomers lie {100 * gap:+.1f} "
         "points from what the subset predicts, against the agents before"
     )
     evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
-    bound = ALERT_TIMES * LEVEL
+    return _monitor(p, look, reason, evidence)
+
+
+def _monitor(p: float, look: Look, reason: str, evidence: dict[str, Any]) -> Monitor:
+    limit, bound = ALERT_TIMES * look.level, ALERT_TIMES * LEVEL
+    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
     return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
 
 
 def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
-    """Test whether newcomers do worse on later tasks than their first batches say; name those far worse.
-
-    z: (n_agents,); in time order.
-    agents, dates: (n_agents,).
-    """
+    """Test whether newcomers do worse on later tasks than their first batches say; name those far worse."""
     same_length(z, agents, dates)
     look, flagged = last_look(z.size), [agents[i] for i in np.flatnonzero(z < FLAGGED_BELOW).tolist()]
     evidence: dict[str, Any] = {"agents": flagged, "n_audited": z.size}
@@ -93,15 +103,13 @@ def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[dat
         return insufficient(NAME, lacking, evidence)
     window = z[: look.size][-max(N_LATEST, look.size // 2) :]
     pooled = float(window.sum() / np.sqrt(window.size))
-    p, limit = float(ndtr(pooled)), ALERT_TIMES * look.level
-    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
+    p = float(ndtr(pooled))
     reason = (
         f"beyond their first batches the last {window.size} of the first {look.size} newcomers lie "
         f"{pooled:+.1f} standard errors from what these say"
     )
     evidence |= {"look": at(look.size - 1, agents, dates)}
-    bound = ALERT_TIMES * LEVEL
-    return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
+    return _monitor(p, look, reason, evidence)
 
 
 def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> Callable[[int], FloatArray]:
