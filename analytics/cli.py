@@ -276,7 +276,7 @@ def _harness(arguments: argparse.Namespace) -> Answer:
         tensor = _tensor(arguments)
     metadata = dict(_parse_metadata(text) for text in arguments.metadata)
     report = harness.report(tensor, arguments.seed, n_draws=arguments.draws, metadata=metadata)
-    return Answer(plain(report), report.text())
+    return Answer(plain(report), harness.report_text(report))
 
 
 def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:

@@ -5,7 +5,7 @@ has a consistency of its own, and there is none of all. An agent two of whose tr
 trials only improve, has no consistency: its trials count as one.
 
 Source: *Intraclass correlation for agentic evaluation*; see `analytics.trials.icc`,
-`analytics.trials.convergence` and `analytics.trials.flags`.
+`analytics.trials.icc` and `analytics.trials.flags`.
 """
 
 from collections.abc import Mapping

@@ -16,9 +16,8 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.record.rows import Rows, Setting, distinct
 from analytics.repeats import Repeats
-from analytics.trials.convergence import convergence
 from analytics.trials.flags import Dependence, dependent_trials, only_gains, only_improving, run_order
-from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
+from analytics.trials.icc import IccRefused, convergence, intraclass_correlation, task_trials
 
 MIN_PARTED = 4  # trials of a task: two, and two to compare them with
 SEED = 0  # of the subsets of trials; `python -m analytics icc` takes it by default

@@ -1,6 +1,6 @@
 """Consistency and accuracy of every agent of a flat file, compared on common tasks and conditions only.
 
-Source: The estimators in `analytics.trials.icc` and `analytics.trials.accuracy`; the rules are this project's
+Source: The estimators in `analytics.trials.icc` and `analytics.trials.icc`; the rules are this project's
 own.
 """
 
@@ -11,13 +11,14 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
 from analytics.flat_file import FlatFile
-from analytics.trials.accuracy import AccuracyRefused, accuracy_interval
 from analytics.trials.flags import Improvement, only_improving, run_order
 from analytics.trials.icc import (
     MIN_TASKS,
+    AccuracyRefused,
     IccRefused,
     IntraclassCorrelation,
     TrialInterval,
+    accuracy_interval,
     intraclass_correlation,
     task_trials,
 )
@@ -27,12 +28,10 @@ FACETS = {"prompt": "prompt_variant", "judge": "judge", "temperature": "temperat
 
 @dataclass(frozen=True, eq=False)
 class RepeatedTrials:
-    """Valid trials of one agent under one condition, on the tasks of its line.
+    """Valid trials of one agent under one condition, on the tasks of its line, (n_rows,) each.
 
     condition: in words; empty where no facet varies in the file.
     compared: whether the tasks are those that all agents with this condition have.
-    task: (n_rows,).
-    outcome: (n_rows,); 0 to 1.
     """
 
     agent: str
@@ -46,9 +45,7 @@ class RepeatedTrials:
 class Consistency:
     """One line of the table: an agent under a condition, on all its tasks (category None) or on one category.
 
-    compared: see `RepeatedTrials`.
-    mean: A, mean over tasks of the task means, 0 to 1.
-    n_tasks: tasks with a valid trial.
+    mean, n_tasks: A, over the tasks with a valid trial.
     notes: for each figure that is None, its name and the reason.
     """
 
@@ -64,10 +61,7 @@ class Consistency:
 
 
 def repeated_trials(file: FlatFile) -> tuple[RepeatedTrials, ...]:
-    """Return the trials of every agent under every condition, in name order of agents, then of conditions.
-
-    file: invalid rows are left out; an agent without a valid trial has none.
-    """
+    """Return the trials of every agent under every condition, in name order of agents, then of conditions."""
     names, condition = _conditions(file)
     of_agents = [
         trials
