@@ -38,9 +38,8 @@ class TrialNoise:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """An agent with outcomes on the target's tasks.
+    """An agent with outcomes on the target's tasks, 0 to 1, what was missing completed.
 
-    outcomes: (k,); 0 to 1, what was missing completed.
     row: its cells on the same tasks, NaN where completed.
     """
 
@@ -82,8 +81,7 @@ class AgentError(NamedTuple):
     variance, df: V_a without s²_cal, score², and ν_a.
     calibrated, calibration_df: s²_cal, score², and its degrees of freedom; 0 for a measured agent.
     calibration: −1 for a measured agent.
-    beyond: v_a, score².
-    own: the parts of V_a but for v_a.
+    beyond, own: v_a, score², and the parts of V_a but for it.
     method: ``neyman`` where its differences with measured agents are judged by their spread over tasks.
     """
 
@@ -100,14 +98,6 @@ class AgentError(NamedTuple):
     def total(self) -> float:
         """V_a with s²_cal."""
         return self.variance + self.calibrated
-
-
-class _Cells(NamedTuple):
-    """Repeated cells (s², R) and the number of single ones."""
-
-    s2: FloatArray
-    n_trials: FloatArray
-    n_one: int
 
 
 def trial_noise(
@@ -136,19 +126,13 @@ def trial_noise(
 def error_of(
     agent: Measured | Calibrated, noise: TrialNoise, facets: Sequence[Facet] = NEVER_MEASURED
 ) -> AgentError:
-    """Return V_a, ν_a and how they were found.
-
-    facets: those never measured are left out.
-    """
+    """Return V_a, ν_a and how they were found; facets never measured are left out."""
     error = _calibrated(agent, noise) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
     if not (math.isfinite(error.total) and error.total > 0):
         raise CoreError(
             f"agent {agent.name!r}: a variance of {error.total} is not finite and above 0", code="agent_error"
         )
     return error
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
@@ -179,7 +163,7 @@ def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> Ag
         )
     own, method = _own(agent.name, agent.score, agent.row, noise, k)
     if method == "neyman":
-        rate = _rate(agent.score, k)
+        rate = (agent.score * k + 2) / (k + 4)
         own = [ErrorTerm("upper bound", rate * (1 - rate) / k, max(k - 1, 1))]
     return _summed(own, agent_variance(agent.row, facets), method)
 
@@ -187,39 +171,31 @@ def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> Ag
 def _own(
     name: str, score: float, row: Row, noise: TrialNoise, n_cells: int
 ) -> tuple[list[ErrorTerm], Method]:
-    cells, k = _cells(name, row), row.means.size
-    if not cells.n_one or (noise.omega is None and 2 * cells.s2.size >= n_cells):
-        return _with_repeats(cells, noise.mean_q, k), "repeated trials"
-    rate, omega = _rate(score, k), 1.0 if noise.omega is None else noise.omega
+    arrays, k = [row.trial_variances, row.n_trials], row.means.size
+    if any(array is not None and array.shape != row.means.shape for array in arrays):
+        raise CoreError(f"agent {name!r}: cells that are not those of its {k} outcomes", code="agent_error")
+    valid = ~np.isnan(row.means)
+    s2, n_trials, n_one = np.empty(0), np.empty(0), int(valid.sum())
+    if row.trial_variances is not None and row.n_trials is not None and not row.one_trial:
+        known = valid & ~np.isnan(row.trial_variances)
+        s2, n_trials, n_one = row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum())
+    if not n_one or (noise.omega is None and 2 * s2.size >= n_cells):
+        return _with_repeats(s2, n_trials, n_one, noise.mean_q, k), "repeated trials"
+    rate, omega = (score * k + 2) / (k + 4), 1.0 if noise.omega is None else noise.omega
     kind = "upper bound" if noise.omega is None else "variance function"
-    single = ErrorTerm(kind, cells.n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
-    repeats = _with_repeats(cells._replace(n_one=0), noise.mean_q, k)
+    single = ErrorTerm(kind, n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
+    repeats = _with_repeats(s2, n_trials, 0, noise.mean_q, k)
     return [*repeats, single], "neyman" if noise.omega is None else "variance function"
 
 
-def _rate(score: float, k: int) -> float:
-    return (score * k + 2) / (k + 4)
-
-
-def _cells(name: str, row: Row) -> _Cells:
-    arrays = [row.trial_variances, row.n_trials]
-    if any(array is not None and array.shape != row.means.shape for array in arrays):
-        raise CoreError(
-            f"agent {name!r}: cells that are not those of its {row.means.size} outcomes", code="agent_error"
-        )
-    valid = ~np.isnan(row.means)
-    if row.trial_variances is None or row.n_trials is None or row.one_trial:
-        return _Cells(np.empty(0), np.empty(0), int(valid.sum()))
-    known = valid & ~np.isnan(row.trial_variances)
-    return _Cells(row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum()))
-
-
-def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[ErrorTerm]:
+def _with_repeats(
+    s2: FloatArray, n_trials: FloatArray, n_one: int, mean_q: float | None, k: int
+) -> list[ErrorTerm]:
     """Return the part of repeated cells with pseudo-cells, and of single ones by the mean s² of these."""
-    s2, n_trials, n_rep = cells.s2, cells.n_trials, cells.s2.size
+    n_rep = s2.size
     if not n_rep:
         return []
-    q, fill = s2 / n_trials, cells.n_one / n_rep
+    q, fill = s2 / n_trials, n_one / n_rep
     prior = mean_q or 0.25 * n_rep / (math.fsum(n_trials) * k)
     shrunk = (math.fsum(q) + N_PSEUDO * prior) * n_rep / (n_rep + N_PSEUDO)
     inverse_df = math.fsum((q + fill * s2) ** 2 / (n_trials - 1)) / k**4

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, read_only
+from analytics.differences.neyman_draws import agent_noise
 from analytics.differences.rows import ErrorTerm, satterthwaite
-from analytics.differences.task_draws import agent_noise
 from analytics.errors import CoreError
 from analytics.resampling import resampled_counts, resampled_within
 
@@ -32,7 +32,6 @@ N_CELLS = 1 << 21  # of the largest array in a chunk of draws
 class Groups:
     """The group of each task, and what groups are.
 
-    role: {"cluster", "stratum"}.
     code: (n_tasks,); group of each task, 0 to G − 1, none empty.
     """
 
@@ -84,11 +83,7 @@ class Groups:
 
 
 def mean_variance(values: FloatArray, groups: Groups) -> ErrorTerm:
-    """V of the mean of values on N tasks.
-
-    values: (n_tasks,); None missing.
-    groups: of these tasks.
-    """
+    """V of the mean of values on N tasks, (n_tasks,), none missing."""
     _check(values.shape, groups)
     n, sizes = values.size, groups.sizes
     if groups.role == "cluster":
@@ -106,11 +101,7 @@ def mean_variance(values: FloatArray, groups: Groups) -> ErrorTerm:
 
 
 def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> FloatArray:
-    """se²_ab of all pairs, shape (n_agents, n_agents).
-
-    outcomes: (n_agents, n_tasks); 0 to 1, none missing.
-    v: (n_agents,); v_a, score².
-    """
+    """se²_ab of all pairs, shape (n_agents, n_agents); arguments as in `neyman_draws.pair_variances`."""
     _check(outcomes.shape[1:], groups)
     spread = _spread(outcomes, groups, np.ones((1, _n_units(groups))))
     return np.asarray(_variances(spread)[0] + v[:, None] + v, dtype=np.float64)
@@ -119,10 +110,8 @@ def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> Float
 def ahead(
     outcomes: FloatArray, names: Sequence[str], v: FloatArray, groups: Groups, *, seed: int, n_draws: int
 ) -> FloatArray:
-    """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
+    """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T_ba*².
 
-    outcomes, v, groups: as in `pair_variances`.
-    names: length n_agents.
     Returns: (n_draws, n_agents); at least 0.
     """
     _check(outcomes.shape[1:], groups)
@@ -134,19 +123,13 @@ def ahead(
         drawn = slice(first, min(first + n_chunk, n_draws))
         spread = _spread(outcomes, groups, groups.weights(seed, drawn.stop - first, first=first))
         u = spread.means - means + noise[drawn]
-        lead, variances = (
-            u[:, None, :] - u[:, :, None],
-            _variances(spread),
-        )  # of the second agent over the first
+        lead, variances = u[:, None, :] - u[:, :, None], _variances(spread)  # of the second over the first
         variances += beyond
         np.maximum(lead, 0.0, out=lead)
         lead *= lead
         lead /= variances
         largest[drawn] = lead.max(axis=2)
     return largest
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 class _Spread(NamedTuple):
@@ -201,9 +184,6 @@ def _variances(spread: _Spread) -> FloatArray:
     products += 1.0
     products /= (n + 2) ** 2
     return np.asarray(products, dtype=np.float64)
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check(shape: tuple[int, ...], groups: Groups) -> None:

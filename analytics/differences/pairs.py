@@ -15,6 +15,7 @@ from analytics.arrays import FloatArray
 from analytics.differences.estimates import Estimate, Target, interval_of, p_value_of
 from analytics.differences.finite_errors import AgentError, Calibrated, Measured, TrialNoise, error_of
 from analytics.differences.groups import Groups
+from analytics.differences.neyman_draws import pair_variances
 from analytics.differences.rows import (
     NEVER_MEASURED,
     ErrorTerm,
@@ -25,7 +26,6 @@ from analytics.differences.rows import (
     satterthwaite,
 )
 from analytics.differences.scores import domain_term
-from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 
 Agent = Measured | Calibrated
@@ -91,9 +91,7 @@ def compare_given(
 ) -> Estimate:
     """δ̂ = score of a − score of b on given tasks, with the variance that decides their ranks.
 
-    target: {"subset", "full"}.
-    noise: of complete agents on these tasks.
-    n_tasks: k.
+    noise: of complete agents on these k tasks.
     facets: those never measured are left out.
     added: variance that counts in the decision on the pair, as the incumbent shift does.
     """
@@ -101,7 +99,11 @@ def compare_given(
     errors = [error_of(agent, noise, facets) for agent in sides]
     rows = [agent.row for agent in sides if isinstance(agent, Measured)]
     beyond, cancels, omitted = facet_terms(rows, facets, {})
-    linked = [_linking(one) for one in sides if isinstance(one, Calibrated) and one.v_link]
+    linked = [
+        ErrorTerm("linking", one.v_link, one.df_link)
+        for one in sides
+        if isinstance(one, Calibrated) and one.v_link
+    ]
     terms = (*_own(sides, errors), *beyond, *linked, *([added] if added else []))
     value = a.score - b.score
     interval = interval_of(value, terms)
@@ -124,7 +126,6 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
 
     p_values: (n,); 0 to 1.
     Returns: (n,); the smallest false discovery rate at which each would be declared.
-    Raises CoreError: when a p-value is not from 0 to 1.
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
@@ -137,19 +138,21 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm]:
     """Return the parts of SE² but for v: what rests on a calibration, and the noise of trials."""
     measured = [agent for agent in sides if isinstance(agent, Measured)]
     if len(measured) == len(sides) and any(error.method == "neyman" for error in errors):
-        return [_neyman(*(agent.outcomes for agent in measured))]
+        a, b = (agent.outcomes for agent in measured)
+        if a.shape != b.shape:
+            raise CoreError(f"two agents' outcomes of shapes {a.shape} and {b.shape}", code="shapes_differ")
+        variance = pair_variances(np.stack([a, b]), np.zeros(2))[0, 1]
+        return [ErrorTerm("neyman", float(variance), max(a.size - 1, 1))]
     terms = []
     if calibrated := [error for error in errors if error.calibrated]:
-        one = len({error.calibration for error in calibrated}) == 1
         parts = [ErrorTerm("calibration", error.calibrated, error.calibration_df) for error in calibrated]
-        terms.append(_shared(parts) if one else _together("calibration", parts))
+        total = _together("calibration", parts)
+        one = len({error.calibration for error in calibrated}) == 1
+        terms.append(total._replace(df=parts[0].df) if one else total)
     parts = [part for error in errors for part in error.own]
     if measured or parts:
         names = {part.name for part in parts}
@@ -158,24 +161,6 @@ def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm
     return terms
 
 
-def _linking(agent: Calibrated) -> ErrorTerm:
-    return ErrorTerm("linking", agent.v_link, agent.df_link)
-
-
-def _neyman(a: FloatArray, b: FloatArray) -> ErrorTerm:
-    if a.shape != b.shape:
-        raise CoreError(f"two agents' outcomes of shapes {a.shape} and {b.shape}", code="shapes_differ")
-    variance = pair_variances(np.stack([a, b]), np.zeros(2))[0, 1]
-    return ErrorTerm("neyman", float(variance), max(a.size - 1, 1))
-
-
-def _shared(parts: Sequence[ErrorTerm]) -> ErrorTerm:
-    return ErrorTerm(parts[0].name, math.fsum(part.variance for part in parts), parts[0].df)
-
-
 def _together(name: str, parts: Sequence[ErrorTerm]) -> ErrorTerm:
     """Add independent estimates, with Satterthwaite's degrees of freedom, at least 1."""
     return ErrorTerm(name, math.fsum(part.variance for part in parts), max(satterthwaite(parts), 1.0))
-
-
-# -------------------------------------------------------------------------------------------------- checks

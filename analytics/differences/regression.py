@@ -19,11 +19,7 @@ PRECISION = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """How agents differ, and what a second run of each is expected to score.
-
-    mean, between: μ̂, and τ̂², score².
-    expected: (n,); 0 to 1.
-    """
+    """How agents differ: μ̂ and τ̂², score², and what a second run of each is expected to score, (n,)."""
 
     mean: float
     between: float
@@ -31,11 +27,7 @@ class Regression:
 
 
 def regressed(scores: FloatArray, variances: FloatArray, n_tasks: int) -> Regression:
-    """Return what a second run of each agent is expected to score.
-
-    scores, variances: (n,); x and V, those above 0.
-    n_tasks: k.
-    """
+    """Return what a second run of each agent is expected to score, from x and V, (n,), those above 0."""
     if scores.ndim != 1 or scores.shape != variances.shape or n_tasks < 1:
         raise CoreError(
             f"scores {scores.shape}, variances {variances.shape}, {n_tasks} tasks", code="regression"

@@ -12,13 +12,11 @@ from scipy.stats import norm, studentized_range, t
 
 from analytics.differences import error_draws
 from analytics.differences.domain_ranks import rank_intervals, resample
-from analytics.differences.error_draws import draw_errors, upper_point
+from analytics.differences.error_draws import draw_errors, may_be_first, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.finite_ranks import FEW_TASKS_NOTE, NOTES, rank_sets
-from analytics.differences.first import may_be_first
-from analytics.differences.neyman_draws import ahead
+from analytics.differences.neyman_draws import agent_noise, ahead, task_weights
 from analytics.differences.rows import Row
-from analytics.differences.task_draws import agent_noise, task_weights
 from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)

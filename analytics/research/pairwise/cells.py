@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.differences.task_draws import pair_variances
+from analytics.differences.neyman_draws import pair_variances
 from analytics.errors import CoreError
 from analytics.progress import Progress
 from analytics.resampling import generator, resampled_counts

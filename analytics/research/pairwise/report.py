@@ -28,7 +28,7 @@ from analytics.command_line import (
     whole,
 )
 from analytics.differences.domain_ranks import RankIntervals
-from analytics.differences.first import may_be_first_by_tasks
+from analytics.differences.error_draws import may_be_first_by_tasks
 from analytics.differences.neyman_draws import N_DRAWS
 from analytics.errors import CoreError
 from analytics.record import Record
