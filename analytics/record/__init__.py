@@ -4,6 +4,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (X and y). Places,
 conditions are this project's own.
 """
 
+from analytics.record.alike import People
 from analytics.record.conditions import (
     Compared,
     ConditionCounts,
@@ -12,11 +13,19 @@ from analytics.record.conditions import (
     most_lacking,
     vouched_choose,
 )
-from analytics.record.people import People
 from analytics.record.reduction import AgentRow, agent_rows, in_part
-from analytics.record.rows import TRUST, About, Condition, Counting, Delivery, Rows, Trust, is_full_run
+from analytics.record.rows import (
+    TRUST,
+    About,
+    Condition,
+    Counting,
+    Delivery,
+    Rows,
+    Trust,
+    is_full_run,
+    universe,
+)
 from analytics.record.stacked import Record, offer, record, shared_tasks
-from analytics.record.universe import universe
 from analytics.record.voices import Voter
 
 __all__ = [

@@ -15,12 +15,10 @@ N_NAMED = 3
 
 
 def expected_trials(n_places: CountArray, loaded: Mask) -> CodeArray:
-    """Return E_a of each agent.
+    """Return E_a of each agent, (n_agents,); 0 for one of which nothing is expected.
 
     n_places: (n_agents, n_tasks); 0: no place.
-    loaded: (n_agents,); agents that an operator loaded and that are compared; of the others nothing is
-        expected.
-    Returns: (n_agents,); 0 for an agent of which nothing is expected.
+    loaded: (n_agents,); agents that an operator loaded and that are compared.
     """
     own, others, most = _trials(n_places, loaded)
     return np.asarray(np.maximum(own, np.minimum(most, others)), dtype=np.int64)
@@ -54,11 +52,7 @@ def absent_trials(n_places: CountArray, loaded: Mask) -> CountArray:
 
 
 def with_failures(cells: CellMoments, n_absent: CountArray) -> CellMoments:
-    """Return the cells with so many failures more; see the model.
-
-    cells: shape (n_agents, n_tasks) each.
-    n_absent: (n_agents, n_tasks); only where a cell has a valid trial.
-    """
+    """Return the cells, (n_agents, n_tasks), with so many failures more, only where one has a valid trial."""
     if not n_absent.any():
         return cells
     at = np.nonzero(n_absent)
@@ -76,7 +70,6 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
     """Say how many loaded agents lack trials on some tasks, and how many may have been meant to.
 
     n_places, n_absent: (n_agents, n_tasks); delivered; lacking.
-    loaded: (n_agents,).
     zero: whether missing outcomes count as failures.
     """
     n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())

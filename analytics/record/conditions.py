@@ -38,9 +38,7 @@ class ConditionCounts:
 
     conditions: those with a row, ascending, None before any value.
     by_temperature: whether temperature is part of the conditions.
-    n_active: active tasks, m.
-    n_asked: (n_agents,); active tasks that the agent was asked to run.
-    voters: length n_agents.
+    n_active, n_asked: active tasks; (n_agents,), those that the agent was asked to run.
     finished: (n_agents,); see `AgentRow`.
     n_tasks, n_asked_tasks, n_outcomes: (n_agents, n_conditions); tasks with an outcome under the condition;
         those of them that were asked for; outcomes.
@@ -61,7 +59,6 @@ class ConditionCounts:
 class Compared:
     """The conditions compared.
 
-    by_temperature: see `ConditionCounts`.
     words: the conditions in words; empty where no facet has two levels.
     left_out: other conditions, with the number of agents that have them.
     condition: length n_agents; what an agent ran under where it lacks a compared condition and ran more under
@@ -91,7 +88,6 @@ def condition_counts(
     """Count what each agent ran under each condition.
 
     rows: on the active tasks.
-    tasks: the active ones, ascending by code point.
     voters: length n_agents; where not given, each agent is of an account of its own, and what an operator
         loaded is vouched for.
     by_temperature: as it is for agents beside these; where not given, these tell.
@@ -100,7 +96,10 @@ def condition_counts(
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
     asked_of = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
     outcomes = counted.where(counts_as_outcome(counted, counting))
-    voters = tuple(voters) or _apart(operated(deliveries, n_agents))
+    if not voters:
+        loaded = operated(deliveries, n_agents).tolist()
+        voters = [Voter(str(i), str(i), one, i) for i, one in enumerate(loaded)]
+    voters = tuple(voters)
     finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     if by_temperature is None:
         by_temperature = _two_temperatures(outcomes, asked_of, settings, voters, finished)
@@ -130,8 +129,6 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
     """Choose the conditions compared, and say in words which they are and who lacks them.
 
     With one condition in all nothing is said.
-
-    Raises CoreError: when the rules name no condition at all.
     """
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
@@ -164,11 +161,9 @@ def vouched_choose(counts: ConditionCounts) -> bool:
 
 
 def most_lacking(mine: ConditionCounts, compared: Compared) -> tuple[str, int, int] | None:
-    """Return the compared condition under which most tasks lack, how many, and of how many asked for.
+    """Return the compared condition under which most tasks lack for one agent, how many, and of how many.
 
     None where it has no row under any, and where it lacks none.
-
-    mine: of one agent.
     """
     n_asked, column = int(mine.n_asked[0]), {condition: c for c, condition in enumerate(mine.conditions)}
     if not column.keys() & set(compared.conditions):
@@ -186,18 +181,14 @@ def conditions_of(
 ) -> tuple[Condition, ...]:
     """Return the condition of each setting; a condition named without temperature takes in every one."""
     named = counting.settings if counting.settings != "comparable" else ()
-    return tuple(_condition(setting, by_temperature, named) for setting in settings)
 
+    def condition(prompt: str | None, judge: str | None, temperature: float | None) -> Condition:
+        for one in named:
+            if one[:2] == (prompt, judge) and one.temperature in (None, temperature):
+                return one
+        return Condition(prompt, judge, temperature if by_temperature else None)
 
-# ----------------------------------------------------------------------------------------------------- counts
-
-
-def _condition(setting: Setting, by_temperature: bool, named: Sequence[Condition]) -> Condition:
-    prompt, judge, temperature, _ = setting
-    for one in named:
-        if one[:2] == (prompt, judge) and one.temperature in (None, temperature):
-            return one
-    return Condition(prompt, judge, temperature if by_temperature else None)
+    return tuple(condition(*setting[:3]) for setting in settings)
 
 
 def _two_temperatures(
@@ -263,10 +254,6 @@ def _vouched(voters: Sequence[Voter]) -> Mask:
     return np.array([one.vouched for one in voters], dtype=np.bool_)
 
 
-def _apart(loaded: Mask) -> tuple[Voter, ...]:
-    return tuple(Voter(str(i), str(i), one, i) for i, one in enumerate(loaded.tolist()))
-
-
 def _nearly_all(has: Mask) -> Mask:
     """Conditions that at least 95% of the agents have, 20·n ≥ 19·total."""
     return np.asarray(20 * has.sum(axis=0) >= 19 * len(has), dtype=np.bool_)
@@ -282,9 +269,13 @@ def _elsewhere(
     for n_tasks, here in zip(counts.n_tasks, has, strict=True):
         fewest = 0 if unheld else int(n_tasks[columns].min(initial=counts.n_active))
         lacks = unheld or not here[columns].all()
-        ran = np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())
-        more = lacks and n_tasks.max(initial=0) > fewest
-        places.append((_together([words[c] for c in ran]), int(n_tasks[ran].max())) if more else ("", 0))
+        ran = (np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())).tolist()
+        name, more = "", lacks and n_tasks.max(initial=0) > fewest
+        if more:
+            name = " and ".join(words[c] for c in ran)
+            if len(ran) > N_NAMED:
+                name = f"{', '.join(words[c] for c in ran[:N_NAMED])} and {len(ran) - N_NAMED:,} more"
+        places.append((name, int(n_tasks[ran].max())) if more else ("", 0))
     return tuple(name for name, _ in places), tuple(n for _, n in places)
 
 
@@ -301,9 +292,3 @@ def _words(conditions: Sequence[Condition]) -> list[str]:
         return f"{facet} {level:g}" if isinstance(level, float) else f"{facet} {level}"
 
     return [", ".join(words(FACETS[f], one[f]) for f in varying) for one in conditions]
-
-
-def _together(words: Sequence[str]) -> str:
-    if len(words) <= N_NAMED:
-        return " and ".join(words)
-    return f"{', '.join(words[:N_NAMED])} and {len(words) - N_NAMED:,} more"

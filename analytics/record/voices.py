@@ -18,10 +18,7 @@ MAX_VOICES = 2  # agents of one account
 
 
 class Voter(NamedTuple):
-    """Whose an agent is; see `About`.
-
-    arrival: its first delivery; −1: none.
-    """
+    """Whose an agent is, see `About`, and its first delivery (−1: none)."""
 
     name: str
     account: str = ""
@@ -32,8 +29,7 @@ class Voter(NamedTuple):
 def voices(voters: Sequence[Voter], finished: Sequence[int] | CodeArray) -> Mask:
     """Mark the agents that have a say, (n_agents,).
 
-    voters: length n_agents.
-    finished: length n_agents; the delivery with which an agent had run everything; −1: none yet.
+    finished: the delivery with which an agent had run everything; −1: none yet.
     """
     heard = np.array([one.vouched for one in voters], dtype=np.bool_)
     n_heard: Counter[str] = Counter()

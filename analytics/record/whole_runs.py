@@ -3,7 +3,6 @@
 Source: The rule is this project's own.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -26,34 +25,22 @@ class DeliveredTrials(NamedTuple):
     standing: Mask
 
 
-class Series(NamedTuple):
-    """One series: the positions of its trials; the delivery and task of each, numbered from 0."""
-
-    at: CodeArray
-    delivery: CodeArray
-    task: CodeArray
-    n: CodeArray  # trials, (n_deliveries, n_tasks)
-
-
 def whole_runs(trials: DeliveredTrials) -> tuple[Mask, Mask]:
     """Find the trials that are part of a whole run, and those of series that were retried, (n_rows,) each."""
     whole, retried = (np.zeros(len(trials.series), dtype=np.bool_) for _ in range(2))
-    for one in _each(trials):
-        runs = _part_of_a_run(one.n)
-        whole[one.at] = runs[one.delivery]
-        retried[one.at] = _retried(one, runs, trials)
-    return whole, retried
-
-
-def _each(trials: DeliveredTrials) -> Iterator[Series]:
     order = np.argsort(trials.series, kind="stable")
     first = np.flatnonzero(np.diff(trials.series[order], prepend=-1))
     for at in np.split(order, first[1:]) if len(order) else ():
         deliveries, delivery = np.unique(trials.delivery[at], return_inverse=True)
         tasks, task = np.unique(trials.task[at], return_inverse=True)
         shape = (len(deliveries), max(len(tasks), int(trials.size[at[0]])))
-        n = np.bincount(delivery * shape[1] + task, minlength=shape[0] * shape[1]).reshape(shape)
-        yield Series(at, delivery, task, n)
+        cell = delivery * shape[1] + task
+        n = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+        runs, standing = _part_of_a_run(n), np.zeros(shape[0], dtype=np.bool_)
+        standing[delivery] = trials.standing[at]
+        sums = np.asarray(np.bincount(cell, trials.outcome[at], n.size).reshape(shape), dtype=np.float64)
+        whole[at], retried[at] = runs[delivery], _retried(n, sums, runs, standing)
+    return whole, retried
 
 
 def _part_of_a_run(n: CodeArray) -> Mask:
@@ -68,15 +55,14 @@ def _part_of_a_run(n: CodeArray) -> Mask:
     return is_part
 
 
-def _retried(one: Series, runs: Mask, trials: DeliveredTrials) -> bool:
-    """Whether a delivery of no whole run has unequal numbers of trials, and a later one a lower mean."""
-    standing = np.zeros(len(runs), dtype=np.bool_)
-    standing[one.delivery] = trials.standing[one.at]
-    least = np.where(one.n > 0, one.n, one.n.max()).min(axis=1)
-    unequal = np.flatnonzero((least < one.n.max(axis=1)) & ~runs & standing)
+def _retried(n: CodeArray, sums: FloatArray, runs: Mask, standing: Mask) -> bool:
+    """Whether a delivery of no whole run has unequal numbers of trials, and a later one a lower mean.
+
+    n, sums: (n_deliveries, n_tasks); trials, and the sum of their outcomes.
+    """
+    least = np.where(n > 0, n, n.max()).min(axis=1)
+    unequal = np.flatnonzero((least < n.max(axis=1)) & ~runs & standing)
     if not unequal.size or unequal[0] == len(runs) - 1:
         return False
-    cell = one.delivery * one.n.shape[1] + one.task
-    sums = np.bincount(cell, trials.outcome[one.at], one.n.size).reshape(one.n.shape)
-    means = np.divide(sums, one.n, out=np.full(one.n.shape, np.nan), where=(one.n > 0) & standing[:, None])
+    means = np.divide(sums, n, out=np.full(n.shape, np.nan), where=(n > 0) & standing[:, None])
     return any((np.round(means[d + 1 :] - means[d], 9) < 0).any() for d in unequal.tolist())
