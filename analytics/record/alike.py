@@ -269,11 +269,11 @@ def people(counted: Rows, *, n_agents: int, settings: Sequence[Setting]) -> tupl
         return tuple(of_agents)
     labelled = counted.valid & ~np.isnan(counted.human)
     for agent in np.unique(counted.agent[labelled]).tolist():
-        of_agents[agent] = _of_agent(counted.where(counted.valid & (counted.agent == agent)), settings)
+        of_agents[agent] = _corrected(counted.where(counted.valid & (counted.agent == agent)), settings)
     return tuple(of_agents)
 
 
-def _of_agent(rows: Rows, settings: Sequence[Setting]) -> People:
+def _corrected(rows: Rows, settings: Sequence[Setting]) -> People:
     assert rows.human is not None
     tasks, task = np.unique(rows.task, return_inverse=True)
     n_labels = np.unique(task[~np.isnan(rows.human)]).size

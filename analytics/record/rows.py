@@ -1,4 +1,4 @@
-"""What was delivered: agents, deliveries, and a row for each trial; which of it counts, as what, on which tasks.
+"""What was delivered: agents, deliveries, and a row for each trial; and which of it counts, as what.
 
 A task is *common* when at least 95% of the agents without an assignment have an outcome on it. A universe of
 common tasks has at least 10; once chosen it is kept by name, so that agents that come later do not shrink it.
