@@ -19,7 +19,7 @@ import numpy as np
 from analytics.errors import CoreError
 from analytics.flat_file import ALIASES, FILE, KNOWN, Fault, FlatFile, FlatFileError, from_arrow, from_records
 from analytics.flat_file.faults import excerpt
-from analytics.flat_file.header import header_faults
+from analytics.flat_file.values import header_faults
 
 if TYPE_CHECKING:
     from analytics.outcome_table import OutcomeTable

@@ -36,13 +36,11 @@ from analytics.flat_file import (
     from_arrow,
 )
 from analytics.flat_file.columns import LABELS, MEASURED, aliases_in
-from analytics.flat_file.faults import printable, quoted, refuse
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import Limits, printable, quoted, refuse
 from analytics.flat_file.reading import NDJSON_NAMES
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
 from analytics.flat_file.table import RowNumbers
-from analytics.flat_file.texts import text_of
-from analytics.flat_file.values import TRUTH
+from analytics.flat_file.values import TRUTH, text_of
 from analytics.frames import FrameRefused as FrameRefused
 from analytics.frames import pandas_there
 from analytics.programs import use_pandas

@@ -12,8 +12,7 @@ from pathlib import Path
 from xml.parsers import expat
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
-from analytics.flat_file.faults import refuse
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import Limits, refuse
 
 WORKBOOK = "xl/workbook.xml"
 ZIP = b"PK\x03\x04"
