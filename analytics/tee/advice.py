@@ -30,10 +30,9 @@ def doubled(
     reading: Reading,
     letters: Iterable[str],
 ) -> dict[str, float]:
-    """Project the standard error with twice as many levels of each facet, the smallest first.
+    """Project the standard error with twice as many levels of each measured facet, the smallest first.
 
-    se_of: the standard error of a design.
-    letters: facets of the design that were measured; what cannot be projected is left out.
+    What cannot be projected is left out.
     """
     se_with = {}
     for letter in letters:

@@ -4,7 +4,7 @@ Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10. The 
 project's own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -33,10 +33,6 @@ def project_agent(
     result: the result of `analytics.tee.benchmark.variance_study`, available.
     design: proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that
         are drawn, are then at most the tasks.
-    estimand: {"domain", "finite"}.
-    sensitivity: {"exclude", "include"}.
-    Returns: ``design``, ``estimand``, ``sensitivity``, ``interval``, ``variance``, ``se``, ``shares``,
-        ``not_measured``.
     Raises DStudyRefused: as `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that
         varies, …; and ``domain`` where groups of tasks have a role and tell nothing.
     """
@@ -71,7 +67,6 @@ def agent_contributions(
     """Return the parts of Var(θ̂) of one agent's mean, and the components that the reading conditions on.
 
     parts, fixed: as in `agent_components`.
-    Raises DStudyRefused: as `analytics.tee.dstudy.project`.
     """
     reading = replace(reading, categories="sampled")
     projection = project(agent_components(parts, fixed), design, reading)
@@ -82,11 +77,7 @@ def agent_contributions(
 
 
 def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, int]:
-    """Return N, V, M and H of a study; 1 of a facet without a term of its own in the fit.
-
-    levels: by facet, "task" among them.
-    parts: term → variance.
-    """
+    """Return N, V, M and H of a study; 1 of a facet without a term (`parts`) of its own in the fit."""
     return {
         letter: levels[facet] if facet == "task" or f"agent:{facet}" in parts else 1
         for letter, facet in LEVELS.items()
@@ -102,27 +93,15 @@ def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> 
     entries = [
         *([Component(GROUP, parts[GROUP], frozenset("C"))] if GROUP in parts else []),
         Component(ITEM, parts["task"] + parts.get("agent:task", 0.0), frozenset("N")),
-        *_random(parts),
-        *_panels(parts, fixed),
-        Component(RESIDUAL, parts[RESIDUAL], frozenset("R")),
     ]
-    return Components(tuple(entries), pooled="agent:task" not in parts)
-
-
-def _random(parts: Mapping[str, float]) -> Iterator[Component]:
     for name, (terms, letters) in RANDOM.items():
         if known := [parts[term] for term in terms if term in parts]:
-            yield Component(name, sum(known), frozenset(letters))
-
-
-def _panels(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Iterator[Component]:
+            entries.append(Component(name, sum(known), frozenset(letters)))
     for facet, (terms, letter) in PANELS.items():
         effects = [effect for name, effect in fixed.items() if name.startswith(f"{facet}[")]
         if effects or f"agent:{facet}" in parts:
-            variance = _panel(effects) + sum(parts.get(term, 0.0) for term in terms)
-            yield Component(f"{facet}{FIXED}", variance, frozenset(letter), fixed=True)
-
-
-def _panel(effects: list[float]) -> float:
-    """Return the population variance of a panel's effects: the base level 0, the others by contrast."""
-    return float(np.var([0.0, *effects]))
+            panel = float(np.var([0.0, *effects]))  # of the base level, 0, and the others by contrast
+            variance = panel + sum(parts.get(term, 0.0) for term in terms)
+            entries.append(Component(f"{facet}{FIXED}", variance, frozenset(letter), fixed=True))
+    entries.append(Component(RESIDUAL, parts[RESIDUAL], frozenset("R")))
+    return Components(tuple(entries), pooled="agent:task" not in parts)

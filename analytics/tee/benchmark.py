@@ -47,10 +47,9 @@ OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
 
 @dataclass(frozen=True, eq=False)
 class TrialOutcomes:
-    """Valid trials of a benchmark's agents.
+    """Valid trials of a benchmark's agents, (n_rows,).
 
-    columns: (n_rows,); "agent", "task", and those of `FACETS`; what is not stated is a level.
-    outcome: (n_rows,).
+    columns: "agent", "task", and those of `FACETS`; what is not stated is a level.
     """
 
     columns: Mapping[str, npt.NDArray[np.str_]]
@@ -92,10 +91,6 @@ def variance_study(
     on_board: from the facets that were measured to what a board states of the agents whose outcomes here are
         under the conditions that it compares.
     groups: the result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
-    Returns: ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also
-        ``components``, ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``,
-        ``not_measured``, ``groups``, ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1,
-        `analytics.glmm.LogitCheck` of one agent's mean, or the reason that there is none.
     """
     result: dict[str, Any] = {"available": True, "reason": ""}
     learnt = outcomes if voices is None else outcomes.of_agents(voices)
@@ -112,16 +107,28 @@ def variance_study(
 
 
 def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
-    """Return what differences between agents need to know of runs, prompts and judges.
-
-    result: the result of `variance_study`; None where none was made.
-    """
+    """Return what differences between agents need of runs, prompts and judges, by `variance_study`."""
     measured = result["facets"] if result and result["available"] else {}
     return tuple(Facet(facet.name, **measured.get(facet.name, {})) for facet in NEVER_MEASURED)
 
 
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
-    random, fixed = _terms(outcomes)
+    varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
+    cell = np.zeros(outcomes.outcome.size, np.int64)
+    for column in ("agent", "task"):
+        labels, codes = np.unique(outcomes.columns[column], return_inverse=True)
+        cell = cell * labels.size + codes
+    # labels of runs are an agent's own
+    pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
+    random = [
+        *("agent", "task"),
+        *(["agent:task"] if np.unique(cell).size < cell.size else []),
+        *(["prompt"] if "prompt" in varied else []),
+        *(f"agent:{facet}" for facet in varied),
+        *(f"task:{facet}" for facet in varied if facet != "temperature"),
+        *(["agent:run"] if pairs.shape[1] > np.unique(pairs[0]).size else []),
+    ]
+    fixed = [facet for facet in varied if facet in FIXED]
     columns, outcome = outcomes.columns, outcomes.outcome
     try:
         return fit(columns, outcome, random=" + ".join(random), fixed=" + ".join(fixed)), []
@@ -130,32 +137,6 @@ def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
         if plain == random:
             raise
         return fit(columns, outcome, random=" + ".join(plain)), [str(refusal)]
-
-
-def _terms(outcomes: TrialOutcomes) -> tuple[list[str], list[str]]:
-    varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
-    random = ["agent", "task"]
-    if _repeats(outcomes, "agent", "task"):
-        random.append("agent:task")
-    random += ["prompt"] if "prompt" in varied else []
-    random += [f"agent:{facet}" for facet in varied]
-    random += [f"task:{facet}" for facet in varied if facet != "temperature"]
-    if _several_runs(outcomes):
-        random.append("agent:run")
-    return random, [facet for facet in varied if facet in FIXED]
-
-
-def _repeats(outcomes: TrialOutcomes, *columns: str) -> bool:
-    cell = np.zeros(outcomes.outcome.size, np.int64)
-    for column in columns:
-        labels, codes = np.unique(outcomes.columns[column], return_inverse=True)
-        cell = cell * labels.size + codes
-    return bool(np.unique(cell).size < cell.size)
-
-
-def _several_runs(outcomes: TrialOutcomes) -> bool:
-    pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
-    return bool(pairs.shape[1] > np.unique(pairs[0]).size)
 
 
 def _fitted(
@@ -169,6 +150,10 @@ def _fitted(
     total, facets = sum(parts.values()), _facets(fitted)
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
     sensitive = facets.get("judge", {}).get("main")
+    missing = [] if "agent:task" in parts else ["trial noise apart from agent:task (no trial was repeated)"]
+    missing += [f"{facet} (one level)" for facet in ("prompt", "judge", "temperature") if levels[facet] < 2]
+    missing += [] if "agent:run" in parts else ["run (no agent states several)"]
+    missing += dropped
     return {
         "components": [
             {
@@ -186,7 +171,7 @@ def _fitted(
         "message": fitted.message,
         "converged": fitted.converged,
         "facets": facets,
-        "not_measured": _not_measured(parts, outcomes, dropped),
+        "not_measured": missing,
         "groups": groups,
         "projections": _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
         "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive, groups=groups),
@@ -234,16 +219,6 @@ def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
     return facets
 
 
-def _not_measured(parts: Mapping[str, float], outcomes: TrialOutcomes, dropped: list[str]) -> list[str]:
-    missing = [] if "agent:task" in parts else ["trial noise apart from agent:task (no trial was repeated)"]
-    missing += [
-        f"{facet} (one level)" for facet in ("prompt", "judge", "temperature") if outcomes.n_levels(facet) < 2
-    ]
-    if "agent:run" not in parts:
-        missing.append("run (no agent states several)")
-    return missing + dropped
-
-
 def _projections(
     parts: Mapping[str, float],
     fixed: Mapping[str, float],
@@ -287,16 +262,13 @@ def _agents(
         if not facets and np.unique(mine["task"]).size == mine["task"].size:
             continue
         try:
-            study = total_error(mine, _declared(facets, name in complete), Reading("finite"))
+            columns: dict[str, Any] = {facet: facet for facet in facets}
+            items: Literal["sample", "selected"] = "sample" if name in complete else "selected"
+            declared = Declaration(outcome="outcome", item="task", items=items, **columns)
+            study = total_error(mine, declared, Reading("finite"))
             yield _agent(name, study, on_board.get(name))
         except CoreError as refusal:
             yield {"agent": name, "reason": str(refusal)}
-
-
-def _declared(facets: list[str], is_complete: bool) -> Declaration:
-    columns: dict[str, Any] = {facet: facet for facet in facets}
-    items: Literal["sample", "selected"] = "sample" if is_complete else "selected"
-    return Declaration(outcome="outcome", item="task", items=items, **columns)
 
 
 def _agent(name: str, study: TotalError, on_board: BoardEstimate | None) -> dict[str, Any]:

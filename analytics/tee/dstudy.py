@@ -38,12 +38,9 @@ class DStudyRefused(CoreError):
 class Reading:
     """What the projected variance is about.
 
-    estimand: {"domain", "finite"}: items are a sample of a domain, or are themselves the target.
-    sensitivity: {"exclude", "include"}: judges and temperatures are conditioned on (confidence intervals), or
-        their choice counts as error (design-sensitivity interval).
-    categories: {"fixed", "sampled"}.
-    judges: {"fixed", "random"}.
-    Raises DStudyRefused.
+    estimand: items are a sample of a domain, or are themselves the target.
+    sensitivity: judges and temperatures are conditioned on (confidence intervals), or their choice counts as
+        error (design-sensitivity interval).
     """
 
     estimand: Literal["domain", "finite"] = "domain"
@@ -81,11 +78,7 @@ class DesignTerm(NamedTuple):
 
 @dataclass(frozen=True)
 class Projection:
-    """Var(θ̂) of a design, component by component.
-
-    contributions: σ_T²/divisor of each component that counts, outcome².
-    left_out: components that the reading conditions on, in the order given.
-    """
+    """Var(θ̂) of a design: σ_T²/divisor of each component that counts, and what the reading conditions on."""
 
     design: Design
     reading: Reading
@@ -120,13 +113,8 @@ def project(components: Components, design: Design, reading: Reading | None = No
 
     design: proposed levels by letter (N, V, M, H, R, C), at least 1. A fixed facet held at one level is 1,
         and its interactions stay at full size.
-    reading: ``Reading()``: domain, exclude, fixed categories.
     Raises DStudyRefused: a facet of the components that is not in the design; a count below 1; replicates
         asked of a pooled residual; a sensitivity that was never measured; nothing that varies.
-
-    Notes
-    -----
-    Messing, Eqs. 3 and 8-10: the terms of temperature and judge are divided by H and M where averaged over.
     """
     reading = reading or Reading()
     _check_counts(design)
@@ -190,10 +178,7 @@ def as_json(projection: Projection) -> dict[str, float | dict[str, float]]:
 
 
 def parse_design(text: str) -> dict[str, int]:
-    """Read ``N=141,V=5`` as letter → count.
-
-    Raises DStudyRefused.
-    """
+    """Read ``N=141,V=5`` as letter → count."""
     try:
         pairs = dict(lettered(text, "design"))
     except ComponentsMalformed as error:
@@ -226,18 +211,14 @@ def _check_facets(components: Components, facets: Iterable[str], reading: Readin
         if reading.categories == "fixed" and "C" in nested(entry.facets) and len(entry.facets) > 1:
             raise DStudyRefused(f"component {entry.name}: interactions of categories need categories=sampled")
     if reading.sensitivity == "include":
-        _check_sensitivities(components)
-
-
-def _check_sensitivities(components: Components) -> None:
-    """Refuse ``include`` where a panel interacts but has no main effect: it would silently count as 0."""
-    facets_there = frozenset[str]().union(*(entry.facets for entry in components.entries))
-    for letter in sorted(facets_there & {"M", "H"}):
-        if _main_effect(components, letter) is None:
-            raise DStudyRefused(
-                f"sensitivity=include needs the main effect of {FACETS[letter]} ({letter}), and no component "
-                f"'…{FIXED}' gives it"
-            )
+        # where a panel interacts but has no main effect, that would silently count as 0
+        panels = frozenset[str]().union(*(entry.facets for entry in components.entries)) & {"M", "H"}
+        for letter in sorted(panels):
+            if _main_effect(components, letter) is None:
+                raise DStudyRefused(
+                    f"sensitivity=include needs the main effect of {FACETS[letter]} ({letter}), and no "
+                    f"component '…{FIXED}' gives it"
+                )
 
 
 def _main_effect(components: Components, letter: str) -> Component | None:

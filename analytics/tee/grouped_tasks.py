@@ -22,7 +22,6 @@ def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
     None where every task is a group of its own.
 
     means: (n_agents, n_tasks); mean outcomes; agents with a missing one are left out.
-    groups: of these tasks.
     Returns: ``role``; ``n_groups``; ``reason``, why there is no estimate, or empty. Without a reason also
         ``removed``, by how much the item's variance is less, and of clusters ``between``, G·Σp²·σ̂_γ²;
         outcome².
@@ -38,17 +37,17 @@ def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
     variance = float(np.mean([mean_variance(values, groups).variance for values in known]))
     if groups.role == "stratum":
         return result | {"removed": float(np.var(known, axis=1, ddof=1).mean()) - n * variance}
-    drawn = max(0.0, (variance - _within(known, groups) / n) / _expected(groups.sizes / n))
-    alike = float(np.sum((groups.sizes / n) ** 2))
+    shares = groups.sizes / n
+    squares, member = shares**2, np.eye(n_groups)[groups.code]
+    residuals = known - (known @ member / groups.sizes)[:, groups.code]
+    within = float(np.sum(residuals**2, axis=1).mean()) / (n - n_groups)
+    expected = float(np.sum(squares * ((1 - shares) ** 2 + (squares.sum() - squares)) / (1 - shares)))
+    drawn, alike = max(0.0, (variance - within / n) / expected), float(np.sum(squares))
     return result | {"between": n_groups * alike * drawn, "removed": (1 - alike) * n / (n - 1) * drawn}
 
 
 def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> dict[str, float]:
-    """Return the components of a benchmark with those of groups of tasks, for projections.
-
-    parts: term → variance, outcome².
-    groups: the result of `task_groups`; None where tasks are independent.
-    """
+    """Return the components of a benchmark with those of its groups of tasks, for projections."""
     if groups is None or groups["reason"]:
         return dict(parts)
     items = [term for term in ("task", "agent:task") if term in parts]
@@ -56,18 +55,3 @@ def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> d
     remaining = max(0.0, 1 - groups["removed"] / own) if own else 0.0
     between = {GROUP: groups["between"]} if "between" in groups else {}
     return {**parts, **{term: remaining * parts[term] for term in items}, **between}
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-def _within(means: FloatArray, groups: Groups) -> float:
-    member = np.eye(groups.sizes.size)[groups.code]
-    residuals = means - (means @ member / groups.sizes)[:, groups.code]
-    return float(np.sum(residuals**2, axis=1).mean()) / (groups.code.size - groups.sizes.size)
-
-
-def _expected(shares: FloatArray) -> float:
-    squares = shares**2
-    others = squares.sum() - squares
-    return float(np.sum(squares * ((1 - shares) ** 2 + others) / (1 - shares)))

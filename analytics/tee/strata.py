@@ -18,10 +18,8 @@ from analytics.tee.total_error import Columns, fit_layout, outcome_of
 
 @dataclass(frozen=True)
 class LevelComponents:
-    """Components of a separate fit in each level of one facet.
+    """Components of a separate fit in each level of one facet: σ̂_ρ², and σ̂_T² by term.
 
-    residuals: level → σ̂_ρ².
-    components: level → term → σ̂_T².
     left_out: levels whose fit was refused, and why.
     """
 
@@ -39,9 +37,7 @@ class LevelComponents:
 def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> LevelComponents:
     """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
 
-    columns: (n_rows,).
     facet: {"temperature", "judge", "prompt", "category"}.
-    Raises CoreError: when the facet is not declared, or no level can be fitted.
     """
     column = declaration.facets().get(LETTERS.get(facet, ""))
     if column is None or facet == "item":

@@ -25,10 +25,8 @@ Columns = Mapping[str, npt.ArrayLike]
 
 @dataclass(frozen=True)
 class ThetaInterval:
-    """An interval of the grand mean.
+    """An interval of the grand mean, named after the reading.
 
-    name: {"confidence interval", "design-sensitivity interval"}.
-    estimate, standard_error, lower, upper: in the unit of the outcome.
     df: of the t quantile; None for the normal one, where nothing random is left in the variance.
     method: {"conservative", "satterthwaite", "normal"}.
     """
@@ -45,13 +43,11 @@ class ThetaInterval:
 
 @dataclass(frozen=True, eq=False)
 class TotalError:
-    """A study's components, and the error of its grand mean in one reading.
+    """A study's components, and the error of its grand mean θ̂ in one reading.
 
     components: in the words of the terms; sensitivities as ``judge (fixed)``, ``temperature (fixed)``.
     projection: at the design's own levels.
     slopes: ∂SE²/∂σ_T² of the components that count.
-    theta: θ̂.
-    se: of θ̂ in the reading.
     naive_se: s/√N of the item means.
     notes: what limits these figures.
     """
@@ -99,12 +95,7 @@ class TotalError:
 
 
 def total_error(columns: Columns, declaration: Declaration, reading: Reading | None = None) -> TotalError:
-    """Fit the declared design and project its own levels.
-
-    columns: (n_rows,); valid trials only.
-    reading: ``Reading()``: domain, exclude.
-    Raises CoreError, DStudyRefused, and the refusals of `analytics.reml.fitting`.
-    """
+    """Fit the declared design, to valid trials only, and project its own levels."""
     reading = reading or Reading()
     design = layout(columns, declaration)
     design.check_reading(reading)
@@ -141,17 +132,16 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
         projection=projection,
         slopes=MappingProxyType(slopes),
         theta=theta,
-        se=_standard_error(fitted, design, projection),
+        se=math.sqrt(float(fitted.contrast @ fitted.beta_covariance @ fitted.contrast))
+        if _is_fitted(design, reading)
+        else projection.se,
         naive_se=naive_standard_error(np.asarray(columns[declaration.item]), outcome),
         notes=_notes(design, reading, fitted, columns),
     )
 
 
 def components_of(fitted: VarianceFit, design: DesignLayout) -> Components:
-    """Return a fit's components for the D-study, with the sensitivities of its fixed panels.
-
-    fitted: of the terms of `design`.
-    """
+    """Return a fit's components for the D-study, with the sensitivities of its fixed panels."""
     random = (
         Component(name, variance, frozenset(LETTERS[word] for word in name.split(":")))
         for name, variance in fitted.components.items()
@@ -166,19 +156,14 @@ def components_of(fitted: VarianceFit, design: DesignLayout) -> Components:
 
 
 def sensitivity(fitted: VarianceFit, word: str) -> float:
-    """Return the population variance of a panel's effects: the base level 0, the others by contrast.
-
-    word: "judge" or "temperature", a fixed effect of the fit.
-    """
+    """Return the population variance of the effects of a panel, the base level being 0."""
     effects = [effect for name, effect in fitted.fixed.items() if name.startswith(f"{word}[")]
     return float(np.var([0.0, *effects]))
 
 
 def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) -> float:
-    """Naive standard error s/√N of the item means (TEE, Appendix K).
+    """Naive standard error s/√N of the item means (TEE, Appendix K); `items` are (n_rows,).
 
-    items: (n_rows,).
-    outcome: (n_rows,).
     Raises CoreError: under two items, or where all item means are equal: there is no naive error to compare
         with.
     """
@@ -194,10 +179,7 @@ def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) ->
 
 
 def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:
-    """Return the declared outcome, shape (n_rows,).
-
-    Raises CoreError: with the first row whose outcome is not a finite number.
-    """
+    """Return the declared outcome, shape (n_rows,), all of it finite."""
     outcome = np.asarray(columns[declaration.outcome], dtype=np.float64)
     if not np.isfinite(outcome).all():
         raise CoreError(
@@ -207,10 +189,7 @@ def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:
 
 
 def fit_layout(columns: Columns, outcome: FloatArray, design: DesignLayout) -> VarianceFit:
-    """Fit the terms of a layout by REML.
-
-    Raises The refusals of `analytics.reml.fit`..
-    """
+    """Fit the terms of a layout by REML."""
     words = in_words(columns, design.declaration)
     return fit(words, outcome, random=" + ".join(design.random), fixed=" + ".join(design.fixed))
 
@@ -219,12 +198,6 @@ def _is_fitted(design: DesignLayout, reading: Reading) -> bool:
     """Whether the reading is the fit's own: its categories, where there are any, are random effects."""
     categories_agree = reading.categories == "sampled" or "category" not in design.random
     return categories_agree and replace(reading, categories="fixed") == Reading()
-
-
-def _standard_error(fitted: VarianceFit, design: DesignLayout, projection: Projection) -> float:
-    if _is_fitted(design, projection.reading):
-        return math.sqrt(float(fitted.contrast @ fitted.beta_covariance @ fitted.contrast))
-    return projection.se
 
 
 def _slopes(study: TotalError) -> FloatArray:
@@ -260,17 +233,14 @@ def _cells(columns: Columns, declaration: Declaration, letters: Iterable[str]) -
     return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
-def _lacks_cells(columns: Columns, design: DesignLayout) -> bool:
-    n_cells = math.prod(design.levels[letter] for letter in CROSSED)
-    return int(_cells(columns, design.declaration, CROSSED).max()) + 1 < n_cells
-
-
 def _notes(design: DesignLayout, reading: Reading, fitted: VarianceFit, columns: Columns) -> tuple[str, ...]:
     notes = [f"not measured: {what}" for what in design.not_measured]
     if fitted.boundary:
         notes.append(f"estimated as exactly 0: {', '.join(fitted.boundary)}")
     if reading.estimand == "finite":
-        if design.fixed and _lacks_cells(columns, design):
+        n_cells = math.prod(design.levels[letter] for letter in CROSSED)
+        lacks = int(_cells(columns, design.declaration, CROSSED).max()) + 1 < n_cells
+        if design.fixed and lacks:
             notes.append(
                 f"cells are missing: the levels of {' and '.join(design.fixed)} do not weigh the same"
             )
