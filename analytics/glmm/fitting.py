@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import CodeArray, FloatArray
+from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.glmm.laplace import Counts
 from analytics.glmm.layout import layout_of
@@ -26,12 +26,9 @@ MAX_VARIANCE = 100.0
 class LogitFit:
     """Variance components on the logit scale.
 
-    model: without the terms that were dropped.
+    model: without the terms that were dropped, those with a level for each row.
     variances: (n_terms,); σ̂_T², at least 0, exactly 0 on the boundary; squared logits.
-    beta: (p,).
     deviance: glmer's, with nAGQ = 1, of the counts in each cell.
-    dropped: random terms with a level for each row.
-    message: how the search ended.
     """
 
     model: MixedModel
@@ -64,48 +61,7 @@ class LogitFit:
 def fit_logit(
     columns: Mapping[str, npt.ArrayLike], outcome: npt.ArrayLike, *, random: str, fixed: str = ""
 ) -> LogitFit:
-    """Estimate variance components of outcomes 0 and 1 on the logit scale.
-
-    columns: labels; only the columns that the terms name are looked at, and each is a factor.
-    outcome: (n_rows,).
-    random: random terms, such as ``item + prompt + item:prompt``.
-    fixed: fixed terms beside the intercept.
-    Raises CoreError, FitRefused.
-    """
-    y = _binary(outcome)
-    model, dropped = _without_rows(designed(columns, y.size, random, fixed), y.size)
-    _check_levels(model, y)
-    _check_noise(model, y)
-    check_groupings(model, [model.groups(term.factors) for term in model.random], y.size)
-    check_fixed(model, model.rows(), [model.groups(term.factors) for term in model.random])
-    with one_blas_thread():
-        cells = cells_of(model.codes, model.n_levels, model.numbers(model.random), model.rows())
-        successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
-        optimum = minimise(Counts(layout_of(cells), successes))
-    # Refuse a standard deviation of more than 10 logits
-    if optimum.point.variances.max() > MAX_VARIANCE:
-        name, sd = (
-            model.random[int(optimum.point.variances.argmax())].name,
-            optimum.point.variances.max() ** 0.5,
-        )
-        raise CoreError(
-            f"{name}: a standard deviation of {sd:.0f} logits, as the terms tell nearly every outcome",
-            code="not_estimable",
-        )
-    return LogitFit(
-        model=model,
-        variances=optimum.point.variances,
-        beta=optimum.point.beta,
-        deviance=optimum.point.value,
-        dropped=dropped,
-        converged=optimum.converged,
-        message=optimum.message,
-        n_rows=y.size,
-        n_cells=cells.n_cells,
-    )
-
-
-def _binary(outcome: npt.ArrayLike) -> FloatArray:
+    """Estimate variance components of outcomes 0 and 1 on the logit scale; arguments as of `reml.fit`."""
     y = checked_outcome(outcome)
     other = np.flatnonzero((y != 0.0) & (y != 1.0))
     if other.size:
@@ -115,7 +71,50 @@ def _binary(outcome: npt.ArrayLike) -> FloatArray:
         )
     if not y.size or y.min() == y.max():
         raise CoreError(f"all {y.size} outcomes are alike: there is no logit", code="outcome_constant")
-    return y
+    model, dropped = _without_rows(designed(columns, y.size, random, fixed), y.size)
+    for term in (*model.fixed, *model.random):
+        codes = model.groups(term.factors)
+        share = np.bincount(codes, y) / np.bincount(codes)
+        alone = (share == 0.0) | (share == 1.0)
+        if term in model.fixed and alone.any():
+            rows = np.flatnonzero(codes == alone.argmax())
+            factors = [model.factors[name] for name in term.columns]
+            labels = ":".join(factor.levels[factor.codes[rows[0]]] for factor in factors)
+            raise CoreError(
+                f"fixed {term.name}[{labels}]: all {rows.size} outcomes are {y[rows[0]]:g}, so that its "
+                "effect on the logit scale is infinite",
+                code="level_constant",
+            )
+        if alone.all():
+            raise CoreError(
+                f"{term.name}: outcomes of one level never differ, so that its variance has no bound",
+                code="no_residual_noise",
+            )
+    check_groupings(model, [model.groups(term.factors) for term in model.random], y.size)
+    check_fixed(model, model.rows(), [model.groups(term.factors) for term in model.random])
+    with one_blas_thread():
+        cells = cells_of(model.codes, model.n_levels, model.numbers(model.random), model.rows())
+        successes = np.bincount(cells.of_row, y, cells.n_cells).astype(np.float64)
+        point, converged, message = minimise(Counts(layout_of(cells), successes))
+    # Refuse a standard deviation of more than 10 logits
+    largest = point.variances.max()
+    if largest > MAX_VARIANCE:
+        name, sd = model.random[int(point.variances.argmax())].name, largest**0.5
+        raise CoreError(
+            f"{name}: a standard deviation of {sd:.0f} logits, as the terms tell nearly every outcome",
+            code="not_estimable",
+        )
+    return LogitFit(
+        model=model,
+        variances=point.variances,
+        beta=point.beta,
+        deviance=point.value,
+        dropped=dropped,
+        converged=converged,
+        message=message,
+        n_rows=y.size,
+        n_cells=cells.n_cells,
+    )
 
 
 def _without_rows(model: MixedModel, n_rows: int) -> tuple[MixedModel, tuple[str, ...]]:
@@ -131,32 +130,3 @@ def _without_rows(model: MixedModel, n_rows: int) -> tuple[MixedModel, tuple[str
             f"{', '.join(dropped)}: one row for each level, and no other random term", code="no_random_term"
         )
     return MixedModel(model.factors, tuple(terms), model.fixed, model.fixed_names), tuple(dropped)
-
-
-def _check_levels(model: MixedModel, y: FloatArray) -> None:
-    for term in model.fixed:
-        codes = model.groups(term.factors)
-        share = np.bincount(codes, y) / np.bincount(codes)
-        alone = np.flatnonzero((share == 0.0) | (share == 1.0))
-        if alone.size:
-            raise CoreError(_constant_level(model, term, codes, int(alone[0]), y), code="level_constant")
-
-
-def _check_noise(model: MixedModel, y: FloatArray) -> None:
-    for term in model.random:
-        codes = model.groups(term.factors)
-        share = np.bincount(codes, y) / np.bincount(codes)
-        if np.all((share == 0.0) | (share == 1.0)):
-            raise CoreError(
-                f"{term.name}: outcomes of one level never differ, so that its variance has no bound",
-                code="no_residual_noise",
-            )
-
-
-def _constant_level(model: MixedModel, term: Term, codes: CodeArray, level: int, y: FloatArray) -> str:
-    rows = np.flatnonzero(codes == level)
-    labels = (model.factors[name].levels[model.factors[name].codes[rows[0]]] for name in term.columns)
-    return (
-        f"fixed {term.name}[{':'.join(labels)}]: all {rows.size} outcomes are {y[rows[0]]:g}, so that its "
-        "effect on the logit scale is infinite"
-    )

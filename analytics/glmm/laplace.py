@@ -1,6 +1,6 @@
 """The Laplace approximation of a binomial model with random effects, at given variances and fixed effects.
 
-Notation as in the package. At the mode η̂ of the random effects, with r = s − Rμ and W = Rμ(1 − μ)::
+Notation: analytics/README.md, *The logit check*. At the mode η̂ of the random effects, with r = s − Rμ and W = Rμ(1 − μ)::
 
     D(v, β) = −2 Σ log f(s|η̂) + Σ_t v_t |Z_t'r|² + log|I + ΛZ'WZΛ|
     ∂D/∂v_t = tr(Z_t'PZ_t) − |Z_t'r|² + (Z_t'g)'(Z_t'r)
@@ -81,7 +81,9 @@ class Counts:
         random = covariance_product(self.layout, variances, dual)
         value, is_mode = self.deviance(shift + random) + float(dual @ random), False
         for _ in range(MAX_STEPS):
-            factors = Factors(self.layout, variances, _weight(self.trials, shift + random))
+            eta = shift + random
+            weight = np.asarray(self.trials * expit(eta) * expit(-eta), dtype=np.float64)
+            factors = Factors(self.layout, variances, weight)
             if is_mode:
                 return LaplaceFit(self, variances, beta, shift + random, factors)
             residual = self.successes - self.trials * expit(shift + random)
@@ -110,11 +112,7 @@ class Counts:
 
 
 class Factors:
-    """One factorisation at given variances and weights, and products with it.
-
-    variances: (n_terms,).
-    weight: (n_cells,); W.
-    """
+    """One factorisation at given variances (n_terms,) and weights W (n_cells,), and products with it."""
 
     def __init__(self, layout: LogitLayout, variances: FloatArray, weight: FloatArray) -> None:
         self.layout, self.variances, self.weight = layout, variances, weight
@@ -123,7 +121,8 @@ class Factors:
         self.inner_weight = np.asarray(weight * self.shrunk, dtype=np.float64)
         scale = np.sqrt(np.append(variances, 0.0))[layout.level_term]
         self._block_scale, border_scale = np.split(scale, [layout.n_block_levels])
-        self.gram = [part.reshape(b.shape) for b, part in _parts(layout, layout.inner @ self.inner_weight)]
+        inner = layout.inner @ self.inner_weight
+        self.gram = [inner[b.entries].reshape(b.n_blocks, b.size, b.size) for b in layout.batches]
         self.cross = (layout.cross @ self.inner_weight).reshape(layout.n_block_levels, layout.n_border)
         self.log_determinant = -float(np.sum(np.log(self.shrunk))) if cell is not None else 0.0
         self.inverses = [self._inverse(batch, g) for batch, g in zip(layout.batches, self.gram, strict=True)]
@@ -209,8 +208,6 @@ class Factors:
 class LaplaceFit:
     """D at a point, and what follows; each part is computed when it is first asked for.
 
-    variances: (n_terms,).
-    beta: (p,).
     eta: (n_cells,); η̂, at the mode of the random effects.
     factors: at the weights of the mode.
     """
@@ -278,11 +275,3 @@ def _sums(layout: LogitLayout, vector: FloatArray) -> list[FloatArray]:
         np.bincount(codes, vector, n).astype(np.float64)
         for codes, n in zip(cells.levels, cells.n_levels, strict=True)
     ]
-
-
-def _weight(trials: FloatArray, eta: FloatArray) -> FloatArray:
-    return np.asarray(trials * expit(eta) * expit(-eta), dtype=np.float64)
-
-
-def _parts(layout: LogitLayout, entries: FloatArray) -> list[tuple[LogitBatch, FloatArray]]:
-    return [(batch, entries[batch.entries]) for batch in layout.batches]

@@ -1,11 +1,7 @@
 """How the levels of a design lie: blocks of levels, and a border. No outcome and no parameter changes them.
 
-Rows that agree in every factor form a cell. A partition of the cells (by a factor, such as the item, or by a
-term) is the *block* partition: the terms whose levels refine it are block-diagonal, the other terms are the
-border, and a term with one level for each cell, the *cell term*, has no columns at all. The partition with
-the fewest estimated operations is taken, as in `analytics.reml.sparse.layout`. Unlike there the weights
-differ from cell to cell, so that every block is factored on its own; blocks of one size, filled up with
-empty levels, are one batch.
+The blocks are chosen as in `analytics.reml.sparse.layout`. Unlike there the weights differ from cell to cell,
+so that every block is factored on its own; blocks of one size, filled up with empty levels, are one batch.
 
 Source: as in `analytics.reml.sparse`.
 """
@@ -35,11 +31,6 @@ class LogitBatch:
     n_blocks: int
     rows: slice
     entries: slice
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Shape of its blocks."""
-        return self.n_blocks, self.size, self.size
 
     @property
     def n_rows(self) -> int:
@@ -83,10 +74,7 @@ class LogitLayout:
 
 
 def layout_of(cells: Cells) -> LogitLayout:
-    """Choose the blocks and number the levels.
-
-    Raises CoreError: when blocks times border would not fit into memory: two large crossed factors.
-    """
+    """Choose the blocks and number the levels; refuse two crossed factors that are too large for memory."""
     block, inside = cheapest_blocks(cells)
     outside = [t for t in range(len(cells.levels)) if t not in inside and t != cells.cell_term]
     local, size = local_levels(block, [cells.levels[t] for t in inside], np.argsort(block, kind="stable"))

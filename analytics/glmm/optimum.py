@@ -8,8 +8,6 @@ the gradient, taken again whenever a step gains less than expected or another va
 The search ends when the expected fall of D, half of ∂D'H⁻¹∂D, is below 1e-10.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import expit
 
@@ -30,20 +28,8 @@ DIFFERENCE = 1e-5
 MIN_CURVATURE = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class LogitOptimum:
-    """Where the search ended.
-
-    message: how it ended.
-    """
-
-    point: LaplaceFit
-    converged: bool
-    message: str
-
-
-def minimise(counts: Counts) -> LogitOptimum:
-    """Minimise D."""
+def minimise(counts: Counts) -> tuple[LaplaceFit, bool, str]:
+    """Minimise D; return the point, whether the search converged, and how it ended."""
     point = counts.at(np.full(counts.layout.n_terms, START), start_beta(counts))
     curvature, expected = None, np.inf
     for _ in range(MAX_STEPS):
@@ -53,17 +39,15 @@ def minimise(counts: Counts) -> LogitOptimum:
             curvature = differences(point, resting)
             step, fall = _step(point, resting, curvature)
         if fall < EXPECTED_FALL:
-            return LogitOptimum(point, True, f"expected fall below {EXPECTED_FALL:g}")
+            return point, True, f"expected fall below {EXPECTED_FALL:g}"
         following = _lower(point, step)
         if following is None:
-            return LogitOptimum(
-                point, fall < ROUNDING_FALL, f"no lower point found; expected fall {fall:.1e}"
-            )
+            return point, fall < ROUNDING_FALL, f"no lower point found; expected fall {fall:.1e}"
         expected = fall
         if fall >= NEAR or not np.array_equal(_resting(following), resting):
             curvature, expected = None, np.inf
         point = following
-    return LogitOptimum(point, False, f"stopped after {MAX_STEPS} steps")
+    return point, False, f"stopped after {MAX_STEPS} steps"
 
 
 def start_beta(counts: Counts) -> FloatArray:
@@ -82,10 +66,7 @@ def start_beta(counts: Counts) -> FloatArray:
 
 
 def differences(point: LaplaceFit, resting: Mask) -> FloatArray:
-    """Second derivatives of D by forward differences of its gradient, but for variances that rest.
-
-    resting: (n_terms + p,).
-    """
+    """Second derivatives of D by forward differences of its gradient, but for variances that rest."""
     here, n = np.concatenate([point.variances, point.beta]), point.variances.size
     second = np.diag(np.ones(here.size))
     for i in np.flatnonzero(~resting).tolist():

@@ -25,11 +25,7 @@ LOGISTIC = math.pi**2 / 3.0
 
 @dataclass(frozen=True)
 class Facets:
-    """Facets of a model that do not count like the others.
-
-    category, item: columns of items and of their categories.
-    by_level: a factor whose levels are looked at one by one.
-    """
+    """Columns of items and of their categories, and a factor whose levels are looked at one by one."""
 
     category: str | None = None
     item: str | None = None
@@ -38,10 +34,7 @@ class Facets:
 
 @dataclass(frozen=True, eq=False)
 class LogitCheck:
-    """Shares on both scales.
-
-    linear, logit: component → share of Var(θ̂), sum 1.
-    """
+    """Shares on both scales, by component: of Var(θ̂), with sum 1."""
 
     fit: LogitFit
     linear: Mapping[str, float]
@@ -79,9 +72,8 @@ class LogitCheck:
 
 
 def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = None) -> LogitCheck:
-    """Put the shares of two fits of one model beside each other.
+    """Put the shares of two fits of one model, its rows and the terms of the logit fit, beside each other.
 
-    linear: of the same rows, and the same terms less those that the logit fit dropped.
     facets: by default the columns named item and category.
     Raises CoreError: when the logit fit did not converge.
     """
@@ -99,12 +91,7 @@ def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = No
 def shares(
     fit: LogitFit, variances: FloatArray, residual: float, beta: FloatArray, facets: Facets
 ) -> dict[str, float]:
-    """Return the share of Var(θ̂) of each component, sum 1.
-
-    fit: whose model and levels count.
-    variances: (n_terms,).
-    beta: (p,).
-    """
+    """Return the share of Var(θ̂) of each component, sum 1; the model and its levels are the fit's."""
     model, counted = fit.model, _Levels(fit.model, facets)
     parts = {
         term.name: variance / counted.divisor(term.factors)

@@ -1,21 +1,4 @@
-"""REML: variance components of crossed and nested random effects, none below 0.
-
-=======================  ==================================================================================
-module                   holds
-=======================  ==================================================================================
-``fitting``              `fit`: the front door; checks, chooses the way
-``model``                factors and terms of a model, and designs that cannot tell its parts
-``formula``              ``"item + prompt + item:prompt"`` as terms
-``factors``              labels as codes, treatment contrasts
-``strata``               rows of a balanced design as the few mean squares that are sufficient
-``balanced``             components from mean squares: closed form, or under bounds
-``unbalanced``           patterns of observed cells, by `sparse`
-``sparse``               one large factor as blocks, the others as a border
-``variance_components``  `VarianceFit`: what a fit tells, and how it ended
-``fixed_effects``        θ̂ with its interval
-``bootstrap``            parametric draws and refits
-=======================  ==================================================================================
-"""
+"""REML: variance components of crossed and nested random effects, none below 0."""
 
 from analytics.reml.bootstrap import component_intervals, refits
 from analytics.reml.factors import FitRefused

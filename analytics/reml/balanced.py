@@ -19,12 +19,7 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Optima:
-    """Optima of many vectors SS.
-
-    parameters: (n_vectors, n_components).
-    n_steps: (n_vectors,); 0 where the closed form is the optimum.
-    converged: (n_vectors,).
-    """
+    """Optima of many vectors SS, (n_vectors, …); no steps where the closed form is the optimum."""
 
     parameters: FloatArray
     n_steps: CodeArray

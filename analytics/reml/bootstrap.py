@@ -6,7 +6,6 @@ Source: Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, §12.5 and
 
 import numpy as np
 
-from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.reml.variance_components import (
     ComponentInterval,
@@ -21,10 +20,7 @@ MIN_DRAWS = 200
 
 
 def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_T) -> Refits:
-    """Draw from the fitted model and fit each draw.
-
-    n_draws: at least 200.
-    """
+    """Draw from the fitted model and fit each of the draws, at least 200."""
     if n_draws < MIN_DRAWS:
         raise CoreError(
             f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}", code="bootstrap"
@@ -33,21 +29,19 @@ def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_
 
 
 def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) -> ComponentIntervals:
-    """Percentile intervals of all components.
-
-    draws: of this fit.
-    """
+    """Percentile intervals of all components, from draws of this fit."""
     check_level(level)
-    lower, upper = np.quantile(draws.parameters, _tails(level), axis=0)
+    tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+    lower, upper = np.quantile(draws.parameters, tails, axis=0)
     spread = np.std(draws.parameters, axis=0, ddof=1)
     intervals = {
         name: ComponentInterval(
-            estimate=float(fit.parameters[position]),
-            standard_error=float(spread[position]),
-            lower=float(lower[position]),
-            upper=float(upper[position]),
-            level=level,
-            method="bootstrap",
+            float(fit.parameters[position]),
+            float(spread[position]),
+            float(lower[position]),
+            float(upper[position]),
+            level,
+            "bootstrap",
         )
         for position, name in enumerate(fit.names)
     }
@@ -56,19 +50,12 @@ def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) ->
 
 
 def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[float, float]:
-    """Lower and upper quantile of t* = (θ* − θ̂)/SE*.
-
-    draws: of this fit, at least 2,000.
-    """
+    """Lower and upper quantile of t* = (θ* − θ̂)/SE*, from at least 2,000 draws of this fit."""
     check_level(level)
     if draws.theta.size < MIN_DRAWS_T:
         raise CoreError(
             f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}", code="bootstrap"
         )
     studentised = (draws.theta - fit.contrast @ fit.beta) / np.sqrt(draws.theta_variance)
-    lower, upper = np.quantile(studentised, _tails(level))
+    lower, upper = np.quantile(studentised, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return float(lower), float(upper)
-
-
-def _tails(level: float) -> FloatArray:
-    return np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])

@@ -28,11 +28,7 @@ class FitRefused(CoreError):
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A column of labels, coded.
-
-    codes: (n_rows,); index of each row's label among the levels.
-    levels: every one occurs; in ascending order of Unicode code point.
-    """
+    """A column of labels as codes (n_rows,) of its levels, all in use, by ascending Unicode code point."""
 
     codes: CodeArray
     levels: tuple[str, ...]
@@ -44,14 +40,15 @@ class Factor:
 
 
 def factor(name: str, labels: npt.ArrayLike) -> Factor:
-    """Code a column of labels.
+    """Code a column of labels: text, numbers or truth values; a label is its text.
 
-    name: of the column, for refusals.
-    labels: text, numbers or truth values; a label is its text.
     Raises FitRefused: with the first row whose label is None, NaN or empty.
     """
     listed = labels if isinstance(labels, list) else np.asarray(labels).tolist()
-    text_of = {label: _text(label) for label in set(listed)}
+    text_of = {
+        label: "" if label is None or label != label else str(label)  # NaN alone differs from itself
+        for label in set(listed)
+    }
     if "" in text_of.values():
         row = next(i for i, label in enumerate(listed) if not text_of[label])
         raise FitRefused(f"row {row} has no label in column {name}", code="label_missing")
@@ -63,10 +60,7 @@ def factor(name: str, labels: npt.ArrayLike) -> Factor:
 
 
 def combined(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
-    """Codes 0, 1, … of the combinations that occur, shape (n_rows,), in lexicographic order.
-
-    codes: (n_rows,) each.
-    """
+    """Codes 0, 1, … of the combinations that occur, shape (n_rows,), in lexicographic order."""
     joint = _dense(codes[0], n_levels[0])
     for following, n_following in zip(codes[1:], n_levels[1:], strict=True):
         n_joint = int(joint.max()) + 1
@@ -93,11 +87,9 @@ def treatment_names(terms: Sequence[Term], factors: dict[str, Factor]) -> tuple[
 def treatment_design(
     terms: Sequence[Term], codes: dict[str, CodeArray], factors: dict[str, Factor]
 ) -> FloatArray:
-    """X for any rows, given the code of each fixed factor in them.
+    """X for any rows, (n_rows, p), from the code of each fixed factor in them.
 
-    terms: fixed terms; every term inside an interaction is there.
-    codes: (n_rows,) each.
-    Returns: (n_rows, p).
+    terms: every term inside an interaction is there.
     """
     columns = [np.ones(next((column.size for column in codes.values()), 1))]
     for term in terms:
@@ -118,12 +110,6 @@ def check_margins(terms: Sequence[Term]) -> None:
                 raise FitRefused(
                     f"fixed {term.name} needs fixed {inside.name} beside it", code="margin_missing"
                 )
-
-
-def _text(label: object) -> str:
-    if label is None or label != label:
-        return ""
-    return str(label)
 
 
 def _dense(codes: CodeArray, n_codes: int) -> CodeArray:

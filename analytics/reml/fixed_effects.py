@@ -26,7 +26,6 @@ METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
 class EstimateInterval:
     """An estimate with its standard error and interval.
 
-    estimate, standard_error, lower, upper: in the outcome's unit.
     df: of the t quantile; None where none is used.
     method: `satterthwaite`, `conservative`, `wald` or `bootstrap-t`.
     small_facets: random facets with at most 4 levels that add to the variance.
@@ -47,9 +46,8 @@ def theta_interval(
 ) -> EstimateInterval:
     """Interval of the grand mean, or of whatever `fit.contrast` says.
 
-    method: `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`. The
-        others for information.
-    draws: of `bootstrap.refits`, for `bootstrap-t`.
+    method: `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`.
+    draws: of `refits`, for `bootstrap-t`.
     """
     check_level(level)
     if method == "percentile":
@@ -66,8 +64,19 @@ def theta_interval(
     small = small_facets(fit, slopes)
     rule = "conservative" if small else "satterthwaite"
     named = rule if method == "by rule" else method
-    df = _degrees(fit, slopes, named, small)
-    low, high = _quantiles(fit, level, named, df, draws)
+    df = None
+    if named == "conservative":
+        df = float(min(facet.n_levels for facet in small) - 1)
+    elif named == "satterthwaite":
+        df = satterthwaite_df(fit, slopes)
+    if named == "bootstrap-t":
+        if draws is None:
+            raise CoreError("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
+        low, high = bootstrap.t_quantiles(fit, draws, level)
+    else:
+        upper = (1.0 + level) / 2.0
+        high = float(ndtri(upper) if df is None else stdtrit(df, upper))
+        low = -high
     estimate = float(fit.contrast @ fit.beta)
     error = float(np.sqrt(fit.contrast @ fit.beta_covariance @ fit.contrast))
     return EstimateInterval(
@@ -89,20 +98,14 @@ def theta_slopes(fit: VarianceFit) -> FloatArray:
 
 
 def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
-    """ν = 2(g'φ̂)²/(g' I(φ̂)⁻¹ g) over the components off the boundary.
-
-    slopes: (n_terms + 1,); g, the variance's derivative by each component.
-    """
+    """ν = 2(g'φ̂)²/(g' I(φ̂)⁻¹ g) over the components off the boundary, g as of `theta_slopes`."""
     free = fit.free()
     variance = float(slopes @ fit.parameters)
     return 2.0 * variance**2 / float(slopes[free] @ fit.covariance() @ slopes[free])
 
 
 def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[RandomFacet, ...]:
-    """Random facets with at most 4 levels inside a term that adds to a variance with these slopes.
-
-    slopes: (n_terms + 1,).
-    """
+    """Random facets with at most 4 levels inside a term that adds to a variance with these slopes."""
     adding = slopes[:-1] > 1e-9 * np.max(np.abs(slopes))
     terms = [term for term, adds in zip(fit.terms, adding, strict=True) if adds]
     return tuple(
@@ -110,24 +113,3 @@ def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[RandomFacet, ...
         for facet in fit.facets
         if facet.n_levels <= SMALL_FACET and any(facet.factors <= term.factors for term in terms)
     )
-
-
-def _degrees(
-    fit: VarianceFit, slopes: FloatArray, method: str, small: tuple[RandomFacet, ...]
-) -> float | None:
-    if method == "conservative":
-        return float(min(facet.n_levels for facet in small) - 1)
-    return satterthwaite_df(fit, slopes) if method == "satterthwaite" else None
-
-
-def _quantiles(
-    fit: VarianceFit, level: float, method: str, df: float | None, draws: Refits | None
-) -> tuple[float, float]:
-    """Lower and upper quantile of (estimate − truth)/SE."""
-    if method == "bootstrap-t":
-        if draws is None:
-            raise CoreError("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
-        return bootstrap.t_quantiles(fit, draws, level)
-    upper = (1.0 + level) / 2.0
-    quantile = float(ndtri(upper) if df is None else stdtrit(df, upper))
-    return -quantile, quantile

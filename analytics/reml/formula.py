@@ -13,10 +13,7 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True)
 class Term:
-    """A factor or an interaction of factors.
-
-    columns: in the order typed.
-    """
+    """A factor or an interaction of factors, in the order typed."""
 
     columns: tuple[str, ...]
 
@@ -31,65 +28,44 @@ class Term:
         return frozenset(self.columns)
 
 
-@dataclass(frozen=True)
-class _Written:
-    term: Term
-    position: int
-    in_full: bool
-
-
 def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
-    """Terms of a text; none for a blank one.
+    """Terms of a text, in the order of first appearance; none for a blank one.
 
-    columns: the names that may occur.
-    Returns: in the order of first appearance.
     Raises CoreError: with the position, counted from 1, and the columns there are.
 
-    Examples
-    --------
     >>> [term.name for term in parse("batch/cask", ["batch", "cask"])]
     ['batch', 'batch:cask']
     """
     if not text.strip():
         return ()
     terms: dict[frozenset[str], Term] = {}
-    for written in _expanded(text, columns):
-        earlier = terms.setdefault(written.term.factors, written.term)
-        if earlier is not written.term and written.in_full:
+    written = [one for start, part in _split(text, "+") for one in _part(text, start, part, columns)]
+    for term, position, in_full in written:
+        earlier = terms.setdefault(term.factors, term)
+        if earlier is not term and in_full:
             raise CoreError(
-                f"position {written.position} of {text!r}: {written.term.name} is there already"
-                f"{'' if earlier.name == written.term.name else f', as {earlier.name}'}",
+                f"position {position} of {text!r}: {term.name} is there already"
+                f"{'' if earlier.name == term.name else f', as {earlier.name}'}",
                 code="term_repeated",
             )
     return tuple(terms.values())
 
 
-def _expanded(text: str, columns: Collection[str]) -> list[_Written]:
-    return [written for start, part in _split(text, "+") for written in _part(text, start, part, columns)]
-
-
-def _part(text: str, start: int, part: str, columns: Collection[str]) -> list[_Written]:
-    """One term, or the terms that ``*`` and ``/`` stand for, from the left."""
+def _part(text: str, start: int, part: str, columns: Collection[str]) -> list[tuple[Term, int, bool]]:
+    """One term, or those that ``*`` and ``/`` stand for, with the position and whether typed in full."""
     signs = re.findall(r"[*/]", part)
     pieces = [(start + at, piece) for at, piece in _split(part, "*/")]
     terms = [_term(text, at, piece, columns) for at, piece in pieces]
-    product = [_Written(terms[0], _first_letter(*pieces[0]), not signs)]
-    for sign, term, (at, piece) in zip(signs, terms[1:], pieces[1:], strict=True):
+    product = [(terms[0], _first_letter(*pieces[0]), not signs)]
+    for sign, right, (at, piece) in zip(signs, terms[1:], pieces[1:], strict=True):
         position = _first_letter(at, piece)
-        product = (
-            _times(text, product, term, position) if sign == "*" else _over(text, product, term, position)
-        )
+        if sign == "*":
+            crossed = [(_joined(text, left, right, position), position, False) for left, _, _ in product]
+            product += [(right, position, False), *crossed]
+        else:
+            nest = Term(tuple(dict.fromkeys(column for left, _, _ in product for column in left.columns)))
+            product.append((_joined(text, nest, right, position), position, False))
     return product
-
-
-def _times(text: str, left: list[_Written], right: Term, position: int) -> list[_Written]:
-    crossed = [_Written(_joined(text, one.term, right, position), position, False) for one in left]
-    return [*left, _Written(right, position, False), *crossed]
-
-
-def _over(text: str, left: list[_Written], right: Term, position: int) -> list[_Written]:
-    nest = Term(tuple(dict.fromkeys(column for one in left for column in one.term.columns)))
-    return [*left, _Written(_joined(text, nest, right, position), position, False)]
 
 
 def _joined(text: str, left: Term, right: Term, position: int) -> Term:

@@ -30,11 +30,7 @@ from analytics.reml.formula import Term, parse
 
 @dataclass(frozen=True, eq=False)
 class MixedModel:
-    """The factors, numbered, and the terms of a model.
-
-    factors: those that the terms name, in that order.
-    fixed_names: columns of X.
-    """
+    """The factors that the terms of a model name, in that order, the terms, and the columns of X."""
 
     factors: dict[str, Factor]
     random: tuple[Term, ...]
@@ -76,10 +72,7 @@ class MixedModel:
 
 
 def checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
-    """Return the outcome, shape (n_rows,), every one finite.
-
-    Raises FitRefused.
-    """
+    """Return the outcome, shape (n_rows,); raise FitRefused unless every one is finite."""
     y = np.asarray(outcome, dtype=np.float64)
     if y.ndim != 1:
         raise FitRefused(f"the outcome has shape {y.shape}, not (n_rows,)", code="lengths_differ")
@@ -92,10 +85,7 @@ def checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
 
 
 def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fixed: str) -> MixedModel:
-    """Read the terms and code the factors that they name.
-
-    Raises FitRefused, CoreError: a factor of one level and a random term inside a fixed one among them.
-    """
+    """Read the terms and code the factors that they name; raise FitRefused or CoreError where they cannot."""
     random_terms, fixed_terms = parse(random, columns), parse(fixed, columns)
     if not random_terms:
         raise FitRefused("no random term is named", code="no_random_term")
@@ -108,26 +98,18 @@ def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fix
                 f"column {name} has {column.codes.size} rows, the outcome {n_rows}", code="lengths_differ"
             )
     model = MixedModel(factors, random_terms, fixed_terms, treatment_names(fixed_terms, factors))
-    _check_levels(model)
-    _check_margins(model)
-    return model
-
-
-def _check_levels(model: MixedModel) -> None:
     for kind, terms in (("random", model.random), ("fixed", model.fixed)):
         for term in terms:
             for name in term.columns:
-                if model.factors[name].n_levels < 2:
-                    levels = ", ".join(map(repr, model.factors[name].levels)) or "none"
+                if factors[name].n_levels < 2:
+                    levels = ", ".join(map(repr, factors[name].levels)) or "none"
                     raise FitRefused(
                         f"{kind} term {term.name}: {name} has one level only ({levels})", code="one_level"
                     )
-
-
-def _check_margins(model: MixedModel) -> None:
     for term in model.random:
         if any(term.factors <= fixed.factors for fixed in model.fixed):
             raise _absorbed(term)
+    return model
 
 
 def check_groupings(model: MixedModel, groups: Sequence[CodeArray], n_rows: int) -> None:
@@ -136,7 +118,9 @@ def check_groupings(model: MixedModel, groups: Sequence[CodeArray], n_rows: int)
         if codes.max() + 1 == n_rows:
             raise pooled(term, n_rows)
     for (one, left), (other, right) in combinations(zip(model.random, groups, strict=True), 2):
-        if _same_grouping(left, right):
+        n_levels = int(left.max()) + 1
+        alike = n_levels == int(right.max()) + 1 == int(combined([left, right], [n_levels] * 2).max()) + 1
+        if alike:
             raise FitRefused(
                 f"{one.name} and {other.name} group the rows alike: their components are one",
                 code="confounded",
@@ -148,27 +132,21 @@ def check_fixed(model: MixedModel, x: FloatArray, groups: Sequence[CodeArray]) -
     if not model.fixed:
         return
     cell = model.groups(frozenset[str]().union(*(term.factors for term in model.fixed)))
-    _check_rank(x[first_rows(cell)], model.fixed_names)
+    distinct = x[first_rows(cell)]
+    if np.linalg.matrix_rank(distinct) < distinct.shape[1]:
+        columns = range(1, distinct.shape[1])
+        column = next(j for j in columns if np.linalg.matrix_rank(distinct[:, : j + 1]) <= j)
+        raise FitRefused(
+            f"fixed {model.fixed_names[column]} is a combination of the columns before it in these rows",
+            code="rank_deficient",
+        )
     for term, codes in zip(model.random, groups, strict=True):
         if codes.max() < x.shape[1]:
             first = first_rows(combined([cell, codes], [int(cell.max()) + 1, int(codes.max()) + 1]))
-            if _spans(x[first], np.eye(int(codes.max()) + 1)[codes[first]]):
+            levels = np.eye(int(codes.max()) + 1)[codes[first]]
+            left = levels - x[first] @ np.linalg.lstsq(x[first], levels)[0]
+            if np.max(np.abs(left)) < 1e-8:
                 raise _absorbed(term)
-
-
-def _check_rank(x: FloatArray, names: tuple[str, ...]) -> None:
-    if np.linalg.matrix_rank(x) == x.shape[1]:
-        return
-    column = next(j for j in range(1, x.shape[1]) if np.linalg.matrix_rank(x[:, : j + 1]) <= j)
-    raise FitRefused(
-        f"fixed {names[column]} is a combination of the columns before it in these rows",
-        code="rank_deficient",
-    )
-
-
-def _spans(x: FloatArray, vectors: FloatArray) -> bool:
-    left = vectors - x @ np.linalg.lstsq(x, vectors)[0]
-    return bool(np.max(np.abs(left)) < 1e-8)
 
 
 def pooled(term: Term, n_rows: int) -> FitRefused:
@@ -184,11 +162,3 @@ def _absorbed(term: Term) -> FitRefused:
     return FitRefused(
         f"{term.name} is random, and the fixed terms tell its levels apart already", code="confounded"
     )
-
-
-def _same_grouping(one: CodeArray, other: CodeArray) -> bool:
-    """Whether two groupings with all levels in use split the rows into the same sets."""
-    n_levels = int(one.max()) + 1
-    if n_levels != int(other.max()) + 1:
-        return False
-    return int(combined([one, other], [n_levels, n_levels]).max()) + 1 == n_levels

@@ -75,11 +75,7 @@ class Strata:
         n_draws: int,
         rng: np.random.Generator,
     ) -> Refits:
-        """Draw SS*_s ~ λ_s χ²(df_s) and θ* ~ N(c'β, c'Cov(β̂)c), and fit each.
-
-        Under normality this is the distribution of what outcomes drawn from the model would give: mean
-        squares and β̂ are independent.
-        """
+        """Draw SS*_s ~ λ_s χ²(df_s) and θ* ~ N(c'β, c'Cov(β̂)c), as of drawn outcomes, and fit each."""
         chi_squares = rng.chisquare(self.df, size=(n_draws, self.df.size))
         drawn = optimise_many(
             self.loadings, self.df, self.stratum_variances(parameters) * chi_squares
@@ -91,10 +87,7 @@ class Strata:
 
 
 def n_replicates(factors: Sequence[CodeArray], n_levels: Sequence[int]) -> int | None:
-    """Rows of each combination of the factors; None where they differ or a combination is missing.
-
-    factors: (n_rows,) each.
-    """
+    """Rows of each combination of the factors; None where they differ or a combination is missing."""
     n_rows, n_cells = factors[0].size, int(np.prod([float(n) for n in n_levels]))
     if n_cells > n_rows or n_rows % n_cells:
         return None

@@ -21,12 +21,7 @@ RESIDUAL = "Residual"
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """What came out of outcomes drawn from a fitted model and fitted again.
-
-    parameters: (n_draws, n_terms + 1); φ*, residual last.
-    theta: (n_draws,); θ*.
-    theta_variance: (n_draws,); var̂(θ*).
-    """
+    """What outcomes drawn from a fit gave: φ*, (n_draws, n_terms + 1), θ* and var̂(θ*), (n_draws,)."""
 
     parameters: FloatArray
     theta: FloatArray
@@ -58,10 +53,7 @@ class Likelihood(Protocol):
 
 @dataclass(frozen=True)
 class RandomFacet:
-    """A random facet: a random term, fixed factors left aside, inside which there is no other.
-
-    n_levels: combinations of its factors that occur.
-    """
+    """A random term, fixed factors left aside, inside which there is no other; combinations that occur."""
 
     factors: frozenset[str]
     n_levels: int
@@ -153,11 +145,7 @@ class VarianceFit:
 
 @dataclass(frozen=True)
 class ComponentInterval:
-    """An interval of one component.
-
-    estimate, standard_error, lower, upper: in outcome².
-    method: `asymptotic` or `bootstrap`.
-    """
+    """An `asymptotic` or `bootstrap` interval of one component, in outcome²."""
 
     estimate: float
     standard_error: float
@@ -169,11 +157,7 @@ class ComponentInterval:
 
 @dataclass(frozen=True)
 class ComponentIntervals:
-    """Intervals by component, and why some have none.
-
-    intervals: by the name of the term; `Residual` last.
-    notes: reason by name, for each component without an interval.
-    """
+    """Intervals by component, `Residual` last, and why some have none."""
 
     intervals: Mapping[str, ComponentInterval]
     notes: Mapping[str, str]

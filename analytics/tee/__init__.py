@@ -10,11 +10,18 @@ from analytics.tee.components import (
     read_components,
 )
 from analytics.tee.design import Declaration, pilot_rules
-from analytics.tee.dstudy import DStudyRefused, Projection, Reading, as_json, parse_design, project
-from analytics.tee.interventions import interventions, variance_table
+from analytics.tee.dstudy import (
+    DStudyRefused,
+    Projection,
+    Reading,
+    as_json,
+    interventions,
+    parse_design,
+    project,
+    variance_table,
+)
 from analytics.tee.report import counted_levels, paragraph
-from analytics.tee.strata import by_stratum, with_residual
-from analytics.tee.total_error import TotalError, total_error
+from analytics.tee.total_error import TotalError, by_stratum, total_error, with_residual
 
 __all__ = [
     "FACETS",

@@ -17,8 +17,7 @@ from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
-from analytics.tee.advice import ESTIMANDS, advice, shown_estimands
-from analytics.tee.agent_projection import agent_contributions, as_seen
+from analytics.tee.agent_projection import ESTIMANDS, advice, agent_contributions, as_seen, shown_estimands
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
 from analytics.tee.grouped_tasks import GROUP, by_groups

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from analytics.tee.advice import doubled
+from analytics.tee.agent_projection import doubled
 from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.dstudy import project
 from analytics.tee.total_error import TotalError

@@ -1,6 +1,8 @@
 """Total evaluation error of a study: a fit of its variance components, and what follows for the grand mean.
 
-Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.8 and K.
+`by_stratum` fits each level of a facet on its own, for residuals that differ between levels.
+
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.7, C.8 and K.
 """
 
 import math
@@ -17,8 +19,7 @@ from analytics.errors import CoreError
 from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, small_facets, theta_slopes
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
 from analytics.tee.design import CROSSED, LETTERS, PANELS, WORDS, Declaration, DesignLayout, in_words, layout
-from analytics.tee.dstudy import Projection, Reading, counted_terms, project
-from analytics.tee.interventions import VarianceRow, variance_table
+from analytics.tee.dstudy import Projection, Reading, VarianceRow, counted_terms, project, variance_table
 
 Columns = Mapping[str, npt.ArrayLike]
 
@@ -249,3 +250,56 @@ def _notes(design: DesignLayout, reading: Reading, fitted: VarianceFit, columns:
     if design.pooled and reading.estimand == "finite":
         notes.append("the pooled residual may hold item variance, too: an upper bound")
     return tuple(notes)
+
+
+@dataclass(frozen=True)
+class LevelComponents:
+    """Components of a separate fit in each level of one facet: σ̂_ρ², and σ̂_T² by term.
+
+    left_out: levels whose fit was refused, and why.
+    """
+
+    facet: str
+    residuals: Mapping[str, float]
+    components: Mapping[str, Mapping[str, float]]
+    left_out: tuple[str, ...]
+
+    @property
+    def mean_residual(self) -> float:
+        """σ̄², the mean over levels, each weighing the same."""
+        return math.fsum(self.residuals.values()) / len(self.residuals)
+
+
+def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> LevelComponents:
+    """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
+
+    facet: {"temperature", "judge", "prompt", "category"}.
+    """
+    column = declaration.facets().get(LETTERS.get(facet, ""))
+    if column is None or facet == "item":
+        raise CoreError(f"no column is declared for strata by {facet}", code="design")
+    fits: dict[str, VarianceFit] = {}
+    left_out: list[str] = []
+    for level in np.unique(np.asarray(columns[column])):
+        rows = np.asarray(columns[column]) == level
+        part = {name: np.asarray(values)[rows] for name, values in columns.items()}
+        try:
+            fits[str(level)] = fit_layout(part, outcome_of(part, declaration), layout(part, declaration))
+        except CoreError as refusal:
+            left_out.append(f"{facet} {level}: {refusal}")
+    if not fits:
+        raise CoreError(f"no level of {facet} can be fitted ({'; '.join(left_out[:3])})", code="design")
+    return LevelComponents(
+        facet=facet,
+        residuals={level: fitted.residual for level, fitted in fits.items()},
+        components={level: fitted.components for level, fitted in fits.items()},
+        left_out=tuple(left_out),
+    )
+
+
+def with_residual(components: Components, residual: float) -> Components:
+    """Return the components with σ̄² in the place of the residual (TEE, Eq. 3)."""
+    entries = (
+        replace(entry, variance=residual) if entry.facets == {"R"} else entry for entry in components.entries
+    )
+    return replace(components, entries=tuple(entries))

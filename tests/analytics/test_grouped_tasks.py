@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from analytics.differences.groups import Groups, mean_variance
-from analytics.tee.advice import advice
-from analytics.tee.agent_projection import project_agent
+from analytics.tee.agent_projection import advice, project_agent
 from analytics.tee.benchmark import TrialOutcomes, variance_study
 from analytics.tee.dstudy import DStudyRefused
 from analytics.tee.grouped_tasks import NO_AGENT, by_groups, task_groups

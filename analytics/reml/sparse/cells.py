@@ -23,7 +23,6 @@ class Cells:
     n_rows_in: (n_cells,); rows in each cell.
     levels: (n_cells,) each; level of each term; every level occurs.
     blocks: (n_cells,) each; partitions that may serve as blocks: the factors of the terms.
-    design: (n_cells, p).
     """
 
     of_row: CodeArray
@@ -50,11 +49,7 @@ def cells_of(
     terms: Sequence[tuple[int, ...]],
     design: FloatArray,
 ) -> Cells:
-    """Collapse rows to cells.
-
-    factors: (n_rows,) each.
-    design: (n_rows, p).
-    """
+    """Collapse rows to cells; factors (n_rows,) each, design (n_rows, p)."""
     used = sorted({factor for term in terms for factor in term})
     of_row = combined([factors[f] for f in used], [n_levels[f] for f in used])
     first = first_rows(of_row)

@@ -55,12 +55,9 @@ class Criterion:
 
     y: (n_rows,).
     factors: (n_rows,) each; level codes 0, 1, …
-    n_levels: levels of each factor.
     terms: factor indices of each random intercept term.
-    design: (n_rows, p); columns of the fixed effects, the intercept's included; full rank.
-    Raises CoreError: when a term has one level, one level for each row, the levels of another term, or levels
-        in the span of the design; when there are no more rows than fixed effects; when the outcome leaves no
-        variance to divide.
+    design: (n_rows, p), of full rank; the intercept's column included.
+    Raises CoreError: where the rows, the terms or the outcome cannot tell the components apart.
     """
 
     def __init__(
@@ -111,10 +108,7 @@ class Criterion:
 
 
 class Evaluation:
-    """One factorisation, and what follows from it; each part is computed when it is first asked for.
-
-    theta: (n_terms + 1,); variances of the terms, then of the residual.
-    """
+    """One factorisation, and what follows from it; each part is computed when it is first asked for."""
 
     def __init__(self, layout: BlockLayout, outcome: CriterionOutcome, theta: FloatArray) -> None:
         self.layout, self.outcome, self.theta = layout, outcome, theta
@@ -124,9 +118,7 @@ class Evaluation:
         self.group_weight = counts / (self.residual + counts * cell_variance)
         scale = layout.cells.n_rows_in if cell_term is None else 1.0
         self.weight = self.group_weight[layout.group] * scale
-        self._factor()
-
-    def _factor(self) -> None:
+        p = layout.cells.design.shape[1]
         layout, p = self.layout, self.layout.cells.design.shape[1]
         scale = np.sqrt(np.append(self.theta[:-1], 0.0))
         self._gram = WeightedProducts(layout, self.group_weight)

@@ -19,11 +19,9 @@ WIDEST_FULL_BORDER = 256
 class BlockBatch:
     """Blocks of one (filled up) size, ordered by pattern.
 
-    size: levels in a block.
     block_rows, pattern_rows, entries: where the levels of its blocks, the levels of its patterns, and its
         patterns' size² inner cross products stand among those of all batches.
-    pattern_of: (n_blocks,); ascending.
-    first_block: (n_patterns,).
+    pattern_of, first_block: (n_blocks,), ascending, and (n_patterns,).
     """
 
     size: int
