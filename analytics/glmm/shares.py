@@ -16,8 +16,7 @@ from analytics.drift.fidelity import spearman
 from analytics.errors import CoreError
 from analytics.glmm.fitting import LogitFit
 from analytics.reml import RESIDUAL, VarianceFit
-from analytics.reml.factors import combined
-from analytics.reml.model import MixedModel
+from analytics.reml.model import MixedModel, combined
 from analytics.tee.components import CATEGORY, FIXED
 
 LOGISTIC = math.pi**2 / 3.0

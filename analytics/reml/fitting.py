@@ -1,6 +1,6 @@
 """REML for crossed and nested variance components: the one entry, `fit`, and what it refuses.
 
-Source: As in `analytics.reml.variance_components`, `analytics.reml.balanced` and `analytics.reml.sparse`.
+Source: As in `analytics.reml.variance_components`, `analytics.reml.strata` and `analytics.reml.sparse`.
 Gilmour, Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 """
 
@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.reml import sparse
-from analytics.reml.balanced import optimise_many
-from analytics.reml.factors import FitRefused
 from analytics.reml.model import (
+    FitRefused,
     MixedModel,
     check_fixed,
     check_groupings,
@@ -22,7 +21,7 @@ from analytics.reml.model import (
     designed,
     pooled,
 )
-from analytics.reml.strata import MIN_NOISE, n_replicates, strata_of
+from analytics.reml.strata import MIN_NOISE, n_replicates, optimise_many, strata_of
 from analytics.reml.variance_components import RandomFacet, Refits, VarianceFit
 
 MIN_SPREAD = 1e-12

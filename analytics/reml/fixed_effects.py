@@ -1,8 +1,9 @@
-"""Intervals of the grand mean θ̂, or of another estimable combination c'β̂.
+"""Intervals of the grand mean θ̂, or of another combination; the parametric bootstrap.
 
 Source: Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns, *Biometrics* 41 (1985)
 477-486 (ν from the information). STATISTICS §7.5 for the rule of 4 levels, whose coverage `tests/analytics`
-measures.
+measures. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, §12.5 and §13.3. Bates et al.,
+*J. Stat. Software* 67(1) (2015), §2.3 (`bootMer`).
 """
 
 from dataclasses import dataclass
@@ -13,8 +14,60 @@ from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.reml import bootstrap
-from analytics.reml.variance_components import RandomFacet, Refits, VarianceFit, check_level
+from analytics.reml.variance_components import (
+    ComponentInterval,
+    ComponentIntervals,
+    RandomFacet,
+    Refits,
+    VarianceFit,
+    check_level,
+)
+
+MIN_DRAWS_T = 2_000
+MIN_DRAWS = 200
+
+
+def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_T) -> Refits:
+    """Draw from the fitted model and fit each of the draws, at least 200."""
+    if n_draws < MIN_DRAWS:
+        raise CoreError(
+            f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}", code="bootstrap"
+        )
+    return fit.likelihood.refits(fit.parameters, fit.beta, fit.contrast, n_draws, rng)
+
+
+def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) -> ComponentIntervals:
+    """Percentile intervals of all components, from draws of this fit."""
+    check_level(level)
+    tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+    lower, upper = np.quantile(draws.parameters, tails, axis=0)
+    spread = np.std(draws.parameters, axis=0, ddof=1)
+    intervals = {
+        name: ComponentInterval(
+            float(fit.parameters[position]),
+            float(spread[position]),
+            float(lower[position]),
+            float(upper[position]),
+            level,
+            "bootstrap",
+        )
+        for position, name in enumerate(fit.names)
+    }
+    reason = "on the boundary: drawn from a model without it, so that the interval is too short"
+    return ComponentIntervals(intervals, dict.fromkeys(fit.boundary, reason))
+
+
+def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[float, float]:
+    """Lower and upper quantile of t* = (θ* − θ̂)/SE*, from at least 2,000 draws of this fit."""
+    check_level(level)
+    if draws.theta.size < MIN_DRAWS_T:
+        raise CoreError(
+            f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}", code="bootstrap"
+        )
+    studentised = (draws.theta - fit.contrast @ fit.beta) / np.sqrt(draws.theta_variance)
+    lower, upper = np.quantile(studentised, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    return float(lower), float(upper)
+
 
 SMALL_FACET = 4
 
@@ -72,7 +125,7 @@ def theta_interval(
     if named == "bootstrap-t":
         if draws is None:
             raise CoreError("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
-        low, high = bootstrap.t_quantiles(fit, draws, level)
+        low, high = t_quantiles(fit, draws, level)
     else:
         upper = (1.0 + level) / 2.0
         high = float(ndtri(upper) if df is None else stdtrit(df, upper))

@@ -234,9 +234,9 @@ def test_how_far_others_are_ahead_pair_by_pair():
 def test_blocks_change_nothing(monkeypatch):
     outcomes = np.array([one.outcomes for one in singles(8, 9, 20)])
     arguments = (outcomes, names(9), np.zeros(9), np.arange(9) % 2 == 0)
-    once = ahead(*arguments, seed=1, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws._n_chunk", lambda n_agents: 2)
-    assert ahead(*arguments, seed=1, n_draws=50).tobytes() == once.tobytes()
+    once = ahead(*arguments, seed=1, n_draws=600)
+    monkeypatch.setattr("analytics.differences.neyman_draws.FEW_AGENTS", 0)
+    assert ahead(*arguments, seed=1, n_draws=600).tobytes() == once.tobytes()
 
 
 def test_one_critical_value_holds_for_both_kinds_of_pairs():

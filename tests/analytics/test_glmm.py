@@ -19,11 +19,10 @@ from analytics.cli import main
 from analytics.drift.fidelity import spearman
 from analytics.errors import CoreError
 from analytics.glmm import Facets, fit_logit, logit_check
-from analytics.glmm.laplace import Counts
-from analytics.glmm.layout import layout_of
+from analytics.glmm.laplace import Counts, layout_of
 from analytics.reml import FitRefused, fit
 from analytics.reml.model import designed
-from analytics.reml.sparse.cells import cells_of
+from analytics.reml.sparse.layout import cells_of
 from analytics.tee import Component, Components, Reading, project, read_components
 from analytics.tee.benchmark import TrialOutcomes, variance_study
 from perf.glmm import CROSSED, crossed
