@@ -177,12 +177,7 @@ def _declared(arguments: argparse.Namespace, facets: Mapping[str, str]) -> tee.D
 
 
 def by_levels(columns: Columns, declaration: tee.Declaration, facet: str) -> dict[str, Any]:
-    """Fit each level of a facet on its own, and project the declared design with the mean of the residuals.
-
-    columns: (n_rows,).
-    facet: {"temperature", "judge", "prompt", "category"}.
-    Raises CoreError, DStudyRefused, and the refusals of a fit.
-    """
+    """Fit each level of a facet alone, and project the declared design with the mean of the residuals."""
     strata = tee.by_stratum(columns, declaration, facet)
     study = tee.total_error(columns, declaration)
     design = study.layout.design

@@ -41,11 +41,7 @@ def skeleton(name: str) -> str:
 
 @cache
 def _prototypes() -> dict[int, str]:
-    """Map letters to the prototypes of UTS #39.
-
-    The data hold each pair both ways. A letter has one prototype; a prototype has several letters, or is
-    several, or else is one of two, of which either will do.
-    """
+    """Map letters to the prototypes of UTS #39, of which the data hold each pair both ways."""
     from confusable_homoglyphs.confusables import confusables_data
 
     pairs = {

@@ -1,11 +1,8 @@
 """What our programs do and a library must not: hide pandas, end in order, compute with one thread.
 
 pyarrow imports pandas, where it is installed, only to ask of a list or an array whether it is one of its own:
-a second of a short command, and 60 MB of every web worker, for nothing.
-
-Matrices are small: more threads of BLAS wait for each other, ten times as long where cores are busy. To look
-through all loaded libraries takes 1.5 ms, more than many a fit. They are looked through again only after an
-import, as a library of BLAS is loaded by the module that uses it.
+a second of a short command. Matrices are small: more threads of BLAS wait for each other, ten times as long
+where cores are busy. All loaded libraries are looked through, in 1.5 ms, only after an import.
 """
 
 import signal

@@ -33,11 +33,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """Set an object of plain values as text: short values as lines, objects and lists as blocks.
-
-    result: text, numbers, truth values, None, and lists and mappings of them. Under the key "" a block stands
-        without a title.
-    """
+    """Set an object of plain values as text; under the key "" a block stands without a title."""
     return "\n".join(_lines(result))
 
 
