@@ -1,6 +1,8 @@
 """Data frames of pandas, in and out: a long frame is a flat file in memory, checked by the same rules.
 
-A row is one trial. `agent`, `task` and `outcome` are needed; other columns of the flat file may be there, its name or its alias. What is absent says the same in all rows: trial 1, valid, no setting, no date. None, NaN, NaT and NA are an empty field.
+A row is one trial. `agent`, `task` and `outcome` are needed; other columns of the flat file may be there, by
+name or alias. What is absent says the same in all rows: trial 1, valid, no setting, no date. None, NaN, NaT
+and NA are an empty field.
 """
 
 from collections.abc import Mapping
