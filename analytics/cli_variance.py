@@ -78,7 +78,9 @@ def _variance(arguments: argparse.Namespace) -> Answer:
     start = time.perf_counter()
     fitted, logit = _fits(arguments, labels, outcome, facets)
     extra = {"n_invalid": int((~valid).sum()), "seconds": time.perf_counter() - start}
-    values = _fit_values(fitted) | extra
+    figures = ("components", "residual", "fixed", "criterion", "boundary")
+    ending = ("method", "converged", "message", "n_rows")
+    values = {name: plain(getattr(fitted, name)) for name in (*figures, *ending)} | extra
     shown = _fit_shown(fitted, values)
     if logit is not None:
         values["logit"] = logit.as_json()
@@ -107,12 +109,6 @@ def _labels(name: str, texts: list[str], valid: Mask) -> list[str]:
     if (row := next((row for row in rows if not texts[row]), None)) is not None:
         raise FitRefused(f"row {row + 1}: no label in column {name}", code="label_missing")
     return [texts[row] for row in rows]
-
-
-def _fit_values(fit: VarianceFit) -> dict[str, Any]:
-    figures = ("components", "residual", "fixed", "criterion", "boundary")
-    ending = ("method", "converged", "message", "n_rows")
-    return {name: plain(getattr(fit, name)) for name in (*figures, *ending)}
 
 
 def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,11 @@ class Roster:
 
 def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
     """Draw the agents; twins come last in time, up to five weeks after their originals."""
-    scaffold, model = _pairs(rng, n_agents - n_twins)
+    n = n_agents - n_twins
+    ends = np.rint(n * np.cumsum([scaffold.share for scaffold in SCAFFOLDS])).astype(np.intp)
+    counts = np.diff(ends, prepend=0)
+    models = [np.resize(rng.permutation(len(MODELS)), count) for count in counts]
+    scaffold, model = np.repeat(np.arange(len(SCAFFOLDS)), counts), np.concatenate(models).astype(np.intp)
     # Uniform from the later release to half a year after it, at most 1
     released = np.maximum(
         np.array([entry.released for entry in SCAFFOLDS])[scaffold],
@@ -122,13 +126,6 @@ def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
         time=time[by_name],
         original=original[by_name],
     )
-
-
-def _pairs(rng: Generator, n: int) -> tuple[IndexArray, IndexArray]:
-    ends = np.rint(n * np.cumsum([scaffold.share for scaffold in SCAFFOLDS])).astype(np.intp)
-    counts = np.diff(ends, prepend=0)
-    models = [np.resize(rng.permutation(len(MODELS)), count) for count in counts]
-    return np.repeat(np.arange(len(SCAFFOLDS)), counts), np.concatenate(models).astype(np.intp)
 
 
 def _agent_names(scaffold: IndexArray, model: IndexArray, time: FloatArray) -> list[str]:

@@ -120,22 +120,6 @@ def ahead(
     return largest
 
 
-def _sums(
-    x: FloatArray, cells: npt.NDArray[np.floating], weights: FloatArray, noise: FloatArray, v: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """u, t and q of the agents in some draws, (n_agents, n_draws) each.
-
-    Sums are in the precision of the cells, in which products are exact; 0 and 1 are their own squares.
-    """
-    k, w = x.shape[1], np.ascontiguousarray(weights.T, dtype=cells.dtype)
-    squared = cells * cells
-    sums = (cells @ w).astype(np.float64)
-    squares = sums if np.array_equal(squared, cells) else (squared @ w).astype(np.float64)
-    t = sums * np.sqrt(2.0 / (k + 2))
-    u = ((sums - x.sum(axis=1)[:, None]) / k + noise.T) * (k + 2)
-    return u, t, squares + 0.5 + v[:, None] * (k + 2) ** 2 - t**2 / 2
-
-
 def _ahead(
     x: FloatArray,
     cells: npt.NDArray[np.floating],
@@ -145,7 +129,13 @@ def _ahead(
     after: Sequence[IndexArray | slice],
 ) -> FloatArray:
     """Each pair once, (n_agents, n_draws): one of the first agents with those of `after`."""
-    u, t, q = _sums(x, cells, weights, noise, v)
+    k, w = x.shape[1], np.ascontiguousarray(weights.T, dtype=cells.dtype)
+    squared = cells * cells
+    sums = (cells @ w).astype(np.float64)
+    squares = sums if np.array_equal(squared, cells) else (squared @ w).astype(np.float64)
+    t = sums * np.sqrt(2.0 / (k + 2))
+    u = ((sums - x.sum(axis=1)[:, None]) / k + noise.T) * (k + 2)
+    q = squares + 0.5 + v[:, None] * (k + 2) ** 2 - t**2 / 2
     twice, largest = np.ascontiguousarray(-2 * weights.T, dtype=cells.dtype), np.zeros(u.shape)
     for a, others in enumerate(after):
         seen, other_cells = np.flatnonzero(cells[a]), cells[others]

@@ -122,18 +122,16 @@ def _left(chosen: FloatArray, windowed: FloatArray, edges: Edges) -> tuple[Mask,
     for lo, hi in edges:
         band[open_sets] = _within(chosen[open_sets], lo, hi)
         counted_here = band[open_sets] & known[open_sets]
-        far[open_sets] = np.where(counted_here, _far(windowed[open_sets], lo, hi), 0.0)
+        rates = windowed[open_sets]
+        below, above = (lo - rates) / max(lo, EDGE_TOLERANCE), (rates - hi) / max(1.0 - hi, EDGE_TOLERANCE)
+        far[open_sets] = np.where(
+            counted_here, np.where(_within(rates, lo, hi), 0.0, np.maximum(below, above)), 0.0
+        )
         thin = 10 * np.count_nonzero(band[open_sets], axis=1) < chosen.shape[1]
         open_sets = open_sets[thin]
         if not open_sets.size:
             break
     return band & known, far
-
-
-def _far(rates: FloatArray, lo: float, hi: float) -> FloatArray:
-    """Return d: 0 within the band, 1 where none passes or all do."""
-    below, above = (lo - rates) / max(lo, EDGE_TOLERANCE), (rates - hi) / max(1.0 - hi, EDGE_TOLERANCE)
-    return np.where(_within(rates, lo, hi), 0.0, np.maximum(below, above))
 
 
 def _within(rates: FloatArray, lo: float, hi: float) -> Mask:

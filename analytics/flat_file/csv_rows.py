@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -167,7 +166,15 @@ class Uneven:
 
         Returns: the rows so far; the row that has not ended; the even rows that have, and their numbers.
         """
-        ends, commas = _marks(data)
+        characters = np.frombuffer(data, np.uint8)
+        ends, commas = characters == _NEWLINE, characters == _COMMA
+        if b"\r" in data:
+            ends |= characters == _RETURN
+        if b'"' in data:
+            outside = np.cumsum(characters == _QUOTE, dtype=np.uint8) % 2 == 0
+            ends &= outside
+            commas &= outside
+        ends = np.flatnonzero(ends)
         if not len(ends):
             return n_before, data, (b"", np.zeros(0, np.int64))
         starts = np.concatenate([[0], ends[:-1] + 1])
@@ -197,15 +204,3 @@ class Uneven:
                 Fault(row, None, None, rule.format(n, "s"[: n != 1], self.n_columns)) for row, n in self.first
             )
             table.faults.extend(self.n, self.first[0][0], faults)
-
-
-def _marks(data: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    characters = np.frombuffer(data, np.uint8)
-    ends, commas = characters == _NEWLINE, characters == _COMMA
-    if b"\r" in data:
-        ends |= characters == _RETURN
-    if b'"' in data:
-        outside = np.cumsum(characters == _QUOTE, dtype=np.uint8) % 2 == 0
-        ends &= outside
-        commas &= outside
-    return np.flatnonzero(ends), commas

@@ -229,22 +229,16 @@ class Records:
         try:
             texts = pa.array(values, pa.string())
         except (TypeError, ValueError, pa.ArrowException):
-            texts, refused = self._slow_column(name, values, rows)
+            texts = [text_of(value) for value in values]
+            refused = np.array([isinstance(text, ValueError) for text in texts], bool)
+            places = np.flatnonzero(refused).tolist()
+            if places:
+                shown = self.table.shown(name)
+                faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
+                self.table.faults.extend(len(places), int(rows[places[0]]), faults)
+            kept = [None if isinstance(text, ValueError) else text for text in texts]
+            texts = pa.array(kept, pa.string())
         return empty_as_null(texts), refused
-
-    def _slow_column(
-        self, name: str, values: list[object], rows: npt.NDArray[np.int64]
-    ) -> tuple[Any, npt.NDArray[np.bool_]]:
-        texts = [text_of(value) for value in values]
-        refused = np.array([isinstance(text, ValueError) for text in texts], bool)
-        places = np.flatnonzero(refused).tolist()
-        if places:
-            shown = self.table.shown(name)
-            faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
-            self.table.faults.extend(len(places), int(rows[places[0]]), faults)
-        return pa.array(
-            [None if isinstance(text, ValueError) else text for text in texts], pa.string()
-        ), refused
 
 
 def _excerpt_of(value: object) -> str | None:

@@ -100,7 +100,11 @@ def layout_of(cells: Cells) -> LogitLayout:
     order = np.argsort(size, kind="stable")
     row_base, entry_base = _starts(size, order), _starts(size**2, order)
     rows = row_base[block][:, None] + local
-    columns, n_border = _columns(cells, outside)
+    n_levels = np.array([cells.n_levels[t] for t in outside], dtype=np.int64)
+    base = np.cumsum(n_levels) - n_levels
+    listed = [cells.levels[t] + start for t, start in zip(outside, base.tolist(), strict=True)]
+    columns = np.stack(listed, axis=1) if listed else np.empty((cells.n_cells, 0), dtype=np.int64)
+    n_border = int(n_levels.sum())
     n_block_levels = int(size.sum())
     if n_block_levels * n_border > MAX_CROSS_ENTRIES:
         raise CoreError(
@@ -124,14 +128,6 @@ def _starts(size: CodeArray, order: CodeArray) -> CodeArray:
     start = np.empty_like(size)
     start[order] = np.cumsum(size[order]) - size[order]
     return start
-
-
-def _columns(cells: Cells, outside: list[int]) -> tuple[CodeArray, int]:
-    n_levels = np.array([cells.n_levels[t] for t in outside], dtype=np.int64)
-    base = np.cumsum(n_levels) - n_levels
-    columns = [cells.levels[t] + start for t, start in zip(outside, base.tolist(), strict=True)]
-    stacked = np.stack(columns, axis=1) if columns else np.empty((cells.n_cells, 0), dtype=np.int64)
-    return stacked, int(n_levels.sum())
 
 
 def _batches(sizes: CodeArray) -> tuple[LogitBatch, ...]:

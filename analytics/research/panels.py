@@ -58,7 +58,29 @@ def _panels(arguments: argparse.Namespace) -> Answer:
         return _items(flat, item, cell, flat.outcome[rows], label, arguments.seed)
     if arguments.tier is not None:
         return _tiers(flat, rows, item, arguments.tier, arguments.seed)
-    return _ensemble(flat, rows, cell, [name.strip() for name in arguments.members.split(",")])
+    members = [name.strip() for name in arguments.members.split(",")]
+    unknown = [name for name in members if name not in flat.agents]
+    if unknown:
+        raise CoreError(f"no agent {named(unknown[0])}", code="panel_option")
+    places = [flat.agents.index(name) for name in dict.fromkeys(members)]
+    cells, code = np.unique(cell, return_inverse=True)
+    outcomes = np.full((len(flat.agents), len(flat.tasks), cells.size), np.nan)
+    outcomes[flat.agent[rows], flat.task[rows], code] = flat.outcome[rows]
+    chosen = outcomes[places]
+    n = np.count_nonzero(~np.isnan(chosen), axis=2)
+    by_tasks = np.where(n > 0, np.nansum(chosen, axis=2) / np.maximum(n, 1), np.nan)
+    common = ~np.isnan(by_tasks).any(axis=0)
+    values: dict[str, Any] = {"members": [flat.agents[i] for i in places]}
+    shown = dict(values)
+    for target, of_members in (("domain", by_tasks[:, common, None]), ("finite", chosen)):
+        try:
+            values[target] = plain(ensemble(of_members, finite=target == "finite")) | {"reason": ""}
+        except CoreError as refusal:
+            if refusal.code not in ("not_measured", "constant"):
+                raise
+            values[target] = {"reason": str(refusal)}
+        shown[target] = {name: value for name, value in values[target].items() if name != "covariance"}
+    return Answer(values, shown)
 
 
 # ---------------------------------------------------------------------------------------------------- items
@@ -297,31 +319,6 @@ def _drawn(partitions: list[Partition], seed: int) -> list[Partition]:
 
 
 # ------------------------------------------------------------------------------------------------- ensemble
-
-
-def _ensemble(flat: FlatFile, rows: CodeArray, cell: CodeArray, members: list[str]) -> Answer:
-    unknown = [name for name in members if name not in flat.agents]
-    if unknown:
-        raise CoreError(f"no agent {named(unknown[0])}", code="panel_option")
-    places = [flat.agents.index(name) for name in dict.fromkeys(members)]
-    cells, code = np.unique(cell, return_inverse=True)
-    outcomes = np.full((len(flat.agents), len(flat.tasks), cells.size), np.nan)
-    outcomes[flat.agent[rows], flat.task[rows], code] = flat.outcome[rows]
-    chosen = outcomes[places]
-    n = np.count_nonzero(~np.isnan(chosen), axis=2)
-    by_tasks = np.where(n > 0, np.nansum(chosen, axis=2) / np.maximum(n, 1), np.nan)
-    common = ~np.isnan(by_tasks).any(axis=0)
-    values: dict[str, Any] = {"members": [flat.agents[i] for i in places]}
-    shown = dict(values)
-    for target, of_members in (("domain", by_tasks[:, common, None]), ("finite", chosen)):
-        try:
-            values[target] = plain(ensemble(of_members, finite=target == "finite")) | {"reason": ""}
-        except CoreError as refusal:
-            if refusal.code not in ("not_measured", "constant"):
-                raise
-            values[target] = {"reason": str(refusal)}
-        shown[target] = {name: value for name, value in values[target].items() if name != "covariance"}
-    return Answer(values, shown)
 
 
 def ensemble(outcomes: FloatArray, *, finite: bool = False) -> dict[str, Any]:

@@ -133,21 +133,16 @@ def _under(file: FlatFile, rows: IndexArray, condition: str) -> Iterator[Repeate
     agent, task = file.agent[rows], file.task[rows]
     seen = np.zeros((len(file.agents), len(file.tasks)), dtype=np.bool_)
     seen[agent, task] = True
-    has = _has(seen)
+    n_tasks = int(np.count_nonzero(seen.any(axis=0)))
+    has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
+    enough = np.count_nonzero(seen[has].all(axis=0)) >= MIN_TASKS
+    has = np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
     common = np.where(has[:, None], seen[has].all(axis=0), seen)
     for i in np.flatnonzero(seen.any(axis=1)).tolist():
         mine = rows[(agent == i) & common[i, task]]
         yield RepeatedTrials(
             file.agents[i], condition, bool(has[i]), file.task[mine].astype(np.int64), file.outcome[mine]
         )
-
-
-def _has(seen: Mask) -> Mask:
-    """Agents that are compared: at least 95% of the tasks anybody ran, and 10 tasks that all of them have."""
-    n_tasks = int(np.count_nonzero(seen.any(axis=0)))
-    has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
-    enough = np.count_nonzero(seen[has].all(axis=0)) >= MIN_TASKS
-    return np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
 
 
 def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collection[str]) -> Consistency:

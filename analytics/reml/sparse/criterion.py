@@ -73,18 +73,16 @@ def block_product(layout: BlockLayout, blocks: list[FloatArray], matrix: Matrix)
         pairs = zip(layout.batches, blocks, strict=True)
         parts = [block @ in_blocks(matrix[batch.pattern_rows], batch.size) for batch, block in pairs]
         return np.concatenate([part.reshape(-1, matrix.shape[1]) for part in parts]) if parts else matrix
-    return sp.csr_array(_block_diagonal(layout.batches, blocks) @ matrix)
-
-
-def _block_diagonal(batches: Sequence[BlockBatch], blocks: list[FloatArray]) -> sp.csr_array:
     columns = [
         np.repeat(np.arange(b.pattern_rows.start, b.pattern_rows.stop).reshape(-1, b.size), b.size, axis=0)
-        for b in batches
+        for b in layout.batches
     ]
-    lengths = np.concatenate([np.full(b.pattern_rows.stop - b.pattern_rows.start, b.size) for b in batches])
+    lengths = np.concatenate(
+        [np.full(b.pattern_rows.stop - b.pattern_rows.start, b.size) for b in layout.batches]
+    )
     indptr = np.append(0, np.cumsum(lengths))
     data = np.concatenate([block.ravel() for block in blocks])
-    return sp.csr_array((data, np.concatenate([c.ravel() for c in columns]), indptr))
+    return sp.csr_array(sp.csr_array((data, np.concatenate([c.ravel() for c in columns]), indptr)) @ matrix)
 
 
 def _rows_times(factor: FloatArray, matrix: Matrix) -> Matrix:
@@ -249,7 +247,23 @@ class Evaluation:
     @cached_property
     def traces(self) -> FloatArray:
         """tr(P ∂V/∂θ): tr(Z_t'PZ_t) of each term, then tr(P), shape (n_terms + 1,)."""
-        cells, traces = self.layout.cells, self._term_traces()
+        layout, n_terms = self.layout, len(self.layout.cells.levels)
+        border_term = layout.column_term[layout.n_block_levels :]
+        # Diagonal of G − G N_i G of each pattern: Z'V⁻¹Z as if there were no border
+        diagonal = np.empty(self.layout.pattern_term.size)
+        for batch, inverse, inner in zip(self.layout.batches, self._inverses, self._gram.inner, strict=True):
+            own = np.einsum("pii->pi", inner) - np.sum((inner @ inverse) * inner, axis=2)
+            diagonal[batch.pattern_rows] = own.ravel()
+        traces = group_sums(layout.pattern_term, layout.n_blocks_of * diagonal, n_terms + 1)
+        shared = self._gram.cross - block_product(layout, self._gram.inner, self._solved)
+        traces -= quadratic_forms(
+            shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1
+        )
+        fitted = np.sum((self._schur @ self._border_inverse) * self._schur, axis=1)
+        traces += group_sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
+        if layout.cells.cell_term is not None:
+            traces[layout.cells.cell_term] = self._cell_trace()
+        cells, traces = self.layout.cells, traces[:n_terms]
         n_free = cells.of_row.size - cells.design.shape[1]
         return np.append(traces, (n_free - traces @ self.theta[:-1]) / self.residual)
 
@@ -311,28 +325,6 @@ class Evaluation:
             part -= in_blocks(shift[batch.pattern_rows], batch.size)[batch.pattern_of]
             solution[batch.block_rows] = part.reshape(-1, right.shape[1])
         return solution
-
-    def _term_traces(self) -> FloatArray:
-        layout, n_terms = self.layout, len(self.layout.cells.levels)
-        border_term = layout.column_term[layout.n_block_levels :]
-        traces = group_sums(layout.pattern_term, layout.n_blocks_of * self._own_diagonal(), n_terms + 1)
-        shared = self._gram.cross - block_product(layout, self._gram.inner, self._solved)
-        traces -= quadratic_forms(
-            shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1
-        )
-        fitted = np.sum((self._schur @ self._border_inverse) * self._schur, axis=1)
-        traces += group_sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
-        if layout.cells.cell_term is not None:
-            traces[layout.cells.cell_term] = self._cell_trace()
-        return traces[:n_terms]
-
-    def _own_diagonal(self) -> FloatArray:
-        """Diagonal of G − G N_i G of each pattern: Z'V⁻¹Z as if there were no border."""
-        diagonal = np.empty(self.layout.pattern_term.size)
-        for batch, inverse, inner in zip(self.layout.batches, self._inverses, self._gram.inner, strict=True):
-            own = np.einsum("pii->pi", inner) - np.sum((inner @ inverse) * inner, axis=2)
-            diagonal[batch.pattern_rows] = own.ravel()
-        return diagonal
 
     def _cell_trace(self) -> float:
         """tr(P̄) = Σ w_c − ⟨N, A'W²A⟩."""

@@ -168,16 +168,30 @@ def layout_of(cells: Cells) -> BlockLayout:
     n_terms = len(cells.levels)
     block, inside = cheapest_blocks(cells)
     outside = [t for t in range(n_terms) if t not in inside and t != cells.cell_term]
-    numbering = _numbering(cells, block, inside, outside)
+    border_code = _row_codes(cells, outside)
+    order = np.lexsort((*cells.blocks, border_code, block))
+    local, size = local_levels(block, [cells.levels[t] for t in inside], order)
+    count = combined([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
+    kinds = [border_code, count, *local.T]
+    kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
+    size = filled(size)
+    numbering = Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
     border = _border(cells, outside)
     group, group_count = _weight_groups(cells)
-    block_base, pattern_base = _bases(numbering)
+    by_pattern = np.argsort(numbering.pattern, kind="stable")
+    block_base = np.empty_like(numbering.size)
+    block_base[by_pattern] = _starts(numbering.size[by_pattern])
+    block_base, pattern_base = (block_base, _starts(_pattern_size(numbering)))
     rows = block_base[block][:, None] + numbering.local
     pattern_rows = pattern_base[numbering.pattern[block]][:, None] + numbering.local
     pattern_size, n_block_levels = _pattern_size(numbering), int(numbering.size.sum())
+    columns = np.column_stack([rows, n_block_levels + border.column])
+    entries = np.column_stack([np.ones(rows.shape), border.value])
+    indptr = np.arange(0, columns.size + 1, columns.shape[1])
+    shape = (len(rows), n_block_levels + border.term.size)
     return BlockLayout(
         cells=cells,
-        incidence=_incidence(rows, n_block_levels, border),
+        incidence=sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape),
         column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), border.term]),
         pattern_term=_terms_of(pattern_rows, inside, int(pattern_size.sum()), n_terms),
         n_blocks_of=np.repeat(np.bincount(numbering.pattern), pattern_size).astype(np.float64),
@@ -209,17 +223,6 @@ def _n_operations(cells: Cells, columns: list[int], block: CodeArray) -> float:
         size += np.bincount(block[first_rows(cells.levels[t])], minlength=size.size)
     n_border = cells.design.shape[1] + sum(cells.n_levels[t] for t in columns if t not in inside)
     return float(np.sum(size**3) + n_border**2 * np.sum(size) + float(n_border) ** 3)
-
-
-def _numbering(cells: Cells, block: CodeArray, inside: list[int], outside: list[int]) -> Numbering:
-    border_code = _row_codes(cells, outside)
-    order = np.lexsort((*cells.blocks, border_code, block))
-    local, size = local_levels(block, [cells.levels[t] for t in inside], order)
-    count = combined([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
-    kinds = [border_code, count, *local.T]
-    kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
-    size = filled(size)
-    return Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
 
 
 def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:
@@ -264,13 +267,6 @@ def _patterns(kind: CodeArray, block: CodeArray, size: CodeArray) -> CodeArray:
 
 def _pattern_size(numbering: Numbering) -> CodeArray:
     return numbering.size[first_rows(numbering.pattern)]
-
-
-def _bases(numbering: Numbering) -> tuple[CodeArray, CodeArray]:
-    by_pattern = np.argsort(numbering.pattern, kind="stable")
-    block_base = np.empty_like(numbering.size)
-    block_base[by_pattern] = _starts(numbering.size[by_pattern])
-    return block_base, _starts(_pattern_size(numbering))
 
 
 def _starts(lengths: CodeArray) -> CodeArray:
@@ -321,14 +317,6 @@ def _weight_groups(cells: Cells) -> tuple[CodeArray, FloatArray]:
         return np.zeros(cells.n_cells, dtype=np.int64), np.ones(1)
     counts, group = np.unique(cells.n_rows_in, return_inverse=True)
     return group.astype(np.int64), counts
-
-
-def _incidence(rows: CodeArray, n_block_levels: int, border: _Border) -> sp.csr_array:
-    columns = np.column_stack([rows, n_block_levels + border.column])
-    entries = np.column_stack([np.ones(rows.shape), border.value])
-    indptr = np.arange(0, columns.size + 1, columns.shape[1])
-    shape = (len(rows), n_block_levels + border.term.size)
-    return sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape)
 
 
 def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> CodeArray:

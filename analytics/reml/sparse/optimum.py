@@ -72,7 +72,16 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
     with one_blas_thread():
         point, n_evaluations = criterion.at(theta), 1
         for _ in range(MAX_STEPS):
-            step = _newton_step(point)
+            gradient, curvature = point.gradient, 2.0 * point.information
+            # at 0, or close to it and bound for it, with a derivative that is not negative
+            bound = np.diag(curvature) * point.theta <= gradient
+            free = ~((point.theta <= CLOSE_TO_ZERO * np.sum(point.theta)) & bound & (gradient >= 0.0))
+            curvature = curvature[np.ix_(free, free)]
+            diagonal = np.diag(curvature)
+            scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+            scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
+            step = -point.theta
+            step[free] = -np.linalg.solve(scaled, gradient[free] / scale) / scale
             fall = 0.5 * abs(float(point.gradient @ step))
             if fall < EXPECTED_FALL:
                 return _optimum(
@@ -90,21 +99,6 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
                     code="not_estimable",
                 )
         return _optimum(criterion, point, n_evaluations, False, f"stopped after {MAX_STEPS} steps")
-
-
-def _newton_step(point: Evaluation) -> FloatArray:
-    """−H⁻¹g over the free components, H twice the average information; the others go to the boundary."""
-    gradient, curvature = point.gradient, 2.0 * point.information
-    # at 0, or close to it and bound for it, with a derivative that is not negative
-    bound = np.diag(curvature) * point.theta <= gradient
-    free = ~((point.theta <= CLOSE_TO_ZERO * np.sum(point.theta)) & bound & (gradient >= 0.0))
-    curvature = curvature[np.ix_(free, free)]
-    diagonal = np.diag(curvature)
-    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
-    step = -point.theta
-    step[free] = -np.linalg.solve(scaled, gradient[free] / scale) / scale
-    return step
 
 
 def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[Evaluation | None, int]:

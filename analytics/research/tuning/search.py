@@ -149,7 +149,11 @@ def converged(study: HarnessStudy, trials: Sequence[SearchTrial]) -> bool:
 
 def _next(study: HarnessStudy, evaluate: Evaluate, done: Sequence[Any], weights: Mapping[str, float]) -> Any:
     """Propose, evaluate rung by rung, and return the finished trial, Optuna's."""
-    optuna = _optuna()
+    try:
+        import optuna
+    except ModuleNotFoundError:
+        raise CoreError("a search needs Optuna: pip install '.[tuning]'", code="search") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     number = len(done)
     inner = optuna.create_study(
         study_name=study.name,
@@ -215,12 +219,3 @@ def _pruner(optuna: Any, study: HarnessStudy) -> Any:
         return optuna.pruners.NopPruner()
     fewest, most, factor = study.search.hyperband
     return optuna.pruners.HyperbandPruner(min_resource=fewest, max_resource=most, reduction_factor=factor)
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ModuleNotFoundError:
-        raise CoreError("a search needs Optuna: pip install '.[tuning]'", code="search") from None
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna
