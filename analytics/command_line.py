@@ -28,7 +28,7 @@ from analytics.flat_file.columns import separator_hint
 from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.programs import one_blas_thread, orderly_end
-from analytics.progress import progress_bar as progress_bar
+from analytics.programs import progress_bar as progress_bar
 from analytics.tables import (
     AS_FOUND,
     TableOptions,

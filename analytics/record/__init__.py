@@ -8,6 +8,7 @@ from analytics.record.alike import People
 from analytics.record.conditions import (
     Compared,
     ConditionCounts,
+    Voter,
     compare,
     condition_counts,
     most_lacking,
@@ -26,7 +27,6 @@ from analytics.record.rows import (
     universe,
 )
 from analytics.record.stacked import Record, offer, record, shared_tasks
-from analytics.record.voices import Voter
 
 __all__ = [
     "TRUST",

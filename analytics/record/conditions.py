@@ -1,10 +1,15 @@
-"""Comparable conditions: which settings of prompt, judge and temperature agents are compared under.
+"""Comparable conditions of prompt, judge and temperature, and which agents they are learnt from.
 
-Source: The rule is this project's own.
+Nobody gains a say by delivering more agents: heard are those that are vouched for, and two agents of each
+other account, the first that ran everything, in the order in which they had, then the others as they came.
+
+Source: The rules are this project's own.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +30,36 @@ from analytics.record.rows import (
     none_first,
     operated,
 )
-from analytics.record.voices import Voter, voices
+
+MAX_VOICES = 2  # agents of one account
+
+
+class Voter(NamedTuple):
+    """Whose an agent is, see `About`, and its first delivery (−1: none)."""
+
+    name: str
+    account: str = ""
+    vouched: bool = True
+    arrival: int = 0
+
+
+def voices(voters: Sequence[Voter], finished: Sequence[int] | CodeArray) -> Mask:
+    """Mark the agents that have a say, (n_agents,).
+
+    finished: the delivery with which an agent had run everything; −1: none yet.
+    """
+    heard = np.array([one.vouched for one in voters], dtype=np.bool_)
+    n_heard: Counter[str] = Counter()
+
+    def place(i: int) -> tuple[bool, bool, int, str]:
+        never, (name, _, _, arrival) = finished[i] < 0, voters[i]
+        return never, never and arrival < 0, arrival if never else int(finished[i]), name
+
+    for i in sorted(np.flatnonzero(~heard).tolist(), key=place):
+        heard[i] = n_heard[voters[i].account] < MAX_VOICES
+        n_heard[voters[i].account] += 1
+    return heard
+
 
 FACETS = ("prompt", "judge", "temperature")
 N_NAMED = 10  # of the conditions of one agent

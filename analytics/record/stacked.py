@@ -17,7 +17,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
 from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
-from analytics.record.conditions import Compared, compare, condition_counts, vouched_alone
+from analytics.record.conditions import Compared, Voter, compare, condition_counts, voices, vouched_alone
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
 from analytics.record.rows import (
@@ -32,7 +32,6 @@ from analytics.record.rows import (
     is_common,
     universe,
 )
-from analytics.record.voices import Voter, voices
 from analytics.repeats import Repeats
 from analytics.trials.flags import originals
 
@@ -52,7 +51,7 @@ class Record:
     uneven: what loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
     copy_of: the agent whose outcomes it repeats, task by task, where neither an operator loaded or approved
         it nor chance explains it; else empty. It teaches nothing: it is not complete.
-    voice: (n_agents,); what all agents share may be learnt from it; see `analytics.record.voices`.
+    voice: (n_agents,); what all agents share may be learnt from it; see `analytics.record.conditions`.
     n_too_few: (n_agents, n_tasks); places of delivered tasks that an agent lacks of those asked for, gaps all
         of them; None: nobody does.
     graded_share: graded outcomes of complete agents, which others' scores are learnt from, as a share of

@@ -17,10 +17,17 @@ from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
-from analytics.tee.agent_projection import ESTIMANDS, advice, agent_contributions, as_seen, shown_estimands
+from analytics.tee.agent_projection import (
+    ESTIMANDS,
+    GROUP,
+    advice,
+    agent_contributions,
+    as_seen,
+    by_groups,
+    shown_estimands,
+)
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
-from analytics.tee.grouped_tasks import GROUP, by_groups
 from analytics.tee.report import SCORES, BoardEstimate, paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error
 
@@ -89,7 +96,7 @@ def variance_study(
     voices: agents that the fit is of; by default all.
     on_board: from the facets that were measured to what a board states of the agents whose outcomes here are
         under the conditions that it compares.
-    groups: the result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
+    groups: the result of `analytics.tee.agent_projection.task_groups`; by default tasks are independent.
     """
     result: dict[str, Any] = {"available": True, "reason": ""}
     learnt = outcomes if voices is None else outcomes.of_agents(voices)

@@ -15,7 +15,7 @@ import pytest
 
 from analytics.cli import MOVED, main
 from analytics.research.__main__ import main as research
-from analytics.trials.best_of import expected_maximum
+from analytics.trials.consistency import expected_maximum
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.differences.neyman_draws import pair_variances
 from analytics.errors import CoreError
-from analytics.progress import Progress
+from analytics.programs import Progress
 from analytics.resampling import generator, resampled_counts
 from analytics.research.pairwise.bradley_terry import StrengthsRefused, again
 from analytics.research.pairwise.comparisons import NO_VERDICT, Comparisons
