@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from analytics.cli import MOVED, main
-from analytics.research.__main__ import main as research
 from analytics.trials.consistency import expected_maximum
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -24,49 +23,6 @@ CROSSED = (
 )
 FACETS = "N=item_id,V=variant_id,M=judge_model,H=temperature"
 SAFETY = "N=141,V=5,M=3,H=3,R=8"
-
-
-@pytest.fixture
-def answer(capsys):
-    """Run a command under --json and return its object, parsed so that no NaN passes."""
-
-    def run(*arguments):
-        assert program(arguments[0])([*map(str, arguments), "--json"]) == 0
-        out = capsys.readouterr().out
-        assert out.count("\n") == 1
-        return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} in the JSON"))
-
-    return run
-
-
-@pytest.fixture
-def text(capsys):
-    def run(*arguments):
-        assert program(arguments[0])([*map(str, arguments)]) == 0
-        return capsys.readouterr().out
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    """Run a command that must refuse: exit 2, one line on stderr, nothing on stdout."""
-
-    def run(*arguments):
-        try:
-            code = program(arguments[0])([*map(str, arguments)])
-        except SystemExit as ended:
-            code = ended.code
-        captured = capsys.readouterr()
-        assert (code, captured.out, captured.err.count("\n")) == (2, "", 1), captured.err
-        assert captured.err.startswith("python -m analytics")
-        return captured.err
-
-    return run
-
-
-def program(name):
-    return research if name in MOVED else main
 
 
 def flat(path, rows, extra=""):

@@ -1,7 +1,6 @@
 """Pairwise scoring: figures of real boards, other programs, formulas written out, refusals."""
 
 import csv
-import json
 from collections import defaultdict
 
 import choix
@@ -11,7 +10,6 @@ from scipy.special import expit
 from scipy.stats import studentized_range
 
 from analytics.errors import CoreError
-from analytics.research.__main__ import main
 from analytics.research.pairwise.bradley_terry import StrengthsRefused, elo, fit, fit_wins
 from analytics.research.pairwise.cells import (
     agreement,
@@ -22,6 +20,8 @@ from analytics.research.pairwise.cells import (
 from analytics.research.pairwise.comparisons import OutcomeMatrix, read_comparisons
 from analytics.research.pairwise.report import joint_ranks, pairwise
 from tests.refusals import refused
+
+COMMAND = ("pairwise",)
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
 KEYS = [
@@ -82,26 +82,6 @@ def write(path, columns):
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
     return path
-
-
-@pytest.fixture
-def answer(capsys):
-    def run(*arguments):
-        assert main(["pairwise", *map(str, arguments), "--json"]) == 0
-        return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    def run(*arguments):
-        assert main(["pairwise", *map(str, arguments)]) == 2
-        captured = capsys.readouterr()
-        assert (captured.out, captured.err.count("\n")) == ("", 1)
-        return captured.err
-
-    return run
 
 
 # --------------------------------------------------------------------------------------------- known figures
@@ -355,15 +335,14 @@ def test_the_command_answers_with_these_keys(answer, tmp_path):
     assert answer(path)["cells"] is answer(path)["agreement"] is None
 
 
-def test_outcomes_of_a_flat_file(answer, tmp_path, capsys):
+def test_outcomes_of_a_flat_file(answer, text, tmp_path):
     marks = {"x": "1110010", "y": "0111000", "z": "0011101"}
     rows = [f"B,{a},S,M,,t{j},1,{m}" for a, line in marks.items() for j, m in enumerate(line)]
     path = tmp_path / "outcomes.csv"
     path.write_text("\n".join([HEAD, *rows]) + "\n")
     result = answer(path, "--from-outcomes")
     assert (result["n_items"], result["n_comparisons"], result["position"]) == (6, 12, {})
-    assert main(["pairwise", str(path), "--from-outcomes"]) == 0
-    assert "a board is never ordered by this" in capsys.readouterr().out
+    assert "a board is never ordered by this" in text(path, "--from-outcomes")
 
 
 # ------------------------------------------------------------------------------------------------ refusals

@@ -1,36 +1,15 @@
 """Panels: what disagreement says by arithmetic and beyond it, tiers of judges, ensembles."""
 
-import json
-
 import numpy as np
 import pytest
 
 from analytics.errors import CoreError
-from analytics.research.__main__ import main
 from analytics.research.panels import area, disagreement, ensemble, tiers
 from tests.refusals import refused
 
+COMMAND = ("panels",)
+
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome,judge"
-
-
-@pytest.fixture
-def answer(capsys):
-    def run(*arguments):
-        assert main(["panels", *map(str, arguments), "--json"]) == 0
-        return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    def run(*arguments):
-        assert main(["panels", *map(str, arguments)]) == 2
-        captured = capsys.readouterr()
-        assert (captured.out, captured.err.count("\n")) == ("", 1)
-        return captured.err
-
-    return run
 
 
 def votes_of(rng, n_items=50, n_votes=45):
@@ -39,20 +18,6 @@ def votes_of(rng, n_items=50, n_votes=45):
 
 
 # ---------------------------------------------------------------------------------------------------- items
-
-
-def test_disagreement_and_error_are_tied_by_arithmetic():
-    """50 items, 45 votes: r is −.98 if every majority is right, −.29 if 20% are wrong whatever v is."""
-    rng = np.random.default_rng(5)
-    right, mixed = [], []
-    for _ in range(400):
-        share = votes_of(rng).mean(axis=1)
-        v, agreed = share * (1 - share), np.maximum(share, 1 - share)
-        right.append(np.corrcoef(v, agreed)[0, 1])
-        mixed.append(np.corrcoef(v, np.where(rng.random(50) < 0.8, agreed, 1 - agreed))[0, 1])
-    for result, published in ((right, -0.98), (mixed, -0.29)):
-        assert np.mean(result) == pytest.approx(published, abs=3 * np.std(result) / 20 + 0.005)
-    np.testing.assert_allclose(np.quantile(mixed, [0.025, 0.975]), [-0.61, -0.03], atol=0.05)
 
 
 def test_what_tells_is_the_area():
@@ -84,12 +49,6 @@ def test_run_variance_does_not_find_where_judges_disagree(real_rows):
     assert area(conda.var(axis=1), apart) == pytest.approx(0.44, abs=0.005)
 
 
-def test_the_tertiles_do_not_average_to_the_text():
-    """TEE I.1 prints 100, 78.6 and 54.6% by tertile of 50 items, and 76.3% over all."""
-    means = [np.average([100, 78.6, 54.6], weights=n) for n in ((17, 17, 16), (17, 16, 17), (16, 17, 17))]
-    assert (round(min(means), 1), round(max(means), 1)) == (77.3, 78.2)
-
-
 def test_what_tells_too_little_of_items():
     votes = votes_of(np.random.default_rng(1), 40)
     majority = (votes.mean(axis=1) > 0.5).astype(float)
@@ -116,12 +75,6 @@ def judged(sd, *, items=24, prompts=3, trials=2, seed=0):
     apart = rng.normal(0, 1, (items, 9)) * np.repeat(sd, 3)
     score = own[item] + apart[item, judge] + rng.normal(0, 0.3, item.size)
     return item, judge, prompt, score, [f"j{k}" for k in range(9)], [f"t{k // 3}" for k in range(9)]
-
-
-def test_ratios_of_table_16():
-    """Shares of Var(θ̂) at three judges: σ²_αλ is three times its share against σ²_δ's."""
-    shares = {"original": (76.5, 12.2), "closed": (21.7, 25.5), "open": (79.0, 15.9)}
-    assert [round(3 * judge / item, 2) for item, judge in shares.values()] == [0.48, 3.53, 0.6]
 
 
 def test_tiers_that_differ_and_tiers_that_do_not():
@@ -204,7 +157,7 @@ def board(path, *, n_tasks=40, extra=("human", "tier")):
     return path
 
 
-def test_the_command_on_a_board(answer, refusal, tmp_path, capsys):
+def test_the_command_on_a_board(answer, text, refusal, tmp_path):
     path = board(tmp_path / "a.csv")
     result = answer(path, "--reference", "human")
     assert (result["n_items"], result["n_pipelines"]) == (40, 12)
@@ -221,8 +174,7 @@ def test_the_command_on_a_board(answer, refusal, tmp_path, capsys):
     assert "10 ways; under 20" in refusal(path, "--tier", "tier")
     assert "no agent 'c'" in refusal(path, "--members", "a,c")
     assert ": no column 'who'; there are human, tier\n" in refusal(path, "--reference", "who")
-    assert main(["panels", str(path), "--members", "a,b"]) == 0
-    assert "effective" in capsys.readouterr().out
+    assert "effective" in text(path, "--members", "a,b")
 
 
 def test_twenty_nine_items(refusal, tmp_path):

@@ -1,34 +1,13 @@
 """Turns: hazards by hand, coverage, the model's published figures, what the command reads and refuses."""
 
-import json
-
 import numpy as np
 import pytest
 
 from analytics.errors import CoreError
-from analytics.research.__main__ import main
 from analytics.research.turns import crossing, model_hazard, model_survival, published_hazard
 from tests.refusals import refused
 
-
-@pytest.fixture
-def answer(capsys):
-    def run(*arguments):
-        assert main(["turns", *map(str, arguments), "--json"]) == 0
-        return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    def run(*arguments):
-        assert main(["turns", *map(str, arguments)]) == 2
-        captured = capsys.readouterr()
-        assert (captured.out, captured.err.count("\n")) == ("", 1)
-        return captured.err
-
-    return run
+COMMAND = ("turns",)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +102,7 @@ def scores(path, *, prompts=2, items=30, turns=4, column="score"):
     return path
 
 
-def test_scores_and_a_threshold(answer, tmp_path, capsys):
+def test_scores_and_a_threshold(answer, text, tmp_path):
     result = answer(scores(tmp_path / "a.csv"), "--threshold", "0")["agents"][0]
     assert (result["agent"], result["n_items"], result["reason"]) == ("x", 30, "")
     assert [line["turn"] for line in result["turns"]] == [1, 2, 3, 4]
@@ -133,8 +112,7 @@ def test_scores_and_a_threshold(answer, tmp_path, capsys):
     counted = answer(scores(tmp_path / "b.csv", column="crossed"))["agents"][0]
     assert counted["turns"][3]["survival"] == last["survival"]
     assert counted["turns"][3]["hazard_model"] is None
-    assert main(["turns", str(tmp_path / "b.csv")]) == 0
-    assert "not measured: no scores" in capsys.readouterr().out
+    assert "not measured: no scores" in text(tmp_path / "b.csv")
 
 
 def test_rows_that_are_no_turns(refusal, tmp_path):
