@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +122,7 @@ def ahead(
     for first in range(0, n_draws, n_chunk):
         drawn = slice(first, min(first + n_chunk, n_draws))
         spread = _spread(outcomes, groups, groups.weights(seed, drawn.stop - first, first=first))
-        u = spread.means - means + noise[drawn]
+        u = spread[1] - means + noise[drawn]
         lead, variances = u[:, None, :] - u[:, :, None], _variances(spread)  # of the second over the first
         variances += beyond
         np.maximum(lead, 0.0, out=lead)
@@ -132,23 +132,19 @@ def ahead(
     return largest
 
 
-class _Spread(NamedTuple):
-    """Agents in some draws: N*(N* − 1)·V_ab = |parts_a − parts_b|²."""
-
-    n: FloatArray  # N*, (n_draws,)
-    means: FloatArray  # (n_draws, n_agents)
-    parts: FloatArray  # (n_draws, n_agents, n_units)
+Spread = tuple[FloatArray, FloatArray, FloatArray]
+"""N*, means and parts of agents in some draws: N*(N* − 1)·V_ab = |parts_a − parts_b|²."""
 
 
 def _n_units(groups: Groups) -> int:
     return groups.sizes.size if groups.role == "cluster" else groups.code.size
 
 
-def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
     return (_of_clusters if groups.role == "cluster" else _of_strata)(outcomes, groups, weights)
 
 
-def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
     sizes = groups.sizes
     sums = outcomes @ np.eye(sizes.size)[groups.code]
     n = weights @ sizes
@@ -156,28 +152,29 @@ def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _
     # Of a cluster that is not drawn N* − n_g can be 0.
     left = np.where(weights > 0, n[:, None] - sizes, 1.0)
     factors = weights * (n[:, None] - 1) / left
-    return _Spread(n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes))
+    return n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes)
 
 
-def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
     n, sizes, member = outcomes.shape[1], groups.sizes, np.eye(groups.sizes.size)[groups.code]
     weighted = weights[:, None] * outcomes
     centres = (weighted @ member / sizes)[:, :, groups.code]
     factors = weights * (((n - 1) / n) * sizes / (sizes - 1))[groups.code]
     means = weighted.sum(axis=2) / n
-    return _Spread(np.full(len(weights), float(n)), means, np.sqrt(factors)[:, None] * (outcomes - centres))
+    return np.full(len(weights), float(n)), means, np.sqrt(factors)[:, None] * (outcomes - centres)
 
 
-def _variances(spread: _Spread) -> FloatArray:
+def _variances(spread: Spread) -> FloatArray:
     """se²_ab without v, (n_draws, n_agents, n_agents)."""
-    n, parts = spread.n[:, None, None], spread.parts
+    n, means, parts = spread
+    n = n[:, None, None]
     products = parts @ parts.transpose(0, 2, 1)
     squares = np.diagonal(products, axis1=1, axis2=2).copy()
     products *= -2
     products += squares[:, :, None]
     products += squares[:, None]
     np.maximum(products, 0.0, out=products)
-    gaps = spread.means[:, :, None] - spread.means[:, None]
+    gaps = means[:, :, None] - means[:, None]
     gaps *= gaps
     gaps *= 2 * n / (n + 2)
     products += gaps

@@ -14,7 +14,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +26,6 @@ from analytics.differences.neyman_draws import Weights, ahead, pair_variances, t
 
 MAX_BYTES = 256 << 20
 Place = tuple[int, int, int]  # k, seed, n_draws
-
-
-class _LargestDraws(NamedTuple):
-    """What was found of some agents; `rows` has by name the SHA-256 of all that decides it."""
-
-    rows: dict[str, bytes]
-    ahead: FloatArray
 
 
 class KeptWeights:
@@ -71,7 +63,8 @@ class KeptDraws:
 
     def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._draws: OrderedDict[tuple[Place, int], _LargestDraws] = OrderedDict()
+        # by name the SHA-256 of all that decides what was found, and that
+        self._draws: OrderedDict[tuple[Place, int], tuple[dict[str, bytes], FloatArray]] = OrderedDict()
         self._n = 0
         self._variances = LRUCache[bytes, FloatArray](most_bytes // 2, attrgetter("nbytes"))
         self._own = LRUCache[Hashable, FloatArray](most_bytes // 2, attrgetter("nbytes"))
@@ -93,20 +86,20 @@ class KeptDraws:
             for name, row, v_a, noise in zip(names, outcomes, v, unknown_noise, strict=True)
         }
         inside = [
-            key for key, one in self._draws.items() if key[0] == place and one.rows.items() <= rows.items()
+            key for key, (of, _) in self._draws.items() if key[0] == place and of.items() <= rows.items()
         ]
-        key = max(inside, key=lambda key: len(self._draws[key].rows), default=None)
-        if key is not None and len(self._draws[key].rows) == len(rows):
+        key = max(inside, key=lambda key: len(self._draws[key][0]), default=None)
+        if key is not None and len(self._draws[key][0]) == len(rows):
             self._draws.move_to_end(key)
-            return self._draws[key].ahead
+            return self._draws[key][1]
         known = new = None
         if key is not None:
-            before = self._draws.pop(key)
-            column = {name: i for i, name in enumerate(before.rows)}
+            rows_before, largest_before = self._draws.pop(key)
+            column = {name: i for i, name in enumerate(rows_before)}
             new = np.array([name not in column for name in names])
             known = np.zeros((n_draws, len(names)))
-            known[:, ~new] = before.ahead[:, [column[name] for name in names if name in column]]
-        largest = ahead(
+            known[:, ~new] = largest_before[:, [column[name] for name in names if name in column]]
+        found = ahead(
             outcomes,
             names,
             v,
@@ -117,7 +110,17 @@ class KeptDraws:
             known=known,
             new=new,
         )
-        return self._keep(place, rows, largest)
+        # in place of what was found of the same agents, or some of them, by earlier outcomes
+        for key in [
+            key for key, (of, _) in self._draws.items() if key[0] == place and of.keys() <= rows.keys()
+        ]:
+            del self._draws[key]
+        self._n += 1
+        largest = read_only(found)
+        self._draws[place, self._n] = rows, largest
+        while sum(one.nbytes for _, one in self._draws.values()) > self._most_bytes:
+            self._draws.popitem(last=False)
+        return largest
 
     @cachedmethod(attrgetter("_variances"), lambda _, x, v: _sha256(np.array(x.shape), x, v))
     def pair_variances(self, outcomes: FloatArray, v: FloatArray) -> FloatArray:
@@ -128,19 +131,6 @@ class KeptDraws:
     def own(self, name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
         """Return what `analytics.differences.error_draws.own_draws` does, read-only."""
         return read_only(own_draws(name, error, seed=seed, n_draws=n_draws))
-
-    def _keep(self, place: Place, rows: dict[str, bytes], largest: FloatArray) -> FloatArray:
-        """Keep it, in place of what was found of the same agents, or some of them, by earlier outcomes."""
-        for key in [
-            key for key, one in self._draws.items() if key[0] == place and one.rows.keys() <= rows.keys()
-        ]:
-            del self._draws[key]
-        self._n += 1
-        largest = read_only(largest)
-        self._draws[place, self._n] = _LargestDraws(rows, largest)
-        while sum(one.ahead.nbytes for one in self._draws.values()) > self._most_bytes:
-            self._draws.popitem(last=False)
-        return largest
 
 
 def _sha256(*parts: npt.NDArray[np.generic] | np.generic) -> bytes:

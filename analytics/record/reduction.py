@@ -33,7 +33,7 @@ from analytics.record.rows import (
     places,
     withdrawn,
 )
-from analytics.record.whole_runs import DeliveredTrials, whole_runs
+from analytics.record.whole_runs import whole_runs
 from analytics.repeats import Repeats
 from analytics.trials.flags import run_order
 
@@ -420,7 +420,7 @@ def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray
         (part + n_parts * np.arange(n_agents)[:, None]).reshape(-1), minlength=n_agents * n_parts
     )
     series = rows.agent * n_parts + of_part
-    trials = DeliveredTrials(
+    whole[at], again = whole_runs(
         series=series * n_conditions + slot % n_conditions,
         size=size[series],
         delivery=frame.order[rows.delivery],
@@ -428,7 +428,6 @@ def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray
         outcome=np.where(rows.valid, rows.outcome, 0.0),
         standing=is_counting[at],
     )
-    whole[at], again = whole_runs(trials)
     retried[rows.agent[again]] = True
     return whole, retried
 

@@ -324,13 +324,6 @@ def counts_as_outcome(rows: Rows, counting: Counting) -> Mask:
 MIN_TASKS = 10
 
 
-class Universe(NamedTuple):
-    """The active tasks, by position, ascending; and what was left out, in words, empty where all are."""
-
-    positions: CodeArray
-    sentence: str
-
-
 def holders(
     rows: Rows, *, n_agents: int, n_tasks: int, deliveries: Sequence[Delivery], counting: Counting
 ) -> tuple[CodeArray, int]:
@@ -342,15 +335,17 @@ def holders(
     return np.asarray(seen[free].sum(axis=0), dtype=np.int64), int((present & free).sum())
 
 
-def universe(tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting: Counting) -> Universe:
-    """Choose the active tasks.
+def universe(
+    tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting: Counting
+) -> tuple[CodeArray, str]:
+    """Choose the active tasks, by position, ascending; and say what was left out, where anything was.
 
     tasks: all tasks, ascending by code point.
     n_holders: (n_tasks,); agents without an assignment that have an outcome on the task.
     n_agents: agents without an assignment.
     """
     if counting.universe == "all":
-        return Universe(np.arange(len(tasks)), "")
+        return np.arange(len(tasks)), ""
     if counting.universe == "common":
         active = is_common(n_holders, n_agents)
         if np.count_nonzero(active) < MIN_TASKS:
@@ -370,11 +365,9 @@ def universe(tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting
     positions = np.flatnonzero(active)
     left_out = [tasks[j] for j in np.flatnonzero(~active).tolist()]
     if not left_out:
-        return Universe(positions, "")
+        return positions, ""
     names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
-    return Universe(
-        positions, f"{len(positions)} of {len(tasks)} tasks are active, {which}; left out: {names}"
-    )
+    return positions, f"{len(positions)} of {len(tasks)} tasks are active, {which}; left out: {names}"
 
 
 def is_common(n_holders: CodeArray, n_agents: int) -> Mask:

@@ -3,43 +3,39 @@
 Source: The rule is this project's own.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 
 
-class DeliveredTrials(NamedTuple):
-    """Delivered trials, shape (n_rows,) each.
+def whole_runs(
+    *,
+    series: CodeArray,
+    size: CodeArray,
+    delivery: CodeArray,
+    task: CodeArray,
+    outcome: FloatArray,
+    standing: Mask,
+) -> tuple[Mask, Mask]:
+    """Find the trials that are part of a whole run, and those of series that were retried, (n_rows,) each.
 
-    ``series`` numbers an agent's tasks of one part under one condition, ``size`` is how many tasks it has,
-    ``delivery`` the place in the order of acceptance; ``standing`` is false of what was withdrawn.
+    series, size: an agent's tasks of one part under one condition, numbered, and how many tasks it has.
+    delivery: place in the order of acceptance.
+    standing: false of what was withdrawn.
     """
-
-    series: CodeArray
-    size: CodeArray
-    delivery: CodeArray
-    task: CodeArray
-    outcome: FloatArray
-    standing: Mask
-
-
-def whole_runs(trials: DeliveredTrials) -> tuple[Mask, Mask]:
-    """Find the trials that are part of a whole run, and those of series that were retried, (n_rows,) each."""
-    whole, retried = (np.zeros(len(trials.series), dtype=np.bool_) for _ in range(2))
-    order = np.argsort(trials.series, kind="stable")
-    first = np.flatnonzero(np.diff(trials.series[order], prepend=-1))
+    whole, retried = (np.zeros(len(series), dtype=np.bool_) for _ in range(2))
+    order = np.argsort(series, kind="stable")
+    first = np.flatnonzero(np.diff(series[order], prepend=-1))
     for at in np.split(order, first[1:]) if len(order) else ():
-        deliveries, delivery = np.unique(trials.delivery[at], return_inverse=True)
-        tasks, task = np.unique(trials.task[at], return_inverse=True)
-        shape = (len(deliveries), max(len(tasks), int(trials.size[at[0]])))
-        cell = delivery * shape[1] + task
+        deliveries, row = np.unique(delivery[at], return_inverse=True)
+        tasks, column = np.unique(task[at], return_inverse=True)
+        shape = (len(deliveries), max(len(tasks), int(size[at[0]])))
+        cell = row * shape[1] + column
         n = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
-        runs, standing = _part_of_a_run(n), np.zeros(shape[0], dtype=np.bool_)
-        standing[delivery] = trials.standing[at]
-        sums = np.asarray(np.bincount(cell, trials.outcome[at], n.size).reshape(shape), dtype=np.float64)
-        whole[at], retried[at] = runs[delivery], _retried(n, sums, runs, standing)
+        runs, stands = _part_of_a_run(n), np.zeros(shape[0], dtype=np.bool_)
+        stands[row] = standing[at]
+        sums = np.asarray(np.bincount(cell, outcome[at], n.size).reshape(shape), dtype=np.float64)
+        whole[at], retried[at] = runs[row], _retried(n, sums, runs, stands)
     return whole, retried
 
 

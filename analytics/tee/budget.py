@@ -165,10 +165,10 @@ def _grid(choices: Choices) -> Grid:
     levels = {letter: counts[:, i].astype(np.float64) for i, letter in enumerate(outer)}
     levels[inner] = np.ones(len(counts))
     slope, floor = np.zeros_like(levels[inner]), np.zeros_like(levels[inner])
-    for term in counted_terms(choices.components, choices.bounds, choices.reading):
-        divisor = np.prod([levels[letter] for letter in sorted(term.facets)], axis=0)
-        target = slope if inner in term.facets else floor
-        target += term.variance / divisor
+    for _, variance, facets in counted_terms(choices.components, choices.bounds, choices.reading):
+        divisor = np.prod([levels[letter] for letter in sorted(facets)], axis=0)
+        target = slope if inner in facets else floor
+        target += variance / divisor
     costs, one = choices.costs, np.ones_like(slope)
     n_calls = np.prod([count for letter, count in levels.items() if letter != "C"], axis=0)
     base = sum((cost * levels.get(f, one) for f, cost in costs.levels.items() if f != inner), 0.0 * one)

@@ -68,14 +68,6 @@ class Reading:
         return "confidence interval" if self.sensitivity == "exclude" else "design-sensitivity interval"
 
 
-class DesignTerm(NamedTuple):
-    """A component that counts: its variance and the facets whose levels divide it."""
-
-    name: str
-    variance: float
-    facets: frozenset[str]
-
-
 @dataclass(frozen=True)
 class Projection:
     """Var(θ̂) of a design: σ_T²/divisor of each component that counts, and what the reading conditions on."""
@@ -139,12 +131,12 @@ def project(components: Components, design: Design, reading: Reading | None = No
             if n < N_JUDGES_RANDOM:
                 raise DStudyRefused(f"judges=random needs at least {N_JUDGES_RANDOM} judges, not {n}")
     terms = counted_terms(components, design, reading)
-    counted = {term.name for term in terms}
+    counted = {name for name, _, _ in terms}
     projection = Projection(
         design=MappingProxyType(dict(design)),
         reading=reading,
         contributions=MappingProxyType(
-            {term.name: term.variance / math.prod(design[f] for f in term.facets) for term in terms}
+            {name: variance / math.prod(design[f] for f in by) for name, variance, by in terms}
         ),
         left_out=tuple(entry.name for entry in components.entries if entry.name not in counted),
     )
@@ -156,8 +148,10 @@ def project(components: Components, design: Design, reading: Reading | None = No
     return projection
 
 
-def counted_terms(components: Components, facets: Iterable[str], reading: Reading) -> tuple[DesignTerm, ...]:
-    """Return the components that count under a reading, each with the facets that divide it.
+def counted_terms(
+    components: Components, facets: Iterable[str], reading: Reading
+) -> tuple[tuple[str, float, frozenset[str]], ...]:
+    """Return the components that count under a reading: name, variance, and the facets that divide it.
 
     facets: letters of the design, all of which divide the residual (but categories).
     """
@@ -166,7 +160,7 @@ def counted_terms(components: Components, facets: Iterable[str], reading: Readin
         (design if entry.facets == {"R"} else _divisors(entry, reading)) for entry in components.entries
     )
     return tuple(
-        DesignTerm(entry.name, _sampled_variance(entry, components, reading), divisor)
+        (entry.name, _sampled_variance(entry, components, reading), divisor)
         for entry, divisor in zip(components.entries, averaged, strict=True)
         if divisor & varying
     )

@@ -105,7 +105,7 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
     components = components_of(fitted, design)
     projection = project(components, design.design, reading)
     terms = counted_terms(components, design.design, reading)
-    slopes = {term.name: 1.0 / math.prod(design.design[letter] for letter in term.facets) for term in terms}
+    slopes = {name: 1.0 / math.prod(design.design[letter] for letter in by) for name, _, by in terms}
     theta = float(fitted.contrast @ fitted.beta)
     if reading.estimand == "finite":
         # Return the weight of each row where items weigh the same, and in them the observed cells
@@ -123,7 +123,7 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
             for name in slopes
         }
         slopes = {name: math.fsum(one**2) for name, one in by_level.items()}
-        shares = {term.name: slopes[term.name] * term.variance for term in terms}
+        shares = {name: slopes[name] * variance for name, variance, _ in terms}
         projection = replace(projection, contributions=MappingProxyType(shares))
     return TotalError(
         layout=design,
