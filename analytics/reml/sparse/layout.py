@@ -7,7 +7,7 @@ joins the residual on the diagonal of V̄ and has no columns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -176,28 +176,35 @@ def layout_of(cells: Cells) -> BlockLayout:
     kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
     size = filled(size)
     numbering = Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
-    border = _border(cells, outside)
-    group, group_count = _weight_groups(cells)
+    # border column and value of each cell's entries, (n_cells, n_outside + p), and the columns' terms
+    p = cells.design.shape[1]
+    widths = np.array([*(cells.n_levels[t] for t in outside), *([1] * p)], dtype=np.int64)
+    within = [*(cells.levels[t] for t in outside), np.zeros(cells.design.shape, dtype=np.int64)]
+    column = np.column_stack(within) + _starts(widths)
+    value = np.column_stack([np.ones((cells.n_cells, len(outside))), cells.design])
+    term = np.repeat(np.array([*outside, *([n_terms] * p)], dtype=np.int64), widths)
+    group, group_count = np.zeros(cells.n_cells, dtype=np.int64), np.ones(1)
+    if cells.cell_term is not None:
+        group_count, group = np.unique(cells.n_rows_in, return_inverse=True)
     by_pattern = np.argsort(numbering.pattern, kind="stable")
     block_base = np.empty_like(numbering.size)
     block_base[by_pattern] = _starts(numbering.size[by_pattern])
-    block_base, pattern_base = (block_base, _starts(_pattern_size(numbering)))
     rows = block_base[block][:, None] + numbering.local
-    pattern_rows = pattern_base[numbering.pattern[block]][:, None] + numbering.local
     pattern_size, n_block_levels = _pattern_size(numbering), int(numbering.size.sum())
-    columns = np.column_stack([rows, n_block_levels + border.column])
-    entries = np.column_stack([np.ones(rows.shape), border.value])
+    pattern_rows = _starts(pattern_size)[numbering.pattern[block]][:, None] + numbering.local
+    columns = np.column_stack([rows, n_block_levels + column])
+    entries = np.column_stack([np.ones(rows.shape), value])
     indptr = np.arange(0, columns.size + 1, columns.shape[1])
-    shape = (len(rows), n_block_levels + border.term.size)
+    shape = (len(rows), n_block_levels + term.size)
     return BlockLayout(
         cells=cells,
         incidence=sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape),
-        column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), border.term]),
+        column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), term]),
         pattern_term=_terms_of(pattern_rows, inside, int(pattern_size.sum()), n_terms),
         n_blocks_of=np.repeat(np.bincount(numbering.pattern), pattern_size).astype(np.float64),
         batches=_batches(numbering),
-        cross_products=_cross_products(cells, numbering, pattern_rows, border, group),
-        group=group,
+        cross_products=_cross_products(cells, numbering, pattern_rows, (column, value), group),
+        group=group.astype(np.int64),
         group_count=group_count,
     )
 
@@ -293,32 +300,6 @@ def _batches(numbering: Numbering) -> tuple[BlockBatch, ...]:
     return tuple(batches)
 
 
-class _Border(NamedTuple):
-    """Border column and value of each cell's entries, (n_cells, n_outside + p), and the columns' terms."""
-
-    column: CodeArray
-    value: FloatArray
-    term: CodeArray
-
-
-def _border(cells: Cells, outside: list[int]) -> _Border:
-    n_terms, p = len(cells.levels), cells.design.shape[1]
-    widths = np.array([*(cells.n_levels[t] for t in outside), *([1] * p)], dtype=np.int64)
-    within = [*(cells.levels[t] for t in outside), np.zeros(cells.design.shape, dtype=np.int64)]
-    return _Border(
-        column=np.column_stack(within) + _starts(widths),
-        value=np.column_stack([np.ones((cells.n_cells, len(outside))), cells.design]),
-        term=np.repeat(np.array([*outside, *([n_terms] * p)], dtype=np.int64), widths),
-    )
-
-
-def _weight_groups(cells: Cells) -> tuple[CodeArray, FloatArray]:
-    if cells.cell_term is None:
-        return np.zeros(cells.n_cells, dtype=np.int64), np.ones(1)
-    counts, group = np.unique(cells.n_rows_in, return_inverse=True)
-    return group.astype(np.int64), counts
-
-
 def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> CodeArray:
     term = np.full(n_rows, n_terms, dtype=np.int64)
     for column, t in enumerate(inside):
@@ -327,36 +308,39 @@ def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> 
 
 
 def _cross_products(
-    cells: Cells, numbering: Numbering, pattern_rows: CodeArray, border: _Border, group: CodeArray
+    cells: Cells,
+    numbering: Numbering,
+    pattern_rows: CodeArray,
+    border: tuple[CodeArray, FloatArray],
+    group: CodeArray,
 ) -> CrossProducts:
-    n_groups, n_border = int(group.max()) + 1, border.term.size
+    column, value = border
+    n_groups, n_border = int(group.max()) + 1, int(column.max()) + 1
     weight = cells.n_rows_in if cells.cell_term is None else np.ones(cells.n_cells)
-    block, pattern_size = numbering.block, _pattern_size(numbering)
-    spoken = np.flatnonzero(first_rows(numbering.pattern)[numbering.pattern[block]] == block)
-    inner = _inner_position(numbering, pattern_size, spoken)
-    cross = pattern_rows[spoken][:, :, None] * n_border + border.column[spoken][:, None, :]
+    pattern_size = _pattern_size(numbering)
+    spoken = np.flatnonzero(
+        first_rows(numbering.pattern)[numbering.pattern[numbering.block]] == numbering.block
+    )
+    block, local = numbering.block[spoken], numbering.local[spoken]
+    inner = _starts(pattern_size**2)[numbering.pattern[block]][:, None, None]
+    inner = inner + local[:, :, None] * numbering.size[block][:, None, None] + local[:, None, :]
+    cross = pattern_rows[spoken][:, :, None] * n_border + column[spoken][:, None, :]
     cross, n_entries, structure = _stored(cross, int(pattern_size.sum()), n_border)
-    weighted = weight[:, None] * border.value
+    weighted = weight[:, None] * value
     return CrossProducts(
         inner=_by_group(
             inner, weight[spoken, None, None], group[spoken], int((pattern_size**2).sum()), n_groups
         ),
         cross=_by_group(cross, weighted[spoken][:, None, :], group[spoken], n_entries, n_groups),
         border=_by_group(
-            border.column[:, :, None] * n_border + border.column[:, None, :],
-            weighted[:, :, None] * border.value[:, None, :],
+            column[:, :, None] * n_border + column[:, None, :],
+            weighted[:, :, None] * value[:, None, :],
             group,
             n_border**2,
             n_groups,
         ),
         structure=structure,
     )
-
-
-def _inner_position(numbering: Numbering, pattern_size: CodeArray, spoken: CodeArray) -> CodeArray:
-    block, local = numbering.block[spoken], numbering.local[spoken]
-    base = _starts(pattern_size**2)[numbering.pattern[block]]
-    return base[:, None, None] + local[:, :, None] * numbering.size[block][:, None, None] + local[:, None, :]
 
 
 def _stored(
