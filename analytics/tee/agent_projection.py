@@ -112,7 +112,7 @@ def advice(
     variances: components of a benchmark: "task", "agent:task", …, "Residual".
     levels: levels of "prompt" and "judge" that were seen.
     sensitivity: σ_λ² of the panel of judges; None where one judge ran.
-    groups: the result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
+    groups: of `task_groups`; by default tasks are independent.
     Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
         and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
         ``sentences``.
