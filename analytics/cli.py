@@ -1,18 +1,7 @@
 """How much is signal, from the command line: ``python -m analytics COMMAND FILE``.
 
-========  ==========================================================  ============================
-command   answers                                                     reads
-========  ==========================================================  ============================
-variance  variance components of a crossed design, by REML            any CSV
-dstudy    the standard error that a proposed design would have        a CSV of components
-icc       how alike the repeated trials of each agent are             the flat file
-harness   how well a harness measures its models                      the flat file, or any CSV
-table     how a table of people is read, and as what flat file        a table
-========  ==========================================================  ============================
-
-Studies of methods are commands of `analytics.research`.
-
 Every command prints text, or one object under ``--json``; a refusal is one line on stderr and exit code 2.
+Studies of methods are commands of `analytics.research`.
 """
 
 import argparse
@@ -70,7 +59,9 @@ def _parser() -> Parser:
         commands, "icc", _icc, summary="Intraclass correlation and accuracy of every agent of a flat file."
     ).add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets of trials (0)")
     _add_harness(commands)
-    _add_table(commands)
+    summary = "How a table of your own is read; writes it as a flat file."
+    table = add_command(commands, "table", _table, summary=summary)
+    table.add_argument("--to", type=Path, metavar="FILE.parquet", help="write it here as a flat file")
     return parser
 
 
@@ -119,16 +110,10 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
         estimand=arguments.estimand, sensitivity=arguments.sensitivity, categories=arguments.categories
     )
     projection = tee.project(components, design, reading)
-    return Answer(tee.as_json(projection), _projection_shown(components, projection))
-
-
-def _projection_shown(components: tee.Components, projection: tee.Projection) -> dict[str, Any]:
-    reading = projection.reading
-    design = " × ".join(tee.counted_levels(count, letter) for letter, count in projection.design.items())
-    return {
+    shown = {
         "standard error": projection.se,
         "variance": projection.variance,
-        "design": design,
+        "design": " × ".join(tee.counted_levels(n, letter) for letter, n in projection.design.items()),
         "reading": f"{reading.estimand}, sensitivity {reading.sensitivity}d, categories {reading.categories}",
         "for a": reading.interval_name,
         "": [
@@ -152,6 +137,7 @@ def _projection_shown(components: tee.Components, projection: tee.Projection) ->
             for change in tee.interventions(components, projection.design, reading)
         ],
     }
+    return Answer(tee.as_json(projection), shown)
 
 
 # ------------------------------------------------------------------------------------------------------ icc
@@ -201,21 +187,23 @@ def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str
             _icc_row(line, verdicts) for line in overall if not line.compared
         ],
         "categories": [
-            {**_icc_names(line), "category": line.category, **_icc_figures(line)}
+            {
+                "agent": line.agent,
+                "under": line.condition or None,
+                "category": line.category,
+                **_icc_figures(line),
+            }
             for line in lines
             if line.category is not None and line.compared
         ],
     }
 
 
-def _icc_names(line: trials.Consistency) -> dict[str, str | None]:
-    return {"agent": line.agent, "under": line.condition or None}
-
-
 def _icc_row(line: trials.Consistency, verdicts: Mapping[tuple[str, str], str | None]) -> dict[str, Any]:
     notes = [note for _, note in line.notes] + ([line.icc.note] if line.icc and line.icc.note else [])
     return {
-        **_icc_names(line),
+        "agent": line.agent,
+        "under": line.condition or None,
         **_icc_figures(line),
         "trials needed": verdicts.get((line.agent, line.condition)),
         "note": "; ".join(notes),
@@ -274,13 +262,17 @@ def _harness(arguments: argparse.Namespace) -> Answer:
         tensor = harness.tensor_of_file(outcomes_of(arguments))
     else:
         tensor = _tensor(arguments)
-    metadata = dict(_parse_metadata(text) for text in arguments.metadata)
+    metadata = {}
+    for text in arguments.metadata:
+        name, equals, value = (piece.strip() for piece in text.partition("="))
+        if not (equals and name and value):
+            raise CoreError(f"--metadata {text!r} is not of the form NAME=TEXT", code="harness")
+        metadata[name] = value
     report = harness.report(tensor, arguments.seed, n_draws=arguments.draws, metadata=metadata)
-    return Answer(plain(report), report.text())
+    return Answer(plain(report), harness.report_text(report))
 
 
 def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
-    """Read the score tensor of any CSV by the names of its columns."""
     named = pairs(arguments.columns, (*HARNESS_COLUMNS, *HARNESS_MARKS))
     missing = [name for name in HARNESS_COLUMNS if name not in named]
     if missing:
@@ -297,20 +289,7 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
     return harness.ScoreTensor(tensor.models, tensor.tasks, tensor.runs, tensor.scores, covered)
 
 
-def _parse_metadata(text: str) -> tuple[str, str]:
-    name, equals, value = (piece.strip() for piece in text.partition("="))
-    if not (equals and name and value):
-        raise CoreError(f"--metadata {text!r} is not of the form NAME=TEXT", code="harness")
-    return name, value
-
-
 # ---------------------------------------------------------------------------------------------------- table
-
-
-def _add_table(commands: Any) -> None:
-    summary = "How a table of your own is read; writes it as a flat file."
-    parser = add_command(commands, "table", _table, summary=summary)
-    parser.add_argument("--to", type=Path, metavar="FILE.parquet", help="write it here as a flat file")
 
 
 def _table(arguments: argparse.Namespace) -> Answer:

@@ -78,7 +78,9 @@ def _variance(arguments: argparse.Namespace) -> Answer:
     start = time.perf_counter()
     fitted, logit = _fits(arguments, labels, outcome, facets)
     extra = {"n_invalid": int((~valid).sum()), "seconds": time.perf_counter() - start}
-    values = _fit_values(fitted) | extra
+    figures = ("components", "residual", "fixed", "criterion", "boundary")
+    ending = ("method", "converged", "message", "n_rows")
+    values = {name: plain(getattr(fitted, name)) for name in (*figures, *ending)} | extra
     shown = _fit_shown(fitted, values)
     if logit is not None:
         values["logit"] = logit.as_json()
@@ -107,12 +109,6 @@ def _labels(name: str, texts: list[str], valid: Mask) -> list[str]:
     if (row := next((row for row in rows if not texts[row]), None)) is not None:
         raise FitRefused(f"row {row + 1}: no label in column {name}", code="label_missing")
     return [texts[row] for row in rows]
-
-
-def _fit_values(fit: VarianceFit) -> dict[str, Any]:
-    figures = ("components", "residual", "fixed", "criterion", "boundary")
-    ending = ("method", "converged", "message", "n_rows")
-    return {name: plain(getattr(fit, name)) for name in (*figures, *ending)}
 
 
 def _fit_shown(fit: VarianceFit, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,12 +173,7 @@ def _declared(arguments: argparse.Namespace, facets: Mapping[str, str]) -> tee.D
 
 
 def by_levels(columns: Columns, declaration: tee.Declaration, facet: str) -> dict[str, Any]:
-    """Fit each level of a facet on its own, and project the declared design with the mean of the residuals.
-
-    columns: (n_rows,).
-    facet: {"temperature", "judge", "prompt", "category"}.
-    Raises CoreError, DStudyRefused, and the refusals of a fit.
-    """
+    """Fit each level of a facet alone, and project the declared design with the mean of the residuals."""
     strata = tee.by_stratum(columns, declaration, facet)
     study = tee.total_error(columns, declaration)
     design = study.layout.design

@@ -28,7 +28,7 @@ from analytics.flat_file.columns import separator_hint
 from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.programs import one_blas_thread, orderly_end
-from analytics.progress import progress_bar as progress_bar
+from analytics.programs import progress_bar as progress_bar
 from analytics.tables import (
     AS_FOUND,
     TableOptions,
@@ -55,11 +55,7 @@ LEFT_OUT = "rows left out, not valid"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command answers.
-
-    values: one object of plain values, the answer under `--json`.
-    shown: the same for a reader, as text or rearranged; `values` where not given.
-    """
+    """What a command answers: plain values as under `--json`, and the same for a reader, where it differs."""
 
     values: Mapping[str, Any]
     shown: str | Mapping[str, Any] | None = None
@@ -101,7 +97,6 @@ def add_command(
 ) -> Parser:
     """Add a command with the options that all of them have.
 
-    command: called with the parsed arguments.
     file: what the help calls the file where it is no flat file, and has no benchmarks to choose among.
     about: what the help says after the options.
     """
@@ -131,7 +126,26 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
         return FAILED
     try:
         try:
-            return _answered(parser, arguments)
+            # Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster
+            parsed = parser.parse_args(arguments)
+            for option, value in vars(parsed).items():
+                for text in value if isinstance(value, list) else [value]:
+                    if isinstance(text, str) and any("\ud800" <= sign <= "\udfff" for sign in text):
+                        return _refused(
+                            parser, parsed, f"--{option.replace('_', '-')}: {text!r} is not UTF-8 text"
+                        )
+            try:
+                with orderly_end(), one_blas_thread():
+                    answer = parsed.command(parsed)
+                text = answer.json() if parsed.json else answer.text()
+            except OSError as refusal:
+                return _refused(parser, parsed, unreadable(refusal, parsed.file, parsed.expected))
+            except CoreError as refusal:
+                return _refused(parser, parsed, _one_line(refusal))
+            except MemoryError:
+                return _refused(parser, parsed, "there is not enough memory for that")
+            sys.stdout.write(f"{text}\n")
+            return 0
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -140,32 +154,6 @@ def run(parser: Parser, arguments: Sequence[str] | None) -> int:
             return 0
         sys.stderr.write(f"{parser.prog}: the answer cannot be written ({error.strerror})\n")
         return FAILED
-
-
-def _answered(parser: Parser, arguments: Sequence[str] | None) -> int:
-    """Parse, call, print. With one thread of BLAS many small matrices multiply up to ten times faster."""
-    parsed = parser.parse_args(arguments)
-    for option, value in vars(parsed).items():
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and _is_foreign(text):
-                return _refused(parser, parsed, f"--{option.replace('_', '-')}: {text!r} is not UTF-8 text")
-    try:
-        with orderly_end(), one_blas_thread():
-            answer = parsed.command(parsed)
-        text = answer.json() if parsed.json else answer.text()
-    except OSError as refusal:
-        return _refused(parser, parsed, unreadable(refusal, parsed.file, parsed.expected))
-    except CoreError as refusal:
-        return _refused(parser, parsed, _one_line(refusal))
-    except MemoryError:
-        return _refused(parser, parsed, "there is not enough memory for that")
-    sys.stdout.write(f"{text}\n")
-    return 0
-
-
-def _is_foreign(text: str) -> bool:
-    """Whether bytes of an argument are none of UTF-8, as those of a path need not be."""
-    return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _refused(parser: Parser, parsed: argparse.Namespace, why: str) -> int:
@@ -192,10 +180,7 @@ def unreadable(refusal: OSError, file: Path, expected: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Turn results into plain values: dataclasses and mappings into objects, arrays into lists.
-
-    Raises TypeError: when a value is of no kind that JSON knows.
-    """
+    """Turn results into plain values: dataclasses and mappings into objects, arrays into lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
     if hasattr(value, "_asdict"):
@@ -235,8 +220,6 @@ def flat_file(path: Path, only: str | None = None, options: TableOptions = AS_FO
     """Read a flat file or a table of one benchmark, or of several the rows of `only` one.
 
     How a table was read is said on stderr.
-
-    Raises FlatFileError, FrameRefused, OSError.
     """
     if not is_table(path, options):
         return read(path, as_of=datetime.now(UTC), only=only)
@@ -251,10 +234,7 @@ def outcomes_of(arguments: argparse.Namespace) -> FlatFile:
 
 
 def copied_trials(flat: FlatFile) -> dict[str, Dependence | Improvement]:
-    """Agents two of whose trials agree too often to be two draws, or whose trials only improve.
-
-    With the pair that agrees most, or how unlikely the improvement is among repeats.
-    """
+    """Agents two of whose trials agree too often to be two draws, or whose trials only improve, and how."""
     n_trials = int(flat.trial.max()) + 1
     run = flat.setting.astype(np.int64) * n_trials + flat.trial
     dependences: dict[str, Dependence | Improvement] = {**improving_trials(flat)}
@@ -267,10 +247,7 @@ def copied_trials(flat: FlatFile) -> dict[str, Dependence | Improvement]:
 
 
 def csv_header(path: Path) -> list[str]:
-    """Names of the columns of a CSV, plain or compressed by gzip.
-
-    Raises CoreError, OSError.
-    """
+    """Names of the columns of a CSV, plain or compressed by gzip."""
     from pyarrow import ArrowInvalid, csv
 
     _refuse_foreign(path)
@@ -293,12 +270,7 @@ def csv_header(path: Path) -> list[str]:
 
 
 def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Read some columns of a CSV, as text; the others are not looked at.
-
-    path: plain or compressed by gzip, with a header.
-    Raises CoreError: with the columns there are.
-    Raises CoreError, OSError.
-    """
+    """Read some columns of a CSV as `csv_header`, as text; the others are not looked at."""
     import pyarrow
     from pyarrow import csv
 
@@ -317,12 +289,7 @@ def csv_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def csv_valid(path: Path, names: Sequence[str], there: Sequence[str]) -> tuple[dict[str, list[str]], Mask]:
-    """Read some columns of a CSV, and which of its rows are valid by a column `valid` that is not among them.
-
-    there: the columns of the file.
-    Returns: and bool array of shape (n_rows,); all rows are valid where there is no such column.
-    Raises CoreError, OSError.
-    """
+    """Read some columns of a CSV, and which rows are valid by a further column, where one is so called."""
     if VALID not in there or VALID in names:
         columns = csv_columns(path, names)
         return columns, np.ones(len(columns[names[0]]), dtype=np.bool_)
@@ -350,10 +317,7 @@ def check_columns(wanted: Sequence[str], there: Sequence[str]) -> None:
 
 
 def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> FloatArray:
-    """Read a column of texts as finite numbers, shape (n_rows,); NaN where a row is not `valid`.
-
-    Raises CoreError: with the first row at fault; rows count from 1, the header not among them.
-    """
+    """Read a column of texts as finite numbers, shape (n_rows,); NaN where a row is not `valid`."""
     values = np.empty(len(texts))
     for row, text in enumerate(texts):
         try:
@@ -384,7 +348,6 @@ def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Refuse what is no CSV in UTF-8 in the words of the flat file's reader."""
     packed = path.suffix == ".gz"
     try:
         with gzip.open(path) if packed else path.open("rb") as file:

@@ -1,20 +1,8 @@
 """Data frames of pandas, in and out: a long frame is a flat file in memory, checked by the same rules.
 
-Model
------
-A row is one trial. `agent`, `task` and `outcome` are needed; every other column of the flat file may be there
-(trial, valid, prompt_variant, judge, temperature, run, scaffold, model, submitted_at, cost_usd, …), under its
-name or its alias. What is absent says the same in all rows: trial 1, valid, no setting, no date. None, NaN,
-NaT and NA are an empty field.
-
-Symbols
--------
-None: columns keep their names and units (docs/flat-file.md).
-
-Not done here: no column is guessed: one that the flat file does not know is refused, where a file would keep
-it as metadata. The index of a frame is not looked at. pandas is imported when it is called for, not before.
-
-Source: ARCHITECTURE §6 of this project.
+A row is one trial. `agent`, `task` and `outcome` are needed; other columns of the flat file may be there, by
+name or alias. What is absent says the same in all rows: trial 1, valid, no setting, no date. None, NaN, NaT
+and NA are an empty field.
 """
 
 from collections.abc import Mapping
@@ -28,7 +16,7 @@ import numpy as np
 from analytics.errors import CoreError
 from analytics.flat_file import ALIASES, FILE, KNOWN, Fault, FlatFile, FlatFileError, from_arrow, from_records
 from analytics.flat_file.faults import excerpt
-from analytics.flat_file.header import header_faults
+from analytics.flat_file.values import header_faults
 
 if TYPE_CHECKING:
     from analytics.outcome_table import OutcomeTable
@@ -49,14 +37,11 @@ class FrameRefused(CoreError):
 
 
 def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
-    """Check a long frame as if it were a flat file.
+    """Check a long frame, one row for each trial, as if it were a flat file.
 
-    frame: n_rows; one row for each trial.
     as_of: with time zone; a later `submitted_at` lies in the future. Now, when not given.
     Returns: in the order of the frame; scaffolds and models are "" where the frame has no such column.
-    Raises FrameRefused: without pandas, and for anything but a frame.
-    Raises FlatFileError: with every fault at once; rows count from 1 in the order of the frame, whatever its
-        index.
+    Raises FlatFileError: with every fault at once; rows count from 1 in the order of the frame.
     """
     if not isinstance(frame, pandas_there().DataFrame):
         raise FrameRefused(f"a pandas DataFrame is needed, not {type(frame).__name__}", code="no_frame")
@@ -76,12 +61,9 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
 
 
 def frame_of(table: "OutcomeTable") -> Any:
-    """Make a long frame of a table: one row for each agent and task.
+    """Make a long frame of a table: one row for each agent and task, with its scaffold, model and date.
 
-    Returns: n_agents·n_tasks rows; agent, task, outcome (mean; NaN where missing), valid (False where
-        missing); scaffold, model and submitted_at where any agent has one. `flat_of` reads it back, each cell
-        as one trial: how many there were, and their variance, a frame of means cannot say.
-    Raises FrameRefused: without pandas.
+    `flat_of` reads it back, each cell as one trial: how many there were, and their variance, it cannot say.
     """
     pandas = pandas_there()
     shape = (table.n_agents, table.n_tasks)
@@ -113,23 +95,18 @@ def pandas_there() -> Any:
 
 
 def _check_columns(names: list[Any]) -> None:
-    """Refuse what the flat file would keep as metadata: in a frame it is a column spelt wrong."""
     rule = "a column's name is text"
     faults = [Fault(None, str(name), None, rule) for name in names if not isinstance(name, str)]
     faults = faults or header_faults(names)
-    faults = faults or [_unknown(name) for name in names if name not in KNOWN and name not in ALIASES]
+    for name in () if faults else (name for name in names if name not in KNOWN and name not in ALIASES):
+        near = [f'"{known}"' for known in get_close_matches(name.strip().lower(), KNOWN, n=2, cutoff=0.75)]
+        hint = f"is it {' or '.join(near)}?" if near else f"there are {', '.join(KNOWN)}"
+        faults.append(Fault(None, excerpt(name), None, f"no column is called so; {hint}"))
     if faults:
         raise FlatFileError(faults, name=CALLED)
 
 
-def _unknown(name: str) -> Fault:
-    near = [f'"{known}"' for known in get_close_matches(name.strip().lower(), KNOWN, n=2, cutoff=0.75)]
-    hint = f"is it {' or '.join(near)}?" if near else f"there are {', '.join(KNOWN)}"
-    return Fault(None, excerpt(name), None, f"no column is called so; {hint}")
-
-
 def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatFile:
-    """Go by columns where each is of one kind, else record by record, which finds the row that is not."""
     import pyarrow as pa
 
     try:

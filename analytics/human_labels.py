@@ -4,20 +4,6 @@ With known probabilities of drawing, the mean of Ỹ_j = Ŷ_j + R_j·e_j/π_j is
 is; two half-weight pseudo-tasks of ±1 stand for errors that a sample did not show. Formulas:
 analytics/README.md, *A cheap judge, some human labels*.
 
-Symbols
--------
-==========  ===============  ===========  ========
-symbol      code             shape        unit
-==========  ===============  ===========  ========
-Ŷ           ``judge``        (N,)         0 to 1
-Y           ``human``        (N,), NaN    0 to 1
-π           ``probability``  (N,)         0 to 1
-e           ``error``        (N,), NaN    −1 to 1
-==========  ===============  ===========  ========
-
-Not done here: labels picked by hand say nothing of other tasks: without their probabilities nothing is
-estimated. No regression on Ŷ. Such a score stands on an agent's page and never orders a board.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. M. Egami, Hinck, Stewart & Wei, *NeurIPS*
 36 (2023). Särndal, Swensson & Wretman, *Model Assisted Survey Sampling*, 1992, §6.3 (difference estimator).
 Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740.
@@ -59,11 +45,8 @@ class IntervalEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """What people would have given.
+    """What people would have given: θ̂, beside the mean of the judge and that of the labels alone.
 
-    judge_mean: mean of Ŷ over the N tasks.
-    corrected: θ̂; without error where all tasks have a label.
-    alone: from the labels alone.
     worth: labels that would do as well alone; N where the judge never erred.
     design: ``simple random sample``, ``stated probabilities``, or that all tasks have a label.
     """
@@ -79,14 +62,11 @@ class Corrected:
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """One agent's tasks under the judge, with what people said of some.
+    """One agent's N tasks under the judge, with what people said of some, from 0 to 1.
 
-    judge: (N,); ŷ, 0 to 1.
-    human: (N,); Y, 0 to 1; NaN where nobody was asked.
-    probability: (N,); π, above 0 where Y is known; without it labels are a simple random sample of the tasks.
-    error: (N,); e where it is no plain difference: a mean over the trials that people saw. NaN where nobody
-        was asked.
-    Raises SurrogateRefused.
+    human: Y; NaN where nobody was asked.
+    probability: π, above 0 where Y is known; without it labels are a simple random sample of the tasks.
+    error: e where it is no plain difference: a mean over the trials that people saw.
     """
 
     judge: FloatArray
@@ -131,9 +111,7 @@ class Labelled:
         """Return the tasks of one agent: means over its trials, and over those that people saw.
 
         task: (n_trials,); 0 to N − 1, each at least once.
-        judge, human: (n_trials,); `human` is NaN where nobody was asked.
-        probability: (n_trials,); one for all trials of a task that people saw.
-        Raises SurrogateRefused.
+        probability: one for all trials of a task that people saw.
         """
         labelled, n_trials = ~np.isnan(human), np.bincount(task)
 
@@ -153,11 +131,7 @@ class Labelled:
         return cls(np.bincount(task, judge) / n_trials, mean(human), likely, mean(human - judge))
 
     def on(self, tasks: IndexArray) -> "Labelled":
-        """Return some of the tasks.
-
-        tasks: (n_kept,); places.
-        Raises SurrogateRefused.
-        """
+        """Return some of the tasks, by place."""
         probability, error = (None if a is None else a[tasks] for a in (self.probability, self.error))
         return Labelled(self.judge[tasks], self.human[tasks], probability, error)
 
@@ -211,8 +185,7 @@ def correct(agent: Labelled) -> Corrected:
 def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
     """Return by how much people would have given a more than b, on the same N tasks.
 
-    a, b: labels on the same tasks are paired; else they count as drawn apart.
-    Raises SurrogateRefused.
+    Labels on the same tasks are paired; else they count as drawn apart.
     """
     if a.judge.shape != b.judge.shape:
         raise SurrogateRefused(f"agents on {a.judge.size} and {b.judge.size} tasks", code="shapes")
@@ -227,7 +200,6 @@ def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
 
 
 def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> tuple[float, float]:
-    """θ̂ and SE²."""
     n_tasks, n = judge.size, e.size
     unasked = 1.0 - n / n_tasks
     if unequal is None:
@@ -240,7 +212,6 @@ def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> 
 
 
 def _alone(agent: Labelled) -> tuple[float, float]:
-    """Mean of the labels and its SE²."""
     y, unequal = agent.human[agent.has_label], agent.unequal
     if unequal is None:
         return float(y.mean()), (1.0 - agent.n / agent.judge.size) * float(y.var(ddof=1)) / agent.n

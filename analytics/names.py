@@ -6,7 +6,9 @@ stands between two digits. A skeleton has the prototype of UTS #39 in the place 
 it: Cyrillic а is a, 0 is O, 1 and I are l, m is rn. Its case is folded afterwards. Digits stay apart: two
 different numbers are never alike.
 
-Not done here: alike is not transitive: I is like i and like l. w and vv, 5 and S are apart, as in UTS #39.
+Not done here
+-------------
+alike is not transitive: I is like i and like l. w and vv, 5 and S are apart, as in UTS #39.
 Letters without a width are ignored there; a name holds none.
 
 Source: Unicode Technical Standard #39, §4, by the data of `confusable_homoglyphs`.
@@ -60,11 +62,7 @@ def letters(name: str) -> str:
 
 @cache
 def _prototypes() -> dict[int, str]:
-    """Map letters to the prototypes of UTS #39.
-
-    The data hold each pair both ways. A letter has one prototype; a prototype has several letters, or is
-    several, or else is one of two, of which either will do.
-    """
+    """Map letters to the prototypes of UTS #39, of which the data hold each pair both ways."""
     from confusable_homoglyphs.confusables import confusables_data
 
     pairs = {

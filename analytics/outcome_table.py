@@ -4,23 +4,6 @@ A cell is the mean over settings (prompt variant, judge, temperature, run) of th
 of that setting; an agent's failure is a valid 0, a harness failure (``valid = false``) is missing, and a cell
 without a valid trial is NaN, and only there is NaN found. Formulas: analytics/README.md, *The outcome table*.
 
-Symbols
--------
-========================  ======================  =============================================  ==========
-symbol                    code                    shape                                          unit
-========================  ======================  =============================================  ==========
-X                         ``means``               (n_agents, n_tasks), NaN where missing         0 to 1
-number of valid trials    ``n_valid``             (n_agents, n_tasks)                            trials
-s²                        ``trial_variances``     (n_agents, n_tasks), NaN: no setting has two   score²
-R                         ``n_trials``            (n_agents, n_tasks), NaN where missing         trials
-n_i                       ``n_valid_tasks()``     (n_agents,)                                    tasks
-m                         ``n_tasks``             scalar, active tasks                           tasks
-y_i                       ``scores()``            (n_agents,), mean of row i over its n_i cells  0 to 1
-========================  ======================  =============================================  ==========
-
-Not done here: no task is weighted, no missing cell is filled in, no setting is left out (the caller passes
-the rows that count), and no standard error but the naive one is computed.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 """
 
@@ -39,23 +22,15 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True, eq=False)
 class OutcomeTable:
-    """Mean outcomes of agents on tasks, in name order.
+    """Mean outcomes of agents on tasks, in name order; the arrays are read-only.
 
-    agents: length n_agents; names, ascending by Unicode code point, none twice.
-    tasks: length n_tasks >= 1; names of the active tasks, ascending by Unicode code point, none twice.
+    agents, tasks: names, ascending by Unicode code point, none twice; at least one task.
     means: (n_agents, n_tasks); mean outcome in [0, 1]; NaN where, and only where, `n_valid` is 0.
     n_valid: (n_agents, n_tasks); valid trials, summed over settings.
-    dates: length n_agents; each agent's earliest `submitted_at`; None where it is not known.
-    scaffolds, models: length n_agents.
-    trial_variances: (n_agents, n_tasks); s²_ij; NaN where no setting has two valid trials. None where they
-        were not computed.
-    n_trials: (n_agents, n_tasks); R_ij, from 1 to `n_valid`; NaN where missing. Given together with
-        `trial_variances`.
+    dates: each agent's earliest `submitted_at`; None where it is not known.
+    trial_variances: (n_agents, n_tasks); s²_ij; NaN where no setting has two valid trials.
+    n_trials: (n_agents, n_tasks); R_ij, from 1 to `n_valid`; NaN where missing. Both or neither is given.
     Raises CoreError: with the field and the first place that contradicts the above.
-
-    Notes
-    -----
-    The arrays are read-only, with rows in one piece.
     """
 
     agents: tuple[str, ...]
@@ -80,25 +55,14 @@ class OutcomeTable:
 
     @classmethod
     def from_frame(cls, frame: Any, *, as_of: datetime | None = None) -> "OutcomeTable":
-        """Build the table from a pandas DataFrame with a row for each trial: that of its `Record`.
-
-        frame: n_rows; columns agent, task and outcome, and any other of the flat file; see
-            `analytics.frames`.
-        as_of: with time zone; a later `submitted_at` lies in the future. Now, when not given.
-        Raises FrameRefused: without pandas, and for anything but a frame.
-        Raises FlatFileError: with every fault at once: the row, counted from 1, the column, the value and the
-            rule.
-        """
+        """Build the table from a pandas DataFrame of trials, as `analytics.frames.flat_of` reads it."""
         from analytics.frames import flat_of
         from analytics.record import Record
 
         return Record.from_flat(flat_of(frame, as_of=as_of)).compared_table()
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row for each agent and task; `from_frame` reads it back.
-
-        Raises FrameRefused: without pandas.
-        """
+        """Return a pandas DataFrame with a row for each agent and task; `from_frame` reads it back."""
         from analytics.frames import frame_of
 
         return frame_of(self)
@@ -124,16 +88,17 @@ class OutcomeTable:
     def scores(self) -> FloatArray:
         """Full scores y_i = Σ_j X[i, j] / n_i over the agent's valid tasks, shape (n_agents,), 0 to 1.
 
-        Raises CoreError: when an agent has no valid cell: with its name. Such agents are left out by
-            ``table.restrict(agents=table.n_valid_tasks() > 0)``.
-
-        Notes
-        -----
         Ndzomga, Eq. 1, with m replaced by n_i; `Record.bounds` tells how far missing cells could move it.
+        Raises CoreError: when an agent has no valid cell.
         """
         n_valid_tasks = self.n_valid_tasks()
         if not n_valid_tasks.all():
-            raise CoreError(_without_outcome(self.agents, n_valid_tasks), code="no_valid_outcome")
+            names = [self.agents[i] for i in np.flatnonzero(n_valid_tasks == 0)]
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise CoreError(
+                f"no valid outcome for {', '.join(map(repr, names[:3]))}{more}: no score",
+                code="no_valid_outcome",
+            )
         return np.asarray(np.nansum(self.means, axis=1) / n_valid_tasks, dtype=np.float64)
 
     def complete(self) -> Mask:
@@ -141,12 +106,7 @@ class OutcomeTable:
         return np.asarray(20 * self.n_valid_tasks() >= 19 * self.n_tasks, dtype=np.bool_)
 
     def restrict(self, agents: Mask | None = None, tasks: Mask | None = None) -> "OutcomeTable":
-        """Return the table of the agents and tasks whose mask is true; a mask not given keeps all.
-
-        agents: (n_agents,).
-        tasks: (n_tasks,).
-        Raises CoreError: when a mask has another shape or type, or no task is left.
-        """
+        """Return the table of the agents and tasks whose mask is true; a mask not given keeps all."""
         rows = _positions("agents", agents, self.n_agents)
         columns = _positions("tasks", tasks, self.n_tasks)
         part = np.ix_(rows, columns)
@@ -173,19 +133,10 @@ class CellMoments(NamedTuple):
 
 
 def naive_standard_error(score: float, n_tasks: int) -> float:
-    """Naive standard error of a score: √(ȳ(1 − ȳ)/n).
+    """Naive standard error of a score ȳ over n tasks with a valid cell: √(ȳ(1 − ȳ)/n).
 
-    score: ȳ, mean outcome over the agent's valid tasks, 0 to 1.
-    n_tasks: n, tasks with a valid cell.
-    Returns: in the unit of the score. 0 at ȳ = 0 and ȳ = 1, where it says nothing about the uncertainty.
-    Raises CoreError: when `n_tasks` is below 1.
-    Raises CoreError: when `score` is not in [0, 1].
-
-    Notes
-    -----
-    The standard deviation of a share of n independent draws of 0 or 1. It leaves out that tasks differ in
-    difficulty, that trials were repeated, and all variance from prompts, judges and runs; it is shown only
-    beside an error that does not.
+    It is 0 at ȳ = 0 and ȳ = 1, where it says nothing about the uncertainty, and leaves out that tasks differ,
+    that trials were repeated, and all variance from prompts, judges and runs.
     """
     if n_tasks < 1:
         raise CoreError(
@@ -210,26 +161,15 @@ def cell_moments(
     """One agent's row of the table with the variance of its trials, in one pass.
 
     task: (n_rows,); task codes, 0 to `n_tasks` − 1.
-    setting: (n_rows,); setting codes; any whole numbers that tell settings apart. All zero without settings.
+    setting: (n_rows,); any whole numbers that tell settings apart.
     outcome: (n_rows,); 0 to 1 where valid; not looked at elsewhere.
-    valid: (n_rows,).
     condition: (n_rows,); condition codes, 0 to `n_conditions` − 1. A cell is then the mean over conditions of
         the means over their settings, valid only where each has a valid trial; its R is C² / Σ_c (1/R_c).
-    n_conditions: C.
-    weight: (n_rows,); of a trial in the mean of its setting, above 0; 1 where not given. R_s is then (Σ_t w)²
-        / Σ_t w².
-    Returns means: (n_tasks,); NaN for a task without a valid trial.
-    Returns n_valid: (n_tasks,); valid trials, summed over settings.
-    Returns trial_variances: (n_tasks,); s²_j = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1),
-        unbiased; NaN for a task on which no setting has two valid trials. Exactly 0 where all trials of each
-        setting are equal.
-    Returns n_trials: (n_tasks,); R_j = S² / Σ_s (1/R_s) over the S settings with a valid trial; NaN where
-        there is none. The number of valid trials when there is one setting or all have equally many.
+    weight: (n_rows,); of a trial in the mean of its setting, above 0; R_s is then (Σ_t w)² / Σ_t w².
+    Returns trial_variances: s²_j = Σ_s Σ_t (outcome − mean of setting s)² / Σ_s (R_s − 1); exactly 0
+        where all trials of each setting are equal, NaN where no setting has two.
+    Returns n_trials: R_j = S² / Σ_s (1/R_s) over the S settings with a valid trial.
     Raises CoreError: with the first row and column at fault.
-
-    Notes
-    -----
-    Rows may come in any order, and are not checked for repeated keys: one trial counted twice weighs double.
     """
     tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
     weights = None if weight is None else weight[_truths(valid)]
@@ -403,12 +343,6 @@ def _positions(field: str, mask: Mask | None, n: int) -> CodeArray:
             f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)", code="table_malformed"
         )
     return np.asarray(np.flatnonzero(mask), dtype=np.int64)
-
-
-def _without_outcome(agents: tuple[str, ...], n_valid_tasks: CodeArray) -> str:
-    names = [agents[i] for i in np.flatnonzero(n_valid_tasks == 0)]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"no valid outcome for {', '.join(map(repr, names[:3]))}{more}: no score"
 
 
 def _whole_numbers(column: str, values: npt.ArrayLike) -> CodeArray:

@@ -1,13 +1,7 @@
 """How alike the repeated trials of one agent are: consistency, copies, and the facets that its mean is over.
 
-Trials repeat only within one condition (prompt variant, judge, temperature). Where several are compared each
-has a consistency of its own, and there is none of all. An agent two of whose trials are copies, or whose
-trials only improve, has no consistency: its trials count as one.
-
-Source
-------
-*Intraclass correlation for agentic evaluation*; see `analytics.trials.icc`,
-`analytics.trials.convergence` and `analytics.trials.flags`.
+Trials repeat only within one condition (prompt variant, judge, temperature); where several are compared there
+is no consistency of all. An agent two of whose trials are copies, or whose trials only improve, has none.
 """
 
 from collections.abc import Mapping
@@ -17,22 +11,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Repeats:
-    """What an agent's repeated trials tell.
+    """What an agent's repeated trials tell; see `analytics.trials`.
 
     icc, lower, upper: intraclass correlation with its 95% interval; None: `reason` says why.
-    sigma_w2: variance of a trial within a task, score².
     trials_per_task: n₀.
     n_tasks: tasks with two or more valid trials under some condition.
-    trials_needed: trials of each task from which on the estimate settles, of the counts 2, 4, 8, … up to half
-        of those there are; None where it does not, or where nobody can say.
-    needed: the same in words, or why nobody can say; empty where there is no estimate.
-    reason: why there is no estimate; else empty.
-    copies: why its trials count as one, in words: two agree too often to be two draws, or no task ever gets
-        worse from one to the next; else empty.
+    trials_needed, needed: trials of each task from which on the estimate settles, or None, and the same in
+        words.
+    copies: why its trials count as one, in words; else empty.
     cumulative: whether they count as one since hardly any task gets worse from one to a later one.
     gains: a latest delivery that is better on some tasks and worse on none, in words; else empty.
     levels: levels of "run", "prompt" and "judge" that the agent's mean is over.
-    by_condition: where several conditions are compared, the fields up to `reason` under each, in their order.
+    by_condition: where several conditions are compared, the fields up to `reason` under each.
     """
 
     icc: float | None = None

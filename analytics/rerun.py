@@ -1,15 +1,5 @@
 """Whether a second run of the same agent agrees with the first within chance, from tasks that both ran.
 
-Model
------
-x_j and y_j are the outcomes of the two runs on task j, means over the valid trials. Where all are 0 or 1, b
-tasks were passed by the first run alone and c by the second alone; if one agent made both runs, b given b + c
-is binomial with share ½ (McNemar, exact, two-sided). Else the mean of y_j − x_j is held against t with n − 1
-degrees of freedom.
-
-Not done here: how the tasks were drawn. A run that agrees is not thereby true: of 20 tasks, 7 that the first
-run alone passed still agree at 1% (p = .016), and 8 do not (p = .008).
-
 Source: McNemar, Psychometrika 1947; Student, Biometrika 1908.
 """
 

@@ -13,13 +13,7 @@ from analytics.errors import CoreError
 
 
 def generator(seed: int, what: str, *place: int) -> np.random.Generator:
-    """Return the generator of (`seed`, `what`, `place`).
-
-    seed: base seed, 0 or above.
-    what: name of what is drawn, such as ``"task bootstrap"``.
-    *place: numbers that tell draws apart: fold, draw.
-    Raises CoreError: when the seed is below 0.
-    """
+    """Return the generator of (`seed`, `what`, `place`), such as (7, ``"task bootstrap"``, fold, draw)."""
     if seed < 0:
         raise CoreError(f"a base seed of {seed}; it is 0 or above", code="seed")
     return np.random.default_rng((seed, _number(what), *place))
@@ -28,11 +22,7 @@ def generator(seed: int, what: str, *place: int) -> np.random.Generator:
 def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int = 0) -> npt.NDArray[np.int64]:
     """How often each of n units is met in n draws with replacement, shape (n_draws, n); rows sum to n.
 
-    seed, what: as in `generator`; row b comes from the generator of (`seed`, `what`, `first` + b) alone.
-    n: units, such as tasks.
-    n_draws: bootstrap samples, at least 1.
-    first: number of the first of them.
-    Raises CoreError: when the seed is below 0 or `n_draws` below 1.
+    Row b comes from the generator of (`seed`, `what`, `first` + b) alone.
     """
     if n_draws < 1:
         raise CoreError(f"{n_draws} bootstrap draws; at least 1 is needed", code="seed")
@@ -45,11 +35,7 @@ def resampled_counts(seed: int, what: str, n: int, n_draws: int, *, first: int =
 def resampled_within(
     seed: int, what: str, strata: npt.NDArray[np.integer], n_draws: int, *, first: int = 0
 ) -> npt.NDArray[np.int64]:
-    """How often each unit is met where each stratum is drawn from anew, shape (n_draws, n).
-
-    seed, what, n_draws, first: as in `resampled_counts`.
-    strata: (n,); stratum of each unit; of a stratum as many are drawn as it has, with replacement.
-    """
+    """How often each unit is met where each stratum, (n,), is drawn from anew, shape (n_draws, n)."""
     if n_draws < 1:
         raise CoreError(f"{n_draws} bootstrap draws; at least 1 is needed", code="seed")
     order = np.argsort(strata, kind="stable")

@@ -1,14 +1,9 @@
 """Tables as people keep them, read by pandas: workbooks, other separators and encodings, wide tables, words.
 
-Model
------
 A long table has a row for each trial and names its agent, task and outcome in columns; of a wide one agent or
 task is a column and the other the heads of the rest. The first row that names them is the header; what stands
 above it is a title. Outcomes may be percentages and words, dates the day numbers of Excel. All else obeys the
 rules of the flat file, at the door of data frames (`from_arrow`).
-
-Not done here: what can be meant in two ways is not guessed: it is refused, with the option that says which is
-meant.
 """
 
 import argparse
@@ -41,13 +36,11 @@ from analytics.flat_file import (
     from_arrow,
 )
 from analytics.flat_file.columns import LABELS, MEASURED, aliases_in
-from analytics.flat_file.faults import printable, quoted, refuse
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import Limits, printable, quoted, refuse
 from analytics.flat_file.reading import NDJSON_NAMES
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
 from analytics.flat_file.table import RowNumbers
-from analytics.flat_file.texts import text_of
-from analytics.flat_file.values import TRUTH
+from analytics.flat_file.values import TRUTH, text_of
 from analytics.frames import FrameRefused as FrameRefused
 from analytics.frames import pandas_there
 from analytics.programs import use_pandas
@@ -222,7 +215,6 @@ def read_table(
 
 @contextmanager
 def _naming(called: str) -> Iterator[None]:
-    """Let a refusal name the file, and its sheet."""
     try:
         yield
     except FlatFileError as error:
@@ -233,7 +225,6 @@ def _naming(called: str) -> Iterator[None]:
 
 
 def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> list[_Sheet]:
-    """Read the one sheet that is named, or all."""
     use_pandas()
     pandas, first = pandas_there(), head(path)
     with _naming(called):
@@ -276,7 +267,6 @@ def _normalize_space(text: str) -> str:
 
 
 def _read_text(path: Path, limits: Limits) -> str:
-    """Read a text in UTF-8, compressed or not, or in UTF-16 or UTF-32."""
     source: Any = path
     with path.open("rb") as file:
         first = file.read(4)
@@ -343,7 +333,6 @@ def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) 
 
 
 def _find_table(cells: Any, options: TableOptions) -> _Table:
-    """Find the header and what its columns are, and put a wide table into rows."""
     place, known = _find_header(cells, options.columns)
     body = cells.iloc[place + 1 :]
     body = body[(body != "").any(axis=1)]
@@ -364,7 +353,6 @@ def _find_table(cells: Any, options: TableOptions) -> _Table:
 
 
 def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str, int]]:
-    """Find the first broad row that names an agent or a task; a model is an agent where none is named."""
     looked = cells.iloc[:N_LOOKED]
     n_filled = (looked != "").sum(axis=1)
     broad = [i for i, n in n_filled.items() if n >= max(2, n_filled.max() / 2)]
@@ -414,7 +402,6 @@ def _check_repeated(names: Iterable[str]) -> None:
 
 
 def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header: int) -> _Table:
-    """Put a wide table into rows: one for each cell, row by row."""
     key = min(("agent", "task"), key=lambda name: known.get(name, len(heads)))
     across, others = ("task", ("category", "group")) if key == "agent" else ("agent", OF_AGENT)
     known_columns = set(KNOWN) - {"outcome", *MEASURED, *LABELS, across, *others}
@@ -467,7 +454,6 @@ def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any,
 
 
 def _read_outcome(text: str) -> str:
-    """Read an outcome; what is none stays as it is, to be refused."""
     word = text.lower().replace("\ufe0f", "")
     if percent := PERCENT.fullmatch(text):
         share = Decimal(percent[1].replace(",", ".")) / 100
@@ -484,7 +470,6 @@ def _read_date(text: str, epoch: date) -> str:
 
 
 def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
-    """Name the row and head of the table in each fault; of a wide one, the head that the cell is under."""
     under = defaultdict[tuple[int, str], list[str]](list)
     if table.across:
         wrong = {(fault.row, fault.value) for fault in faults if fault.field == "outcome"}
@@ -504,7 +489,6 @@ def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
 
 
 def _note(sheet: _Sheet, table: _Table, n_blank: int) -> str:
-    """Say how a table was read."""
     key = "agent" if table.across == "task" else "task"
     wide = f"a wide table, a row for each {key} and a column for each {table.across}"
     shape = wide if table.across else "a long table"

@@ -33,11 +33,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """Set an object of plain values as text: short values as lines, objects and lists as blocks.
-
-    result: text, numbers, truth values, None, and lists and mappings of them. Under the key "" a block stands
-        without a title.
-    """
+    """Set an object of plain values as text; under the key "" a block stands without a title."""
     return "\n".join(_lines(result))
 
 
@@ -72,7 +68,6 @@ def _block(value: Any) -> list[str]:
 
 
 def _is_short(value: Any) -> bool:
-    """Whether it fits in a cell: a scalar, or a list of a few of them."""
     if isinstance(value, Mapping):
         return False
     if isinstance(value, list | tuple):
@@ -85,7 +80,6 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _are_rows(values: Sequence[Any]) -> bool:
-    """Whether these are objects of scalars, so that they stand better as a table."""
     rows = len(values) > 0 and all(isinstance(value, Mapping) and value for value in values)
     return rows and all(_is_short(cell) for value in values for cell in value.values())
 
@@ -98,7 +92,6 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _column(head: str, values: Sequence[Any]) -> list[str]:
-    """Set a column's head and cells to one width, numbers to the right."""
     decimals = _decimals([value for value in values if isinstance(value, float)])
     cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
     width = max(map(len, [head, *cells]))

@@ -12,8 +12,7 @@ from pathlib import Path
 from xml.parsers import expat
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
-from analytics.flat_file.faults import refuse
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import Limits, refuse
 
 WORKBOOK = "xl/workbook.xml"
 ZIP = b"PK\x03\x04"
@@ -130,7 +129,6 @@ class _Part:
 
 
 def _number(letters: str) -> int:
-    """Count the columns up to the one of these letters."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter) - 64

@@ -19,7 +19,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from analytics.arrays import FloatArray
-from analytics.research.pairwise import Comparisons, bootstrap_cells, fit, fit_wins
+from analytics.research.pairwise.bradley_terry import fit, fit_wins
+from analytics.research.pairwise.cells import bootstrap_cells
+from analytics.research.pairwise.comparisons import Comparisons
 
 N_RUNS, IN_A_TURN = 25, 5
 N_MODELS, N_BATTLES = 55, 4_676

@@ -40,7 +40,7 @@ from analytics.command_line import (
     whole,
 )
 from analytics.flat_file import FlatFile
-from analytics.progress import progress_bar
+from analytics.programs import progress_bar
 from analytics.record import Record
 from selection import pairs_text, validation_text
 from selection.cli_assignment import add_adaptive, add_replay

@@ -4,7 +4,7 @@ Model
 -----
 S is the version in use. The *founders* are the complete agents that it was chosen from; *later* agents came
 after it was fixed: by a later delivery or, in one delivery (a file), with a date after that of the version.
-Agents without a voice (`analytics.record.voices`) are not among them.
+Agents without a voice (`analytics.record.conditions`) are not among them.
 Agents stand in the order of (later, date, name), so that a date cannot put a newcomer among the reference.
 Full scores become known with the delivery that completes an agent, which is later than its date where it was
 asked to run the rest: what is told of full scores is in the order of completion.

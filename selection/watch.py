@@ -26,8 +26,7 @@ import numpy as np
 from analytics import drift
 from analytics.arrays import CodeArray, IndexArray
 from analytics.drift import Audit, Invalid, Noise, OnAndOff, tuning
-from analytics.drift.looks import FIRST_LOOK, last_look
-from analytics.drift.monitor import N_LATEST, Monitor
+from analytics.drift.monitor import FIRST_LOOK, N_LATEST, Monitor, last_look
 from analytics.drift.rank_fidelity import FIRST_RUNS
 from analytics.record import Record
 from selection.bands import mid_range

@@ -14,8 +14,8 @@ import pytest
 from analytics.cli import main as analytics
 from analytics.command_line import Parser, add_command, flat_file, run
 from analytics.record import Record
-from analytics.research.cli import main as research
-from analytics.research.tuning.cli import main as tuning
+from analytics.research.__main__ import main as research
+from analytics.research.tuning.__main__ import main as tuning
 from leaderboard import command
 from selection.bands import pass_rates
 from selection.cli import main as selection

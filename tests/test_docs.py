@@ -21,8 +21,8 @@ from django.core.management.base import BaseCommand
 from django.urls import URLPattern, get_resolver
 
 from analytics.cli import main as analytics
-from analytics.research.cli import main as research
-from analytics.research.tuning.cli import main as tuning
+from analytics.research.__main__ import main as research
+from analytics.research.tuning.__main__ import main as tuning
 from leaderboard.catalog.models import Policy
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.jobs import JOBS

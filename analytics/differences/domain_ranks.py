@@ -1,41 +1,5 @@
 """Simultaneous rank intervals where tasks are a sample: for every agent the places it may hold.
 
-Model
------
-n agents on the same k tasks, d_ab = mean of X[a, j] − X[b, j], d_j the k differences. Tasks are resampled for
-all pairs at once (`analytics.differences.task_draws`, `neyman_draws`)::
-
-    se²_ab = (Σd_j² + 1 − (Σd_j)²/(k + 2)) / (k + 2)² + v_a + v_b
-    T*_ba  = (d*_ba − d_ba + g*_b − g*_a) / se*_ba
-    c  = the ⌈.95·(n_draws + 1)⌉-th smallest max over a, b of T*_ba, but at least t_{k−1,.975}
-    a beats b when d_ab > c·se_ab;  rank of a in [1 + #{b beats a}, n − #{a beats b}]
-
-Where tasks come in groups (`analytics.differences.groups`), whole groups are resampled, or tasks within each
-group; se and the floor of c are those of groups.
-
-Agents a and b are tied where neither beats the other. This is not transitive: no groups of ranks are formed.
-Who may be first comes from `first`, on the same draws.
-
-The floor is what one pair alone would need, so that no maximum over pairs can need less; it is reached only
-with two or three agents on few tasks, where resampling a handful of ties gives a c as small as 0.
-
-Symbols
--------
-======  ==============  ===============================  ======
-symbol  code            shape                            unit
-======  ==============  ===============================  ======
-X       ``outcomes``    (n_agents, k), no cell missing   0 to 1
-v       ``v``           (n_agents,)                      score²
-T*²     ``ahead``       (n_draws, n_agents)              1
-c       ``critical``    scalar                           1
-======  ==============  ===============================  ======
-
-Limits: all-equal outcomes, and identical agents, are tied.
-
-Not done here: nothing is said of given tasks: that is `analytics.differences.finite_ranks`. Missing cells are
-refused: ranks are for agents on the same tasks. A row completed by linking comes in with its v_link in v. No
-p-value decides a rank.
-
 Source: Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
 simultaneous pair intervals). Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
 Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 12 (bootstrap-t). Hsu, *Annals of
@@ -54,21 +18,24 @@ from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, CodeArray, FloatArray, Mask, read_only
 from analytics.differences import groups as grouped
-from analytics.differences.first import least_by_tasks, may_be_first_by_tasks
-from analytics.differences.neyman_draws import MIN_TASKS, Ahead, ahead, draws_for
-from analytics.differences.task_draws import PairVariances, pair_variances
+from analytics.differences.error_draws import least_by_tasks, may_be_first_by_tasks
+from analytics.differences.neyman_draws import (
+    MIN_TASKS,
+    Ahead,
+    PairVariances,
+    ahead,
+    draws_for,
+    pair_variances,
+)
 from analytics.errors import CoreError
 
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """Agents on the same tasks, and how far ahead of each the others are in every draw of the tasks.
+    """Agents on the same k tasks, and how far ahead of each the others are in every draw of the tasks.
 
-    agents: length n_agents; names, ascending.
-    outcomes: (n_agents, k).
     v: (n_agents,); variance beyond tasks and trials, score².
     ahead: (n_draws, n_agents); T*² of the agent that is furthest ahead; 0 without another.
-    groups: of the tasks; None where they are independent.
     """
 
     agents: tuple[str, ...]
@@ -87,7 +54,6 @@ class Resamples:
 class RankIntervals:
     """Rank intervals that hold for all agents at once, nominal 95%.
 
-    agents: length n_agents.
     means: (n_agents,); mean over the k tasks, rounded to 1e-9.
     lower, upper: (n_agents,); best and worst rank, from 1.
     beats: (n_agents, n_agents); whether the row's agent beats the column's.
@@ -136,10 +102,8 @@ def resample(
     v: (n_agents,); v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
     n_draws: at least 19; `analytics.differences.neyman_draws.draws_for` these agents, where not given.
     groups: of the tasks; by default they are independent.
-    ahead: `analytics.differences.neyman_draws.ahead`, or one that remembers what it found; for independent
+    ahead: that of `analytics.differences.neyman_draws`, or one that remembers what it found; for independent
         tasks.
-    Raises CoreError: with the place at fault.
-    Raises CoreError.
     """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     variances = np.zeros(len(outcomes)) if v is None else np.asarray(v, dtype=np.float64)
@@ -160,12 +124,8 @@ def rank_intervals(
     """Simultaneous rank intervals of resampled agents, nominal 95%, and who may be first.
 
     unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
-    pair_variances: `analytics.differences.task_draws.pair_variances`, or one that remembers what it found;
-        for independent tasks.
-
-    Notes
-    -----
-    Ranks rest on means rounded to 1e-9.
+    pair_variances: that of `analytics.differences.neyman_draws`, or one that remembers what it found; for
+        independent tasks.
     """
     n_agents, n_tasks = resamples.outcomes.shape
     n_draws = len(resamples.ahead)
@@ -192,9 +152,6 @@ def rank_intervals(
         n_draws=n_draws,
         may_be_first=read_only(may_be_first_by_tasks(resamples.ahead, lead, place, least=least)),
     )
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check(agents: Sequence[str], outcomes: FloatArray, v: FloatArray, n_draws: int) -> None:

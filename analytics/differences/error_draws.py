@@ -1,38 +1,8 @@
-"""Draws of all agents' errors, and the point that the largest of their differences stays under.
+"""Draws of agents' errors: the point that the largest difference stays under, and who may be first.
 
-Model
------
-::
-
-    e_a = √V_a·N(0, 1) + s_cal·√(3/5)·t₅        Û_a = V_a·χ²_ν/ν + s²_cal·χ²_c/ν_c
-    T²_ab = (e_a − e_b)²/(Û_a + Û_b)            T²* = max over the pairs judged so
-
-V and ν are an agent's own, s_cal that of its calibration c with one χ²_c for all who rest on it. Residuals of
-calibrations have heavier tails than normal ones: t₅ with its variance made 1.
-
-An agent's draws come from generators of (seed, what, its name), χ²_c from that of (seed, c): an agent more
-leaves everybody else's as they were, and so do more draws the first of them.
-
-*Pruning.* With z_a² = e_a²/Û_a, T²_ab ≤ z_a² + z_b² (Cauchy and Schwarz), so that the two largest z² of a
-draw bound it from above; the pairs of the agent with the largest z² bound it from below. The m-th smallest
-lower bound is no larger than the m-th smallest T²*. Only draws whose upper bound reaches it are gone through,
-and in them only agents whose z² with the largest one reaches it. The result is equal to the last bit.
-
-Symbols
--------
-======  =============  ====================  ======
-symbol  code           shape                 unit
-======  =============  ====================  ======
-e       ``errors``     (n_agents, n_draws)   score
-Û       ``seen``       (n_agents, n_draws)   score²
-z²      ``squares``    (n_agents, n_draws)   1
-T²*     result         scalar                1
-======  =============  ====================  ======
-
-Not done here: errors of two agents are independent, though estimates share one calibration. No task is
-resampled.
-
-Source: Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statistics).
+Source: Hothorn, Bretz & Westfall, *Biometrical Journal* 50 (2008) 346-363 (maximum of t statistics). Hsu,
+*Annals of Statistics* 9 (1981) 1026-1034; *Multiple Comparisons*, 1996, ch. 4 (multiple comparisons with the
+best).
 """
 
 import math
@@ -42,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences.finite_errors import AgentError
@@ -105,15 +76,17 @@ def draw_errors(
     n_draws: int,
     own: OwnDraws = own_draws,
 ) -> ErrorDraws:
-    """Draw the error of every agent.
-
-    names: length n_agents.
-    errors: length n_agents.
-    judged: (n_agents, n_agents).
-    own: `own_draws`, or one that remembers them.
-    """
+    """Draw the error of every agent; `own` is `own_draws`, or one that remembers them."""
     e, seen = np.zeros((len(names), n_draws)), np.ones((len(names), n_draws))
-    common = _calibrations(errors, seed, n_draws)
+    df_of: dict[int, float] = {}
+    for error in errors:
+        df = error.calibration_df
+        if error.calibrated and df_of.setdefault(error.calibration, df) != df:
+            raise CoreError(
+                f"calibration {error.calibration}: {df} and {df_of[error.calibration]} degrees of freedom",
+                code="draws",
+            )
+    common = {c: _scale(generator(seed, "calibration", c), df, n_draws) for c, df in sorted(df_of.items())}
     for i in np.flatnonzero(judged.any(axis=1)).tolist():
         error = errors[i]
         e[i], seen[i] = own(names[i], error, seed=seed, n_draws=n_draws)
@@ -123,12 +96,18 @@ def draw_errors(
 
 
 def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
-    """Return the place-th smallest maximum of T² over pairs and of what the draw holds besides.
+    """Return the place-th (from 1) smallest maximum of T² over pairs and of what the draw holds besides.
 
     others: (n_draws,); the largest T² of each draw over pairs judged otherwise; 0 without any.
-    place: from 1.
     """
-    least, most = _bounds(draws)
+    top = largest(draws.squares)
+    every = np.arange(top.agent.size)
+    errors, seen = draws.errors[top.agent, every], draws.seen[top.agent, every]
+    least, most = np.zeros(every.size), (top.first + top.second) * (1 + SLACK)
+    for e, u, judged in zip(draws.errors, draws.seen, draws.judged, strict=True):
+        ratios = (e - errors) ** 2
+        ratios /= u + seen
+        np.maximum(least, np.where(judged[top.agent], ratios, 0.0), out=least)
     floor = float(np.partition(np.maximum(least, others), place - 1)[place - 1])
     rows = np.flatnonzero(np.maximum(most, others) >= floor)
     maxima = np.maximum(_maxima(draws, rows, floor), others[rows])
@@ -136,10 +115,7 @@ def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
 
 
 def largest(squares: Iterable[FloatArray]) -> Largest:
-    """Return the largest and the second largest of every draw.
-
-    squares: (n_draws,); z² of one agent after the other; at least one agent.
-    """
+    """Return the largest and the second largest of every draw, of z² of one agent after the other."""
     rows = iter(squares)
     first = next(rows).copy()
     second, agent = np.zeros(first.size), np.zeros(first.size, dtype=np.intp)
@@ -150,41 +126,12 @@ def largest(squares: Iterable[FloatArray]) -> Largest:
     return Largest(agent, first, second)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-def _calibrations(errors: Sequence[AgentError], seed: int, n_draws: int) -> dict[int, FloatArray]:
-    """χ²_c/ν_c of each calibration."""
-    df_of: dict[int, float] = {}
-    for error in errors:
-        df = error.calibration_df
-        if error.calibrated and df_of.setdefault(error.calibration, df) != df:
-            raise CoreError(
-                f"calibration {error.calibration}: {df} and {df_of[error.calibration]} degrees of freedom",
-                code="draws",
-            )
-    return {c: _scale(generator(seed, "calibration", c), df, n_draws) for c, df in sorted(df_of.items())}
-
-
 def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
     """χ²_ν/ν, kept from underflowing to 0 at one degree of freedom.
 
     ν is rounded to 1e-9: below 2 the generator draws in another way than at 2.
     """
     return np.maximum(rng.chisquare(round(df, DECIMALS), n_draws) / df, MIN_SCALE)
-
-
-def _bounds(draws: ErrorDraws) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds of the maximum of T², shape (n_draws,) each."""
-    top = largest(draws.squares)
-    every = np.arange(top.agent.size)
-    errors, seen = draws.errors[top.agent, every], draws.seen[top.agent, every]
-    least = np.zeros(every.size)
-    for e, u, judged in zip(draws.errors, draws.seen, draws.judged, strict=True):
-        ratios = (e - errors) ** 2
-        ratios /= u + seen
-        np.maximum(least, np.where(judged[top.agent], ratios, 0.0), out=least)
-    return least, (top.first + top.second) * (1 + SLACK)
 
 
 def _maxima(draws: ErrorDraws, rows: IndexArray, floor: float) -> FloatArray:
@@ -218,3 +165,66 @@ def _maximum(draws: ErrorDraws, row: int, floor: float) -> float:
     ratios /= np.add.outer(draws.seen[ends, row], draws.seen[near, row])
     ratios *= draws.judged[np.ix_(ends, near)]
     return float(ratios.max(initial=0.0))
+
+
+def may_be_first(
+    draws: ErrorDraws, others: FloatArray, lead: FloatArray, place: int, *, least: FloatArray
+) -> Mask:
+    """Return who is not excluded, (n_agents,).
+
+    others: (n_draws, n_agents); T_a² over pairs judged otherwise; 0 without any.
+    lead: (n_agents,); ℓ_a; at most 0 for an agent that nobody is ahead of, infinite for one that is excluded
+        already.
+    place: ⌈.95(B + 1)⌉.
+    least: (n_agents,); c_a is at least this.
+    """
+    best = largest(np.where(e > 0, z2, 0.0) for e, z2 in zip(draws.errors, draws.squares, strict=True))
+    enough = len(others) - place
+    return np.array(
+        [
+            one <= least[a]
+            or (np.isfinite(one) and _n_reaching(draws, others[:, a], a, one**2, best, enough) > enough)
+            for a, one in enumerate(lead.tolist())
+        ],
+        dtype=np.bool_,
+    )
+
+
+def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, least: FloatArray) -> Mask:
+    """Return who is not excluded where all pairs are judged by resampled tasks: `ahead` is T_a²."""
+    n_reaching = np.count_nonzero(ahead >= np.maximum(lead, 0.0) ** 2, axis=0)
+    return np.asarray((lead <= least) | (n_reaching > len(ahead) - place), dtype=np.bool_)
+
+
+def least_by_tasks(ahead: FloatArray, df: float) -> float:
+    """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{df,.95}.
+
+    ahead: (n_draws, n_agents); T_a² of the agents judged so, one at least.
+    """
+    place = -(-95 * (ahead.size + 1) // 100)
+    pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])
+    return max(pooled, float(stdtrit(df, 0.95)))
+
+
+def _n_reaching(
+    draws: ErrorDraws, others: FloatArray, a: int, reached: float, best: Largest, enough: int
+) -> int:
+    """How many draws have T_a² at `reached` or above; above `enough` any such number will do."""
+    every = np.arange(best.agent.size)
+    sure = (others >= reached) | (_one_sided(draws, a, best.agent, every) >= reached)
+    n_sure = int(np.count_nonzero(sure))
+    behind = np.where(draws.errors[a] < 0, draws.squares[a], 0.0)
+    unsure = np.flatnonzero(~sure & ((best.first + behind) * (1 + SLACK) >= reached))
+    if n_sure > enough or n_sure + unsure.size <= enough:
+        return n_sure
+    reach = np.zeros(unsure.size)
+    for b in np.flatnonzero(draws.judged[a]).tolist():
+        np.maximum(reach, _one_sided(draws, a, b, unsure), out=reach)
+    return n_sure + int(np.count_nonzero(reach >= reached))
+
+
+def _one_sided(draws: ErrorDraws, a: int, b: IndexArray | int, columns: IndexArray) -> FloatArray:
+    """T² of b over a in these draws, 0 where b is behind or the pair is judged otherwise."""
+    gaps = np.maximum(draws.errors[b, columns] - draws.errors[a, columns], 0.0)
+    ratios = gaps**2 / (draws.seen[b, columns] + draws.seen[a, columns])
+    return np.asarray(np.where(draws.judged[a, b], ratios, 0.0), dtype=np.float64)

@@ -25,12 +25,7 @@ Target = Literal["subset", "full", "domain"]
 
 @dataclass(frozen=True)
 class Interval:
-    """A standard error and the interval it gives.
-
-    se: standard error, in the unit of the score.
-    df: degrees of freedom of the t quantile.
-    lower, upper: two-sided 95% interval, not clipped.
-    """
+    """A standard error and the two-sided 95% interval it gives, not clipped."""
 
     se: float
     df: float
@@ -42,16 +37,12 @@ class Interval:
 class Estimate:
     """A mean or a difference, its interval for a named target, and what the interval leaves out.
 
-    value: estimate, in the unit of the score.
-    target: {"subset", "full", "domain"}.
     method: the rule that gave the variance over tasks or trials.
     interval: None where no standard error can be given; `reason` says why.
     p_value: two-sided, of a difference of 0; None for a single mean or without an interval.
-    n_tasks: N.
     terms: the parts of SE².
     cancels: main effects that both agents share.
     omitted: components that were never measured.
-    reason: empty where there is an interval.
     """
 
     value: float
@@ -71,10 +62,7 @@ def interval_of(value: float, terms: Sequence[ErrorTerm]) -> Interval | None:
     variance = sum(term.variance for term in terms)
     if variance <= 0:
         return None
-    return _t_interval(value, math.sqrt(variance), satterthwaite(terms))
-
-
-def _t_interval(value: float, se: float, df: float) -> Interval:
+    se, df = math.sqrt(variance), satterthwaite(terms)
     half = float(stdtrit(df, 0.975)) * se
     return Interval(se=se, df=df, lower=value - half, upper=value + half)
 

@@ -1,45 +1,5 @@
 """The error of one agent's score on given tasks: how far trials, completion and calibration may move it.
 
-Model
------
-T are the k tasks of a finite target: they are given, and only trials and estimation are error. Of agent a let
-q_aj = s²_aj/R_aj in the n_rep cells with R_aj ≥ 2 independent trials, and n_one the cells with one; completed
-cells add nothing here, v_link holds their error::
-
-    V_a = [(Σ_rep q_aj + c₀·q̄)·n_rep/(n_rep + c₀) + one_a]/k² + v_a,        c₀ = 4
-    one_a = n_one·ω̂·p̃(1 − p̃)       p̃ = (Σ_j X_aj + 2)/(k + 4)
-          = n_one·mean of its s²    where there is no ω̂ and n_rep ≥ k/2
-    ν_a = V_a²/[Σ_rep q_aj²/(R_aj − 1)/k⁴ + (one_a/k²)²/(k − 1) + Σ v²_t/ν_t], from 1 to 10⁶
-
-v_a is the sum of the terms v_t of `analytics.differences.rows.agent_variance`: facets, and v_link once. q̄ is
-the mean over complete agents of their mean q; where that is 0, or nobody complete repeats, ¼/(R̄_a·k) of the
-agent's own R. ω̂ and q̄ are those of T and of complete agents, so that a run of the subset moves neither.
-
-An agent without ω̂ that repeats fewer than half of the tasks has no V of its own: its differences are judged
-by their spread over tasks (`neyman`); against a calibrated agent it has the upper bound p̃(1 − p̃)/k + v_a.
-The mean s² of its repeats stands for single cells with the degrees of freedom of the s²_aj it is made of.
-
-A calibrated agent has s²_cal of the residuals that its estimate rests on, and v_link. These residuals are
-against one full run; its trials in the cells that it ran are noise of the estimate and of that run alike, and
-come to it as above, n_run for k in the rule of half, ω̂ = 1 where an agent tells none (an upper bound).
-
-Symbols
--------
-======  ========================  ===========  ========
-symbol  code                      shape        unit
-======  ========================  ===========  ========
-X       ``Measured.outcomes``     (k,)         0 to 1
-s², R   ``Measured.row``          (k,), NaN
-ω̂, q̄    ``TrialNoise``            scalar       1; score²
-V, ν    ``variance``, ``df``      scalar       score²; 1
-v_a     ``beyond``                scalar       score²
-s²_cal  ``Calibrated.se2``        scalar       score²
-======  ========================  ===========  ========
-
-Limits: pseudo-cells keep V above 0 where an agent's trials all agree. ω̂ of 0 counts as none.
-
-Not done here: main effects of facets cancel between agents and are left out. No order is decided.
-
 Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2
 (1946) 110-114. Agresti & Coull, *American Statistician* 52 (1998) 119-126 (p̃). c₀ and the rules are this
 project's.
@@ -78,9 +38,8 @@ class TrialNoise:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """An agent with outcomes on the target's tasks.
+    """An agent with outcomes on the target's tasks, 0 to 1, what was missing completed.
 
-    outcomes: (k,); 0 to 1, what was missing completed.
     row: its cells on the same tasks, NaN where completed.
     """
 
@@ -122,8 +81,7 @@ class AgentError(NamedTuple):
     variance, df: V_a without s²_cal, score², and ν_a.
     calibrated, calibration_df: s²_cal, score², and its degrees of freedom; 0 for a measured agent.
     calibration: −1 for a measured agent.
-    beyond: v_a, score².
-    own: the parts of V_a but for v_a.
+    beyond, own: v_a, score², and the parts of V_a but for it.
     method: ``neyman`` where its differences with measured agents are judged by their spread over tasks.
     """
 
@@ -140,14 +98,6 @@ class AgentError(NamedTuple):
     def total(self) -> float:
         """V_a with s²_cal."""
         return self.variance + self.calibrated
-
-
-class _Cells(NamedTuple):
-    """Repeated cells (s², R) and the number of single ones."""
-
-    s2: FloatArray
-    n_trials: FloatArray
-    n_one: int
 
 
 def trial_noise(
@@ -176,19 +126,13 @@ def trial_noise(
 def error_of(
     agent: Measured | Calibrated, noise: TrialNoise, facets: Sequence[Facet] = NEVER_MEASURED
 ) -> AgentError:
-    """Return V_a, ν_a and how they were found.
-
-    facets: those never measured are left out.
-    """
+    """Return V_a, ν_a and how they were found; facets never measured are left out."""
     error = _calibrated(agent, noise) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
     if not (math.isfinite(error.total) and error.total > 0):
         raise CoreError(
             f"agent {agent.name!r}: a variance of {error.total} is not finite and above 0", code="agent_error"
         )
     return error
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
@@ -219,7 +163,7 @@ def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> Ag
         )
     own, method = _own(agent.name, agent.score, agent.row, noise, k)
     if method == "neyman":
-        rate = _rate(agent.score, k)
+        rate = (agent.score * k + 2) / (k + 4)
         own = [ErrorTerm("upper bound", rate * (1 - rate) / k, max(k - 1, 1))]
     return _summed(own, agent_variance(agent.row, facets), method)
 
@@ -227,41 +171,31 @@ def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> Ag
 def _own(
     name: str, score: float, row: Row, noise: TrialNoise, n_cells: int
 ) -> tuple[list[ErrorTerm], Method]:
-    """Return the noise of trials in the cells that were run; `neyman` where nothing tells it."""
-    cells, k = _cells(name, row), row.means.size
-    if not cells.n_one or (noise.omega is None and 2 * cells.s2.size >= n_cells):
-        return _with_repeats(cells, noise.mean_q, k), "repeated trials"
-    rate, omega = _rate(score, k), 1.0 if noise.omega is None else noise.omega
+    arrays, k = [row.trial_variances, row.n_trials], row.means.size
+    if any(array is not None and array.shape != row.means.shape for array in arrays):
+        raise CoreError(f"agent {name!r}: cells that are not those of its {k} outcomes", code="agent_error")
+    valid = ~np.isnan(row.means)
+    s2, n_trials, n_one = np.empty(0), np.empty(0), int(valid.sum())
+    if row.trial_variances is not None and row.n_trials is not None and not row.one_trial:
+        known = valid & ~np.isnan(row.trial_variances)
+        s2, n_trials, n_one = row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum())
+    if not n_one or (noise.omega is None and 2 * s2.size >= n_cells):
+        return _with_repeats(s2, n_trials, n_one, noise.mean_q, k), "repeated trials"
+    rate, omega = (score * k + 2) / (k + 4), 1.0 if noise.omega is None else noise.omega
     kind = "upper bound" if noise.omega is None else "variance function"
-    single = ErrorTerm(kind, cells.n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
-    repeats = _with_repeats(cells._replace(n_one=0), noise.mean_q, k)
+    single = ErrorTerm(kind, n_one * omega * rate * (1 - rate) / k**2, max(k - 1, 1))
+    repeats = _with_repeats(s2, n_trials, 0, noise.mean_q, k)
     return [*repeats, single], "neyman" if noise.omega is None else "variance function"
 
 
-def _rate(score: float, k: int) -> float:
-    """p̃."""
-    return (score * k + 2) / (k + 4)
-
-
-def _cells(name: str, row: Row) -> _Cells:
-    arrays = [row.trial_variances, row.n_trials]
-    if any(array is not None and array.shape != row.means.shape for array in arrays):
-        raise CoreError(
-            f"agent {name!r}: cells that are not those of its {row.means.size} outcomes", code="agent_error"
-        )
-    valid = ~np.isnan(row.means)
-    if row.trial_variances is None or row.n_trials is None or row.one_trial:
-        return _Cells(np.empty(0), np.empty(0), int(valid.sum()))
-    known = valid & ~np.isnan(row.trial_variances)
-    return _Cells(row.trial_variances[known], row.n_trials[known], int((valid & ~known).sum()))
-
-
-def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[ErrorTerm]:
+def _with_repeats(
+    s2: FloatArray, n_trials: FloatArray, n_one: int, mean_q: float | None, k: int
+) -> list[ErrorTerm]:
     """Return the part of repeated cells with pseudo-cells, and of single ones by the mean s² of these."""
-    s2, n_trials, n_rep = cells.s2, cells.n_trials, cells.s2.size
+    n_rep = s2.size
     if not n_rep:
         return []
-    q, fill = s2 / n_trials, cells.n_one / n_rep
+    q, fill = s2 / n_trials, n_one / n_rep
     prior = mean_q or 0.25 * n_rep / (math.fsum(n_trials) * k)
     shrunk = (math.fsum(q) + N_PSEUDO * prior) * n_rep / (n_rep + N_PSEUDO)
     inverse_df = math.fsum((q + fill * s2) ** 2 / (n_trials - 1)) / k**4
@@ -270,7 +204,6 @@ def _with_repeats(cells: _Cells, mean_q: float | None, k: int) -> list[ErrorTerm
 
 
 def _summed(parts: Sequence[ErrorTerm], terms: Sequence[ErrorTerm], method: Method) -> AgentError:
-    """V and ν of the sum, Satterthwaite."""
     variance = math.fsum(term.variance for term in (*parts, *terms))
     df = min(max(satterthwaite((*parts, *terms)), MIN_DF), MAX_DF)
     beyond = math.fsum(term.variance for term in terms)

@@ -1,38 +1,5 @@
 """Rank sets for given tasks: for every agent the places it may hold, all of them right at once.
 
-Model
------
-The tasks of a finite target (`subset`, `full`) are given; only trials and estimation are error. Every agent a
-has a variance V_a and its degrees of freedom (`analytics.differences.finite_errors`)::
-
-    se²_ab = V_a + V_b                  and T_ab by draws of the errors (`error_draws`)
-           = the spread over tasks      and T*_ab by resampling them (`neyman_draws`), for two measured agents
-                                        of which one tells no trial variance
-    c = the ⌈.95(B + 1)⌉-th smallest of max over all pairs of T, of B draws
-    a beats b when d_ab > c·√(se²_ab + added);  rank of a in [1 + #{b beats a}, n − #{a beats b}]
-
-One c holds for all pairs. *Tied* is where neither beats the other: not transitive, so no groups are formed.
-Agents with identical outcomes are tied. Who may be first comes from `first`, on the same draws.
-
-Where tasks are resampled, c is at least t_{k−1,.975}, what one such pair would need: of a handful of tasks
-that all differ alike no draw differs from the data, and c would be 0. An agent's first draws do not depend
-on B.
-
-Symbols
--------
-======  ================  ======================  ======
-symbol  code              shape                   unit
-======  ================  ======================  ======
-d       ``means``         (n_agents,)             score
-V, ν    ``variances``     (n_agents,)             score²
-se²     ``se`` squared    (n_agents, n_agents)    score²
-c       ``critical``      scalar                  1
-B       ``n_draws``       scalar                  draws
-======  ================  ======================  ======
-
-Not done here: nothing is said of other tasks: that is `analytics.differences.domain_ranks`. No p-value
-decides a rank.
-
 Source: Mogstad, Romano, Shaikh & Wilhelm, *Review of Economic Studies* 91 (2024) 476-518 (rank intervals from
 simultaneous pair intervals). Hsu, *Annals of Statistics* 9 (1981) 1026-1034.
 """
@@ -40,27 +7,30 @@ simultaneous pair intervals). Hsu, *Annals of Statistics* 9 (1981) 1026-1034.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import stdtrit
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, Mask, read_only
 from analytics.differences.domain_ranks import RankIntervals
-from analytics.differences.error_draws import OwnDraws, draw_errors, own_draws, upper_point
+from analytics.differences.error_draws import (
+    OwnDraws,
+    draw_errors,
+    least_by_tasks,
+    may_be_first,
+    own_draws,
+    upper_point,
+)
 from analytics.differences.finite_errors import (
-    AgentError,
     Calibrated,
     Measured,
     Method,
     TrialNoise,
     error_of,
 )
-from analytics.differences.first import least_by_tasks, may_be_first
-from analytics.differences.neyman_draws import N_DRAWS, Ahead, ahead, draws_for
+from analytics.differences.neyman_draws import N_DRAWS, Ahead, PairVariances, ahead, draws_for, pair_variances
 from analytics.differences.rows import NEVER_MEASURED, Facet
-from analytics.differences.task_draws import PairVariances, pair_variances
 from analytics.errors import CoreError
 
 MIN_DRAWS = 19
@@ -83,7 +53,6 @@ class RankSets(RankIntervals):
 
     variances, df: (n_agents,); V_a with s²_cal, score², and ν_a, that of s²_cal for a calibrated agent; for
         an agent judged by tasks the upper bound that counts against calibrated ones.
-    methods: length n_agents; how each agent's error was found.
     """
 
     variances: FloatArray
@@ -97,36 +66,6 @@ class RankSets(RankIntervals):
         return (
             (*notes, FEW_TASKS_NOTE) if "neyman" in self.methods and self.n_tasks < FEW_TASKS else (*notes,)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Board:
-    """Agents with their errors, and the pairs judged by resampled tasks, (n_agents, n_agents)."""
-
-    agents: Sequence[Measured | Calibrated]
-    errors: Sequence[AgentError]
-    by_tasks: Mask
-    seed: int
-    n_draws: int
-    ahead: Ahead
-    pair_variances: PairVariances
-    own: OwnDraws
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(agent.name for agent in self.agents)
-
-    @property
-    def n_tasks(self) -> int:
-        """k; 0 where nobody is measured."""
-        return max((a.outcomes.size for a in self.agents if isinstance(a, Measured)), default=0)
-
-    @cached_property
-    def outcomes(self) -> tuple[IndexArray, FloatArray, FloatArray]:
-        """Positions of measured agents, their outcomes and v_a."""
-        measured = [(i, a.outcomes) for i, a in enumerate(self.agents) if isinstance(a, Measured)]
-        rows = np.array([i for i, _ in measured], dtype=np.intp)
-        return rows, np.array([x for _, x in measured]), np.array([self.errors[i].beyond for i in rows])
 
 
 def rank_sets(
@@ -152,100 +91,59 @@ def rank_sets(
     unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
     n_draws: at least 19; 10,000 where not given, and where tasks are resampled
         `analytics.differences.neyman_draws.draws_for` the measured agents.
-    ahead, pair_variances, own: those of `analytics.differences.neyman_draws` and `task_draws`, and
+    ahead, pair_variances, own: those of `analytics.differences.neyman_draws` and
         `error_draws.own_draws`, or such as remember what they found.
     """
     _check(agents, N_DRAWS if n_draws is None else n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
-    by_tasks = _by_tasks(errors)
-    n_draws = _n_draws(agents, by_tasks) if n_draws is None else n_draws
-    board = _Board(agents, errors, by_tasks, seed, n_draws, ahead, pair_variances, own)
-    means, se = np.round([agent.score for agent in agents], DECIMALS), _standard_errors(board, added)
+    names = tuple(agent.name for agent in agents)
+    rows = np.array([i for i, a in enumerate(agents) if isinstance(a, Measured)], dtype=np.intp)
+    outcomes = np.array([a.outcomes for a in agents if isinstance(a, Measured)])
+    beyond, n_tasks = np.array([errors[i].beyond for i in rows]), outcomes.shape[1] if rows.size else 0
+    # pairs of measured agents of which one tells no trial variance are judged by resampled tasks
+    unknown_noise = np.array([error.method == "neyman" for error in errors])
+    measured = np.array([error.method != "calibration" for error in errors])
+    by_tasks = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
+    np.fill_diagonal(by_tasks, False)
+    if n_draws is None:
+        n_draws = draws_for(rows.size) if by_tasks.any() else N_DRAWS
+    totals = np.array([error.total for error in errors])
+    variances = np.add.outer(totals, totals)
+    others, least, floor = np.zeros((n_draws, len(agents))), np.zeros(len(agents)), 0.0
+    if by_tasks.any():
+        at = np.ix_(rows, rows)
+        variances[at] = np.where(by_tasks[at], pair_variances(outcomes, beyond), variances[at])
+        others[:, rows] = ahead(
+            outcomes, [names[i] for i in rows], beyond, unknown_noise[rows], seed=seed, n_draws=n_draws
+        )
+        floor = float(stdtrit(n_tasks - 1, 0.975))
+        least[by_tasks.any(axis=1)] = float(stdtrit(n_tasks - 1, 0.95))
+        least[unknown_noise] = least_by_tasks(others[:, unknown_noise], n_tasks - 1)
+    means = np.round([agent.score for agent in agents], DECIMALS)
+    se = np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
     d = np.round(means[:, None] - means, DECIMALS)
-    critical, beats, first = _decided(board, d if unclaimed is None else np.where(unclaimed, 0.0, d), se)
+    d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
+    judged = ~(by_tasks | np.eye(len(d), dtype=np.bool_))
+    draws = draw_errors(names, errors, judged, seed=seed, n_draws=n_draws, own=own)
+    place = -(-95 * (n_draws + 1) // 100)
+    critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), floor)
+    beats = d > critical * se
+    lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
     return RankSets(
-        agents=board.names,
+        agents=names,
         means=read_only(means),
         lower=read_only(1 + np.count_nonzero(beats, axis=0)),
         upper=read_only(len(agents) - np.count_nonzero(beats, axis=1)),
         beats=read_only(beats),
         se=read_only(se),
         critical=critical if len(agents) > 1 else None,
-        n_tasks=board.n_tasks,
+        n_tasks=n_tasks,
         n_draws=n_draws,
-        may_be_first=read_only(first),
-        variances=read_only(np.array([error.total for error in errors])),
+        may_be_first=read_only(may_be_first(draws, others, lead, place, least=least)),
+        variances=read_only(totals),
         df=read_only(np.array([error.calibration_df or error.df for error in errors])),
         methods=tuple(error.method for error in errors),
     )
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-def _by_tasks(errors: Sequence[AgentError]) -> Mask:
-    """Pairs of measured agents of which one tells no trial variance."""
-    measured = np.array([error.method != "calibration" for error in errors])
-    unknown_noise = np.array([error.method == "neyman" for error in errors])
-    pairs = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
-    np.fill_diagonal(pairs, False)
-    return np.asarray(pairs, dtype=np.bool_)
-
-
-def _n_draws(agents: Sequence[Measured | Calibrated], by_tasks: Mask) -> int:
-    return draws_for(sum(isinstance(a, Measured) for a in agents)) if by_tasks.any() else N_DRAWS
-
-
-def _standard_errors(board: _Board, added: FloatArray | None) -> FloatArray:
-    """√(se²_ab + added) of all pairs."""
-    totals = np.array([error.total for error in board.errors])
-    variances = np.add.outer(totals, totals)
-    if board.by_tasks.any():
-        rows, outcomes, beyond = board.outcomes
-        at = np.ix_(rows, rows)
-        pairs = board.pair_variances(outcomes, beyond)
-        variances[at] = np.where(board.by_tasks[at], pairs, variances[at])
-    return np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
-
-
-def _decided(board: _Board, d: FloatArray, se: FloatArray) -> tuple[float, Mask, Mask]:
-    """Return c, who beats whom, and who may be first."""
-    judged = ~(board.by_tasks | np.eye(len(d), dtype=np.bool_))
-    draws = draw_errors(
-        board.names, board.errors, judged, seed=board.seed, n_draws=board.n_draws, own=board.own
-    )
-    others, place = _resampled(board), -(-95 * (board.n_draws + 1) // 100)
-    least = float(stdtrit(board.n_tasks - 1, 0.975)) if board.by_tasks.any() else 0.0
-    critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), least)
-    beats = d > critical * se
-    lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
-    return critical, beats, may_be_first(draws, others, lead, place, least=_least_of_first(board, others))
-
-
-def _resampled(board: _Board) -> FloatArray:
-    """How far the best of the others is ahead of an agent by resampled tasks, T*², (n_draws, n_agents)."""
-    statistics = np.zeros((board.n_draws, len(board.agents)))
-    if board.by_tasks.any():
-        rows, outcomes, beyond = board.outcomes
-        unknown_noise = np.array([board.errors[i].method == "neyman" for i in rows])
-        names = [board.names[i] for i in rows]
-        statistics[:, rows] = board.ahead(
-            outcomes, names, beyond, unknown_noise, seed=board.seed, n_draws=board.n_draws
-        )
-    return statistics
-
-
-def _least_of_first(board: _Board, others: FloatArray) -> FloatArray:
-    """Return what each agent's c_a is at least; 0 without a pair judged by resampled tasks."""
-    least = np.zeros(len(board.agents))
-    if board.by_tasks.any():
-        unknown_noise = np.array([error.method == "neyman" for error in board.errors])
-        least[board.by_tasks.any(axis=1)] = float(stdtrit(board.n_tasks - 1, 0.95))
-        least[unknown_noise] = least_by_tasks(others[:, unknown_noise], board.n_tasks - 1)
-    return least
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check(

@@ -1,49 +1,5 @@
 """Errors of a mean over tasks that come in groups: drawn groups (clusters), or given groups (strata).
 
-Model
------
-x_j on N tasks, n_g of them in group g of G. A *cluster* (a repository, a source document) could have been
-another one: tasks of one cluster go together, and only whole clusters are independent. A *stratum* (a level
-of difficulty, a part of the benchmark) is given, with the share of tasks it has: tasks are drawn within. The
-variance of x̄, of one agent's outcomes or of the differences of two, is V::
-
-    cluster   V = N⁻²·Σ_g (Σ_{j∈g}(x_j − x̄))² / (1 − n_g/N)                ν Bell & McCaffrey's;  CR2
-    stratum   V = N⁻²·Σ_h n_h/(n_h − 1)·Σ_{j∈h}(x_j − x̄_h)²               ν Satterthwaite's over strata
-
-CR2 of a mean: residuals of group g are multiplied by (I − J/N)^−½, J all ones, n_g × n_g; of this matrix the
-vector of ones is an eigenvector with the value (1 − n_g/N)^−½. So V is a sum of squares, Σz_g², and ν is that
-of independent tasks, Ω the covariance of z then and p_g = n_g/N::
-
-    ν = (tr Ω)²/tr Ω² = 1/(Σp_g² + Σ_{g≠h} p_g²p_h²/((1 − p_g)(1 − p_h)))
-
-This is G − 1 where groups are of one size, and under 4, whatever G, where one of them has half of the tasks.
-With one task in every cluster, and with one stratum, V is s²/N.
-
-*Ranks.* The pseudo-tasks of `analytics.differences.task_draws` take the place of N/(N − 1), so that where V
-is s²/N this is the same variance as there::
-
-    se²_ab = (N(N − 1)·V_ab + 1 + 2·d̄²·N/(N + 2)) / (N + 2)² + v_a + v_b
-    T*_ba  = (d*_ba − d_ba + g*_b − g*_a) / se*_ba
-
-A draw takes G whole clusters with replacement, each of them a cluster of its own, with N* tasks; or n_h tasks
-with replacement within every stratum.
-
-Symbols
--------
-======  =====================  ====================  ======
-symbol  code                   shape                 unit
-======  =====================  ====================  ======
-x       ``values``             (n_tasks,)            score
-ν       ``Groups.df``          scalar                1
-X       ``outcomes``           (n_agents, n_tasks)   0 to 1
-V       ``mean_variance``      scalar                score²
-se²     ``pair_variances``     (n_agents, n_agents)  score²
-T*²     ``ahead``              (n_draws, n_agents)   1
-======  =====================  ====================  ======
-
-Not done here: under 10 clusters, or with a stratum of a single task, there is no estimate: 20-odd would be
-better for the first, and the second shows no spread. No cluster inside a stratum.
-
 Source: Bell & McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2). Pustejovsky & Tipton, *J. Business &
 Economic Statistics* 36 (2018) 672-683 (its general form). Cameron & Miller, *J. Human Resources* 50 (2015)
 317-372 (few and uneven clusters). Cochran, *Sampling Techniques*, 3rd ed. 1977, §5.4 (strata and their
@@ -55,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, read_only
+from analytics.differences.neyman_draws import agent_noise
 from analytics.differences.rows import ErrorTerm, satterthwaite
-from analytics.differences.task_draws import agent_noise
 from analytics.errors import CoreError
 from analytics.resampling import resampled_counts, resampled_within
 
@@ -76,7 +32,6 @@ N_CELLS = 1 << 21  # of the largest array in a chunk of draws
 class Groups:
     """The group of each task, and what groups are.
 
-    role: {"cluster", "stratum"}.
     code: (n_tasks,); group of each task, 0 to G − 1, none empty.
     """
 
@@ -128,11 +83,7 @@ class Groups:
 
 
 def mean_variance(values: FloatArray, groups: Groups) -> ErrorTerm:
-    """V of the mean of values on N tasks.
-
-    values: (n_tasks,); None missing.
-    groups: of these tasks.
-    """
+    """V of the mean of values on N tasks, (n_tasks,), none missing."""
     _check(values.shape, groups)
     n, sizes = values.size, groups.sizes
     if groups.role == "cluster":
@@ -150,11 +101,7 @@ def mean_variance(values: FloatArray, groups: Groups) -> ErrorTerm:
 
 
 def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> FloatArray:
-    """se²_ab of all pairs, shape (n_agents, n_agents).
-
-    outcomes: (n_agents, n_tasks); 0 to 1, none missing.
-    v: (n_agents,); v_a, score².
-    """
+    """se²_ab of all pairs, shape (n_agents, n_agents); arguments as in `neyman_draws.pair_variances`."""
     _check(outcomes.shape[1:], groups)
     spread = _spread(outcomes, groups, np.ones((1, _n_units(groups))))
     return np.asarray(_variances(spread)[0] + v[:, None] + v, dtype=np.float64)
@@ -163,10 +110,8 @@ def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> Float
 def ahead(
     outcomes: FloatArray, names: Sequence[str], v: FloatArray, groups: Groups, *, seed: int, n_draws: int
 ) -> FloatArray:
-    """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
+    """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T_ba*².
 
-    outcomes, v, groups: as in `pair_variances`.
-    names: length n_agents.
     Returns: (n_draws, n_agents); at least 0.
     """
     _check(outcomes.shape[1:], groups)
@@ -177,11 +122,8 @@ def ahead(
     for first in range(0, n_draws, n_chunk):
         drawn = slice(first, min(first + n_chunk, n_draws))
         spread = _spread(outcomes, groups, groups.weights(seed, drawn.stop - first, first=first))
-        u = spread.means - means + noise[drawn]
-        lead, variances = (
-            u[:, None, :] - u[:, :, None],
-            _variances(spread),
-        )  # of the second agent over the first
+        u = spread[1] - means + noise[drawn]
+        lead, variances = u[:, None, :] - u[:, :, None], _variances(spread)  # of the second over the first
         variances += beyond
         np.maximum(lead, 0.0, out=lead)
         lead *= lead
@@ -190,27 +132,19 @@ def ahead(
     return largest
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-class _Spread(NamedTuple):
-    """Agents in some draws: N*(N* − 1)·V_ab = |parts_a − parts_b|²."""
-
-    n: FloatArray  # N*, (n_draws,)
-    means: FloatArray  # (n_draws, n_agents)
-    parts: FloatArray  # (n_draws, n_agents, n_units)
+Spread = tuple[FloatArray, FloatArray, FloatArray]
+"""N*, means and parts of agents in some draws: N*(N* − 1)·V_ab = |parts_a − parts_b|²."""
 
 
 def _n_units(groups: Groups) -> int:
-    """Return how many units are drawn: clusters, or tasks."""
     return groups.sizes.size if groups.role == "cluster" else groups.code.size
 
 
-def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
     return (_of_clusters if groups.role == "cluster" else _of_strata)(outcomes, groups, weights)
 
 
-def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
     sizes = groups.sizes
     sums = outcomes @ np.eye(sizes.size)[groups.code]
     n = weights @ sizes
@@ -218,37 +152,35 @@ def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _
     # Of a cluster that is not drawn N* − n_g can be 0.
     left = np.where(weights > 0, n[:, None] - sizes, 1.0)
     factors = weights * (n[:, None] - 1) / left
-    return _Spread(n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes))
+    return n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes)
 
 
-def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> _Spread:
+def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
     n, sizes, member = outcomes.shape[1], groups.sizes, np.eye(groups.sizes.size)[groups.code]
     weighted = weights[:, None] * outcomes
     centres = (weighted @ member / sizes)[:, :, groups.code]
     factors = weights * (((n - 1) / n) * sizes / (sizes - 1))[groups.code]
     means = weighted.sum(axis=2) / n
-    return _Spread(np.full(len(weights), float(n)), means, np.sqrt(factors)[:, None] * (outcomes - centres))
+    return np.full(len(weights), float(n)), means, np.sqrt(factors)[:, None] * (outcomes - centres)
 
 
-def _variances(spread: _Spread) -> FloatArray:
+def _variances(spread: Spread) -> FloatArray:
     """se²_ab without v, (n_draws, n_agents, n_agents)."""
-    n, parts = spread.n[:, None, None], spread.parts
+    n, means, parts = spread
+    n = n[:, None, None]
     products = parts @ parts.transpose(0, 2, 1)
     squares = np.diagonal(products, axis1=1, axis2=2).copy()
     products *= -2
     products += squares[:, :, None]
     products += squares[:, None]
     np.maximum(products, 0.0, out=products)
-    gaps = spread.means[:, :, None] - spread.means[:, None]
+    gaps = means[:, :, None] - means[:, None]
     gaps *= gaps
     gaps *= 2 * n / (n + 2)
     products += gaps
     products += 1.0
     products /= (n + 2) ** 2
     return np.asarray(products, dtype=np.float64)
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check(shape: tuple[int, ...], groups: Groups) -> None:

@@ -5,18 +5,15 @@ outcomes stay; with more agents it is the maximum of what was found and what the
 
     max over all b of T*_ba²  =  max( max over old b of T*_ba²,  max over new b of T*_ba² )
 
-T* is equal to the last bit however many agents are computed at once (`analytics.differences.task_draws`), so
+T* is equal to the last bit however many agents are computed at once (`neyman_draws`), so
 that a board is the same whether anything was kept or not. Where an agent has gone, or its outcomes changed,
 all is drawn anew.
-
-Not done here: nothing is written to disk: a process that starts anew draws anew.
 """
 
 import hashlib
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,32 +22,23 @@ from cachetools import LRUCache, cachedmethod
 from analytics.arrays import FloatArray, Mask, read_only
 from analytics.differences.error_draws import own_draws
 from analytics.differences.finite_errors import AgentError
-from analytics.differences.neyman_draws import Weights, ahead
-from analytics.differences.task_draws import pair_variances, task_weights
+from analytics.differences.neyman_draws import Weights, ahead, pair_variances, task_weights
 
 MAX_BYTES = 256 << 20
 Place = tuple[int, int, int]  # k, seed, n_draws
 
 
-class _LargestDraws(NamedTuple):
-    """What was found of some agents; `rows` has by name the SHA-256 of all that decides it."""
-
-    rows: dict[str, bytes]
-    ahead: FloatArray
-
-
 class KeptWeights:
     """The weights of all draws, two bytes each: they depend on no agent, so that all boards share them.
 
-    most_bytes: what was used longest ago is dropped beyond that; what is larger by itself is drawn anew each
-        time.
+    most_bytes: what was used longest ago is dropped beyond that; what is larger by itself is drawn each time.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._drawn = LRUCache[Place, npt.NDArray[np.uint16]](most_bytes, attrgetter("nbytes"))
 
     def of(self, place: Place) -> Weights:
-        """Return what `analytics.differences.task_draws.task_weights` does there."""
+        """Return what `analytics.differences.neyman_draws.task_weights` does there."""
         k, seed, n_draws = place
         if 2 * k * n_draws > self._drawn.maxsize:
             return task_weights
@@ -75,7 +63,8 @@ class KeptDraws:
 
     def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._draws: OrderedDict[tuple[Place, int], _LargestDraws] = OrderedDict()
+        # by name the SHA-256 of all that decides what was found, and that
+        self._draws: OrderedDict[tuple[Place, int], tuple[dict[str, bytes], FloatArray]] = OrderedDict()
         self._n = 0
         self._variances = LRUCache[bytes, FloatArray](most_bytes // 2, attrgetter("nbytes"))
         self._own = LRUCache[Hashable, FloatArray](most_bytes // 2, attrgetter("nbytes"))
@@ -96,62 +85,52 @@ class KeptDraws:
             name: _sha256(row, v_a, noise)
             for name, row, v_a, noise in zip(names, outcomes, v, unknown_noise, strict=True)
         }
-        key = self._nearest(place, rows)
-        if key is None:
-            largest = ahead(
-                outcomes, names, v, unknown_noise, seed=seed, n_draws=n_draws, weights=WEIGHTS.of(place)
-            )
-        elif len(self._draws[key].rows) == len(rows):
+        inside = [
+            key for key, (of, _) in self._draws.items() if key[0] == place and of.items() <= rows.items()
+        ]
+        key = max(inside, key=lambda key: len(self._draws[key][0]), default=None)
+        if key is not None and len(self._draws[key][0]) == len(rows):
             self._draws.move_to_end(key)
-            return self._draws[key].ahead
-        else:
-            before = self._draws.pop(key)
-            column = {name: i for i, name in enumerate(before.rows)}
+            return self._draws[key][1]
+        known = new = None
+        if key is not None:
+            rows_before, largest_before = self._draws.pop(key)
+            column = {name: i for i, name in enumerate(rows_before)}
             new = np.array([name not in column for name in names])
             known = np.zeros((n_draws, len(names)))
-            known[:, ~new] = before.ahead[:, [column[name] for name in names if name in column]]
-            largest = ahead(
-                outcomes,
-                names,
-                v,
-                unknown_noise,
-                seed=seed,
-                n_draws=n_draws,
-                weights=WEIGHTS.of(place),
-                known=known,
-                new=new,
-            )
-        return self._keep(place, rows, largest)
+            known[:, ~new] = largest_before[:, [column[name] for name in names if name in column]]
+        found = ahead(
+            outcomes,
+            names,
+            v,
+            unknown_noise,
+            seed=seed,
+            n_draws=n_draws,
+            weights=WEIGHTS.of(place),
+            known=known,
+            new=new,
+        )
+        # in place of what was found of the same agents, or some of them, by earlier outcomes
+        for key in [
+            key for key, (of, _) in self._draws.items() if key[0] == place and of.keys() <= rows.keys()
+        ]:
+            del self._draws[key]
+        self._n += 1
+        largest = read_only(found)
+        self._draws[place, self._n] = rows, largest
+        while sum(one.nbytes for _, one in self._draws.values()) > self._most_bytes:
+            self._draws.popitem(last=False)
+        return largest
 
     @cachedmethod(attrgetter("_variances"), lambda _, x, v: _sha256(np.array(x.shape), x, v))
     def pair_variances(self, outcomes: FloatArray, v: FloatArray) -> FloatArray:
-        """Return what `analytics.differences.task_draws.pair_variances` does, read-only; kept as it is."""
+        """Return what `analytics.differences.neyman_draws.pair_variances` does, read-only; kept as it is."""
         return read_only(pair_variances(outcomes, v))
 
     @cachedmethod(attrgetter("_own"))
     def own(self, name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
         """Return what `analytics.differences.error_draws.own_draws` does, read-only."""
         return read_only(own_draws(name, error, seed=seed, n_draws=n_draws))
-
-    def _nearest(self, place: Place, rows: dict[str, bytes]) -> tuple[Place, int] | None:
-        """Name the largest set of agents found there that are among these, with the same outcomes."""
-        inside = [
-            key for key, one in self._draws.items() if key[0] == place and one.rows.items() <= rows.items()
-        ]
-        return max(inside, key=lambda key: len(self._draws[key].rows), default=None)
-
-    def _keep(self, place: Place, rows: dict[str, bytes], largest: FloatArray) -> FloatArray:
-        """Keep it, in place of what was found of the same agents, or some of them, by earlier outcomes."""
-        for key in [
-            key for key, one in self._draws.items() if key[0] == place and one.rows.keys() <= rows.keys()
-        ]:
-            del self._draws[key]
-        self._n += 1
-        largest = read_only(largest)
-        self._draws[place, self._n] = _LargestDraws(rows, largest)
-        while sum(one.ahead.nbytes for one in self._draws.values()) > self._most_bytes:
-            self._draws.popitem(last=False)
-        return largest
 
 
 def _sha256(*parts: npt.NDArray[np.generic] | np.generic) -> bytes:

@@ -1,47 +1,55 @@
 """Differences judged by their spread over tasks, the tasks resampled.
 
-Model
------
-For a pair of which at least one agent has no trial variance (all pairs where tasks are a sample), with the
-weights, noise and pseudo-tasks of `analytics.differences.task_draws`::
-
-    se²_ab = (Σd_j² + 1 − (Σd_j)²/(k + 2))/(k + 2)² + v_a + v_b
-    T*_ba = (d*_ba − d_ba + g*_b − g*_a)/se*_ba             signed: b ahead of a
-
-Multiplied out by (k + 2)², T*² = (u_b − u_a)²/(q_a + q_b + t_a·t_b − 2Σw·x_a·x_b) with
-u = (Σw·x/k − x̄ + g*)·(k + 2), t = Σw·x·√(2/(k + 2)) and q = Σw·x² + ½ + v·(k + 2)² − t²/2. Of an agent with
-others Σw·x_a·x_b is one product for many draws at once, (agents × tasks of a)·(tasks of a × draws), in which
-tasks that a fails are left out; the agent that passes fewer tasks is a. Sums are exact in double precision
-(`task_draws`): T* is equal to the last bit however many agents and draws are computed at once and on whatever
-machine.
-
-The spread over tasks is an upper bound of the finite variance: trial noise and what true differences add.
-
-Symbols
--------
-=============  ============  ====================  ======
-symbol         code          shape                 unit
-=============  ============  ====================  ======
-X              ``outcomes``  (n_agents, k)         0 to 1
-v              ``v``         (n_agents,)           score²
-w              ``weights``   (n_draws, k)          tasks
-max_b T*_ba²   ``ahead``     (n_draws, n_agents)   1
-=============  ============  ====================  ======
-
-Not done here: pairs of two agents with trial variances are left to `analytics.differences.error_draws`.
-
-Source: As in `analytics.differences.task_draws`. Imbens & Rubin, *Causal Inference*, 2015, §6.5.
+Source: Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations). Efron & Tibshirani,
+*An Introduction to the Bootstrap*, 1993, ch. 12. Imbens & Rubin, *Causal Inference*, 2015, §6.5.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray, IndexArray, Mask
-from analytics.differences.task_draws import agent_noise, narrowed, on_grid, task_weights
 from analytics.errors import CoreError
+from analytics.resampling import generator, resampled_counts
+
+PairVariances = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def on_grid(outcomes: FloatArray) -> FloatArray:
+    """Round to multiples of 2^−b so that Σ_j w_j·x_aj·x_bj ≤ k is a sum of at most 53 bits."""
+    scale = 2.0 ** ((53 - (outcomes.shape[1] - 1).bit_length()) // 2)
+    return np.asarray(np.rint(outcomes * scale) / scale, dtype=np.float64)
+
+
+def narrowed(x: FloatArray) -> npt.NDArray[np.floating]:
+    """Return x in single precision where Σw·x_a·x_b is exact in it: multiples of 2^−b, 2b + ⌈log₂ k⌉ ≤ 24."""
+    scale = 2.0 ** max((24 - (x.shape[1] - 1).bit_length()) // 2, 0)
+    return x.astype(np.float32) if (np.rint(x * scale) == x * scale).all() else x
+
+
+def task_weights(k: int, seed: int, n_draws: int, *, first: int = 0) -> FloatArray:
+    """How often each of k tasks is drawn in the draws from `first` on, shape (n_draws, k)."""
+    return resampled_counts(seed, "rank_weights", k, n_draws, first=first).astype(np.float64)
+
+
+def agent_noise(agents: Sequence[str], v: FloatArray, seed: int, n_draws: int) -> FloatArray:
+    """g*_a ~ N(0, v_a), shape (n_draws, n_agents), each agent by a generator of (seed, its name)."""
+    noise = np.zeros((n_draws, len(agents)))
+    for i in np.flatnonzero(v).tolist():
+        rng = generator(seed, "rank_noise", *agents[i].encode("utf-8", "surrogatepass"))
+        noise[:, i] = np.sqrt(v[i]) * rng.standard_normal(n_draws)
+    return noise
+
+
+def pair_variances(outcomes: FloatArray, v: FloatArray) -> FloatArray:
+    """se²_ab of all pairs, shape (n_agents, n_agents)."""
+    k = outcomes.shape[1]
+    totals, squares = outcomes.sum(axis=1), (outcomes**2).sum(axis=1)
+    spread = np.maximum(squares[:, None] + squares - 2 * (outcomes @ outcomes.T), 0.0)
+    gaps = totals[:, None] - totals
+    return np.asarray((spread + 1.0 - gaps**2 / (k + 2)) / (k + 2) ** 2 + v[:, None] + v, dtype=np.float64)
+
 
 N_DRAWS = 10_000
 N_AGENTS_ALL_DRAWS = 512
@@ -77,11 +85,10 @@ def ahead(
     """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
 
     outcomes: (n_agents, k); 0 to 1, none missing.
-    names: length n_agents.
     v: (n_agents,); v_a, score².
     unknown_noise: (n_agents,); agents without trial variances; the pairs of which one is such are gone
         through.
-    weights: `analytics.differences.task_draws.task_weights`, or one that remembers them.
+    weights: `task_weights`, or one that remembers them.
     known: (n_draws, n_agents); what was found for the agents that are not new, among themselves; 0 for the
         new ones.
     new: (n_agents,); agents of which the pairs are gone through; all where `known` is not given.
@@ -96,53 +103,21 @@ def ahead(
         )
     each = np.ones(len(names), dtype=np.bool_) if new is None else new
     order = np.lexsort((np.count_nonzero(outcomes, axis=1), ~unknown_noise, ~each))
-    x, v, after = on_grid(outcomes[order]), v[order], _after(unknown_noise[order], int(each.sum()))
+    x, v, unknown = on_grid(outcomes[order]), v[order], unknown_noise[order]
+    # for each new agent those after it that it makes a pair with, one at least of unknown noise
+    after = [
+        slice(a + 1, None) if unknown[a] else a + 1 + np.flatnonzero(unknown[a + 1 :])
+        for a in range(int(each.sum()))
+    ]
     cells, noise = narrowed(x), agent_noise([names[i] for i in order], v, seed, n_draws)
     largest = np.zeros((n_draws, len(order))) if known is None else known.copy()
-    n_chunk = _n_chunk(len(order))
+    n_chunk = 1024 if len(order) <= FEW_AGENTS else 256  # more draws of few agents, where calls cost most
     for first in range(0, n_draws, n_chunk):
         drawn = slice(first, min(first + n_chunk, n_draws))
         w = weights(outcomes.shape[1], seed, drawn.stop - first, first=first)
         most = _ahead(x, cells, w, noise[drawn], v, after).T
         largest[drawn, order] = np.maximum(largest[drawn, order], most)
     return largest
-
-
-def _n_chunk(n_agents: int) -> int:
-    """Return how many draws are gone through at once: more of few agents, where calls cost most."""
-    return 1024 if n_agents <= FEW_AGENTS else 256
-
-
-def _after(unknown_noise: Mask, n_new: int) -> list[IndexArray | slice]:
-    """For each new agent those after it that it makes a pair with, one at least of unknown noise."""
-    return [
-        slice(a + 1, None) if unknown_noise[a] else a + 1 + np.flatnonzero(unknown_noise[a + 1 :])
-        for a in range(n_new)
-    ]
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-class _Sums(NamedTuple):
-    """u, t and q of the agents in some draws, (n_agents, n_draws) each."""
-
-    u: FloatArray
-    t: FloatArray
-    q: FloatArray
-
-
-def _sums(
-    x: FloatArray, cells: npt.NDArray[np.floating], weights: FloatArray, noise: FloatArray, v: FloatArray
-) -> _Sums:
-    """Sum in the precision of the cells, in which products are exact; 0 and 1 are their own squares."""
-    k, w = x.shape[1], np.ascontiguousarray(weights.T, dtype=cells.dtype)
-    squared = cells * cells
-    sums = (cells @ w).astype(np.float64)
-    squares = sums if np.array_equal(squared, cells) else (squared @ w).astype(np.float64)
-    t = sums * np.sqrt(2.0 / (k + 2))
-    u = ((sums - x.sum(axis=1)[:, None]) / k + noise.T) * (k + 2)
-    return _Sums(u, t, squares + 0.5 + v[:, None] * (k + 2) ** 2 - t**2 / 2)
 
 
 def _ahead(
@@ -154,17 +129,23 @@ def _ahead(
     after: Sequence[IndexArray | slice],
 ) -> FloatArray:
     """Each pair once, (n_agents, n_draws): one of the first agents with those of `after`."""
-    of, twice = _sums(x, cells, weights, noise, v), np.ascontiguousarray(-2 * weights.T, dtype=cells.dtype)
-    largest = np.zeros(of.u.shape)
+    k, w = x.shape[1], np.ascontiguousarray(weights.T, dtype=cells.dtype)
+    squared = cells * cells
+    sums = (cells @ w).astype(np.float64)
+    squares = sums if np.array_equal(squared, cells) else (squared @ w).astype(np.float64)
+    t = sums * np.sqrt(2.0 / (k + 2))
+    u = ((sums - x.sum(axis=1)[:, None]) / k + noise.T) * (k + 2)
+    q = squares + 0.5 + v[:, None] * (k + 2) ** 2 - t**2 / 2
+    twice, largest = np.ascontiguousarray(-2 * weights.T, dtype=cells.dtype), np.zeros(u.shape)
     for a, others in enumerate(after):
         seen, other_cells = np.flatnonzero(cells[a]), cells[others]
         if len(other_cells):
             # T*² of agent a with others, negative where it is behind, (n_others, n_draws)
             products = (other_cells[:, seen] * cells[a, seen]) @ twice[seen]
-            spread, gaps = of.q[others] + of.q[a], of.t[others] * of.t[a]
+            spread, gaps = q[others] + q[a], t[others] * t[a]
             spread += gaps
             spread += products
-            np.subtract(of.u[a], of.u[others], out=gaps)
+            np.subtract(u[a], u[others], out=gaps)
             gaps *= np.abs(gaps)
             gaps /= spread
             signed = np.asarray(gaps, dtype=np.float64)

@@ -1,34 +1,5 @@
 """Relative decisions: is agent a better than agent b, and by how much, for a target that is named.
 
-Model
------
-d_j = X[a, j] − X[b, j], δ̂ = d̄. What both agents share (the tasks, and where they ran under the same runs,
-prompts and judges the main effects of those) cancels in d_j; interactions with the agent remain::
-
-    domain               SE² = s_d²/N + v_a + v_b                              ν = N − 1
-      in groups          SE² = V + v_a + v_b        V and ν of `analytics.differences.groups`
-    given tasks          SE² = V_a + V_b
-      or, where one of two measured agents tells no trial variance (`neyman`)
-                         SE² = (Σd_j² + 1 − (Σd_j)²/(k + 2))/(k + 2)² + v_a + v_b   ν = k − 1; an upper bound
-
-`domain` is over the N tasks that both have; for a facet the agents did *not* share its main effect comes to
-it too. On given tasks (`subset`, `full`) SE² is that of the ranks, `analytics.differences.finite_errors` and
-`task_draws`: a difference has one variance, whoever asks. Agents of one calibration have the degrees of
-freedom of its residuals together. Intervals are δ̂ ± t_{ν,.975}·SE, ν Satterthwaite's.
-
-Symbols
--------
-======  =====================  =======  ======
-symbol  code                   shape    unit
-======  =====================  =======  ======
-X       ``Row.means``          (k,)     0 to 1
-V       ``AgentError.total``   scalar   score²
-v       ``beyond``             scalar   score²
-======  =====================  =======  ======
-
-Not done here: no pair is called tied and no rank is given: `finite_ranks` and `domain_ranks` do that for all
-pairs at once. The p-values of `benjamini_hochberg` answer single questions. No component is estimated.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels). Imbens & Rubin, *Causal
 Inference*, 2015, §6.5. Agresti & Min, *Statistics in Medicine* 24 (2005) 729-740 (pseudo-observations).
 Benjamini & Hochberg, *JRSS B* 57 (1995) 289-300.
@@ -44,6 +15,7 @@ from analytics.arrays import FloatArray
 from analytics.differences.estimates import Estimate, Target, interval_of, p_value_of
 from analytics.differences.finite_errors import AgentError, Calibrated, Measured, TrialNoise, error_of
 from analytics.differences.groups import Groups
+from analytics.differences.neyman_draws import pair_variances
 from analytics.differences.rows import (
     NEVER_MEASURED,
     ErrorTerm,
@@ -54,7 +26,6 @@ from analytics.differences.rows import (
     satterthwaite,
 )
 from analytics.differences.scores import domain_term
-from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 
 Agent = Measured | Calibrated
@@ -75,7 +46,12 @@ def compare(
     shared: whether both agents ran under the same levels of a facet; true where not given.
     groups: of the tasks; by default they are independent.
     """
-    _check_pair(a, b)
+    if a.means.ndim != 1 or a.means.shape != b.means.shape:
+        raise CoreError(
+            f"two agents' cells of shapes {a.means.shape} and {b.means.shape}", code="shapes_differ"
+        )
+    for row in (a, b):
+        check_variance("linking", row.v_link)
     if groups is not None and groups.code.shape != a.means.shape:
         raise CoreError(f"groups {groups.code.shape} for {a.means.size} tasks", code="shapes_differ")
     common = ~np.isnan(a.means) & ~np.isnan(b.means)
@@ -115,9 +91,7 @@ def compare_given(
 ) -> Estimate:
     """δ̂ = score of a − score of b on given tasks, with the variance that decides their ranks.
 
-    target: {"subset", "full"}.
-    noise: of complete agents on these tasks.
-    n_tasks: k.
+    noise: of complete agents on these k tasks.
     facets: those never measured are left out.
     added: variance that counts in the decision on the pair, as the incumbent shift does.
     """
@@ -125,7 +99,11 @@ def compare_given(
     errors = [error_of(agent, noise, facets) for agent in sides]
     rows = [agent.row for agent in sides if isinstance(agent, Measured)]
     beyond, cancels, omitted = facet_terms(rows, facets, {})
-    linked = [_linking(one) for one in sides if isinstance(one, Calibrated) and one.v_link]
+    linked = [
+        ErrorTerm("linking", one.v_link, one.df_link)
+        for one in sides
+        if isinstance(one, Calibrated) and one.v_link
+    ]
     terms = (*_own(sides, errors), *beyond, *linked, *([added] if added else []))
     value = a.score - b.score
     interval = interval_of(value, terms)
@@ -148,7 +126,6 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
 
     p_values: (n,); 0 to 1.
     Returns: (n,); the smallest false discovery rate at which each would be declared.
-    Raises CoreError: when a p-value is not from 0 to 1.
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
@@ -161,19 +138,21 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm]:
     """Return the parts of SE² but for v: what rests on a calibration, and the noise of trials."""
     measured = [agent for agent in sides if isinstance(agent, Measured)]
     if len(measured) == len(sides) and any(error.method == "neyman" for error in errors):
-        return [_neyman(*(agent.outcomes for agent in measured))]
+        a, b = (agent.outcomes for agent in measured)
+        if a.shape != b.shape:
+            raise CoreError(f"two agents' outcomes of shapes {a.shape} and {b.shape}", code="shapes_differ")
+        variance = pair_variances(np.stack([a, b]), np.zeros(2))[0, 1]
+        return [ErrorTerm("neyman", float(variance), max(a.size - 1, 1))]
     terms = []
     if calibrated := [error for error in errors if error.calibrated]:
-        one = len({error.calibration for error in calibrated}) == 1
         parts = [ErrorTerm("calibration", error.calibrated, error.calibration_df) for error in calibrated]
-        terms.append(_shared(parts) if one else _together("calibration", parts))
+        total = _together("calibration", parts)
+        one = len({error.calibration for error in calibrated}) == 1
+        terms.append(total._replace(df=parts[0].df) if one else total)
     parts = [part for error in errors for part in error.own]
     if measured or parts:
         names = {part.name for part in parts}
@@ -182,34 +161,6 @@ def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm
     return terms
 
 
-def _linking(agent: Calibrated) -> ErrorTerm:
-    return ErrorTerm("linking", agent.v_link, agent.df_link)
-
-
-def _neyman(a: FloatArray, b: FloatArray) -> ErrorTerm:
-    if a.shape != b.shape:
-        raise CoreError(f"two agents' outcomes of shapes {a.shape} and {b.shape}", code="shapes_differ")
-    variance = pair_variances(np.stack([a, b]), np.zeros(2))[0, 1]
-    return ErrorTerm("neyman", float(variance), max(a.size - 1, 1))
-
-
-def _shared(parts: Sequence[ErrorTerm]) -> ErrorTerm:
-    """Add variances that are one estimate."""
-    return ErrorTerm(parts[0].name, math.fsum(part.variance for part in parts), parts[0].df)
-
-
 def _together(name: str, parts: Sequence[ErrorTerm]) -> ErrorTerm:
     """Add independent estimates, with Satterthwaite's degrees of freedom, at least 1."""
     return ErrorTerm(name, math.fsum(part.variance for part in parts), max(satterthwaite(parts), 1.0))
-
-
-# -------------------------------------------------------------------------------------------------- checks
-
-
-def _check_pair(a: Row, b: Row) -> None:
-    if a.means.ndim != 1 or a.means.shape != b.means.shape:
-        raise CoreError(
-            f"two agents' cells of shapes {a.means.shape} and {b.means.shape}", code="shapes_differ"
-        )
-    for row in (a, b):
-        check_variance("linking", row.v_link)

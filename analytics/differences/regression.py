@@ -1,40 +1,5 @@
 """What a second run of an agent is expected to score: its score, regressed towards the others'.
 
-Model
------
-The highest of many scores is partly luck: a second run of that agent on these tasks is expected to be lower.
-An agent's noise is its own, as a share of a toss of a coin, at the spread that agents have on average::
-
-    p̃_i = (k·x_i + 2)/(k + 4)
-    v_i = V_i/(p̃_i(1 − p̃_i))·mean_a p̃_a(1 − p̃_a)
-    x_i ~ N(θ_i, v_i),      θ_i ~ N(μ, τ²)
-    τ²:  Σ_i (x_i − μ̂)²/(v_i + τ²) = n − 1, 0 where Σ_i (x_i − μ̂)²/v_i is less already         (Paule–Mandel)
-    μ̂ = Σ_i x_i/(v_i + τ²) / Σ_i 1/(v_i + τ²)
-    expected_i = x_i − b_i·(x_i − μ̂),        b_i = (n − 2)/(n − 1)·v_i/(v_i + τ²)
-
-v_i and not V_i: the best linear estimate of θ takes the variance that is expected before the score is known
-(Bühlmann). With its own V_i, smaller near 1, a leader at 90% regresses by a third too little.
-
-(n − 2)/(n − 1) makes the leader's regression right on average: with equal v, x_L − x̄ = √S·g with g
-independent of S = Σ(x − x̄)² ~ (v + τ²)·χ²_{n−1}, and E √S = (n − 2)(v + τ²)·E[1/√S]. Whom one looks at does
-not matter to an expectation given all scores: the leader needs no other correction.
-
-Symbols
--------
-======  =================  ========  ========
-symbol  code               shape     unit
-======  =================  ========  ========
-x       ``scores``         (n,)      0 to 1
-V       ``variances``      (n,)      score²
-k       ``n_tasks``        scalar    tasks
-μ̂       ``mean``           scalar    0 to 1
-τ̂²      ``between``        scalar    score²
-======  =================  ========  ========
-
-Limits: V has to be of what a second run draws anew: of trials, where the tasks stay. Where V is an upper
-bound, the expectation is a lower one. θ is taken for normal: an agent far ahead of all others is held for
-luckier than it is.
-
 Source: Efron & Morris, *JASA* 70 (1975) 311-319. Paule & Mandel, *Journal of Research of the NBS* 87 (1982)
 377-385, by the iteration of DerSimonian & Kacker, *Contemporary Clinical Trials* 28 (2007) 105-114. Bühlmann,
 *ASTIN Bulletin* 4 (1967) 199-207. Morris, *JASA* 78 (1983) 47-55, has n − 3 for n − 2: the least squared
@@ -54,11 +19,7 @@ PRECISION = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """How agents differ, and what a second run of each is expected to score.
-
-    mean, between: μ̂, and τ̂², score².
-    expected: (n,); 0 to 1.
-    """
+    """How agents differ: μ̂ and τ̂², score², and what a second run of each is expected to score, (n,)."""
 
     mean: float
     between: float
@@ -66,11 +27,7 @@ class Regression:
 
 
 def regressed(scores: FloatArray, variances: FloatArray, n_tasks: int) -> Regression:
-    """Return what a second run of each agent is expected to score.
-
-    scores, variances: (n,); x and V, those above 0.
-    n_tasks: k.
-    """
+    """Return what a second run of each agent is expected to score, from x and V, (n,), those above 0."""
     if scores.ndim != 1 or scores.shape != variances.shape or n_tasks < 1:
         raise CoreError(
             f"scores {scores.shape}, variances {variances.shape}, {n_tasks} tasks", code="regression"

@@ -1,29 +1,5 @@
 """One agent's cells on some tasks, and how much its score varies beyond them: facets and linking.
 
-Model
------
-What an agent's score varies by from run to run, prompt to prompt and judge to judge, and by completing it::
-
-    v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link
-
-A facet's main effect is shared by agents that ran under the same levels, and cancels between them. A
-component that was never measured is left out and listed by name.
-
-Symbols
--------
-==============  =======================  ===============  ===================
-symbol          code                     shape            unit
-==============  =======================  ===============  ===================
-X               ``Row.means``            (n_tasks,), NaN  0 to 1
-s²              ``trial_variances``      (n_tasks,), NaN  score²
-R               ``n_trials``             (n_tasks,), NaN  trials, effective
-L, V, M         ``Row.levels``           by facet         levels averaged over
-σ²_agent:run …  ``Facet.with_agent``     scalar or None   score²
-σ²_run …        ``Facet.main``           scalar or None   score²
-==============  =======================  ===============  ===================
-
-Not done here: no component is estimated.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. D (what cancels).
 """
 
@@ -38,11 +14,9 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True)
 class Facet:
-    """What is known of a facet that outcomes were averaged over.
+    """What is known of a facet ("run", "prompt" or "judge") that outcomes were averaged over.
 
-    name: "run", "prompt" or "judge".
-    with_agent: σ²_agent:facet, score²; None where never measured.
-    main: σ²_facet, score²; None where never measured.
+    with_agent, main: σ²_agent:facet and σ²_facet, score²; None where never measured.
     df_with_agent, df_main: degrees of freedom of the two; infinite counts as known.
     """
 
@@ -58,14 +32,12 @@ NEVER_MEASURED = (Facet("run"), Facet("prompt"), Facet("judge"))
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One agent's cells and how they came about.
+    """One agent's cells, (n_tasks,), and how they came about.
 
-    means, trial_variances, n_trials: (n_tasks,); as in `OutcomeTable`; the last two None without repeated
-        trials.
+    trial_variances, n_trials: as in `OutcomeTable`; None without repeated trials.
     one_trial: trials are copies of one another: R counts as 1.
     levels: levels of each facet the means average over; 1 where not given.
-    v_link: linking variance, score²; 0 for an agent ranked directly.
-    df_link: its degrees of freedom.
+    v_link, df_link: linking variance, score², 0 for an agent ranked directly; its degrees of freedom.
     """
 
     means: FloatArray
@@ -94,10 +66,7 @@ def satterthwaite(terms: Sequence[ErrorTerm]) -> float:
 
 
 def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[ErrorTerm, ...]:
-    """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, part by part.
-
-    facets: those never measured are left out.
-    """
+    """v_a = σ²_agent:run/L + σ²_agent:prompt/V + σ²_agent:judge/M + v_link, as far as measured."""
     terms = [
         ErrorTerm(f"agent:{f.name}", f.with_agent / _n_levels(row, f.name), f.df_with_agent)
         for f in facets
@@ -128,22 +97,19 @@ def facet_terms(
         variance = sum(f.main / _n_levels(row, f.name) for row in rows)
         terms.append(ErrorTerm(f.name, variance, f.df_main))
     cancels = tuple(f.name for f in facets if f not in apart)
-    return _merged(terms), cancels, tuple(omitted)
+    # the terms of one component were estimated once, with its degrees of freedom
+    totals: dict[tuple[str, float], float] = {}
+    for term in terms:
+        key = (term.name, term.df)
+        totals[key] = totals.get(key, 0.0) + term.variance
+    merged = tuple(ErrorTerm(name, variance, df) for (name, df), variance in totals.items())
+    return merged, cancels, tuple(omitted)
 
 
 def check_variance(name: str, variance: float) -> None:
     """Refuse a variance that is negative or not finite."""
     if not (math.isfinite(variance) and variance >= 0):
         raise CoreError(f"{name}: a variance of {variance} is not finite and at least 0", code="component")
-
-
-def _merged(terms: Sequence[ErrorTerm]) -> tuple[ErrorTerm, ...]:
-    """Add over the agents the terms of one component: it was estimated once, with its degrees of freedom."""
-    totals: dict[tuple[str, float], float] = {}
-    for term in terms:
-        key = (term.name, term.df)
-        totals[key] = totals.get(key, 0.0) + term.variance
-    return tuple(ErrorTerm(name, variance, df) for (name, df), variance in totals.items())
 
 
 def _n_levels(row: Row, facet: str) -> int:

@@ -1,33 +1,14 @@
 """One agent alone: its mean with an absolute interval for a target that is named.
 
-Model
------
-ȳ over the N tasks with a valid outcome. Nothing cancels: every facet adds its interaction with the agent and
-its main effect::
-
-    domain               SE² = s²/N                        ν = N − 1
-    finite, by the first rule that applies:
-      variance function  SE² = Σ_j s²_j/R_j/N², with ω̂·ȳ(1 − ȳ) for s²_j where R_j = 1   where ω̂ is known
-      repeated trials    the same with the mean of the other s² there      R ≥ 2 on half of the tasks
-      upper bound        SE² = ȳ(1 − ȳ)/N                                  ν = N − 1
-
-A standard error of 0 (all outcomes alike, trials that do not differ) is a lack of information: none is given.
-In Satterthwaite's formula s²_j counts R_j − 1 degrees of freedom, exact without settings.
-
-Symbols: as in `analytics.differences.rows`; ω̂ ``omega``, of the target's tasks.
-
-Not done here: no agent is held against another: `analytics.differences.pairs`.
-
 Source: Imbens & Rubin, *Causal Inference*, 2015, §6.5. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114.
 The variance function is this project's own.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray
 from analytics.differences.estimates import Estimate, Target, interval_of
 from analytics.differences.groups import METHODS, Groups, mean_variance
 from analytics.differences.rows import NEVER_MEASURED, ErrorTerm, Facet, Row, check_variance, facet_terms
@@ -46,31 +27,41 @@ def score(
 ) -> Estimate:
     """ȳ over the agent's valid tasks with its absolute interval for the target: nothing cancels.
 
-    target: {"subset", "full", "domain"}.
-    selected: the tasks are a selected subset: only the target `subset` is answered from them.
-    omega: ω̂ of these tasks; see `analytics.differences.trial_variances`.
-    facets: facets the outcomes depend on; by default run, prompt and judge, none of them measured.
-    groups: of the row's tasks, for the target ``domain``; by default they are independent.
-    Raises CoreError: when the agent has no valid cell.
-    Raises CoreError.
-
-    Notes
-    -----
     ``domain`` s/√N, or by groups of tasks; finite by repeated trials N⁻²·Σ s²_j/R_j, where a task of a single
     trial has the mean of the other s²; with single trials on more than half of the tasks ȳ(1 − ȳ)/N, named
     "upper bound", or with ω̂ the variance function, ω̂·ȳ(1 − ȳ)/N where all are single. Every facet adds its
     interaction with the agent and its main effect.
+
+    selected: the tasks are a selected subset: only the target `subset` is answered from them.
+    omega: ω̂ of these tasks; see `analytics.differences.trial_variances`.
+    facets: facets the outcomes depend on; by default run, prompt and judge, none of them measured.
+    groups: of the row's tasks, for the target ``domain``; by default they are independent.
     """
-    _check(row, target, selected)
+    if selected and target != "subset":
+        raise CoreError(
+            f"selected tasks are not a sample of all tasks: the target {target!r} cannot be told from them; "
+            "its prediction can",
+            code="target",
+        )
+    if row.means.ndim != 1:
+        raise CoreError(f"an agent's cells of shape {row.means.shape}", code="shapes_differ")
+    check_variance("linking", row.v_link)
     valid = ~np.isnan(row.means)
     if not valid.any():
         raise CoreError("an agent without a valid outcome has no mean", code="no_common_task")
-    cells = _restricted(row, valid)
-    value = float(cells.means.mean())
+    variances, n_trials = (
+        None if part is None else part[None] for part in (row.trial_variances, row.n_trials)
+    )
+    once = np.array([row.one_trial], dtype=np.bool_)
+    means, shares = (part[0] for part in checked_cells(row.means[None], variances, n_trials, once))
+    counts = np.full(row.means.shape, np.nan) if row.n_trials is None else row.n_trials
+    if not valid.all():
+        means, shares, counts = means[valid], shares[valid], counts[valid]
+    value = float(means.mean())
     if target == "domain":
-        term, reason = domain_term(cells.means, None if groups is None else groups.on(valid))
+        term, reason = domain_term(means, None if groups is None else groups.on(valid))
     else:
-        term, reason = _finite_term(cells, omega)
+        term, reason = _finite_term(value, shares, counts, omega)
     added, _, omitted = facet_terms((row,), facets, {facet.name: False for facet in facets})
     terms = () if reason else (term, *added)
     return Estimate(
@@ -79,7 +70,7 @@ def score(
         method=term.name,
         interval=interval_of(value, terms),
         p_value=None,
-        n_tasks=cells.means.size,
+        n_tasks=means.size,
         terms=terms,
         cancels=(),
         omitted=omitted,
@@ -101,46 +92,23 @@ def domain_term(values: FloatArray, groups: Groups | None = None) -> tuple[Error
     return _positive(term, f"the same value on all {n} tasks")
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
+def _finite_term(
+    rate: float, variances: FloatArray, counts: FloatArray, omega: float | None
+) -> tuple[ErrorTerm, str]:
+    """Return the variance of the mean by the first rule that applies.
 
+    By trials N⁻²·Σ s²_j/R_j: R_j − 1 degrees of freedom each, N − 1 for the cells of one trial where ω̂ is
+    known.
 
-class _ScoreCells(NamedTuple):
-    """Cells of one agent on the tasks that count: means, s²_j/R_j and R_j, NaN where R is 1."""
-
-    means: FloatArray
-    variances: FloatArray
-    n_trials: FloatArray
-
-
-def _restricted(row: Row, tasks: Mask) -> _ScoreCells:
-    variances, n_trials = (
-        None if part is None else part[None] for part in (row.trial_variances, row.n_trials)
-    )
-    once = np.array([row.one_trial], dtype=np.bool_)
-    means, shares = checked_cells(row.means[None], variances, n_trials, once)
-    counts = np.full(row.means.shape, np.nan) if row.n_trials is None else row.n_trials
-    if tasks.all():
-        return _ScoreCells(means[0], shares[0], counts)
-    return _ScoreCells(means[0, tasks], shares[0, tasks], counts[tasks])
-
-
-def _finite_term(cells: _ScoreCells, omega: float | None) -> tuple[ErrorTerm, str]:
-    """Return the variance of the mean by the first rule that applies."""
-    n, n_one = cells.means.size, int(np.count_nonzero(np.isnan(cells.variances)))
-    if omega is not None or 2 * n_one <= n:
-        return _trial_term(cells, omega)
-    rate = float(cells.means.mean())
-    return _positive(ErrorTerm("upper bound", rate * (1 - rate) / n, max(n - 1, 1)), "the mean is 0 or 1")
-
-
-def _trial_term(cells: _ScoreCells, omega: float | None) -> tuple[ErrorTerm, str]:
-    """N⁻²·Σ s²_j/R_j: R_j − 1 degrees of freedom each, N − 1 for the cells of one trial where ω̂ is known."""
-    n, known = cells.means.size, ~np.isnan(cells.variances)
-    own, n_trials, n_one = cells.variances[known], cells.n_trials[known], int(np.count_nonzero(~known))
+    variances, counts: s²_j/R_j and R_j, NaN where R is 1.
+    """
+    n, known = variances.size, ~np.isnan(variances)
+    own, n_trials, n_one = variances[known], counts[known], int(np.count_nonzero(~known))
+    if omega is None and 2 * n_one > n:
+        return _positive(ErrorTerm("upper bound", rate * (1 - rate) / n, max(n - 1, 1)), "the mean is 0 or 1")
     if omega is None:
         own, single = own * (1.0 + n_trials * n_one / own.size), 0.0
     else:
-        rate = float(cells.means.mean())
         single = omega * rate * (1 - rate) * n_one / n**2
     own = own / n**2
     variance = float(own.sum()) + single
@@ -155,18 +123,3 @@ def _positive(term: ErrorTerm, cause: str) -> tuple[ErrorTerm, str]:
     if term.variance > 1e-20:
         return term, ""
     return term, f"{cause}: a standard error of 0 would say that the value is known exactly"
-
-
-# -------------------------------------------------------------------------------------------------- checks
-
-
-def _check(row: Row, target: Target, selected: bool) -> None:
-    if selected and target != "subset":
-        raise CoreError(
-            f"selected tasks are not a sample of all tasks: the target {target!r} cannot be told from them; "
-            "its prediction can",
-            code="target",
-        )
-    if row.means.ndim != 1:
-        raise CoreError(f"an agent's cells of shape {row.means.shape}", code="shapes_differ")
-    check_variance("linking", row.v_link)

@@ -1,33 +1,5 @@
 """Variances of all pair differences on given tasks at once, and the noise of trials, ω̂.
 
-Model
------
-d_j = X[a, j] − X[b, j] on the N tasks that both have; by the first rule that applies::
-
-    repeated trials    SE² = Σ_j(s²_aj/R_aj + s²_bj/R_bj)/N²                 R ≥ 2 in both, all common tasks
-    variance function  the same with ω̂·ȳ_a(1 − ȳ_a) for s²_aj where R_aj = 1   where ω̂ is known
-    neyman             SE² = s_d²/N                                          ν = N − 1; an upper bound
-
-    ω̂ = Σ_ij s²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i)       over agents with R ≥ 3 on at least 15 tasks, 3 or more such
-
-Symbols
--------
-======  ====================  ===========================  =================
-symbol  code                  shape                        unit
-======  ====================  ===========================  =================
-X       ``means``             (n_agents, n_tasks), NaN     0 to 1
-s²_ij   ``trial_variances``   (n_agents, n_tasks), NaN     score²
-R_ij    ``n_trials``          (n_agents, n_tasks), NaN     trials, effective
-N       ``n_common``          (n_agents, n_agents)         tasks
-SE²     ``se2``               (n_agents, n_agents), NaN    score²
-ω̂       ``omega``             scalar                       1
-======  ====================  ===========================  =================
-
-Limits: R_ij is the number for which Var(X[i, j]) = s²_ij/R_ij; without settings, the number of trials.
-
-Not done here: no interval, no rank and no tie: `analytics.differences.pairs` and `finite_ranks`, whose
-variances have pseudo-cells, so that none is 0.
-
 Source: Neyman 1923 and Imbens & Rubin, *Causal Inference*, 2015, §6.5 (s_d²/N bounds the finite variance).
 The variance function and its rule are this project's own.
 """
@@ -53,12 +25,11 @@ N_TRIALS_OMEGA = 3
 
 @dataclass(frozen=True, eq=False)
 class PairVariances:
-    """Variances of all pair differences, components with the agent not included.
+    """Variances of all pair differences, (n_agents, n_agents), components with the agent not included.
 
-    se2: (n_agents, n_agents); SE² of the difference of means over the common tasks, symmetric; NaN where
-        `method` is 0.
-    method: (n_agents, n_agents); position in `METHODS`; 0 on the diagonal and where no rule applies.
-    n_common: (n_agents, n_agents); tasks with a valid cell of both.
+    se2: SE² of the difference of means over the common tasks; NaN where `method` is 0.
+    method: position in `METHODS`; 0 on the diagonal and where no rule applies.
+    n_common: tasks with a valid cell of both.
     """
 
     se2: FloatArray
@@ -76,18 +47,15 @@ def finite_variances(
 ) -> PairVariances:
     """Finite-target variances of all pair differences, each by the first rule that applies.
 
+    `neyman` needs 2 common tasks, the other rules 1. From means alone se2 is s_d²/N, which is also the
+    variance for the target `domain`.
+
     means: (n_agents, n_tasks); NaN where missing.
     trial_variances, n_trials: (n_agents, n_tasks); s²_ij, NaN where no setting has two valid trials, and
         R_ij. Both or neither.
     one_trial: (n_agents,); agents whose R counts as 1.
     omega: ω̂ of `trial_variance_ratio`. Without it pairs with a single trial are `neyman`, as validation has
         it.
-    Raises CoreError: when `omega` is negative or not finite.
-
-    Notes
-    -----
-    Six products of n × m by m × n. `neyman` needs 2 common tasks, the other rules 1. From means alone se2 is
-    s_d²/N, which is also the variance for the target `domain`.
     """
     means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     if omega is not None:
@@ -122,13 +90,10 @@ def trial_variance_ratio(
 ) -> float | None:
     """ω̂ = Σs²_ij / Σ_i m_i·ȳ_i(1 − ȳ_i): the share of a score's binomial variance that is trial noise.
 
-    means, trial_variances, n_trials, one_trial: as in `finite_variances`.
+    m_i and ȳ_i are taken over the tasks on which agent i has a trial variance.
+
     Returns: None unless at least 3 agents have R ≥ 3 on at least 15 tasks, and where all of them score 0 or
         1.
-
-    Notes
-    -----
-    m_i and ȳ_i are taken over the tasks on which agent i has a trial variance.
     """
     means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     if trial_variances is None or n_trials is None:
@@ -150,15 +115,9 @@ def n_repeat_often(
     *,
     one_trial: Mask | None = None,
 ) -> int:
-    """Count the agents that tell ω̂: with R ≥ 3 on at least 15 tasks.
-
-    means, trial_variances, n_trials, one_trial: as in `finite_variances`.
-    """
+    """Count the agents that tell ω̂: with R ≥ 3 on at least 15 tasks."""
     _, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     return 0 if n_trials is None else int(np.count_nonzero(_repeat_often(~np.isnan(variances), n_trials)))
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _repeat_often(known: Mask, n_trials: FloatArray) -> Mask:
@@ -182,9 +141,6 @@ def _trial_noise(
     return np.asarray(parts + parts.T, dtype=np.float64)
 
 
-# -------------------------------------------------------------------------------------------------- checks
-
-
 def checked_cells(
     means: FloatArray,
     trial_variances: FloatArray | None,
@@ -198,7 +154,6 @@ def checked_cells(
     mask = np.zeros(n_agents, dtype=np.bool_) if one_trial is None else np.asarray(one_trial)
     if mask.dtype != np.bool_ or mask.shape != (n_agents,):
         raise CoreError(f"one_trial: {mask.dtype} {mask.shape}, not bool ({n_agents},)", code="shapes_differ")
-    once = mask
     if trial_variances is None and n_trials is None:
         return means, np.full(means.shape, np.nan)
     if trial_variances is None or n_trials is None:
@@ -209,4 +164,4 @@ def checked_cells(
             f"for means {means.shape}",
             code="shapes_differ",
         )
-    return means, np.where(once[:, None] | np.isnan(means), np.nan, trial_variances / n_trials)
+    return means, np.where(mask[:, None] | np.isnan(means), np.nan, trial_variances / n_trials)

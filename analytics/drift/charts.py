@@ -4,54 +4,15 @@ Where agents become slowly better, estimates that shrink to the mean of earlier 
 more with each: y − ŷ rises though nothing is wrong with the subset. At the lines of other charts, 6.2 and
 7.8, a sixth of such boards warned and a twentieth alarmed; hence 7 and 9 for y − ŷ.
 
-CUSUM of sequential normal scores: a chart for the level of a series, without a model of its values.
-
-Model
------
-Values x_1, x_2, … arrive in time order. Each is ranked among those up to itself and turned into a score that
-is standard normal, and independent of the earlier ones, as long as all x come from one distribution::
-
-    z_t = Φ⁻¹((rank of x_t among x_1 … x_t − ½) / t)              midranks
-    C⁺_t = max(0, C⁺_{t−1} + z_t − ½)     C⁻_t = max(0, C⁻_{t−1} − z_t − ½)
-
-The first `n_reference` values are ranked and not added up: their scores are coarse. C above the warning line
-is a warning, C above the threshold an alarm. Then C returns to 0 and the values after its last zero, which
-already show the new level, are the new reference; below ten of them the chart waits.
-
-Symbols
--------
-=========  ===================  ==============  =================================
-symbol     code                 shape           unit
-=========  ===================  ==============  =================================
-x          ``values``           (n,)            any
-z          ``scores``           (n,)            standard deviations
-C⁺, C⁻     ``up``, ``down``     (n,)            standard deviations
-=========  ===================  ==============  =================================
-
-In 170 values after a reference of 15 to 30, and without any change, a chart passes its warning line in at
-most a tenth of all series and its threshold in at most a fiftieth, with ties less often. A steady drift is a
-change.
-
-==========  =========  =========
-sides       warning    threshold
-==========  =========  =========
-one         5.5        7
-two         6.2        7.8
-==========  =========  =========
-
-Not done here: no estimate of when the level moved, beyond the last zero, or by how much.
-
-Source
-------
-Conover, Tercero-Gómez & Cordero-Franco, *The sequential normal scores transformation*, 2017. Page,
+Source: Conover, Tercero-Gómez & Cordero-Franco, *The sequential normal scores transformation*, 2017. Page,
 *Continuous inspection schemes*, Biometrika 1954.
 """
 
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from scipy.special import ndtri
 
@@ -64,10 +25,10 @@ ALLOWANCE = 0.5
 ONE_SIDED, TWO_SIDED = (5.5, 7.0), (6.2, 7.8)
 N_REFERENCE = 10
 RUN_LENGTH = 7_500  # values to a false alarm, on average and at least, at either threshold
+RESIDUAL_LINES = (7.0, 9.0)
 
 
-@dataclass(frozen=True)
-class Alarm:
+class Alarm(NamedTuple):
     """The level moved.
 
     at: position of the value at which the chart passed the threshold.
@@ -80,29 +41,71 @@ class Alarm:
     rising: bool
 
 
-@dataclass(frozen=True)
 class Cusum:
     """A chart read up to its last value.
 
-    up, down: (n,); C⁺ and C⁻ after each value, before an alarm sets them to 0; C⁻ stays 0 on one side.
-    scores: (n,); z_t.
+    up, down: C⁺ and C⁻ after each value, before an alarm sets them to 0; C⁻ stays 0 on one side.
+    scores: z_t.
     warned: positions at which the chart passed its warning line: once on each way up.
     n_reference: values that the next one would be ranked among.
     """
 
-    up: tuple[float, ...]
-    down: tuple[float, ...]
-    scores: tuple[float, ...]
-    alarms: tuple[Alarm, ...]
-    warned: tuple[int, ...]
-    warning: float
-    threshold: float
-    n_reference: int
+    def __init__(self, two_sided: bool, n_reference: int, lines: tuple[float, float]) -> None:
+        self.warning, self.threshold = lines
+        self.up: list[float] = []
+        self.down: list[float] = []
+        self.scores: list[float] = []
+        self.alarms: list[Alarm] = []
+        self.warned: list[int] = []
+        self._two_sided, self._n_wanted = two_sided, n_reference
+        self._ranked: list[float] = []
+        self._recent: list[float] = []
+        self._up = self._down = 0.0
+        self._up_since = self._down_since = 0
+        self._above = False
+
+    @property
+    def n_reference(self) -> int:
+        """Values that are ranked."""
+        return len(self._ranked)
 
     @property
     def level(self) -> float:
         """The larger of C⁺ and C⁻ after the last value; 0 without one."""
         return max(self.up[-1], self.down[-1]) if self.up else 0.0
+
+    def add(self, position: int, value: float) -> None:
+        """Take the next value in."""
+        is_reference = len(self._ranked) < self._n_wanted
+        insort(self._ranked, value)
+        midrank = (bisect_left(self._ranked, value) + 1 + bisect_right(self._ranked, value)) / 2
+        z = float(ndtri((midrank - 0.5) / len(self._ranked)))
+        self._recent.append(value)
+        if is_reference:
+            self._up_since = self._down_since = position + 1
+        else:
+            self._up = max(0.0, self._up + z - ALLOWANCE)
+            self._down = max(0.0, self._down - z - ALLOWANCE) if self._two_sided else 0.0
+            if self._up == 0.0:
+                self._up_since = position + 1
+            if self._down == 0.0:
+                self._down_since = position + 1
+        self.up.append(self._up)
+        self.down.append(self._down)
+        self.scores.append(z)
+        level, was_above = max(self._up, self._down), self._above
+        self._above = level > self.warning
+        if self._above and not was_above:
+            self.warned.append(position)
+        if level > self.threshold:
+            rising = self._up > self._down
+            since = self._up_since if rising else self._down_since
+            self.alarms.append(Alarm(position, since, rising))
+            self._recent = self._recent[len(self._recent) - (position + 1 - since) :]
+            self._ranked = sorted(self._recent)
+            self._n_wanted = min(self._n_wanted, N_REFERENCE)
+            self._up, self._down, self._above = 0.0, 0.0, False
+            self._up_since = self._down_since = position + 1
 
 
 def cusum(
@@ -118,89 +121,22 @@ def cusum(
     two_sided: look for falling values too, at a threshold of 7.8 instead of 7.
     n_reference: values that are ranked before any is added up, at least 1; after an alarm 10 of the new level
         are.
-    lines: warning line and threshold where they are not those of the model above.
+    lines: warning line and threshold where they are others.
     Raises CoreError: when a value is not finite, or no reference is asked for.
     """
-    _check(values, n_reference)
-    chart = _Chart(two_sided, n_reference, lines or (TWO_SIDED if two_sided else ONE_SIDED))
-    for position, value in enumerate(values):
-        chart.add(position, round(float(value), DECIMALS))
-    return Cusum(
-        up=tuple(chart.ups),
-        down=tuple(chart.downs),
-        scores=tuple(chart.scores),
-        alarms=tuple(chart.alarms),
-        warned=tuple(chart.warned),
-        warning=chart.warning,
-        threshold=chart.threshold,
-        n_reference=len(chart.ranked),
-    )
-
-
-def _check(values: Sequence[float], n_reference: int) -> None:
     if n_reference < 1:
         raise CoreError(
             f"a reference of {n_reference} values ranks nothing; at least 1 is needed",
             code="series_malformed",
         )
+    chart = Cusum(two_sided, n_reference, lines or (TWO_SIDED if two_sided else ONE_SIDED))
     for position, value in enumerate(values):
         if not math.isfinite(value):
             raise CoreError(
                 f"value {position} is {value}; a chart needs finite values", code="series_malformed"
             )
-
-
-class _Chart:
-    """The state between two values: what is ranked, and since when each side is above 0."""
-
-    def __init__(self, two_sided: bool, n_reference: int, lines: tuple[float, float]) -> None:
-        self.warning, self.threshold = lines
-        self.two_sided, self.n_reference = two_sided, n_reference
-        self.ranked: list[float] = []
-        self.recent: list[float] = []
-        self.up = self.down = 0.0
-        self.up_since = self.down_since = 0
-        self.ups: list[float] = []
-        self.downs: list[float] = []
-        self.scores: list[float] = []
-        self.alarms: list[Alarm] = []
-        self.warned: list[int] = []
-        self.above = False
-
-    def add(self, position: int, value: float) -> None:
-        is_reference = len(self.ranked) < self.n_reference
-        insort(self.ranked, value)
-        midrank = (bisect_left(self.ranked, value) + 1 + bisect_right(self.ranked, value)) / 2
-        z = float(ndtri((midrank - 0.5) / len(self.ranked)))
-        self.recent.append(value)
-        if is_reference:
-            self.up_since = self.down_since = position + 1
-        else:
-            self.up = max(0.0, self.up + z - ALLOWANCE)
-            self.down = max(0.0, self.down - z - ALLOWANCE) if self.two_sided else 0.0
-            if self.up == 0.0:
-                self.up_since = position + 1
-            if self.down == 0.0:
-                self.down_since = position + 1
-        self.ups.append(self.up)
-        self.downs.append(self.down)
-        self.scores.append(z)
-        level, was_above = max(self.up, self.down), self.above
-        self.above = level > self.warning
-        if self.above and not was_above:
-            self.warned.append(position)
-        if level > self.threshold:
-            rising = self.up > self.down
-            since = self.up_since if rising else self.down_since
-            self.alarms.append(Alarm(position, since, rising))
-            self.recent = self.recent[len(self.recent) - (position + 1 - since) :]
-            self.ranked = sorted(self.recent)
-            self.n_reference = min(self.n_reference, N_REFERENCE)
-            self.up, self.down, self.above = 0.0, 0.0, False
-            self.up_since = self.down_since = position + 1
-
-
-LINES = (7.0, 9.0)
+        chart.add(position, round(float(value), DECIMALS))
+    return chart
 
 
 def chart_monitor(
@@ -245,8 +181,6 @@ def capability_jump(
 ) -> Monitor:
     """CUSUM of the agents' means over S, rising side; steady progress alarms too, and should.
 
-    subset_means: (n_agents,); in time order.
-    agents, dates: (n_agents,).
     n_reference: agents at the beginning that S was chosen from; 10 at least are ranked and not added up.
     """
     same_length(subset_means, agents, dates)
@@ -261,24 +195,15 @@ def cost_per_task(
     *,
     n_reference: int = N_REFERENCE,
 ) -> Monitor:
-    """CUSUM of the agents' mean cost of a task, on both sides.
-
-    costs: (n_agents,); in time order, any currency.
-    agents, dates: (n_agents,).
-    n_reference: as in `capability_jump`.
-    """
+    """CUSUM of the agents' mean cost of a task, on both sides; `n_reference` as in `capability_jump`."""
     same_length(costs, agents, dates)
     chart = cusum(costs.tolist(), two_sided=True, n_reference=max(n_reference, N_REFERENCE))
     return chart_monitor("cost per task", chart, agents, dates, "cost per task moved")
 
 
 def residuals(values: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
-    """CUSUM of y − ŷ on both sides, of agents calibrated before their full run, in time order.
-
-    values: (n_agents,).
-    agents, dates: (n_agents,).
-    """
+    """CUSUM of y − ŷ on both sides, of agents calibrated before their full run, in time order."""
     same_length(values, agents, dates)
-    chart = cusum(values.tolist(), two_sided=True, lines=LINES)
+    chart = cusum(values.tolist(), two_sided=True, lines=RESIDUAL_LINES)
     moved = "full scores moved against their estimates"
     return chart_monitor("calibration residuals", chart, agents, dates, moved)

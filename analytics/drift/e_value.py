@@ -1,37 +1,25 @@
-"""E-values for a share that may not exceed what was promised, looked at as often as one likes.
+"""E-values for shares that may not exceed what was promised, looked at as often as one likes.
 
-Model
------
-Of n events s are misses; promised are at most p₀. The likelihood ratio of a mixture of larger shares::
-
-    E_n = ∫_{p₀}^1 w(p)·p^s·(1 − p)^{n−s} dp / (p₀^s·(1 − p₀)^{n−s}),      w ∝ exp(−(p − p₀)/.1) on [p₀, 1]
-
-Where each event misses with a probability of at most p₀, whatever came before, E is a supermartingale that
-starts at 1: each factor (p/p₀)^x·((1 − p)/(1 − p₀))^{1−x} has an expectation of at most 1, since p ≥ p₀. So
-P(E ever reaches 1/α) ≤ α (Ville): 100 is reached by chance in at most 1% of all histories, however often one
-looks. What was once reached stays reached: the largest value so far decides. Too few misses make E small.
-
-With ℓ(p) = s·log p + (n − s)·log(1 − p) − (p − p₀)/.1, which is concave, the integral is taken by 16 Gauss-
-Legendre nodes on each of 65 panels that double in width away from the maximum of ℓ on [p₀, 1], all in
-logarithms; the first panel is as wide as the curvature or the slope of ℓ there tells.
-
-Symbols: s ``n_missed``, n ``n``, p₀ ``promised``, E ``log_e_values`` (natural logarithms).
-
-Not done here: misses of one agent's trials are not independent, which makes E too large.
+Missed intervals are events; invalid trials of one agent fail together and are bet on agent by agent.
 
 Source: Ville, *Étude critique de la notion de collectif*, 1939. Robbins, *Statistical methods related to the
 law of the iterated logarithm*, 1970 (mixtures). Clopper & Pearson, Biometrika 1934 (`upper_share`).
+Waudby-Smith & Ramdas, *Estimating means of bounded random variables by betting*, JRSS B 2024.
 """
 
 import math
-from typing import Literal
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, logsumexp, xlog1py, xlogy
+from scipy.special import betaincinv, logsumexp, stdtrit, xlog1py, xlogy
 
-from analytics.arrays import FloatArray
+from analytics.arrays import FloatArray, Mask
+from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, insufficient, same_length
 from analytics.errors import CoreError
+from analytics.text import counted
 
 WARN, ALERT = 20.0, 100.0
 MEAN_EXCESS = 0.1
@@ -108,6 +96,94 @@ def e_text(log_values: FloatArray) -> str:
     )
 
 
-def e_state(value: float) -> Literal["ok", "warn", "alert"]:
-    """Read an E against the thresholds 20 and 100."""
-    return "alert" if value >= ALERT else "warn" if value >= WARN else "ok"
+MISSES_PROMISED = 0.05
+
+
+def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
+    """Weigh full scores outside the 95% interval that was published before they were known, by e-value.
+
+    The bound on false alerts holds if each interval rests on every residual known before it.
+
+    missed: (n_agents,); in time order, as `agents` and `dates` are.
+    """
+    same_length(missed, agents, dates)
+    if not len(agents):
+        return insufficient("calibration", "no full run of an agent with a published interval")
+    n = np.arange(1, len(agents) + 1)
+    logs = log_e_values(np.cumsum(missed), n, MISSES_PROMISED)
+    evidence = {
+        "missed": [agents[i] for i in np.flatnonzero(missed).tolist()],
+        "first_alert": at(first_alert(logs), agents, dates),
+    }
+    counts = f"{int(missed.sum())} of {counted(len(agents), 'interval')} missed; at most 5% were promised"
+    return _e_monitor("calibration", logs, counts, evidence)
+
+
+def _e_monitor(name: str, logs: FloatArray, shown: str, evidence: dict[str, Any]) -> Monitor:
+    """Read E against its thresholds."""
+    value = largest(logs)
+    state: State = "alert" if value >= ALERT else "warn" if value >= WARN else "ok"
+    reason = f"{shown}; {e_text(logs)}"
+    return Monitor(name, state, value, ALERT, reason, evidence, false_alerts_at_most=1 / ALERT)
+
+
+FAILURES = "harness failures"
+LEVEL_OF_TRIALS, LEVEL_OF_AGENTS = 0.90, 0.975
+STAKES = ((np.arange(100) + 0.5) / 100) ** 2
+
+
+class Invalid(NamedTuple):
+    """Invalid trials and trials of agents, (n_agents,) each, in time order; every agent has a trial."""
+
+    n_invalid: npt.NDArray[np.int64]
+    n_trials: npt.NDArray[np.int64]
+
+    @property
+    def shares(self) -> FloatArray:
+        """x, (n_agents,)."""
+        return np.asarray(self.n_invalid / self.n_trials, dtype=np.float64)
+
+
+def harness_failures(
+    reference: Invalid, since: Invalid, agents: Sequence[str], dates: Sequence[date | None]
+) -> Monitor:
+    """Bet that agents have larger shares of invalid trials than the upper limit of the reference agents."""
+    same_length(*since, agents, dates)
+    same_length(*reference)
+    n_before = len(reference.n_trials)
+    if n_before < MIN_AGENTS or not len(agents):
+        counts = f"{n_before} agents with trials before the subset was chosen and {len(agents)} since"
+        return insufficient(FAILURES, f"{counts}; {MIN_AGENTS} and 1 are needed")
+    n_invalid, n_trials = int(reference.n_invalid.sum()), int(reference.n_trials.sum())
+    promised = 1.0
+    if n_invalid < n_trials:
+        x = reference.shares
+        of_agents = x.mean() + stdtrit(n_before - 1, LEVEL_OF_AGENTS) * x.std(ddof=1) / math.sqrt(n_before)
+        promised = float(max(upper_share(n_invalid, n_trials, level=LEVEL_OF_TRIALS), of_agents))
+    if promised >= 1.0:
+        return insufficient(FAILURES, "all trials were invalid before: no share is larger")
+    logs = log_bets(since.shares, promised)
+    shares = f"{since.shares.mean():.2%} of an agent's trials are invalid, at most {promised:.2%} were before"
+    evidence = {
+        "first_alert": at(first_alert(logs), agents, dates),
+        "promised": promised,
+        "agents": [agents[i] for i in np.flatnonzero(since.shares > promised).tolist()],
+    }
+    return _e_monitor(FAILURES, logs, shares, evidence)
+
+
+def log_bets(shares: FloatArray, promised: float) -> FloatArray:
+    """Natural logarithm of E after each value.
+
+    shares: (n,); 0 to 1, in time order.
+    promised: p₀, strictly between 0 and 1.
+    """
+    if not 0.0 < promised < 1.0:
+        raise CoreError(
+            f"a promised share lies strictly between 0 and 1, not at {promised}", code="share_malformed"
+        )
+    if not ((shares >= 0.0) & (shares <= 1.0)).all():
+        raise CoreError("a share lies from 0 to 1", code="share_malformed")
+    gains = np.log1p(STAKES * ((shares[:, None] - promised) / promised))
+    sums = np.cumsum(gains, axis=0)
+    return np.asarray(logsumexp(sums, axis=1) - math.log(STAKES.size), dtype=np.float64)

@@ -1,53 +1,30 @@
 """Whether tasks left the band that they were chosen by, beyond what a new choice of agents would move.
 
-Model
------
-The tasks of the band are those whose pass rate over the n₀ agents of the selection set lies in it, k of them;
-T is the share of them whose pass rate over a window of later agents lies outside. Pass rates of a few agents
-move over the edges by chance alone, so T is large on any board. Were all agents alike, those of the selection
-set and of the window could be exchanged; π is such a permutation, **the band selected anew** after it
-(widened where it is thin, as the rule of the board has it). Two figures are compared with those of π: T, and
-how far the tasks of the band went ::
-
-    D = Σ_j d_j / k,      d = 0 inside the band and at its edges, 1 where all agents pass or all fail
-
-with d linear between. In π, T_π = n_π/k_π counts the tasks of its own band, and D_π = Σ_j d_j/k is given in
-tasks of the first one. Alone T has two blind spots: where nearly all of the band is solved, the rates of all
-agents lie above it, a permuted band holds a few chance tasks, all of which leave, and T_π is 1 like T; and of
-six tasks chance often moves all. It moves them less far than a change does. So ::
-
-    p = min(1, 2·min_{T, D} (1 + #{T_π ≥ T})/(1 + draws)),      excess = T − mean of T_π, or D − mean of D_π
-
-A permutation needs the column sums alone: those of its selection set are one matrix product, those of its
-window what is left.
-
-Symbols
--------
-=======  =================  ============================================  ========
-symbol   code               shape                                         unit
-=======  =================  ============================================  ========
-X        ``selected``       (n₀, n_tasks), NaN: missing                   0 to 1
-         ``since``          (n_agents, n_tasks), later, in time order     0 to 1
-T        ``share``          scalar                                        share
-d        ``far``            (n_sets, n_tasks)                             0 to 1
-=======  =================  ============================================  ========
-
-Not done here: a strategy that does not choose by the band, and tasks kept by hysteresis: what is watched is
-the band of the agents that the subset was chosen from.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Phipson & Smyth, *Permutation p-values should
 never be zero*, 2010.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 
 from analytics.arrays import FloatArray, Mask
-from analytics.drift.looks import LEVEL, Look, last_look, members, permutation_p, permuted
-from analytics.drift.monitor import MIN_AGENTS, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import (
+    LEVEL,
+    MIN_AGENTS,
+    N_LATEST,
+    Look,
+    Monitor,
+    State,
+    at,
+    insufficient,
+    last_look,
+    members,
+    permutation_p,
+    permuted,
+    same_length,
+)
 from analytics.resampling import generator
 from analytics.text import counted
 
@@ -77,10 +54,7 @@ def band_erosion(
     selected: (n_reference, n_tasks); mean outcomes on all active tasks of the agents that S was chosen from;
         NaN where missing.
     since: (n_agents, n_tasks); of the complete agents that came later, in time order.
-    tasks: (n_tasks,).
     edges: the bands tried, in order; the next one where under a tenth of the tasks lies in it.
-    agents, dates: (n_agents,); of the later ones.
-    seed: of the permutations.
     window: latest agents at a look that pass rates are taken over.
     """
     same_length(since, agents, dates)
@@ -97,50 +71,42 @@ def band_erosion(
     rng = generator(seed, NAME, look.number)
     observed = n_out / k, float(far.sum()) / k
     drawn = permuted(look, _draws(selected, latest, edges, k, rng), *observed)
-    share, distance = (_test(*pair, look) for pair in zip(observed, drawn, strict=True))
-    decisive = max(share, distance, key=lambda one: (STATES.index(one.state), -one.p))
+    share, distance = (_tested(*pair, look) for pair in zip(observed, drawn, strict=True))
+    decisive = max(share, distance, key=lambda one: (STATES.index(one[2]), -one[0]))
+    p, _, state = decisive
     left = [tasks[j] for j in np.flatnonzero(far[0]).tolist()]
     reason = (
         f"{n_out} of {counted(k, 'task')} left the band in the last {len(latest)} of the first {look.size} "
-        f"new complete agents, {100 * share.excess:+.0f} points against what chance moves"
+        f"new complete agents, {100 * share[1]:+.0f} points against what chance moves"
     )
     if decisive is distance:
-        reason += (
-            f"; they went {observed[1]:.0%} of the way out, {100 * distance.excess:+.0f} points against it"
-        )
-    evidence = {"tasks": left, "share": observed[0], "excess": share.excess} | {
+        reason += f"; they went {observed[1]:.0%} of the way out, {100 * distance[1]:+.0f} points against it"
+    evidence = {
+        "tasks": left,
+        "share": observed[0],
+        "excess": share[1],
         "distance": observed[1],
-        "distance_excess": distance.excess,
+        "distance_excess": distance[1],
         "look": at(look.size - 1, agents, dates),
     }
     level, bound = ALERT_TIMES * look.level, ALERT_TIMES * LEVEL
-    reason += f"; p {decisive.p:.2g}"
-    return Monitor(NAME, decisive.state, decisive.p, level, reason, evidence, false_alerts_at_most=bound)
+    return Monitor(NAME, state, p, level, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
 
 
-class _Test(NamedTuple):
+def _tested(observed: float, drawn: FloatArray, look: Look) -> tuple[float, float, State]:
     """p, doubled for two tests, the excess against what permutations give, and what they say."""
-
-    p: float
-    excess: float
-    state: State
-
-
-def _test(observed: float, drawn: FloatArray, look: Look) -> _Test:
     p, excess = min(1.0, 2 * permutation_p(observed, drawn)), observed - float(np.nanmean(drawn))
     if p <= ALERT_TIMES * look.level and excess > ALERT_EXCESS:
-        return _Test(p, excess, "alert")
-    return _Test(p, excess, "warn" if p <= WARN_TIMES * look.level and excess > WARN_EXCESS else "ok")
+        return p, excess, "alert"
+    return p, excess, "warn" if p <= WARN_TIMES * look.level and excess > WARN_EXCESS else "ok"
 
 
 def _rates(outcomes: FloatArray) -> FloatArray:
-    """Pass rates of one set of agents, (1, n_tasks)."""
     valid = ~np.isnan(outcomes)
     return _ratio(np.nansum(outcomes, axis=0)[None], np.count_nonzero(valid, axis=0)[None].astype(np.float64))
 
 
 def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Means, NaN over no outcome."""
     rates = np.full(sums.shape, np.nan)
     np.divide(sums, counts, out=rates, where=counts > 0.5)
     return rates
@@ -156,18 +122,16 @@ def _left(chosen: FloatArray, windowed: FloatArray, edges: Edges) -> tuple[Mask,
     for lo, hi in edges:
         band[open_sets] = _within(chosen[open_sets], lo, hi)
         counted_here = band[open_sets] & known[open_sets]
-        far[open_sets] = np.where(counted_here, _far(windowed[open_sets], lo, hi), 0.0)
+        rates = windowed[open_sets]
+        below, above = (lo - rates) / max(lo, EDGE_TOLERANCE), (rates - hi) / max(1.0 - hi, EDGE_TOLERANCE)
+        far[open_sets] = np.where(
+            counted_here, np.where(_within(rates, lo, hi), 0.0, np.maximum(below, above)), 0.0
+        )
         thin = 10 * np.count_nonzero(band[open_sets], axis=1) < chosen.shape[1]
         open_sets = open_sets[thin]
         if not open_sets.size:
             break
     return band & known, far
-
-
-def _far(rates: FloatArray, lo: float, hi: float) -> FloatArray:
-    """Return d: 0 within the band, 1 where none passes or all do."""
-    below, above = (lo - rates) / max(lo, EDGE_TOLERANCE), (rates - hi) / max(1.0 - hi, EDGE_TOLERANCE)
-    return np.where(_within(rates, lo, hi), 0.0, np.maximum(below, above))
 
 
 def _within(rates: FloatArray, lo: float, hi: float) -> Mask:

@@ -1,49 +1,5 @@
 """Rank fidelity: how well the order of agents on a subset of tasks tells their order on all tasks.
 
-Model
------
-r_i is agent i's mean over the subset, y_i its full score. Both are rounded to 1e-9 before they are ranked,
-so that sums taken in another order cannot break a tie. ρ is Pearson's correlation of the midranks, τ_b is
-Kendall's with both sets of ties taken out of the denominator::
-
-    ρ   = Σ_i a_i·b_i / √(Σa² · Σb²)          a_i = 2·midrank(r_i) − (n + 1), b_i likewise from y
-    τ_b = (C − D) / √(n₁·n₂)                  n₁, n₂ the pairs that differ in r, in y
-
-The subset is inside the whole, so ρ is a part-whole correlation and is large even where agents do not differ.
-What it would be then is ρ₀: every column of X is permuted among the agents independently (pass rates and the
-subset stay, no agent effect is left), and ρ of subset mean with full mean is averaged over the draws. ::
-
-    skill = (ρ − ρ₀) / (1 − ρ₀)               0: no better than tasks that share no agent effect; 1: the order
-
-p₀ is the same of pairs: on the same permuted matrices, for each agent i the share of agents j with y_j ≠ y_i
-whose order on the subset is that of their full means, a tie on the subset counting ½; its mean over agents,
-then over draws. It lies near .8, not ½, because the subset is inside the whole.
-
-Interval of ρ: Fisher's z = artanh ρ with a delete-one jackknife standard error, back by tanh::
-
-    SE² = (n − 1)/n · Σ_i (z_(i) − z̄)²,   z ± t_{n−1,.975}·SE
-
-Symbols
--------
-========  ==================  ===============================  =====================
-symbol    code                shape                            unit
-========  ==================  ===============================  =====================
-X         ``outcomes``        (n_agents, n_tasks), NaN: none   0 to 1
-S         ``subsets``         (n_subsets, n_tasks) masks       tasks
-r         ``subset_means``    (n,)                             0 to 1
-y         ``full_scores``     (n,)                             0 to 1
-ρ         ``rho``             scalar                           −1 to 1
-ρ₀        ``rho_null``        one for each subset              −1 to 1
-p₀        ``Nulls.pairs``     one for each subset              0 to 1
-========  ==================  ===============================  =====================
-
-Limits: a constant r or y has no order, and no ρ or τ_b (None). At ρ = 1, or where leaving out one agent makes
-it 1, z is infinite and there is no interval. ρ₀ counts as fixed.
-
-Not done here: no subset is chosen and no fold is run. Missing cells stay where they are: an outcome is
-permuted among the agents that have one in its column, and means are taken over an agent's own valid cells; an
-agent without a valid cell in a subset is left out of that subset's ρ₀.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4 (ρ of subset mean and full score). Kendall, *Rank
 Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Introduction to the Bootstrap*,
 1993, ch. 11 (jackknife). ρ₀ and the skill are this project's own.
@@ -71,13 +27,8 @@ Bits = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class RankFidelity:
-    """How well subset means order agents by full score.
+    """How well subset means order agents by full score: Spearman's ρ, ρ₀, the skill, the 95% interval of ρ.
 
-    rho: Spearman's ρ of subset means and full scores, −1 to 1.
-    rho_null: ρ₀, as given.
-    skill: (ρ − ρ₀)/(1 − ρ₀).
-    lower, upper: 95% interval of ρ.
-    n: agents.
     notes: for each figure that is None, its name and the reason.
     """
 
@@ -103,9 +54,7 @@ class Nulls(NamedTuple):
 def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
     """Ranks from 1, equal values (after rounding to 1e-9) sharing the mean of their ranks.
 
-    x: finite values.
     axis: the axis along which values are ranked; all others are separate samples.
-    Returns: of `x`.
     Raises CoreError: when a value is not finite.
     """
     values = np.asarray(x, dtype=np.float64)
@@ -115,10 +64,9 @@ def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Spearman's ρ of two samples, by midranks after rounding to 1e-9.
+    """Spearman's ρ of two samples, (n,), by midranks after rounding to 1e-9.
 
-    a, b: (n,).
-    Returns: −1 to 1; None where either sample is constant or n is below 2.
+    Returns: None where either sample is constant or n is below 2.
     Raises CoreError: when lengths differ or a value is not finite.
     """
     first, second = _checked_pair(a, b)
@@ -127,10 +75,9 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Kendall's τ_b of two samples after rounding to 1e-9: (C − D)/√(n₁·n₂).
+    """Kendall's τ_b of two samples, (n,), after rounding to 1e-9: (C − D)/√(n₁·n₂).
 
-    a, b: (n,).
-    Returns: −1 to 1; None where either sample is constant or n is below 2.
+    Returns: None where either sample is constant or n is below 2.
     Raises CoreError: when lengths differ or a value is not finite.
     """
     first, second = (_order_signs(np.round(x, DECIMALS)) for x in _checked_pair(a, b))
@@ -151,19 +98,12 @@ def rho_null(
     Returns: length n_subsets; the mean over the draws in which neither mean is constant; None where there is
         no such draw.
     Raises CoreError: when shapes contradict each other, a subset is empty, or an agent has no valid cell.
-
-    Notes
-    -----
-    Costs one sort of X and one product (n_subsets × n_tasks)·(n_tasks × n_agents) for each draw.
     """
     return _means(_draws(outcomes, subsets, seed, n_draws, _null_rhos))
 
 
 def nulls(outcomes: FloatArray, subsets: Mask, seed: int, n_draws: int = N_DRAWS) -> Nulls:
-    """ρ₀ and p₀ of each subset, on the same permuted matrices.
-
-    outcomes, subsets, seed, n_draws: as in `rho_null`, whose ρ₀ this gives.
-    """
+    """ρ₀ and p₀ of each subset, on the same permuted matrices; arguments as in `rho_null`."""
     both = _draws(
         outcomes,
         subsets,
@@ -188,7 +128,6 @@ def rank_fidelity(
 
     subset_means, full_scores: (n,); r_i and y_i of the same agents, 0 to 1.
     rho_null: ρ₀ of the subset in use.
-    Raises CoreError: when lengths differ or a value is not finite.
     """
     means, scores = _checked_pair(subset_means, full_scores)
     rho = spearman(means, scores)
@@ -204,8 +143,7 @@ def rank_fidelity(
             if rho_null is None
             else "without agent effects rho is 1 already: the subset is the whole suite"
         )
-    z = _deleted_z(means, scores)
-    edges = None if rho is None else _fisher_interval(rho, z)
+    edges = None if rho is None else _fisher_interval(rho, means, scores)
     if edges is None:
         notes["lower"] = notes["upper"] = notes.get("rho") or (
             f"rho of {means.size} agents is 1 or undefined, or becomes so when one agent is left out: "
@@ -275,21 +213,14 @@ def _permuted_columns(outcomes: FloatArray, seed: int, n_draws: int) -> Iterator
     filled, places = np.where(missing, 0.0, by_task), np.argsort(missing, axis=1, kind="stable")
     n_chunk = max(1, CHUNK_CELLS // by_task.size)
     for first in range(0, n_draws, n_chunk):
-        draws = range(first, min(first + n_chunk, n_draws))
-        rngs = [generator(seed, "rho_null", draw) for draw in draws]
-        yield np.stack([_permuted_once(filled, missing, places, rng) for rng in rngs])
-
-
-def _permuted_once(
-    filled: FloatArray, missing: Mask, places: npt.NDArray[np.intp], rng: np.random.Generator
-) -> FloatArray:
-    """Hand each row's valid values, in random order, to its valid places."""
-    keys = rng.random(filled.shape)
-    keys[missing] = 2.0
-    shuffled = np.take_along_axis(filled, np.argsort(keys, axis=1), axis=1)
-    permuted = np.empty(filled.shape)
-    np.put_along_axis(permuted, places, shuffled, axis=1)
-    return permuted
+        chunk = np.empty((min(n_chunk, n_draws - first), *filled.shape))
+        for draw, permuted in enumerate(chunk, start=first):
+            # each row's valid values, in random order, at its valid places
+            keys = generator(seed, "rho_null", draw).random(filled.shape)
+            keys[missing] = 2.0
+            shuffled = np.take_along_axis(filled, np.argsort(keys, axis=1), axis=1)
+            np.put_along_axis(permuted, places, shuffled, axis=1)
+        yield chunk
 
 
 def _draws(
@@ -308,7 +239,6 @@ def _draws(
 
 
 def _means(draws: FloatArray) -> tuple[float | None, ...]:
-    """Mean of each row over the draws in which it is defined."""
     defined = [values[~np.isnan(values)] for values in draws]
     return tuple(float(values.mean()) if values.size else None for values in defined)
 
@@ -356,7 +286,6 @@ def _lower_and_higher(values: FloatArray) -> tuple[IndexArray, Bits, Bits]:
 
 
 def _bits(mask: Mask) -> Bits:
-    """Bits of the last axis in words."""
     padded = np.zeros((*mask.shape[:-1], -(-mask.shape[-1] // N_BITS) * N_BITS), dtype=np.bool_)
     padded[..., : mask.shape[-1]] = mask
     return np.packbits(padded, axis=-1).view(np.uint64)
@@ -380,35 +309,31 @@ def _null_rhos(sums: FloatArray, counts: FloatArray) -> FloatArray:
     return rhos
 
 
-def _deleted_z(means: FloatArray, scores: FloatArray) -> FloatArray:
-    """Artanh of ρ with each agent left out; NaN or infinite where it has none.
+def _fisher_interval(rho: float, means: FloatArray, scores: FloatArray) -> tuple[float, float] | None:
+    """Interval of ρ, by z = artanh ρ with each agent left out; None where one is infinite or undefined.
 
     Centred ranks are row sums of signs of differences; without agent i its column falls away. All sums are
     whole numbers, and exact.
     """
     first, second = (_order_signs(np.round(x, DECIMALS)).astype(np.float64) for x in (means, scores))
-    a, b = first.sum(axis=1), second.sum(axis=1)
-    product = _without_each(first, second, a, b)
-    scale = np.sqrt(_without_each(first, first, a, a) * _without_each(second, second, b, b))
+    product = _without_each(first, second)
+    scale = np.sqrt(_without_each(first, first) * _without_each(second, second))
     rhos = np.full(means.size, np.nan)
     np.divide(product, scale, out=rhos, where=scale > 0)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.arctanh(rhos), dtype=np.float64)
+        z = np.arctanh(rhos)
+    if abs(rho) == 1.0 or not np.isfinite(z).all():
+        return None
+    error = np.sqrt((z.size - 1) / z.size * np.sum((z - z.mean()) ** 2))
+    half = stdtrit(z.size - 1, 0.975) * error
+    return float(np.tanh(np.arctanh(rho) - half)), float(np.tanh(np.arctanh(rho) + half))
 
 
-def _without_each(first: FloatArray, second: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+def _without_each(first: FloatArray, second: FloatArray) -> FloatArray:
     """Σ_{j≠i} (a_j − first_ji)·(b_j − second_ji) for each i, with a, b the row sums of the signs."""
+    a, b = first.sum(axis=1), second.sum(axis=1)
     crossed = np.sum(first * second, axis=0)
     return np.asarray(a @ b - a @ second - b @ first + crossed - a * b, dtype=np.float64)
-
-
-def _fisher_interval(rho: float, deleted_z: FloatArray) -> tuple[float, float] | None:
-    if abs(rho) == 1.0 or not np.isfinite(deleted_z).all():
-        return None
-    n = deleted_z.size
-    error = np.sqrt((n - 1) / n * np.sum((deleted_z - deleted_z.mean()) ** 2))
-    half = stdtrit(n - 1, 0.975) * error
-    return float(np.tanh(np.arctanh(rho) - half)), float(np.tanh(np.arctanh(rho) + half))
 
 
 # -------------------------------------------------------------------------------------------------- checks

@@ -1,47 +1,32 @@
 """Whether the subset still ranks like the rest, on full runs that were not asked for because of their rank.
 
-Model
------
-ρ is Spearman's between an agent's mean on S and its mean on the tasks outside S, so that no task stands on
-both sides. ρ_ref comes from the complete agents that S was chosen from, each left out when its subset was
-chosen (nested records); ρ_new from the full runs since. With Fisher's z::
-
-    z = (atanh ρ_ref − atanh ρ_new)/SE,     SE² = 1.06/(n_ref − 3) + 1.06/(n_new − 3),     p = 1 − Φ(z)
-
-A look takes all runs so far: 12, 20, 40, 80, … of them. What a look could notice, with probability .8::
-
-    ρ_new ≤ tanh(atanh ρ_ref − (z_{1−α_j} + z_{.8})·SE),  and  ρ_ref − .10
-
-A perfect order has no atanh; it counts as half the smallest step below 1 that n agents can make.
-
-Symbols
--------
-==============  ===============  ==================  ======
-symbol          code             shape               unit
-==============  ===============  ==================  ======
-r, rest         ``OnAndOff``     (n_agents,) each    0 to 1
-ρ_ref, ρ_new    ``rho_ref``      scalar              −1 to 1
-α_j             ``look.level``   scalar              1
-==============  ===============  ==================  ======
-
-Not done here: nothing is judged by ρ of the subset mean with the full score, which contains it: it is shown
-beside, with EB's limit of .75.
+`published_order` asks whether agents that were drawn to run everything stand as their estimates said.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6 (ρ < .75). Fieller, Hartley & Pearson,
-*Tests for rank correlation coefficients*, Biometrika 1957 (1.06).
+*Tests for rank correlation coefficients*, Biometrika 1957 (1.06). .92 is what a verdict needs for *mostly*
+(`selection.staged.verdict`).
 """
 
 import math
 from collections.abc import Sequence
 from datetime import date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from scipy.special import ndtr, ndtri
 
-from analytics.arrays import FloatArray
+from analytics.arrays import DECIMALS, FloatArray
 from analytics.drift.fidelity import rank_fidelity, spearman
-from analytics.drift.looks import LEVEL, Look, last_look
-from analytics.drift.monitor import MIN_AGENTS, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import (
+    LEVEL,
+    MIN_AGENTS,
+    Monitor,
+    State,
+    at,
+    insufficient,
+    last_look,
+    same_length,
+)
 from analytics.text import counted
 
 NAME = "rank fidelity"
@@ -59,16 +44,6 @@ class OnAndOff(NamedTuple):
     rest_means: FloatArray
 
 
-class _Fall(NamedTuple):
-    """ρ before and now, the test of their difference, and what the look could have noticed."""
-
-    rho_ref: float
-    rho_new: float
-    p: float
-    could_notice: float
-    power_if_lost: float
-
-
 def subset_fidelity(
     reference: OnAndOff,
     since: OnAndOff,
@@ -83,7 +58,6 @@ def subset_fidelity(
     since: of agents drawn at random, or complete when they came, in time order.
     full_scores: (n_runs,); of those since, 0 to 1.
     rho_null: ρ₀ of the subset.
-    agents, dates: (n_runs,).
     """
     same_length(*since, full_scores, agents, dates)
     same_length(*reference)
@@ -99,35 +73,38 @@ def subset_fidelity(
         "skill": fidelity.skill,
         "rho_null": rho_null,
     }
-    fall = _fall(reference, OnAndOff(*(part[: look.size] for part in since)), look)
-    if fall is None:
+    before, now = spearman(*reference), spearman(*(part[: look.size] for part in since))
+    if before is None or now is None:
         return insufficient(NAME, "all agents are equal on the subset, or outside it: no order", with_full)
-    evidence = with_full | fall._asdict() | {"look": at(look.size - 1, agents, dates), "n_reference": n_ref}
-    reason = _reason(fall, look, n_ref)
+    se = math.sqrt(1.06 / (n_ref - 3) + 1.06 / (look.size - 3))
+    z_ref, z_new, limit = _fisher(before, n_ref), _fisher(now, look.size), float(-ndtri(look.level))
+    p = float(ndtr(-(z_ref - z_new) / se))
+    could_notice = min(math.tanh(z_ref - (limit + float(ndtri(POWER))) * se), before - MIN_FALL)
+    power_if_lost = float(ndtr(z_ref / se - limit))
+    evidence: dict[str, Any] = with_full | {
+        "rho_ref": before,
+        "rho_new": now,
+        "p": p,
+        "could_notice": could_notice,
+        "power_if_lost": power_if_lost,
+        "look": at(look.size - 1, agents, dates),
+        "n_reference": n_ref,
+    }
+    if power_if_lost >= POWER:
+        notices = f"they would show a fall to {could_notice:.2f} with probability {POWER}"
+    else:
+        notices = f"they would show even an order that is lost with probability {power_if_lost:.2f} alone"
+    reason = (
+        f"rho with the tasks outside the subset is {now:.2f} in {look.size} full runs and was "
+        f"{before:.2f} in the {n_ref} agents before, p {p:.2g}; {notices}"
+    )
     if fidelity.rho is not None:
         below = ", below .75" if fidelity.rho < RHO_LIMIT else ""
         reason += f"; rho with the full score {fidelity.rho:.2f}{below}"
     state: State = "ok"
-    if fall.rho_ref - fall.rho_new > MIN_FALL and fall.p <= WARN_TIMES * look.level:
-        state = "alert" if fall.p <= look.level else "warn"
-    return Monitor(NAME, state, fall.p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
-
-
-def _fall(reference: OnAndOff, since: OnAndOff, look: Look) -> _Fall | None:
-    before, now = spearman(*reference), spearman(*since)
-    if before is None or now is None:
-        return None
-    n_ref, n_new = len(reference.subset_means), look.size
-    se = math.sqrt(1.06 / (n_ref - 3) + 1.06 / (n_new - 3))
-    z_ref, z_new = _fisher(before, n_ref), _fisher(now, n_new)
-    limit = float(-ndtri(look.level))
-    return _Fall(
-        rho_ref=before,
-        rho_new=now,
-        p=float(ndtr(-(z_ref - z_new) / se)),
-        could_notice=min(math.tanh(z_ref - (limit + float(ndtri(POWER))) * se), before - MIN_FALL),
-        power_if_lost=float(ndtr(z_ref / se - limit)),
-    )
+    if before - now > MIN_FALL and p <= WARN_TIMES * look.level:
+        state = "alert" if p <= look.level else "warn"
+    return Monitor(NAME, state, p, look.level, reason, evidence, false_alerts_at_most=LEVEL)
 
 
 def _fisher(rho: float, n: int) -> float:
@@ -136,14 +113,58 @@ def _fisher(rho: float, n: int) -> float:
     return math.atanh(min(max(rho, -largest), largest))
 
 
-def _reason(fall: _Fall, look: Look, n_ref: int) -> str:
-    if fall.power_if_lost >= POWER:
-        notices = f"they would show a fall to {fall.could_notice:.2f} with probability {POWER}"
-    else:
-        notices = (
-            f"they would show even an order that is lost with probability {fall.power_if_lost:.2f} alone"
-        )
-    return (
-        f"rho with the tasks outside the subset is {fall.rho_new:.2f} in {look.size} full runs and was "
-        f"{fall.rho_ref:.2f} in the {n_ref} agents before, p {fall.p:.2g}; {notices}"
+PUBLISHED = "published order"
+MIN_SHARE = 0.92
+
+
+def published_order(
+    estimates: FloatArray,
+    errors: FloatArray,
+    scores: FloatArray,
+    agents: Sequence[str],
+    dates: Sequence[date | None],
+) -> Monitor:
+    """Test, at looks of 10, 20, 40, … agents, whether fewer pairs stand as published than was promised.
+
+    estimates, errors: (n_agents,); what was published when each was stopped, and its standard error.
+    scores: (n_agents,); of the full runs since, in the order in which these became known.
+    """
+    same_length(estimates, errors, scores, agents, dates)
+    look = last_look(len(agents))
+    if look is None:
+        runs = counted(len(agents), "full run")
+        return insufficient(PUBLISHED, f"{runs} of agents with a published estimate; {MIN_AGENTS} are needed")
+    est, se, y = (part[: look.size] for part in (estimates, errors, scores))
+    apart, true = (np.round(one[:, None] - one, DECIMALS) for one in (est, y))
+    differ = true != 0.0
+    if not differ.any():
+        return insufficient(PUBLISHED, "all full scores are equal: no order")
+    right = np.where(differ, (np.sign(apart) * np.sign(true) + 1.0) / 2.0, 0.0)
+    share = float(right.sum() / differ.sum())
+    promised = float(ndtr(np.abs(apart) / np.hypot(se[:, None], se))[differ].mean())
+    n_pairs = np.maximum(differ.sum() - 2 * differ.sum(axis=1), 1)
+    without = (right.sum() - 2.0 * right.sum(axis=1)) / n_pairs
+    error = float(np.sqrt((look.size - 1) * np.mean((without - without.mean()) ** 2)))
+    threshold = min(MIN_SHARE, promised)
+
+    def upper(level: float) -> float:
+        return min(share - float(ndtri(level)) * error, 1.0)
+
+    state: State = "ok"
+    if upper(WARN_TIMES * look.level) < threshold:
+        state = "alert" if upper(look.level) < threshold else "warn"
+    reason = (
+        f"{share:.1%} of the pairs of {look.size} agents stand as published, {upper(look.level):.1%} at "
+        f"most; their estimates promised {promised:.1%}, and it alerts under {threshold:.1%}"
+    )
+    evidence = {
+        "share": share,
+        "se": error,
+        "promised": promised,
+        "n_pairs": int(differ.sum()) // 2,
+        "n_agents": look.size,
+        "look": at(look.size - 1, agents, dates),
+    }
+    return Monitor(
+        PUBLISHED, state, upper(look.level), threshold, reason, evidence, false_alerts_at_most=LEVEL
     )

@@ -1,21 +1,5 @@
 """Whether the subset is solved, and the benchmark with it.
 
-Model
------
-The best agent has the mean p over the k tasks of S. Given these tasks its error is that of repeated trials
-alone; with R trials a task, and trials whose variance is ω̂ of the binomial one, p is as sure as a share of ::
-
-    n = k·R/ω̂
-
-independent events (ω̂ = 1 where it was never measured: an upper bound). Its lower limits are Wilson's.
-
-The tasks of S are those that ranked the agents of their time: a better agent may solve nearly all of S and
-far from all of the benchmark. Where the full score of the best agent on S is known, measured or estimated,
-its lower limit counts too. Under .90 S alone is solved, the benchmark has room, and this warns at most.
-
-Not done here: nothing is corrected for the best of many agents: what is asked is whether there is room above
-it.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §6. Wilson, *Probable inference*, JASA 1927.
 """
 
@@ -65,11 +49,9 @@ def saturation(
 ) -> Monitor:
     """Lower Wilson bounds of the best agent's mean over S, and the share of S that the latest agents solve.
 
-    subset_means: (n_agents,); of the agents that have S.
     n_trials: (n_agents,); R, each agent's trials of a task of S.
     k: tasks of S.
     omega: ω̂ over the tasks of S; None where it was not measured.
-    agents: (n_agents,).
     latest: (n_latest, k); mean outcomes on S of the latest agents, 20 at most.
     """
     same_length(subset_means, n_trials, agents)
@@ -77,7 +59,11 @@ def saturation(
         return insufficient(NAME, "no agent has run the subset")
     best = int(np.argmax(np.round(subset_means, DECIMALS)))
     p, n = float(subset_means[best]), _events(k, float(n_trials[best]), omega)
-    solved = _share_solved(latest)
+    solved = None
+    if len(latest) >= MIN_AGENTS and latest.size:
+        counts = np.count_nonzero(~np.isnan(latest), axis=0)
+        above = np.nansum(latest, axis=0) > SOLVED * counts + 1e-9
+        solved = float(np.mean(above[counts > 0])) if counts.any() else None
     evidence = {"agent": agents[best], "mean": p, "n": n, "omega": omega, "share_of_tasks_above_95": solved}
     shown = "" if solved is None else f"; {solved:.0%} of the tasks are above 95% in the latest {len(latest)}"
     half = solved is not None and solved >= HALF
@@ -117,12 +103,3 @@ def of_benchmark(monitor: Monitor, full: FullRunScore) -> Monitor:
 def _events(k: int, n_trials: float, omega: float | None) -> float:
     """k·R/ω̂, at most 10⁹: without any noise the mean is exact."""
     return k * n_trials / max(1.0 if omega is None else omega, 1e-9 * k * n_trials)
-
-
-def _share_solved(latest: FloatArray) -> float | None:
-    """Share of the tasks whose pass rate among the latest agents is above 95%; None under 10 agents."""
-    if len(latest) < MIN_AGENTS or not latest.size:
-        return None
-    counts = np.count_nonzero(~np.isnan(latest), axis=0)
-    solved = np.nansum(latest, axis=0) > SOLVED * counts + 1e-9
-    return float(np.mean(solved[counts > 0])) if counts.any() else None

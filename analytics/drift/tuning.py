@@ -1,49 +1,7 @@
 """Whether newcomers do worse outside the subset than their outcomes on it predict: the subset is public.
 
-Model
------
-Each newcomer also runs a few *audit tasks* outside S, drawn by a secret seed. With θ̂_S its ability from its
-outcomes on S and b̂ the difficulties, P = σ(θ̂_S − b̂) is expected of a task and x observed; d_i is the mean
-of x − P over agent i's audit tasks. Even where nobody tunes, P is off: chance results put tasks outside the
-band, and they come back towards it; agents have strengths that one ability does not tell; θ̂_S and b̂ have
-errors. The agents that S was chosen from show how far: each is predicted with S and b̂ made without it, on all
-tasks outside that S. The statistic is ::
-
-    D = mean of d over the latest newcomers − mean of d over the reference agents
-
-and its distribution without tuning is drawn from the reference: for each newcomer an agent and as many of its
-tasks as the newcomer was asked, both with replacement; the reference mean from agents with replacement. So
-rare successes on hard tasks, and rare failures on easy ones, keep their skewed distribution. How far off a
-mean of n reference agents lies is told by the same n: its draws are stretched by √(n/χ²_{n−1}), as in
-Student's t. ::
-
-    p = (1 + #{D* ≤ D})/(1 + draws)
-
-Looks at 10, 20, 40, … newcomers with audit tasks, over those since the look before, 20 at least: the latest
-20 of 160 would tell no more than those of 40, at a stricter level. An agent alone is flagged where
-Σ(x − P)/√(Σ P(1 − P)) is below −3 on at least 5 audit tasks.
-
-Agents that were asked batch by batch have more tasks outside what everybody knows: all beyond their first
-batch. z_i is their mean there, less what a model expects given the first batch, over its standard error. The
-statistic is Σz_i/√n over the same looks, against the normal distribution; an agent is flagged below −3.
-
-Symbols
--------
-=======  ===============  =====================================  ======
-symbol   code             shape                                  unit
-=======  ===============  =====================================  ======
-x        ``outcomes``     (n_agents, n_tasks), NaN: not audited  0 to 1
-P        ``expected``     (n_agents, n_tasks)                    0 to 1
-d        ``beyond``       (n_agents,)                            −1 to 1
-=======  ===============  =====================================  ======
-
-Not done here: no ability is fitted. The flag of an agent alone counts P as known. Errors of difficulties are
-common to the newcomers of a board; in z_i they count as if each had its own.
-
-Source
-------
-This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests); Student,
-*The probable error of a mean*, Biometrika 1908.
+Source: This project's own. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, ch. 16 (tests);
+Student, *The probable error of a mean*, Biometrika 1908.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,8 +12,20 @@ import numpy as np
 from scipy.special import ndtr
 
 from analytics.arrays import FloatArray, IndexArray
-from analytics.drift.looks import LEVEL, last_look, permutation_p, permuted
-from analytics.drift.monitor import MIN_AGENTS, N_LATEST, Monitor, State, at, insufficient, same_length
+from analytics.drift.monitor import (
+    LEVEL,
+    MIN_AGENTS,
+    N_LATEST,
+    Look,
+    Monitor,
+    State,
+    at,
+    insufficient,
+    last_look,
+    permutation_p,
+    permuted,
+    same_length,
+)
 from analytics.resampling import generator
 
 NAME = "tuning to the subset"
@@ -92,9 +62,7 @@ def subset_tuning(
     """Test whether newcomers do worse on audit tasks than S predicts; name those far worse.
 
     reference: of the agents that S was chosen from, each predicted by S and difficulties made without it.
-    since: of newcomers in time order.
-    agents, dates: (n_agents,); of the newcomers.
-    seed: of the draws.
+    since: of newcomers, `agents`, in time order.
     """
     same_length(*since, agents, dates)
     same_length(*reference)
@@ -110,23 +78,23 @@ def subset_tuning(
     latest, before = since.residuals[window], reference.residuals[known]
     gap = float(np.nanmean(latest, axis=1).mean() - np.nanmean(before, axis=1).mean())
     draw = _draws(before, latest, generator(seed, NAME, look.number))
-    p, limit = permutation_p(-gap, permuted(look, draw, -gap)[0]), ALERT_TIMES * look.level
-    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
+    p = permutation_p(-gap, permuted(look, draw, -gap)[0])
     reason = (
         f"on audit tasks the last {len(latest)} of the first {look.size} newcomers lie {100 * gap:+.1f} "
         "points from what the subset predicts, against the agents before"
     )
     evidence |= {"look": at(int(audited[look.size - 1]), agents, dates), "gap": gap}
-    bound = ALERT_TIMES * LEVEL
+    return _monitor(p, look, reason, evidence)
+
+
+def _monitor(p: float, look: Look, reason: str, evidence: dict[str, Any]) -> Monitor:
+    limit, bound = ALERT_TIMES * look.level, ALERT_TIMES * LEVEL
+    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
     return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
 
 
 def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[date | None]) -> Monitor:
-    """Test whether newcomers do worse on later tasks than their first batches say; name those far worse.
-
-    z: (n_agents,); in time order.
-    agents, dates: (n_agents,).
-    """
+    """Test whether newcomers do worse on later tasks than their first batches say; name those far worse."""
     same_length(z, agents, dates)
     look, flagged = last_look(z.size), [agents[i] for i in np.flatnonzero(z < FLAGGED_BELOW).tolist()]
     evidence: dict[str, Any] = {"agents": flagged, "n_audited": z.size}
@@ -135,15 +103,13 @@ def first_batch_tuning(z: FloatArray, agents: Sequence[str], dates: Sequence[dat
         return insufficient(NAME, lacking, evidence)
     window = z[: look.size][-max(N_LATEST, look.size // 2) :]
     pooled = float(window.sum() / np.sqrt(window.size))
-    p, limit = float(ndtr(pooled)), ALERT_TIMES * look.level
-    state: State = "alert" if p <= limit else "warn" if p <= WARN_TIMES * look.level else "ok"
+    p = float(ndtr(pooled))
     reason = (
         f"beyond their first batches the last {window.size} of the first {look.size} newcomers lie "
         f"{pooled:+.1f} standard errors from what these say"
     )
     evidence |= {"look": at(look.size - 1, agents, dates)}
-    bound = ALERT_TIMES * LEVEL
-    return Monitor(NAME, state, p, limit, f"{reason}; p {p:.2g}", evidence, false_alerts_at_most=bound)
+    return _monitor(p, look, reason, evidence)
 
 
 def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> Callable[[int], FloatArray]:
@@ -168,7 +134,6 @@ def _draws(before: FloatArray, latest: FloatArray, rng: np.random.Generator) -> 
 
 
 def _flagged(audit: Audit) -> IndexArray:
-    """Positions of agents that are below −3 on at least 5 audit tasks."""
     known = ~np.isnan(audit.residuals)
     beyond = np.where(known, audit.residuals, 0.0).sum(axis=1)
     variance = np.where(known, audit.expected * (1.0 - audit.expected), 0.0).sum(axis=1)

@@ -1,23 +1,30 @@
 """The flat file: its columns, types, rules and faults; the only reader and checker of it.
 
 A file is CSV or NDJSON, plain or compressed by gzip, or Parquet; a body of the JSON interface is a list of
-records by the same rules, and a data frame a table of columns. All of them come in as columns of text
-(``csv_rows``, ``json_rows``, ``parquet_rows``), batch by batch; the distinct texts of a column are checked
-once (``values``), only codes and numbers are kept (``table``), what only all rows together show is checked at
-the end (``across``), and then either every fault is named (``faults``) or all is handed out in order of name
-(``contents``).
+records by the same rules, and a data frame a table of columns. All of them come in as columns of text, batch
+by batch; the distinct texts of a column are checked once (``values``), only codes and numbers are kept
+(``table``), what only all rows together show is checked at the end, and then either every fault is named
+(``faults``) or all is handed out in order of name (``contents``).
 """
 
 from analytics.flat_file.columns import ALIASES, KNOWN, MAX_COLUMNS, OPTIONAL, REQUIRED
 from analytics.flat_file.contents import FlatFile, RunSetting
-from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, excerpt
-from analytics.flat_file.guards import guarded
+from analytics.flat_file.csv_rows import guarded
+from analytics.flat_file.faults import (
+    DELIVERED,
+    FILE,
+    MAX_FAULTS,
+    MAX_VALUE_BYTES,
+    SUBMISSION,
+    Fault,
+    FlatFileError,
+    Limits,
+    excerpt,
+)
 from analytics.flat_file.json_rows import unique
-from analytics.flat_file.limits import DELIVERED, FILE, MAX_VALUE_BYTES, SUBMISSION, Limits
 from analytics.flat_file.reading import FileContext, from_arrow, from_records, read
 from analytics.flat_file.streams import GzipMembers, head, wide_encoding
-from analytics.flat_file.texts import text_of
-from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule
+from analytics.flat_file.values import MAX_NAME_LENGTH, name_rule, text_of
 
 __all__ = [
     "ALIASES",

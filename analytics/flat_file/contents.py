@@ -1,17 +1,204 @@
-"""What a flat file without fault holds: names in order, and one array for each column."""
+"""What a flat file without fault holds, by rules across rows: names in order, and one array for each column.
 
-from collections.abc import Sequence
+One key stands once, an agent has one scaffold and one model, a name has one spelling. Codes are indices into
+the distinct names of a column in order of first use, −1 where a field is empty or at fault; places are
+indices of rows. All arrays are (n_rows,) unless a shape is given.
+
+A row with n in ``n_averaged`` and mean x stands for trials 1 … n, whatever trial it names itself: nx passed
+(outcome 1), which come first, and n − nx failed (outcome 0). nx has to be whole, to 1e-6 (STATISTICS §10).
+What was measured beside is the mean of the runs too, and is repeated.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from analytics.flat_file import averaged
-from analytics.flat_file.across import Checks, Codes, Places, combined, first_places
+from analytics.arrays import FloatArray
 from analytics.flat_file.columns import LABELS, MEASURED, NAMED, SETTING
-from analytics.flat_file.faults import Fault, FlatFileError, quoted, refuse
-from analytics.flat_file.table import Table
+from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, FlatFileError, excerpt, quoted, refuse
+from analytics.flat_file.table import RowNumbers, Table
+from analytics.names import without_case
+
+Codes = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
+
+
+def combined(columns: Sequence[npt.NDArray[Any]]) -> Places:
+    """Join columns of codes of at least −1 to one code each row: equal just where all columns are equal."""
+    key = np.zeros(len(columns[0]), np.int64)
+    n_keys = 1
+    for codes in columns:
+        n_codes = int(codes.max(initial=-1)) + 2
+        if n_keys * n_codes > 2**62:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            n_keys = int(key.max(initial=0)) + 1
+        key = key * n_codes + codes + 1
+        n_keys *= n_codes
+    return key
+
+
+def repeats(key: Places) -> tuple[Places, Places]:
+    """Find the places whose key stands earlier too, ascending; of those reported also the first place."""
+    order = np.argsort(key, kind="stable")
+    in_order = key[order]
+    later = np.sort(order[1:][in_order[1:] == in_order[:-1]])
+    return later, order[np.searchsorted(in_order, key[later[:MAX_FAULTS]])]
+
+
+def first_places(codes: Codes, n_codes: int) -> Places:
+    """Find the first place of every code, (n_codes,); −1 where it has none."""
+    first = np.full(n_codes, -1, np.int64)
+    places = np.flatnonzero(codes >= 0)[::-1]
+    first[codes[places]] = places  # of several places of one code the last written is the first in the file
+    return first
+
+
+def second_values(owner: Codes, value: Codes, n_owners: int) -> tuple[Places, Places]:
+    """Find where an owner gets another value than at its first place, each value once, and that place."""
+    known = np.flatnonzero((owner >= 0) & (value >= 0))
+    owner, value = owner[known], value[known]
+    first = first_places(owner, n_owners)[owner]
+    differs = np.flatnonzero(value != value[first])
+    later, _ = repeats(combined([owner[differs], value[differs]]))
+    new = np.delete(differs, later)
+    return known[new], known[first[new]]
+
+
+def look_alike(names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Find the codes of names that are like an earlier one, each with that one's code."""
+    earliest: dict[str, int] = {}
+    for code, name in enumerate(names):
+        other = earliest.setdefault(without_case(name), code)
+        if other != code:
+            yield code, other
+
+
+class Checks:
+    """The rules across the rows of one table; what breaks them goes to its `faults`.
+
+    codes: (n_rows,) each; the named columns, the trial and, as ``setting``, what tells settings apart.
+    """
+
+    def __init__(self, table: Table, codes: dict[str, npt.NDArray[Any]], rows: RowNumbers) -> None:
+        self.table, self.faults, self.codes, self.rows = table, table.faults, codes, rows
+        self.names = {column: list(names.code) for column, names in table.names.items()}
+
+    def run(self, doubtful: npt.NDArray[np.bool_]) -> None:
+        """Check all rules; rows that are `doubtful` have no certain key."""
+        self.keys(doubtful)
+        self.one_value("agent", "scaffold")
+        self.one_value("agent", "model")
+        self.one_value("task", "category")
+        self.one_value("task", "group")
+        for column in ("agent", "scaffold", "model"):
+            self.one_spelling(column)
+
+    def keys(self, doubtful: npt.NDArray[np.bool_]) -> None:
+        """Tell the rows whose agent, task, setting and trial stand in an earlier row too."""
+        columns = [self.codes[name] for name in ("agent", "task", "setting", "trial")]
+        sure = np.flatnonzero(~doubtful & (columns[0] >= 0) & (columns[1] >= 0) & (columns[3] >= 0))
+        later, first = repeats(combined(columns)[sure])
+        if len(later):
+            places = zip(sure[later[:MAX_FAULTS]], sure[first], strict=True)
+            self.faults.extend(len(later), int(self.rows[sure[later[0]]]), (self._repeat(*p) for p in places))
+
+    def _repeat(self, place: int, first: int) -> Fault:
+        agent, task = (quoted(self._name(column, place)) for column in ("agent", "task"))
+        trial = int(self.codes["trial"][place])
+        rule = (
+            f"the row repeats row {self.rows[first]}: agent {agent}, task {task}, trial {trial}, one setting;"
+            " give it another trial or run"
+        )
+        return Fault(int(self.rows[place]), None, None, rule)
+
+    def one_value(self, owner: str, column: str) -> None:
+        """Tell where an owner (agent, task) has a second value of `column`."""
+        places, first = second_values(self.codes[owner], self.codes[column], len(self.names[owner]))
+        if len(places):
+            faults = (self._second(owner, column, *pair) for pair in zip(places, first, strict=True))
+            self.faults.extend(len(places), int(self.rows[places[0]]), faults)
+
+    def _second(self, owner: str, column: str, place: int, first: int) -> Fault:
+        rule = (
+            f"{owner} {quoted(self._name(owner, place))} has {column} {quoted(self._name(column, first))}"
+            f" in row {self.rows[first]}, and only one {column} is allowed"
+        )
+        value = excerpt(self._name(column, place))
+        return Fault(int(self.rows[place]), self.table.shown(column), value, rule)
+
+    def one_spelling(self, column: str) -> None:
+        """Tell the names of `column` that are like an earlier one."""
+        pairs = list(look_alike(self.names[column]))
+        first = first_places(self.codes[column], len(self.names[column])) if pairs else np.zeros(0, np.int64)
+        for code, other in pairs:
+            name, earlier = self.names[column][code], self.names[column][other]
+            case = (
+                "upper and lower case"
+                if name.casefold() == earlier.casefold()
+                else "forms of the same letters"
+            )
+            rule = (
+                f"{quoted(earlier)} in row {self.rows[first[other]]} differs from it only in {case};"
+                f" spell each {column} one way"
+            )
+            value = excerpt(name)
+            self.faults.add(Fault(int(self.rows[first[code]]), self.table.shown(column), value, rule))
+
+    def _name(self, column: str, place: int) -> str:
+        return self.names[column][int(self.codes[column][place])]
+
+
+TOLERANCE = 1e-6
+
+
+def _n_passed(outcome: FloatArray, n_runs: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Count the runs that passed, and tell where that is no whole number; (n_rows,) each.
+
+    An empty outcome (NaN) stands for as many empty ones.
+    """
+    total = n_runs * outcome
+    passed = np.round(total)
+    return passed, np.abs(total - passed) > TOLERANCE
+
+
+def _tell_averaged(
+    faults: Faults, rows: RowNumbers, outcome: FloatArray, n_runs: FloatArray, bad: Places
+) -> None:
+    """Tell the rows at the places `bad`, whose mean is none of so many runs."""
+    if len(bad):
+        means = zip(rows[bad].tolist(), outcome[bad].tolist(), n_runs[bad].tolist(), strict=True)
+        wrong = (
+            Fault(
+                row,
+                "n_averaged",
+                f"{n:.0f}",
+                f"the mean of {n:.0f} runs that pass or fail is a whole number over {n:.0f},"
+                f" and {n:.0f} × {value:.9g} = {n * value:.9g}",
+            )
+            for row, value, n in means
+        )
+        faults.extend(len(bad), int(rows[bad[0]]), wrong)
+
+
+def _expanded(
+    trial: npt.NDArray[np.int16], outcome: FloatArray, n_runs: FloatArray
+) -> tuple[Places, npt.NDArray[np.int16], FloatArray]:
+    """Put n rows where one stands for n, (n_rows,), 1 where a row is no mean.
+
+    Returns: the place of the row that each trial comes from, its number, its outcome; (n_trials,) each.
+    """
+    n = n_runs.astype(np.int64)
+    source = np.repeat(np.arange(len(n)), n)
+    nth = np.arange(len(source)) - np.repeat(np.cumsum(n) - n, n)  # counts from 0 in each row
+    several = n[source] > 1
+    passed = np.where(nth < _n_passed(outcome, n_runs)[0][source], 1.0, 0.0)
+    empty = np.isnan(outcome)[source]
+    new_outcome = np.where(several & ~empty, passed, outcome[source])
+    return source, np.where(several, nth + 1, trial[source]).astype(np.int16), new_outcome
+
 
 N_LISTED = 5
 
@@ -27,22 +214,18 @@ class RunSetting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FlatFile:
-    """The rows of a flat file, in the file's order, none of them at fault.
+    """The rows of a flat file, in the file's order, none of them at fault, (n_rows,) each.
 
-    agents, scaffolds, models: (n_agents,) each; aligned; in ascending code point order of the agents' names.
-    tasks: (n_tasks,); in ascending code point order.
-    categories, groups: (n_tasks,) each; of `tasks`; None where no row says.
-    settings: (n_settings,); in ascending order, None before any value.
-    agent, task, setting: (n_rows,) each; indices into `agents`, `tasks` and `settings`.
-    trial: (n_rows,).
-    outcome: (n_rows,); from 0 to 1; NaN only where `valid` is false and the field is empty.
-    valid: (n_rows,); False for a failure of the harness.
-    submitted_at: (n_rows,); UTC; NaT where empty.
-    imprecise: (n_rows,); True where only a month or a year is given, or nothing.
-    measured: (n_rows,) each; cost, tokens and seconds, as far as the file has the columns; NaN where empty.
-    labels: (n_rows,) each; `human` and `human_probability`, as far as the file has the columns; NaN where
-        empty.
-    metadata: (n_rows,) each; all other columns, and those of `labels` as text; null where empty.
+    agents, scaffolds, models: (n_agents,) each; in ascending code point order of the agents' names.
+    tasks, categories, groups: (n_tasks,) each; tasks in ascending code point order; None where no row says.
+    settings: in ascending order, None before any value.
+    outcome: from 0 to 1; NaN only where `valid` is false and the field is empty.
+    valid: False for a failure of the harness.
+    submitted_at: UTC; NaT where empty.
+    imprecise: True where only a month or a year is given, or nothing.
+    measured: cost, tokens and seconds, as far as the file has the columns; NaN where empty.
+    labels: `human` and `human_probability`, as far as the file has the columns; NaN where empty.
+    metadata: all other columns, and those of `labels` as text; null where empty.
     aliases: alias seen → the column it is taken for.
     """
 
@@ -74,13 +257,13 @@ class FlatFile:
 
 
 def contents(table: Table) -> FlatFile:
-    """Check what only all rows together show, and hand out the columns in their final order.
-
-    Raises FlatFileError: if any row, or the file as a whole, is at fault.
-    """
+    """Check what only all rows together show, and hand out the columns in their final order."""
     _check_one_benchmark(table)
     table.close()
-    columns = _columns(table)
+    names = (name for name in (*LABELS, *MEASURED) if name in table.seen)
+    always = (*NAMED, "trial", "outcome", "valid", "submitted_at", "temperature", "n_averaged")
+    columns = {name: table.whole(name) for name in (*always, *names)}
+    columns |= {"rows": table.rows.whole(table.n), "doubtful": table.doubtful.whole(table.n)}
     source = _expand(table, columns)
     columns["setting"] = _setting_codes(
         [*(columns[name] for name in SETTING if name != "temperature"), _temperature_codes(columns)]
@@ -115,14 +298,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(quoted, names[:N_LISTED])) + more
 
 
-def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
-    """Take the columns out of the table, (n_rows,) each, and the numbers and doubts of the rows."""
-    names = (name for name in (*LABELS, *MEASURED) if name in table.seen)
-    always = (*NAMED, "trial", "outcome", "valid", "submitted_at", "temperature", "n_averaged")
-    columns = {name: table.whole(name) for name in (*always, *names)}
-    return columns | {"rows": table.rows.whole(table.n), "doubtful": table.doubtful.whole(table.n)}
-
-
 def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None:
     """Put trials where a row is the mean of several; give the row that each comes from, None where none is.
 
@@ -131,10 +306,10 @@ def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None
     n_runs = columns.pop("n_averaged")
     if not (n_runs > 1).any():
         return None
-    bad = averaged.n_passed(columns["outcome"], n_runs)[1] & (n_runs > 1)
-    averaged.tell(table.faults, columns["rows"], columns["outcome"], n_runs, np.flatnonzero(bad))
+    bad = _n_passed(columns["outcome"], n_runs)[1] & (n_runs > 1)
+    _tell_averaged(table.faults, columns["rows"], columns["outcome"], n_runs, np.flatnonzero(bad))
     table.limits.check_rows(int(n_runs.sum()))
-    source, trial, outcome = averaged.expanded(columns["trial"], columns["outcome"], n_runs)
+    source, trial, outcome = _expanded(columns["trial"], columns["outcome"], n_runs)
     for name, values in columns.items():
         columns[name] = values[source]
     columns |= {"trial": trial, "outcome": outcome}
@@ -146,6 +321,8 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
     tasks, task = _sorted(list(table.names["task"].code), columns["task"])
     settings, setting = _sorted_settings(table, columns)
     metadata = table.metadata()
+    if source is not None:
+        metadata = {name: texts.take(source) for name, texts in metadata.items()}
     return FlatFile(
         benchmark=table.only or next(iter(table.names["benchmark"].code)),
         agents=agents,
@@ -165,15 +342,12 @@ def _filled(table: Table, columns: dict[str, npt.NDArray[Any]], source: Places |
         imprecise=columns["submitted_at"]["imprecise"].copy(),
         measured={name: columns[name] for name in MEASURED if name in columns},
         labels={name: columns[name] for name in LABELS if name in columns},
-        metadata=metadata
-        if source is None
-        else {name: texts.take(source) for name, texts in metadata.items()},
+        metadata=metadata,
         aliases=dict(table.aliases),
     )
 
 
 def _sorted(names: Sequence[str], codes: Codes) -> tuple[tuple[str, ...], Codes]:
-    """Sort names by code point, and renumber their codes, (n_rows,), to match."""
     order = sorted(range(len(names)), key=names.__getitem__)
     return tuple(names[code] for code in order), _renumbered(order, codes)
 
@@ -194,7 +368,6 @@ def _of_owner(
 
 
 def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
-    """Give the distinct temperatures codes from 0, −1 where there is none."""
     temperature = columns["temperature"]
     if np.isnan(temperature).all():
         return np.full(len(temperature), -1, np.int32)
@@ -203,7 +376,6 @@ def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
 
 
 def _setting_codes(columns: Sequence[Codes]) -> Codes:
-    """Give the distinct settings codes from 0."""
     varied = [codes for codes in columns if len(codes) and (codes >= 0).any()]
     if not varied:
         return np.zeros(len(columns[0]), np.int32)

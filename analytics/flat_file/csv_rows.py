@@ -4,6 +4,9 @@ Blank rows and rows with a wrong number of fields are left out and counted. pyar
 back for each such row, and a file of nothing else took it minutes. Here they are found a block at a time: in
 UTF-8 a byte of a comma, a quote or a line end is always that character, and with n quotes before it a byte
 lies inside a field where n is odd (`streams.Quotes` has checked that it is so).
+
+A spreadsheet reads as a formula what begins with = + - or @, but not what an apostrophe stands before, which
+it hides. So an apostrophe before such a text, in a CSV, is no part of the text; one that is, is doubled.
 """
 
 import csv
@@ -13,16 +16,40 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analytics.flat_file import streams
 from analytics.flat_file.columns import aliases_in
-from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, refuse
-from analytics.flat_file.guards import may_be_guarded, unguarded
-from analytics.flat_file.header import header_faults
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import MAX_FAULTS, Fault, FlatFileError, Limits, refuse
 from analytics.flat_file.table import RowBatch, RowNumbers, Table
+from analytics.flat_file.values import NUMBER, header_faults
+
+MARK = "'"
+FORMULA = "^'*[=+@-]"
+GUARDED = "^'+[=+@-]"
+SIGNS = re.compile(rb"'[=+@-]")
+
+
+def guarded(texts: Any) -> Any:
+    """Put an apostrophe before texts, (n,), that would be taken for a formula; numbers stay."""
+    formula = pc.match_substring_regex(texts, FORMULA)
+    if not pc.any(formula).as_py():
+        return texts
+    number = pc.match_substring_regex(texts, NUMBER)
+    marked = pc.binary_join_element_wise(pa.scalar(MARK), texts, "")
+    return pc.if_else(pc.and_not(formula, number), marked, texts)
+
+
+def unguarded(texts: Any) -> Any:
+    """Take off the apostrophe that stands before a formula, (n,)."""
+    return pc.if_else(pc.match_substring_regex(texts, GUARDED), pc.utf8_slice_codeunits(texts, 1), texts)
+
+
+def may_be_guarded(block: bytes | memoryview) -> bool:
+    """Tell whether a block of CSV has an apostrophe before a sign anywhere."""
+    return SIGNS.search(block) is not None
+
 
 N_BLOCKS = 4  # at a time: with rows of many long fields a block holds only a few
 BLANK = re.compile(rb"\n[\r\n]+")
@@ -30,10 +57,7 @@ _QUOTE, _COMMA, _RETURN, _NEWLINE = b'",\r\n'
 
 
 def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
-    """Read the header, then the rows; rows with a wrong number of fields are reported at the end.
-
-    Raises FlatFileError: if the header cannot be used, or the text is no CSV.
-    """
+    """Read the header, then the rows; rows with a wrong number of fields are reported at the end."""
     text.quotes = streams.Quotes()
     names = header(text)
     table.aliases |= aliases_in(names)
@@ -46,10 +70,7 @@ def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
 
 
 def header(text: streams.Text) -> list[str]:
-    """Read the header line, which may hold line ends inside quotes.
-
-    Raises FlatFileError: with all that is wrong with the column names, or because there is no header.
-    """
+    """Read the header line, which may hold line ends inside quotes, with all that is wrong with its names."""
     first = text.head()
     n_bytes = _record_end(first)
     if n_bytes is None:
@@ -60,7 +81,10 @@ def header(text: streams.Text) -> list[str]:
         )
     line = text.read(n_bytes + 1) or b""
     text.verify()
-    fields = _fields(line.decode().strip("\r\n"))
+    try:
+        fields = next(csv.reader([line.decode().strip("\r\n")], strict=True), [])
+    except csv.Error as error:
+        raise refuse(f"the header is no line of CSV ({error})") from None
     names: list[str] = unguarded(pa.array(fields, pa.string())).to_pylist()
     if faults := header_faults(names):
         raise FlatFileError(faults)
@@ -68,7 +92,6 @@ def header(text: streams.Text) -> list[str]:
 
 
 def _record_end(first: bytes) -> int | None:
-    """Find where the first record that is not blank ends: at a line's end outside quotes."""
     start = last = len(first) - len(first.lstrip(b"\r\n"))
     n_quotes = 0
     for end in re.finditer(rb"[\r\n]", first[start:]):
@@ -79,18 +102,8 @@ def _record_end(first: bytes) -> int | None:
     return len(first) if len(first) < streams.MAX_RECORD_BYTES else None
 
 
-def _fields(line: str) -> list[str]:
-    try:
-        return next(csv.reader([line], strict=True), [])
-    except csv.Error as error:
-        raise refuse(f"the header is no line of CSV ({error})") from None
-
-
 def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
-    """Let pyarrow cut whole, even rows into fields.
-
-    Raises FlatFileError: if the rows are no CSV.
-    """
+    """Let pyarrow cut whole, even rows into fields."""
     from pyarrow import csv as arrow_csv
 
     if bytes(block[: len(BOM_UTF8)]) == BOM_UTF8:
@@ -117,10 +130,7 @@ def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
 def blocks(
     text: streams.Text, uneven: "Uneven", limits: Limits
 ) -> Iterator[tuple[bytes | memoryview, RowNumbers]]:
-    """Give blocks of even rows, each with the numbers of its rows, (n,).
-
-    Raises FlatFileError: if a row is too long, there are too many, or the text breaks off.
-    """
+    """Give blocks of even rows, each with the numbers of its rows, (n,)."""
     rest, n_rows = b"", 0
     for block in text.blocks(N_BLOCKS):
         rest += block if b'"' in block or rest.count(b'"') % 2 else BLANK.sub(b"\n", block)
@@ -154,12 +164,17 @@ class Uneven:
     def cut(self, data: bytes, n_before: int) -> tuple[int, bytes, tuple[bytes | memoryview, RowNumbers]]:
         """Cut `data`, which begins with a row; `n_before` rows came before.
 
-        Returns n_rows: rows so far.
-        Returns rest: the row that has not ended.
-        Returns even: (n_even,); the even rows that have ended, and their numbers.
-        Raises FlatFileError: if a row is too long.
+        Returns: the rows so far; the row that has not ended; the even rows that have, and their numbers.
         """
-        ends, commas = _marks(data)
+        characters = np.frombuffer(data, np.uint8)
+        ends, commas = characters == _NEWLINE, characters == _COMMA
+        if b"\r" in data:
+            ends |= characters == _RETURN
+        if b'"' in data:
+            outside = np.cumsum(characters == _QUOTE, dtype=np.uint8) % 2 == 0
+            ends &= outside
+            commas &= outside
+        ends = np.flatnonzero(ends)
         if not len(ends):
             return n_before, data, (b"", np.zeros(0, np.int64))
         starts = np.concatenate([[0], ends[:-1] + 1])
@@ -189,16 +204,3 @@ class Uneven:
                 Fault(row, None, None, rule.format(n, "s"[: n != 1], self.n_columns)) for row, n in self.first
             )
             table.faults.extend(self.n, self.first[0][0], faults)
-
-
-def _marks(data: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Find the places of line ends, and where commas are, outside quotes."""
-    characters = np.frombuffer(data, np.uint8)
-    ends, commas = characters == _NEWLINE, characters == _COMMA
-    if b"\r" in data:
-        ends |= characters == _RETURN
-    if b'"' in data:
-        outside = np.cumsum(characters == _QUOTE, dtype=np.uint8) % 2 == 0
-        ends &= outside
-        commas &= outside
-    return np.flatnonzero(ends), commas

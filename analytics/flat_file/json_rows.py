@@ -12,11 +12,9 @@ import pyarrow as pa
 
 from analytics.flat_file import streams
 from analytics.flat_file.columns import ALIASES, MAX_COLUMNS
-from analytics.flat_file.faults import Fault, excerpt, quoted, refuse
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import Fault, Limits, excerpt, quoted, refuse
 from analytics.flat_file.table import RowBatch, Table
-from analytics.flat_file.texts import empty_as_null, kind_of, text_of
-from analytics.flat_file.values import name_rule
+from analytics.flat_file.values import empty_as_null, kind_of, name_rule, text_of
 
 ALIASED = frozenset(ALIASES.values())
 BLANKS = " \t\r\n"  # of JSON
@@ -24,24 +22,23 @@ LINE = re.compile(rb"\S[^\n]*")  # from the first character that is no white spa
 MAX_BRACKETS = 10_000  # opening ones in a line: a record needs one, and each may be an object to parse
 MAX_LAYOUTS = 1000  # remembered at a time
 N_RECORDS = 10_000  # in a batch
+RecordLayout = tuple[dict[str, str], list[tuple[str, str]]]
 
 
 def batches(text: streams.Text, table: Table) -> Iterator[RowBatch]:
     """Read one JSON object a line; a line that is none is a fault of its row.
 
     The last line may be the mark of the end that an export may have, with the number of rows before it.
-
-    Raises FlatFileError: if a line is too long, the text breaks off, there are too many columns, or the mark
-        of the end says another number of rows.
     """
     records, end = Records(table, ()), End()
     text.head()
     n = 0
-    for lines in _batches_of_lines(text):
-        objects = end.without([_parsed(line) for line in lines])
-        table.limits.check_rows(n + len(objects))
-        yield records.batch(objects, n)
-        n += len(objects)
+    for lines in _blocks_of_lines(text):
+        for start in range(0, len(lines), N_RECORDS):
+            objects = end.without([_parsed(line) for line in lines[start : start + N_RECORDS]])
+            table.limits.check_rows(n + len(objects))
+            yield records.batch(objects, n)
+            n += len(objects)
     end.check(n)
 
 
@@ -86,15 +83,7 @@ def check_number(opened: streams.Opened, limits: Limits) -> None:
             limits.check_rows(n - 1)
 
 
-def _batches_of_lines(text: streams.Text) -> Iterator[list[str]]:
-    """Give lines in batches of no more than a block: a line may hold a hundred thousand values."""
-    for lines in _blocks_of_lines(text):
-        for start in range(0, len(lines), N_RECORDS):
-            yield lines[start : start + N_RECORDS]
-
-
 def _blocks_of_lines(text: streams.Text) -> Iterator[list[str]]:
-    """Cut the text at line feeds, without blank lines; the last line needs no line feed."""
     rest = b""
     for block in text.blocks():
         whole, _, rest = (rest + block).rpartition(b"\n")
@@ -124,7 +113,6 @@ class Unread(str):
 
 
 def _parsed(line: str) -> object:
-    """Read one line, or give it back unread."""
     if line[0] != "{" or line.rstrip(BLANKS)[-1] != "}" or _is_nested(line):
         return Unread(line)
     try:
@@ -139,7 +127,6 @@ def _is_nested(line: str) -> bool:
 
 
 def _no_object_rule(record: object) -> str:
-    """Say why a record or a line is no object."""
     if not isinstance(record, Unread):
         return f"a record is a JSON object, not {kind_of(record)}"
     if _is_nested(record):
@@ -194,18 +181,22 @@ class Records:
         return RowBatch(numbers, columns, refused)
 
     def _laid_out(self, row: int, record: Mapping[str, object]) -> Mapping[str, object]:
-        """Bring a record to canonical names; tell the names it may not have."""
         names = tuple(record)
         layout = self._layouts.get(names)
         if layout is None:
             if len(self._layouts) >= MAX_LAYOUTS:
                 self._layouts.clear()
             layout = self._layouts[names] = self._layout(row, names)
-        for fault_name, rule in layout.faults:
+        renamed, faults = layout
+        for fault_name, rule in faults:
             self.table.faults.add(Fault(row, excerpt(fault_name), None, rule))
-        return layout.applied(record)
+        if not renamed and not faults:
+            return record
+        left_out = {name for name, _ in faults}
+        return {renamed.get(name, name): value for name, value in record.items() if name not in left_out}
 
-    def _layout(self, row: int, names: tuple[str, ...]) -> "RecordLayout":
+    def _layout(self, row: int, names: tuple[str, ...]) -> RecordLayout:
+        """Tell which of the names of a record are renamed, and which are at fault, and so left out."""
         faults = []
         for name in names:
             if name in self.constants:
@@ -215,11 +206,6 @@ class Records:
         self._columns |= dict.fromkeys(names)
         if len(self._columns) > MAX_COLUMNS:
             raise refuse(f"the records have more than {MAX_COLUMNS} fields by name")
-        renamed = self._renamed(row, names)
-        return RecordLayout(renamed, frozenset(name for name, _ in faults), tuple(faults))
-
-    def _renamed(self, row: int, names: tuple[str, ...]) -> dict[str, str]:
-        """Find the aliases among `names` that stand for their columns."""
         renamed = {
             alias: canonical
             for alias, canonical in ALIASES.items()
@@ -227,16 +213,13 @@ class Records:
         }
         self.table.aliases |= renamed
         self._named |= ALIASED & set(names)
-        self._tell_mixed(row)
-        return renamed
-
-    def _tell_mixed(self, row: int) -> None:
-        """Tell the first record from which on a column goes by two names."""
+        # the first record from which on a column goes by two names
         for alias, canonical in self.table.aliases.items():
             if canonical in self._named and alias not in self._mixed:
                 self._mixed.add(alias)
                 rule = f"some records call this column {canonical}, others {alias}; use one name in all"
                 self.table.faults.add(Fault(row, alias, None, rule))
+        return renamed, faults
 
     def _column(
         self, name: str, values: list[object], rows: npt.NDArray[np.int64]
@@ -246,41 +229,16 @@ class Records:
         try:
             texts = pa.array(values, pa.string())
         except (TypeError, ValueError, pa.ArrowException):
-            texts, refused = self._slow_column(name, values, rows)
+            texts = [text_of(value) for value in values]
+            refused = np.array([isinstance(text, ValueError) for text in texts], bool)
+            places = np.flatnonzero(refused).tolist()
+            if places:
+                shown = self.table.shown(name)
+                faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
+                self.table.faults.extend(len(places), int(rows[places[0]]), faults)
+            kept = [None if isinstance(text, ValueError) else text for text in texts]
+            texts = pa.array(kept, pa.string())
         return empty_as_null(texts), refused
-
-    def _slow_column(
-        self, name: str, values: list[object], rows: npt.NDArray[np.int64]
-    ) -> tuple[Any, npt.NDArray[np.bool_]]:
-        texts = [text_of(value) for value in values]
-        refused = np.array([isinstance(text, ValueError) for text in texts], bool)
-        places = np.flatnonzero(refused).tolist()
-        if places:
-            shown = self.table.shown(name)
-            faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
-            self.table.faults.extend(len(places), int(rows[places[0]]), faults)
-        return pa.array(
-            [None if isinstance(text, ValueError) else text for text in texts], pa.string()
-        ), refused
-
-
-class RecordLayout:
-    """What is done with records of the same names: which are renamed, left out, at fault."""
-
-    def __init__(
-        self, renamed: Mapping[str, str], left_out: frozenset[str], faults: tuple[tuple[str, str], ...]
-    ) -> None:
-        self.renamed = renamed
-        self.left_out = left_out
-        self.faults = faults
-
-    def applied(self, record: Mapping[str, object]) -> Mapping[str, object]:
-        """Give the record with its names renamed."""
-        if not self.renamed and not self.left_out:
-            return record
-        return {
-            self.renamed.get(name, name): value for name, value in record.items() if name not in self.left_out
-        }
 
 
 def _excerpt_of(value: object) -> str | None:

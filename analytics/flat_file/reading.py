@@ -15,16 +15,15 @@ import pyarrow as pa
 from analytics.flat_file import csv_rows, json_rows, streams
 from analytics.flat_file.columns import aliases_in
 from analytics.flat_file.contents import FlatFile, contents
-from analytics.flat_file.faults import Fault, FlatFileError, excerpt, refuse
-from analytics.flat_file.header import header_faults
+from analytics.flat_file.faults import FILE, SUBMISSION, Fault, FlatFileError, Limits, excerpt, refuse
 from analytics.flat_file.json_rows import Records
-from analytics.flat_file.limits import FILE, SUBMISSION, Limits
 from analytics.flat_file.streams import Opened
 from analytics.flat_file.table import RowBatch, RowNumbers, Table
-from analytics.flat_file.texts import (
+from analytics.flat_file.values import (
     can_be_text,
     column_as_text,
     empty_as_null,
+    header_faults,
     is_text,
     n_bytes_as_text,
     text_of,
@@ -39,8 +38,6 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
 
     A dictionary of a few texts can stand for any number of them. So texts stay in their dictionaries until
     their length is known, and it is that which is limited.
-
-    Raises FlatFileError: if the file is damaged or holds too much, or its columns cannot be used.
     """
     n = n_bytes = 0
     with _refusing_damage(), _windable(source) as file:
@@ -60,10 +57,7 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
 
 
 def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator[RowBatch]:
-    """Read a table that is in memory, whose rows have numbers, (n_rows,).
-
-    Raises FlatFileError: if its columns cannot be used.
-    """
+    """Read a table that is in memory, whose rows have numbers, (n_rows,)."""
     _take_header(columns.schema.names, table)
     readable = _readable(columns.schema, table)
     n = 0
@@ -80,7 +74,6 @@ def _take_header(names: list[str], table: Table) -> None:
 
 
 def _opened(file: Any, limits: Limits) -> Any:
-    """Open the file, after a look at what its footer says of its size."""
     from pyarrow import parquet
 
     footer = parquet.read_metadata(file)
@@ -94,7 +87,6 @@ def _opened(file: Any, limits: Limits) -> Any:
 
 @contextmanager
 def _refusing_damage() -> Iterator[None]:
-    """Turn whatever pyarrow makes of damaged bytes into a fault."""
     try:
         yield
     except FlatFileError:
@@ -173,19 +165,15 @@ def read(
     The format is recognised by the content; only text that begins neither like JSON nor like a header is
     taken for NDJSON because its name says so.
 
-    source: Path or binary file; read from where it stands, and left open if it was.
+    source: a binary file is read from where it stands, and left open.
     as_of: with time zone; a later `submitted_at` lies in the future.
     name: what a refusal calls the file; the name of a path by default.
     progress: called after every batch, on this thread, with the bytes read and, if known, the bytes in all.
     only: the benchmark to read, of a file that may hold several; rows of others are left out. Without it a
         file of several is refused.
-    limits: how much the file may hold.
     context: what is known without the file; faults in it have no row.
-    Returns: with arrays of shape (n_rows,), in the file's order.
     Raises FlatFileError: with every fault of the file at once; alone, that it holds several benchmarks or too
         much of anything.
-    Raises OSError: if the source cannot be opened or read.
-    Raises ValueError: if `as_of` has no time zone.
     """
     called = name or (source.name if isinstance(source, Path) else None)
     table = Table(_in_utc(as_of), limits, only, context.strange_task)
@@ -216,11 +204,7 @@ def from_records(
     records: one for each row; what is no mapping is a fault.
     constants: columns that are equal in all rows; their faults have no row, and no record may name them.
     as_of: with time zone; a later `submitted_at` lies in the future.
-    limits: how much the records may hold.
     strange_task: says why a task of a good name cannot stand in a record, or None: it can.
-    Returns: with arrays of shape (n_rows,), in the order of the records.
-    Raises FlatFileError: with every fault at once.
-    Raises ValueError: if `as_of` has no time zone.
     """
     limits.check_rows(len(records))
     table = Table(_in_utc(as_of), limits, strange_task=strange_task)
@@ -241,14 +225,11 @@ def from_arrow(
 ) -> FlatFile:
     """Check columns that are in memory, as of a data frame, by the rules of the flat file.
 
-    columns: n_rows; text, numbers, true and false, dates and times; null where a value is missing.
+    columns: text, numbers, true and false, dates and times; null where a value is missing.
     constants: columns that are equal in all rows and not among `columns`; their faults have no row.
     as_of: with time zone; a later `submitted_at` lies in the future.
     rows: (n_rows,); what faults call the rows, ascending; counted from 1 by default.
     only: the benchmark to read, as in `read`.
-    Returns: with arrays of shape (n_rows,), in the order of the rows.
-    Raises FlatFileError: with every fault at once.
-    Raises ValueError: if `as_of` has no time zone.
     """
     FILE.check_rows(columns.num_rows)
     table = Table(_in_utc(as_of), FILE, only)
@@ -268,7 +249,6 @@ def _in_utc(as_of: datetime) -> datetime:
 
 
 def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[RowBatch]:
-    """Tell the format, and read by it."""
     if opened.stream.peek(4)[:4] == streams.PARQUET:
         return batches(opened, table)
     text = streams.Text(opened, table.limits)

@@ -12,8 +12,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from analytics.flat_file.faults import FlatFileError, refuse
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import FlatFileError, Limits, refuse
 
 GZIP = b"\x1f\x8b"
 MEMBER = GZIP + b"\x08"
@@ -94,27 +93,20 @@ def opened(source: Path | BinaryIO) -> Iterator[Opened]:
 
 
 def _opened(file: BinaryIO | IO[bytes]) -> Opened:
-    start, n_bytes = _extent(file)
-    meter = Metered(file)
-    return Opened(file, io.BufferedReader(meter, BLOCK_BYTES), meter, start, n_bytes)
-
-
-def _extent(file: BinaryIO | IO[bytes]) -> tuple[int, int | None]:
-    """Tell where the file stands and how many bytes follow: None if it cannot be wound."""
     try:
         start = file.tell()
         file.seek(0, io.SEEK_END)
-        n_bytes = file.tell() - start
+        n_bytes: int | None = file.tell() - start
         file.seek(start)
-    except (OSError, AttributeError):
-        return 0, None
-    return start, n_bytes
+    except (OSError, AttributeError):  # it cannot be wound
+        start, n_bytes = 0, None
+    meter = Metered(file)
+    return Opened(file, io.BufferedReader(meter, BLOCK_BYTES), meter, start, n_bytes)
 
 
 class Text(io.RawIOBase):
     """UTF-8 text, decompressed; it ends early where something is wrong, and `verify` says what.
 
-    opened: the bytes, compressed by gzip or not.
     limits: how long the text may be once decompressed.
     """
 
@@ -175,7 +167,6 @@ class Text(io.RawIOBase):
             pass
 
     def _next(self, n_bytes: int) -> bytes:
-        """Give whole characters, in at most `n_bytes`, of which there are four or more."""
         if self._error is not None or self._ended:
             return b""
         try:
@@ -183,7 +174,10 @@ class Text(io.RawIOBase):
             data += self._take(n_bytes - len(data))
             self._ended = len(data) < n_bytes
             n_whole = self._check_encoding(data)
-            self._check_quotes(data[:n_whole])
+            if self.quotes is not None:
+                self.quotes.check(data[:n_whole], self.n_lines)
+                if self._ended:
+                    self.quotes.close()
         except (FlatFileError, OSError) as error:
             self._error = error
             return b""
@@ -205,18 +199,11 @@ class Text(io.RawIOBase):
         return data
 
     def _check_encoding(self, data: bytes) -> int:
-        """Count the bytes up to the end of the last whole character."""
         try:
             return codecs.utf_8_decode(data, "strict", self._ended)[1]
         except UnicodeDecodeError as error:
             line, byte = self.n_lines + data.count(b"\n", 0, error.start) + 1, data[error.start]
             raise refuse(f"line {line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
-
-    def _check_quotes(self, data: bytes) -> None:
-        if self.quotes is not None:
-            self.quotes.check(data, self.n_lines)
-            if self._ended:
-                self.quotes.close()
 
 
 @contextmanager
@@ -244,10 +231,7 @@ class Quotes:
         self._opened_on = 0
 
     def check(self, data: bytes, n_lines: int) -> None:
-        """Check the next part of the text, which begins after `n_lines` line ends.
-
-        Raises FlatFileError: if a quote stands elsewhere.
-        """
+        """Check the next part of the text, which begins after `n_lines` line ends."""
         if _QUOTE in data or self._last == _QUOTE:
             padded = np.frombuffer(bytes((self._last,)) + data + b",", np.uint8)
             places = np.flatnonzero(padded == _QUOTE)
@@ -261,26 +245,19 @@ class Quotes:
             )
             if len(stray):
                 line = n_lines + data.count(b"\n", 0, int(stray.min())) + 1
-                raise refuse(_stray_rule(line))
+                raise refuse(
+                    f"line {line}: a quote stands inside a field; put quotes around the field and double the"
+                    " quotes in it (or an earlier quote is not closed)"
+                )
             self.n = n_before + len(places)
             if len(opening):
                 self._opened_on = n_lines + data.count(b"\n", 0, int(opening[-1])) + 1
         self._last = data[-1] if data else self._last
 
     def close(self) -> None:
-        """Check that the text may end here.
-
-        Raises FlatFileError: if the last quote is not closed.
-        """
+        """Check that the text may end here."""
         if self.n % 2:
             raise refuse(f"line {self._opened_on}: a quote is opened and not closed")
-
-
-def _stray_rule(line: int) -> str:
-    return (
-        f"line {line}: a quote stands inside a field; put quotes around the field and double the quotes in it"
-        " (or an earlier quote is not closed)"
-    )
 
 
 def head(path: Path) -> bytes:

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from analytics.arrays import Mask
 from analytics.flat_file.columns import KNOWN, LABELS, NAMED, NEVER_EMPTY, REQUIRED, SETTING, missing_rule
-from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, excerpt, quoted
-from analytics.flat_file.limits import Limits
+from analytics.flat_file.faults import MAX_FAULTS, Fault, Faults, Limits, excerpt, quoted
 from analytics.flat_file.values import METADATA, OUTCOME, Kind, Names, kinds
 
 RowNumbers = npt.NDArray[np.int64]
@@ -21,11 +20,11 @@ RowNumbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Some consecutive records as texts.
+    """Some consecutive records as texts, (n,) each.
 
-    rows: (n,); numbers of the records, ascending.
-    columns: (n,) each; by canonical name; null where a field is empty or the record lacks it.
-    refused: (n,) each; fields with a fault that the reader has reported already; they are null in `columns`.
+    rows: numbers of the records, ascending.
+    columns: by canonical name; null where a field is empty or the record lacks it.
+    refused: fields with a fault that the reader has reported already; they are null in `columns`.
     """
 
     rows: RowNumbers
@@ -90,11 +89,9 @@ class Blank:
 class Table:
     """All rows read so far.
 
-    limits: how much it may hold.
     only: the one benchmark whose rows are taken in; None for all.
     n_metadata_bytes: size of each column of metadata.
-    n: number of rows taken in.
-    faults: what was wrong with them.
+    n, faults: number of rows taken in, and what was wrong with them.
     aliases: alias → the column it is taken for; faults call the column by the alias.
     seen: columns seen, in order of appearance, by canonical name.
     """
@@ -150,10 +147,15 @@ class Table:
         good = {}
         for name, texts in columns.items():
             column = self._read(name, texts)
-            if self._constant_fault(name, texts, column):
-                self.excuse(name)
+            if column.empty[0] and name in NEVER_EMPTY:
+                self.faults.add(Fault(None, name, None, _empty_rule(name)))
+            elif column.bad[0]:
+                text = texts[0].as_py()
+                self.faults.add(Fault(None, name, excerpt(text), self._kind(name).rule(text)))
             else:
                 good[name] = texts
+                continue
+            self.excuse(name)
         return good
 
     def fix(self, columns: Mapping[str, Any], known_as: Mapping[str, Sequence[str]]) -> None:
@@ -163,21 +165,8 @@ class Table:
             known = tuple(known_as.get(name, ()))
             self.fixed[name] = Fixed(texts[0], known, self._read(name, texts).values[0])
 
-    def _constant_fault(self, name: str, texts: Any, column: Column) -> bool:
-        if column.empty[0] and name in NEVER_EMPTY:
-            self.faults.add(Fault(None, name, None, _empty_rule(name)))
-        elif column.bad[0]:
-            text = texts[0].as_py()
-            self.faults.add(Fault(None, name, excerpt(text), self._kind(name).rule(text)))
-        else:
-            return False
-        return True
-
     def add(self, batch: RowBatch) -> None:
-        """Check a batch column by column, tell its faults, and keep its values.
-
-        Raises FlatFileError: if the table then holds more than it may.
-        """
+        """Check a batch column by column, tell its faults, and keep its values."""
         batch = batch if self.only is None else _of_benchmark(batch, self.only, self.names["benchmark"])
         if self.fixed:
             batch = RowBatch(batch.rows, _with_fixed(batch, self.fixed), batch.refused)
@@ -188,7 +177,11 @@ class Table:
             self._tell_other(batch, name, column)
             self._keep(name, column, batch.columns[name])
         self._tell_empty(batch, columns)
-        self._keep_doubt(batch, columns)
+        # the rows whose setting is at fault are not compared with others
+        doubts = [columns[name].bad for name in SETTING if name in columns]
+        doubts += [batch.refused[name] for name in SETTING if name in batch.refused]
+        if doubts:
+            self.doubtful.put(self.n, np.logical_or.reduce(doubts))
         self.rows.put(self.n, batch.rows)
         self.n += len(batch.rows)
         self.limits.check_names(sum(names.n_characters for names in self.names.values()))
@@ -197,7 +190,6 @@ class Table:
         return self._kinds.get(name, METADATA)
 
     def _read(self, name: str, texts: Any) -> Column:
-        """Check the distinct texts of a column, and spread their values over the rows."""
         encoded = texts.dictionary_encode()
         index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
         values, bad = self._kind(name).check(encoded.dictionary)
@@ -217,7 +209,6 @@ class Table:
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
     def _tell_other(self, batch: RowBatch, name: str, column: Column) -> None:
-        """Tell where a row contradicts what is fixed for all."""
         if name not in self.fixed:
             return
         fixed = self.fixed[name]
@@ -230,21 +221,19 @@ class Table:
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
     def _tell_empty(self, batch: RowBatch, columns: Mapping[str, Column]) -> None:
-        """Tell where a field is empty that may not be; what is absent so far may yet be absent throughout."""
-        for name, may_not in self._may_not_be_empty(len(batch.rows), columns).items():
-            missing = may_not & ~batch.refused.get(name, np.zeros(len(may_not), bool))
+        always = np.ones(len(batch.rows), bool)
+        valid = columns.get("valid", Column(always, ~always, ~always))
+        needed = dict.fromkeys(NEVER_EMPTY, always) | {"outcome": valid.values & ~valid.bad}
+        for name, may_not in needed.items():
+            if name in self._excused:
+                continue
+            missing = may_not & ~batch.refused.get(name, ~always)
             if name not in columns:
                 self._blank.setdefault(name, Blank()).add(batch.rows[missing])
             else:
                 blank = Blank()
                 blank.add(batch.rows[missing & columns[name].empty])
                 self._tell_blank(name, blank)
-
-    def _may_not_be_empty(self, n: int, columns: Mapping[str, Column]) -> dict[str, Mask]:
-        always = np.ones(n, bool)
-        valid = columns.get("valid", Column(always, ~always, ~always))
-        needed = dict.fromkeys(NEVER_EMPTY, always) | {"outcome": valid.values & ~valid.bad}
-        return {name: rows for name, rows in needed.items() if name not in self._excused}
 
     def _tell_blank(self, name: str, blank: Blank) -> None:
         if blank.n:
@@ -253,7 +242,6 @@ class Table:
             self.faults.extend(blank.n, blank.first[0], faults)
 
     def _keep(self, name: str, column: Column, texts: Any) -> None:
-        """Keep values, and texts where they are metadata; a file at fault is not handed out, so no texts."""
         if self.faults.n or self._has_too_much_metadata():
             self.texts.clear()
         elif name not in KNOWN or name in LABELS:
@@ -264,13 +252,6 @@ class Table:
             return
         kind = self._kind(name)
         self._pieces.setdefault(name, Pieces(kind.empty, kind.dtype)).put(self.n, column.values)
-
-    def _keep_doubt(self, batch: RowBatch, columns: Mapping[str, Column]) -> None:
-        """Mark the rows whose setting is at fault: they are not compared with others."""
-        doubts = [columns[name].bad for name in SETTING if name in columns]
-        doubts += [batch.refused[name] for name in SETTING if name in batch.refused]
-        if doubts:
-            self.doubtful.put(self.n, np.logical_or.reduce(doubts))
 
     def close(self) -> None:
         """Tell what only the end shows: required columns absent throughout, or in a part of the records."""
@@ -303,7 +284,6 @@ class Table:
 
 
 def _of_benchmark(batch: RowBatch, only: str, names: Names) -> RowBatch:
-    """Give the rows of one benchmark; the names of the others are kept for the message."""
     names_there = batch.columns.get("benchmark")
     if names_there is None:
         return batch
@@ -333,7 +313,6 @@ def _with_fixed(batch: RowBatch, fixed: Mapping[str, Fixed]) -> dict[str, Any]:
 
 
 def _filled(parts: list[tuple[int, Any]], n: int) -> Iterator[Any]:
-    """Put nulls between and after the parts, so that together they are `n` long."""
     end = 0
     for start, texts in parts:
         yield pa.nulls(start - end, pa.string())

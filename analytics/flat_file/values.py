@@ -1,4 +1,4 @@
-"""The rule of every type of column, applied to the distinct texts of a column at once.
+"""Values as text, and the rule of every type of column, applied to the distinct texts of a column at once.
 
 A check takes texts of shape (n_texts,), none of them empty, and gives their values and whether each breaks
 the rule, both (n_texts,). A rule takes one text that broke it and says what is asked for. The two are kept
@@ -7,9 +7,11 @@ apart because a check sees every text and a rule only the few that are reported.
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -19,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.arrays import FloatArray, Mask
-from analytics.flat_file.columns import LABELS, MEASURED
-from analytics.flat_file.limits import MAX_VALUE_BYTES
+from analytics.flat_file.columns import LABELS, MAX_COLUMNS, MEASURED, separator_hint
+from analytics.flat_file.faults import MAX_VALUE_BYTES, Fault, excerpt
 
 Check = Callable[[Any], tuple[npt.NDArray[Any], Mask]]
 Rule = Callable[[str], str]
@@ -142,10 +144,7 @@ _DATE_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0)
 
 
 def _offset(zone: str | None) -> timedelta:
-    """Read ``Z``, ``+02``, ``+0200`` or ``+02:00``; no zone is UTC.
-
-    Raises ValueError: if the offset is a day or more, or has 60 minutes or more.
-    """
+    """Read ``Z``, ``+02``, ``+0200`` or ``+02:00``; no zone is UTC, and an offset is under a day."""
     if zone is None or zone == "Z":
         return timedelta()
     hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
@@ -197,7 +196,6 @@ def name_rule(text: str, what: str = "a name") -> str | None:
 
 
 def _first_unseen(text: str) -> int | None:
-    """Find the first character that cannot be seen: of the categories C and Z but for the space, or blank."""
     match = None if text.isascii() else INVISIBLE.search(text)
     end = match.start() if match else len(text)
     if text[:end].isprintable():
@@ -295,3 +293,104 @@ class Names:
     def kind(self) -> Kind:
         """How the column is read."""
         return Kind(self.check, self.rule, -1, np.int32)
+
+
+def empty_as_null(texts: Any) -> Any:
+    """Replace empty texts by null: both say that a value is missing."""
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+
+def text_of(value: object) -> str | ValueError | None:
+    """Give the text of a value from JSON, None for null, or what is wrong with it."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return ValueError("text has no lone surrogate")
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, int | float | Decimal):
+        try:
+            return str(value)
+        except ValueError:  # more digits than Python writes
+            return ValueError("the number has too many digits")
+    return ValueError(f"a field holds text, a number, true, false or null, not {kind_of(value)}")
+
+
+def kind_of(value: object) -> str:
+    """Name the kind of a value as JSON does."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    kinds = {list: "a list", tuple: "a list", str: "a text", int: "a number", float: "a number"}
+    return kinds.get(type(value), f"a value of type {type(value).__name__}")
+
+
+def column_as_text(column: Any) -> Any:
+    """Turn an Arrow column of a type that `can_be_text` into text, null where null or empty."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = column.view(pa.timestamp(kind.unit))  # the same instants in UTC
+    return empty_as_null(pc.cast(column, pa.string()))
+
+
+def can_be_text(kind: Any) -> bool:
+    """Tell whether the values of an Arrow type have one text each."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(holds(kind) for holds in _READ)
+
+
+def is_text(kind: Any) -> bool:
+    """Tell whether an Arrow type is text itself."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def n_bytes_as_text(column: Any) -> int:
+    """Count the bytes of an Arrow column's values, those of a dictionary as often as they are used."""
+    if not (pa.types.is_dictionary(column.type) and is_text(column.type.value_type)):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary)
+    return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
+
+
+_READ = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_null,
+)
+
+
+def header_faults(names: Sequence[str]) -> list[Fault]:
+    """Find what is wrong with the column names: their number, doubles, and each by itself."""
+    if not any(names):
+        return [Fault(None, None, None, "the file has no header")]
+    if len(names) > MAX_COLUMNS:
+        rule = f"the file has {len(names):,} columns; at most {MAX_COLUMNS} are allowed"
+        return [Fault(None, None, None, rule)]
+    if len(names) == 1 and (hint := separator_hint(names)) and "\t" in names[0]:
+        return [Fault(None, None, None, hint.removeprefix("; "))]  # not that a name holds no tab
+    counted = Counter(names).items()
+    return [fault for name, n in counted if (fault := _fault(name, n, names.index(name) + 1))]
+
+
+def _fault(name: str, n: int, place: int) -> Fault | None:
+    if broken := name_rule(name, "a column's name"):
+        return Fault(None, None, excerpt(name), f"{broken} (column {place})")
+    if n > 1:
+        return Fault(None, excerpt(name), None, f"{n} columns have this name")
+    return None

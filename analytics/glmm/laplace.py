@@ -1,6 +1,7 @@
 """The Laplace approximation of a binomial model with random effects, at given variances and fixed effects.
 
-Notation as in the package. At the mode η̂ of the random effects, with r = s − Rμ and W = Rμ(1 − μ)::
+Notation: analytics/README.md, *The logit check*. At the mode η̂ of the random effects,
+with r = s − Rμ and W = Rμ(1 − μ)::
 
     D(v, β) = −2 Σ log f(s|η̂) + Σ_t v_t |Z_t'r|² + log|I + ΛZ'WZΛ|
     ∂D/∂v_t = tr(Z_t'PZ_t) − |Z_t'r|² + (Z_t'g)'(Z_t'r)
@@ -17,19 +18,149 @@ The mode is found by penalised iteratively reweighted least squares, e ← P(η 
 halved until −2 log f + e'ZΛ²Z'e falls; at the mode e = r. The steps end quadratically: the one after a step
 below 1e-7 would be below 1e-13.
 
-Source: as in the package.
+The blocks are chosen as in `analytics.reml.sparse.layout`. Unlike there the weights differ from cell to cell,
+so that every block is factored on its own; blocks of one size, filled up with empty levels, are one batch.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import lapack
 from scipy.special import expit, gammaln
 
-from analytics.arrays import FloatArray
+from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
-from analytics.glmm.layout import LogitBatch, LogitLayout
+from analytics.reml.sparse.layout import Cells, cheapest_blocks, filled, local_levels
+
+MAX_CROSS_ENTRIES = 5 * 10**7
+
+
+@dataclass(frozen=True, eq=False)
+class LogitBatch:
+    """Blocks of one (filled up) size.
+
+    rows, entries: where the levels of its blocks, and their size² inner entries, stand among those of all
+        batches.
+    """
+
+    size: int
+    n_blocks: int
+    rows: slice
+    entries: slice
+
+    @property
+    def n_rows(self) -> int:
+        """Levels of its blocks."""
+        return self.n_blocks * self.size
+
+    def blocks(self, matrix: FloatArray) -> FloatArray:
+        """Rows of its blocks, shape (n_blocks, size, n_columns)."""
+        return matrix[self.rows].reshape(self.n_blocks, self.size, matrix.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class LogitLayout:
+    """Blocks and border of a design.
+
+    level_term: (n_levels,); term of each column of A: block levels, then border levels; n_terms for empty
+        ones.
+    incidence: sparse matrix, (n_cells, n_levels); A: the levels of each cell.
+    inner, cross, border: sparse matrices, (n_entries, n_cells); the entries of A'WA, between levels of a
+        block, of a block and the border, and of the border, as sums over cells of the weights.
+    """
+
+    cells: Cells
+    batches: tuple[LogitBatch, ...]
+    level_term: CodeArray
+    n_block_levels: int
+    incidence: sp.csr_array
+    inner: sp.csr_array
+    cross: sp.csr_array
+    border: sp.csr_array
+
+    @property
+    def n_terms(self) -> int:
+        """Random terms, the cell term among them."""
+        return len(self.cells.levels)
+
+    @property
+    def n_border(self) -> int:
+        """Border levels b."""
+        return self.level_term.size - self.n_block_levels
+
+
+def layout_of(cells: Cells) -> LogitLayout:
+    """Choose the blocks and number the levels; refuse two crossed factors that are too large for memory."""
+    block, inside = cheapest_blocks(cells)
+    outside = [t for t in range(len(cells.levels)) if t not in inside and t != cells.cell_term]
+    local, size = local_levels(block, [cells.levels[t] for t in inside], np.argsort(block, kind="stable"))
+    size = filled(size)
+    order = np.argsort(size, kind="stable")
+    row_base, entry_base = _starts(size, order), _starts(size**2, order)
+    rows = row_base[block][:, None] + local
+    n_levels = np.array([cells.n_levels[t] for t in outside], dtype=np.int64)
+    base = np.cumsum(n_levels) - n_levels
+    listed = [cells.levels[t] + start for t, start in zip(outside, base.tolist(), strict=True)]
+    columns = np.stack(listed, axis=1) if listed else np.empty((cells.n_cells, 0), dtype=np.int64)
+    n_border = int(n_levels.sum())
+    n_block_levels = int(size.sum())
+    if n_block_levels * n_border > MAX_CROSS_ENTRIES:
+        raise CoreError(
+            f"{n_block_levels} levels in blocks against {n_border} beside them: too many for a dense border",
+            code="too_wide",
+        )
+    inner = entry_base[block][:, None, None] + local[:, :, None] * size[block][:, None, None]
+    return LogitLayout(
+        cells=cells,
+        batches=_batches(size[order]),
+        level_term=_level_terms(cells, rows, inside, outside, n_block_levels),
+        n_block_levels=n_block_levels,
+        incidence=_incidence(rows, columns + n_block_levels, n_block_levels + n_border),
+        inner=_entries(inner + local[:, None, :], int(np.sum(size**2))),
+        cross=_entries(rows[:, :, None] * n_border + columns[:, None, :], n_block_levels * n_border),
+        border=_entries(columns[:, :, None] * n_border + columns[:, None, :], n_border**2),
+    )
+
+
+def _starts(size: CodeArray, order: CodeArray) -> CodeArray:
+    start = np.empty_like(size)
+    start[order] = np.cumsum(size[order]) - size[order]
+    return start
+
+
+def _batches(sizes: CodeArray) -> tuple[LogitBatch, ...]:
+    batches, row, entry = [], 0, 0
+    for size, n_blocks in zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True):
+        rows, entries = slice(row, row + size * n_blocks), slice(entry, entry + size**2 * n_blocks)
+        row, entry = rows.stop, entries.stop
+        if size:
+            batches.append(LogitBatch(size, n_blocks, rows, entries))
+    return tuple(batches)
+
+
+def _level_terms(
+    cells: Cells, rows: CodeArray, inside: list[int], outside: list[int], n_block_levels: int
+) -> CodeArray:
+    terms = np.full(n_block_levels, len(cells.levels), dtype=np.int64)
+    for column, t in enumerate(inside):
+        terms[rows[:, column]] = t
+    return np.concatenate([terms, *(np.full(cells.n_levels[t], t, dtype=np.int64) for t in outside)])
+
+
+def _incidence(rows: CodeArray, columns: CodeArray, n_levels: int) -> sp.csr_array:
+    levels = np.concatenate([rows, columns], axis=1)
+    cell = np.repeat(np.arange(levels.shape[0]), levels.shape[1])
+    return sp.csr_array((np.ones(levels.size), (cell, levels.ravel())), shape=(levels.shape[0], n_levels))
+
+
+def _entries(position: CodeArray, n_entries: int) -> sp.csr_array:
+    n_cells = position.shape[0]
+    cell = np.repeat(np.arange(n_cells), position[0].size if n_cells else 0)
+    ones: FloatArray = np.ones(position.size)
+    return sp.csr_array((ones, (position.ravel(), cell)), shape=(n_entries, n_cells))
+
 
 MAX_STEPS = 100
 MAX_HALVINGS = 30
@@ -81,7 +212,9 @@ class Counts:
         random = covariance_product(self.layout, variances, dual)
         value, is_mode = self.deviance(shift + random) + float(dual @ random), False
         for _ in range(MAX_STEPS):
-            factors = Factors(self.layout, variances, _weight(self.trials, shift + random))
+            eta = shift + random
+            weight = np.asarray(self.trials * expit(eta) * expit(-eta), dtype=np.float64)
+            factors = Factors(self.layout, variances, weight)
             if is_mode:
                 return LaplaceFit(self, variances, beta, shift + random, factors)
             residual = self.successes - self.trials * expit(shift + random)
@@ -110,11 +243,7 @@ class Counts:
 
 
 class Factors:
-    """One factorisation at given variances and weights, and products with it.
-
-    variances: (n_terms,).
-    weight: (n_cells,); W.
-    """
+    """One factorisation at given variances (n_terms,) and weights W (n_cells,), and products with it."""
 
     def __init__(self, layout: LogitLayout, variances: FloatArray, weight: FloatArray) -> None:
         self.layout, self.variances, self.weight = layout, variances, weight
@@ -123,7 +252,8 @@ class Factors:
         self.inner_weight = np.asarray(weight * self.shrunk, dtype=np.float64)
         scale = np.sqrt(np.append(variances, 0.0))[layout.level_term]
         self._block_scale, border_scale = np.split(scale, [layout.n_block_levels])
-        self.gram = [part.reshape(b.shape) for b, part in _parts(layout, layout.inner @ self.inner_weight)]
+        inner = layout.inner @ self.inner_weight
+        self.gram = [inner[b.entries].reshape(b.n_blocks, b.size, b.size) for b in layout.batches]
         self.cross = (layout.cross @ self.inner_weight).reshape(layout.n_block_levels, layout.n_border)
         self.log_determinant = -float(np.sum(np.log(self.shrunk))) if cell is not None else 0.0
         self.inverses = [self._inverse(batch, g) for batch, g in zip(layout.batches, self.gram, strict=True)]
@@ -209,8 +339,6 @@ class Factors:
 class LaplaceFit:
     """D at a point, and what follows; each part is computed when it is first asked for.
 
-    variances: (n_terms,).
-    beta: (p,).
     eta: (n_cells,); η̂, at the mode of the random effects.
     factors: at the weights of the mode.
     """
@@ -273,18 +401,8 @@ def covariance_product(layout: LogitLayout, variances: FloatArray, vector: Float
 
 
 def _sums(layout: LogitLayout, vector: FloatArray) -> list[FloatArray]:
-    """Z_t' times a vector, for each term."""
     cells = layout.cells
     return [
         np.bincount(codes, vector, n).astype(np.float64)
         for codes, n in zip(cells.levels, cells.n_levels, strict=True)
     ]
-
-
-def _weight(trials: FloatArray, eta: FloatArray) -> FloatArray:
-    """W = Rμ(1 − μ)."""
-    return np.asarray(trials * expit(eta) * expit(-eta), dtype=np.float64)
-
-
-def _parts(layout: LogitLayout, entries: FloatArray) -> list[tuple[LogitBatch, FloatArray]]:
-    return [(batch, entries[batch.entries]) for batch in layout.batches]

@@ -1,23 +1,6 @@
 """Where the variance of a mean comes from, on the scale of the outcomes and on the logit scale.
 
-Model
------
-The mean is that over all levels of the design. Each component counts as in a D-study that takes items for a
-sample and the choice of fixed facets for error (``domain``, ``include``)::
-
-    Var(θ̂) = Σ_T σ_T²/L_T + Σ_F σ_F²/L_F + σ_ρ²/(R·Π_f L_f)          share of T = (σ_T²/L_T)/Var(θ̂)
-
-L_T is the product of the levels of T's factors; a factor whose levels hold whole levels of another factor of
-T is not counted beside it. Categories are fixed: their variance is divided by the number of items. σ_F² is
-the population variance of a fixed facet's level means. On the logit scale the residual is the logistic
-distribution's, σ_ρ² = π²/3, and R outcomes stand in a cell, one trial each.
-
-`by_level` names a facet that is looked at level by level, such as the agent of a leaderboard: its number
-counts 1, and its own variance is not error.
-
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix G and Eqs. 3, 7; Nakagawa & Schielzeth,
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix G and Eqs. 3, 7; Nakagawa & Schielzeth,
 *Biological Reviews* 85 (2010) 935-956 (π²/3).
 """
 
@@ -33,8 +16,7 @@ from analytics.drift.fidelity import spearman
 from analytics.errors import CoreError
 from analytics.glmm.fitting import LogitFit
 from analytics.reml import RESIDUAL, VarianceFit
-from analytics.reml.factors import combined
-from analytics.reml.model import MixedModel
+from analytics.reml.model import MixedModel, combined
 from analytics.tee.components import CATEGORY, FIXED
 
 LOGISTIC = math.pi**2 / 3.0
@@ -42,11 +24,7 @@ LOGISTIC = math.pi**2 / 3.0
 
 @dataclass(frozen=True)
 class Facets:
-    """Facets of a model that do not count like the others.
-
-    category, item: columns of items and of their categories.
-    by_level: a factor whose levels are looked at one by one.
-    """
+    """Columns of items and of their categories, and a factor whose levels are looked at one by one."""
 
     category: str | None = None
     item: str | None = None
@@ -55,10 +33,7 @@ class Facets:
 
 @dataclass(frozen=True, eq=False)
 class LogitCheck:
-    """Shares on both scales.
-
-    linear, logit: component → share of Var(θ̂), sum 1.
-    """
+    """Shares on both scales, by component: of Var(θ̂), with sum 1."""
 
     fit: LogitFit
     linear: Mapping[str, float]
@@ -96,9 +71,8 @@ class LogitCheck:
 
 
 def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = None) -> LogitCheck:
-    """Put the shares of two fits of one model beside each other.
+    """Put the shares of two fits of one model, its rows and the terms of the logit fit, beside each other.
 
-    linear: of the same rows, and the same terms less those that the logit fit dropped.
     facets: by default the columns named item and category.
     Raises CoreError: when the logit fit did not converge.
     """
@@ -116,12 +90,7 @@ def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = No
 def shares(
     fit: LogitFit, variances: FloatArray, residual: float, beta: FloatArray, facets: Facets
 ) -> dict[str, float]:
-    """Return the share of Var(θ̂) of each component, sum 1.
-
-    fit: whose model and levels count.
-    variances: (n_terms,).
-    beta: (p,).
-    """
+    """Return the share of Var(θ̂) of each component, sum 1; the model and its levels are the fit's."""
     model, counted = fit.model, _Levels(fit.model, facets)
     parts = {
         term.name: variance / counted.divisor(term.factors)

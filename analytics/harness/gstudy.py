@@ -1,66 +1,8 @@
 """The G-study of a harness: variance components, reliability and the smallest detectable difference.
 
-Model
------
-Three crossed random facets, K models, N tasks, L runs (Eq. 28.3)::
-
-    s[i, j, l] = μ + m_i + t_j + r_l + mt_ij + mr_il + tr_jl + e_ijl
-
-Where every cell has a score the components come from the mean squares, negative ones truncated at 0::
-
-    σ_e²  = MS_e                            σ_m² = (MS_m − MS_mt − MS_mr + MS_e)/(N·L)
-    σ_mt² = (MS_mt − MS_e)/L                σ_t² = (MS_t − MS_mt − MS_tr + MS_e)/(K·L)
-    σ_mr² = (MS_mr − MS_e)/N                σ_r² = (MS_r − MS_mr − MS_tr + MS_e)/(K·N)
-    σ_tr² = (MS_tr − MS_e)/K
-
-and otherwise from REML (``analytics.reml.fitting``). Reliability of the task-averaged scores of L′ runs (Eq.
-28.4; the same tasks again, so that σ_mt² is signal)::
-
-    R = S/(S + E/L′)    S = σ_m² + σ_mt²/N    E = σ_r² + σ_mr² + (σ_tr² + σ_e²)/N
-
-Its interval is that of ICC(A,1) from the K × L matrix of run means, MSR its rows (models), MSC its columns
-(runs), with R the estimate from that matrix (McGraw & Wong)::
-
-    a = L·R/(K(1 − R)),  b = 1 + L·R(K − 1)/(K(1 − R))
-    v = (a·MSC + b·MSE)²/((a·MSC)²/(L − 1) + (b·MSE)²/((K − 1)(L − 1)))
-    lower = K(MSR − F·MSE)/(F(L·MSC + (KL − K − L)MSE) + K·MSR)         F  = F_{.975}(K − 1, v)
-    upper = K(F′·MSR − MSE)/(L·MSC + (KL − K − L)MSE + K·F′·MSR)        F′ = F_{.975}(v, K − 1)
-
-(The chapter's degrees of freedom (K − 1)(L − 1) belong to ICC(C,1).) The second interval resamples tasks with
-replacement, percentiles .025 and .975: conditional on these models.
-
-Smallest detectable difference of two models, 5% two-sided, power .80::
-
-    published  2.80·√(2(σ_mt² + σ_mr² + σ_tr² + σ_e²)/(N·L))            Eq. 28.9 as printed
-    domain     2.80·√(2(σ_mt²/N + σ_mr²/L + σ_e²/(N·L)))                tasks like these
-    finite     (t_{.975,ν} + t_{.8,ν})·√(2(σ_mr²/L + σ_e²/(N·L)))       these tasks
-
-Eq. 28.9 divides σ_mt² by L though repeating runs does not shrink it, and σ_tr², which two models share,
-enters. The finite variance is MS_mr/(N·L), so that Satterthwaite's ν = (K − 1)(L − 1); where σ_mr² was
-truncated it is MS_e/(N·L) with ν = (K − 1)(N − 1)(L − 1).
-
-Symbols
--------
-=================  =============================  ============================  ========
-symbol             code                           shape                         unit
-=================  =============================  ============================  ========
-s                  ``ScoreTensor.scores``         (K, N, L)                     score
-σ²                 ``VarianceComponents``         7 terms                       score²
-w                  ``counts``                     (n_draws, N), rows sum to N   tasks
-R                  ``reliability``                scalar                        0 to 1
-ν                  ``Mdes.df``                    scalar                        none
-=================  =============================  ============================  ========
-
-Limits: two models, two tasks and two runs are the least; where all scores are equal R is 0/0 and refused. An
-incomplete tensor takes the ν of a complete one.
-
-Not done here: pass/fail scores are decomposed as they are, on the scale of the score. A bootstrap of an
-incomplete tensor would be a REML fit for each draw: there is none.
-
-Source
-------
-*Toward Meta-Harness Optimization*, Eqs. 28.3, 28.4, 28.9. Brennan, *Generalizability Theory*, 2001, ch. 3, 4.
-McGraw & Wong, *Psychological Methods* 1 (1996) 30-46, Table 7. Domain and finite MDES are this project's own.
+Source: *Toward Meta-Harness Optimization*, Eqs. 28.3, 28.4, 28.9. Brennan, *Generalizability Theory*, 2001,
+ch. 3, 4. McGraw & Wong, *Psychological Methods* 1 (1996) 30-46, Table 7. Domain and finite MDES are this
+project's own.
 """
 
 import math
@@ -102,12 +44,7 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class AbsoluteIcc:
-    """ICC(A,1) of a matrix of rows (models) by columns (runs).
-
-    icc: as estimated, at most 1; may be below 0.
-    lower, upper: 95% limits.
-    df: v of the interval.
-    """
+    """ICC(A,1) of a matrix of rows (models) by columns (runs): as estimated, 95% limits, and their v."""
 
     icc: float
     lower: float
@@ -119,10 +56,8 @@ class AbsoluteIcc:
 class Mdes:
     """Smallest difference of two models that is found with power .80, in the unit of the score.
 
-    published: eq. 28.9 as printed; kept for comparison, not to be shown.
-    domain, finite: for tasks like these, and for these tasks.
-    se_finite: standard error of the difference under `finite`.
-    df: ν of `finite`.
+    published: Eq. 28.9 as printed; kept for comparison, not to be shown.
+    domain, finite: for tasks like these, and for these tasks (with its standard error and ν).
     """
 
     published: float
@@ -133,11 +68,7 @@ class Mdes:
 
 
 def variance_components(tensor: ScoreTensor) -> VarianceComponents:
-    """Estimate the seven variance components.
-
-    Raises CoreError: with one model, one task or one run.
-    Raises CoreError: what REML refuses of an incomplete tensor.
-    """
+    """Estimate the seven variance components; needs two models, two tasks and two runs."""
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
         # Fit the seven components to the cells that have a score
@@ -177,7 +108,6 @@ def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 
     tensor: complete.
     counts: (n_draws, n_tasks); how often each task is met in a draw.
-    Raises CoreError: when a cell is missing.
     """
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
@@ -187,10 +117,7 @@ def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 
 
 def reliability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
-    """Percentile interval of R(h) for one run under resampling of tasks.
-
-    Raises CoreError: when a cell is missing, or in some draw all scores are equal.
-    """
+    """Percentile interval of R(h) for one run of a complete tensor under resampling of tasks."""
     draws = reliability_draws(tensor, resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws))
     return percentile_interval(draws, "R")
 
@@ -199,30 +126,35 @@ def agreement(matrix: npt.ArrayLike) -> AbsoluteIcc:
     """ICC(A,1), two-way random effects, absolute agreement, single column, with its 95% interval.
 
     matrix: (n_rows, n_columns); rows are what is measured (models), columns the repetitions (runs); at least
-        2 of each.
-    Raises CoreError: with under two rows or columns, a value that is not finite, or without residual
-        variance.
+        2 of each, with residual variance.
     """
     x = np.asarray(matrix, dtype=np.float64)
     if x.ndim != 2 or min(x.shape) < 2 or not np.isfinite(x).all():
         raise CoreError(
             f"ICC(A,1) needs a matrix of finite numbers, at least 2 × 2, not {x.shape}", code="harness"
         )
-    msr, msc, mse = _two_way(x)
+    k, n = x.shape
+    rows, columns = x.mean(axis=1, keepdims=True), x.mean(axis=0, keepdims=True)
+    residual = x - rows - columns + x.mean()
+    msr, msc = float(n * rows.var(ddof=1)), float(k * columns.var(ddof=1))
+    mse = float(np.sum(residual**2) / ((k - 1) * (n - 1)))
     if mse <= ALL_EQUAL:
         raise CoreError(
             "no interval of ICC(A,1): rows and columns add up without residual (MSE = 0)", code="harness"
         )
-    k, n_columns = x.shape
-    icc = (msr - mse) / (msr + (n_columns - 1) * mse + n_columns * (msc - mse) / k)
-    return AbsoluteIcc(icc, *_agreement_limits(msr, msc, mse, (k, n_columns), max(icc, 0.0)))
+    icc = (msr - mse) / (msr + (n - 1) * mse + n * (msc - mse) / k)
+    r = max(icc, 0.0)
+    a = n * r / (k * (1.0 - r))
+    b = 1.0 + a * (k - 1)
+    v = (a * msc + b * mse) ** 2 / ((a * msc) ** 2 / (n - 1) + (b * mse) ** 2 / ((k - 1) * (n - 1)))
+    f, g = float(fdtri(k - 1, v, 0.975)), float(fdtri(v, k - 1, 0.975))
+    noise = n * msc + (k * n - k - n) * mse
+    lower = k * (msr - f * mse) / (f * noise + k * msr)
+    return AbsoluteIcc(icc, lower, k * (g * msr - mse) / (noise + k * g * msr), float(v))
 
 
 def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
-    """Interval of R(h) for one run: ICC(A,1) from the K × L matrix of run means, truncated at 0.
-
-    Raises CoreError: when a cell is missing: run means would be over different tasks.
-    """
+    """Interval of R(h) for one run: ICC(A,1) from the K × L matrix of run means, truncated at 0."""
     require_levels(tensor, "reliability", models=2, tasks=2, runs=2)
     if not tensor.complete:
         raise CoreError(_incomplete(tensor, "no interval of R"), code="harness")
@@ -231,10 +163,7 @@ def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
 
 
 def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: int) -> Mdes:
-    """Smallest detectable difference between two models, published, domain and finite.
-
-    Raises CoreError: when all scores are alike: a difference of 0 would count as detected.
-    """
+    """Smallest detectable difference between two models; none where all scores are alike."""
     if not any(components.variances.values()):
         raise CoreError("no detectable difference: all scores are alike", code="harness")
     mt, mr, tr, e = (
@@ -264,7 +193,13 @@ def components_of_counts(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArr
     x = tensor.scores - tensor.scores.mean()
     k, n, n_runs = x.shape
     w = np.asarray(counts, dtype=np.float64)
-    t, mt, tr, mtr = (w @ _per_task(x)).T
+    per_task = [
+        k * n_runs * x.mean(axis=(0, 2)) ** 2,
+        n_runs * np.sum(x.mean(axis=2) ** 2, axis=0),
+        k * np.sum(x.mean(axis=0) ** 2, axis=1),
+        np.sum(x**2, axis=(0, 2)),
+    ]
+    t, mt, tr, mtr = (w @ np.stack(per_task, axis=1)).T
     means = (w @ np.moveaxis(x, 1, 0).reshape(n, -1) / n).reshape(-1, k, n_runs)
     mr = n * np.sum(means**2, axis=(1, 2))
     m = n * n_runs * np.sum(means.mean(axis=2) ** 2, axis=1)
@@ -272,25 +207,22 @@ def components_of_counts(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArr
     g = k * n * n_runs * means.mean(axis=(1, 2)) ** 2
     interactions = [mt - m - t + g, mr - m - r + g, tr - t - r + g]
     squares = [m - g, t - g, r - g, *interactions, mtr - mt - mr - tr + m + t + r - g]
-    components = _solved(np.stack(squares, axis=1), k, n, n_runs)
-    return np.where(np.abs(components) <= ROUNDING * mtr[:, None] / x.size, 0.0, components)
-
-
-def _per_task(x: FloatArray) -> FloatArray:
-    """Each task's share of T_t, T_mt, T_tr and T_mtr, shape (n_tasks, 4)."""
-    k, _, n_runs = x.shape
-    t = k * n_runs * x.mean(axis=(0, 2)) ** 2
-    mt = n_runs * np.sum(x.mean(axis=2) ** 2, axis=0)
-    tr = k * np.sum(x.mean(axis=0) ** 2, axis=1)
-    return np.stack([t, mt, tr, np.sum(x**2, axis=(0, 2))], axis=1)
-
-
-def _solved(squares: FloatArray, k: int, n: int, n_runs: int) -> FloatArray:
-    """Components from sums of squares: mean squares, then the equations above."""
     a, b, c = k - 1, n - 1, n_runs - 1
-    m, t, r, mt, mr, tr, e = (squares / [a, b, c, a * b, a * c, b * c, a * b * c]).T
-    mains = [(m - mt - mr + e) / (n * n_runs), (t - mt - tr + e) / (k * n_runs), (r - mr - tr + e) / (k * n)]
-    return np.stack([*mains, (mt - e) / n_runs, (mr - e) / n, (tr - e) / k, e], axis=1)
+    of_squares = np.stack(squares, axis=1) / [a, b, c, a * b, a * c, b * c, a * b * c]
+    ms_m, ms_t, ms_r, ms_mt, ms_mr, ms_tr, e = of_squares.T
+    components = np.stack(
+        [
+            (ms_m - ms_mt - ms_mr + e) / (n * n_runs),
+            (ms_t - ms_mt - ms_tr + e) / (k * n_runs),
+            (ms_r - ms_mr - ms_tr + e) / (k * n),
+            (ms_mt - e) / n_runs,
+            (ms_mr - e) / n,
+            (ms_tr - e) / k,
+            e,
+        ],
+        axis=1,
+    )
+    return np.where(np.abs(components) <= ROUNDING * mtr[:, None] / x.size, 0.0, components)
 
 
 def _reliability(components: FloatArray, n_tasks: int, n_runs: int) -> FloatArray:
@@ -301,31 +233,6 @@ def _reliability(components: FloatArray, n_tasks: int, n_runs: int) -> FloatArra
     result = np.full(total.shape, np.nan)
     np.divide(signal, total, out=result, where=total > ALL_EQUAL)
     return result
-
-
-def _two_way(x: FloatArray) -> tuple[float, float, float]:
-    """MSR, MSC and MSE of a matrix."""
-    k, n_columns = x.shape
-    rows, columns = x.mean(axis=1, keepdims=True), x.mean(axis=0, keepdims=True)
-    residual = x - rows - columns + x.mean()
-    return (
-        float(n_columns * rows.var(ddof=1)),
-        float(k * columns.var(ddof=1)),
-        float(np.sum(residual**2) / ((k - 1) * (n_columns - 1))),
-    )
-
-
-def _agreement_limits(
-    msr: float, msc: float, mse: float, shape: tuple[int, int], r: float
-) -> tuple[float, float, float]:
-    """Lower and upper limit and v."""
-    k, n = shape
-    a = n * r / (k * (1.0 - r))
-    b = 1.0 + a * (k - 1)
-    v = (a * msc + b * mse) ** 2 / ((a * msc) ** 2 / (n - 1) + (b * mse) ** 2 / ((k - 1) * (n - 1)))
-    f, g = float(fdtri(k - 1, v, 0.975)), float(fdtri(v, k - 1, 0.975))
-    noise = n * msc + (k * n - k - n) * mse
-    return k * (msr - f * mse) / (f * noise + k * msr), k * (g * msr - mse) / (noise + k * g * msr), float(v)
 
 
 def _incomplete(tensor: ScoreTensor, what: str) -> str:

@@ -1,52 +1,23 @@
-"""What a harness is judged by besides reliability: discriminability, coverage, fitness, cost, its scorer.
+"""What a harness is judged by besides reliability, and whether another configuration of it is better.
 
-Model
------
-::
+Discriminability, coverage, fitness, cost, its scorer; differences of R, D and C by a paired bootstrap.
 
-    d_ab = abs(s̄_a − s̄_b)/√((σ̂_a² + σ̂_b²)/2)      s̄, σ̂² over a model's scores, all tasks and runs (n − 1)
-    D    = mean of d_ab over all pairs of models                                          Eq. 28.5
-    C    = number of valid cells/(K·N·L)                                                  Eq. 28.7
-    F    = .40·R + .35·min(D, 3)/3 + .25·C                                                Eq. 28.2
-    cost = K·N·L·(τ_env + τ_exec + τ_score)·c                                             Eq. 28.6
-    AUC  = mean over tasks of P(score of a right solution > of a wrong one) + ½P(equal)   Eq. 28.8
-
-with τ the mean seconds of an evaluation and c in USD an hour.
-
-Symbols
--------
-========  ===========================  ====================  ====================
-symbol    code                         shape                 unit
-========  ===========================  ====================  ====================
-d         ``pairwise_d``               (K, K), 0 diagonal    standard deviations
-D         ``discriminability``         scalar                standard deviations
-C         ``coverage``                 scalar                0 to 1
-F         ``fitness``                  scalar                0 to 1
-τ         ``Cost.mean_seconds``        3 parts               seconds
-AUC       ``ScorerCalibration.auc``    scalar                0 to 1
-========  ===========================  ====================  ====================
-
-Limits: D is biased upward by noise, abs being taken of every difference; two models without any spread have
-no d (refused, where the chapter's listing counts 0). A task whose reference solutions are all right or all
-wrong has no AUC and is left out by name.
-
-Not done here: the weights of F are the chapter's and no law. Cost is no part of F.
-
-Source
-------
-*Toward Meta-Harness Optimization*, Eqs. 28.2, 28.5-28.8. Cohen, *Statistical Power Analysis*, 1988, ch. 2.
-Bamber, *Journal of Mathematical Psychology* 12 (1975) 387-415 (AUC with ties).
+Source: *Toward Meta-Harness Optimization*, Eqs. 28.2, 28.5-28.8, §28.10.3. Cohen, *Statistical Power
+Analysis*, 1988, ch. 2. Bamber, *Journal of Mathematical Psychology* 12 (1975) 387-415 (AUC with ties).
+Davison & Hinkley, *Bootstrap Methods*, 1997, §4.4.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
+from analytics.differences.pairs import benjamini_hochberg
 from analytics.errors import CoreError
+from analytics.harness.gstudy import reliability_draws
 from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import resampled_counts
 from analytics.text import counted
@@ -62,10 +33,7 @@ NO_SPREAD = 1e-12  # of the mean square
 class Cost:
     """Cost of an evaluation of K·N·L cells, by part: environment, execution, scoring.
 
-    n_evaluations: K·N·L.
-    n_measured: evaluations whose seconds were measured.
-    mean_seconds: τ of each part, over the measured evaluations.
-    usd: K·N·L·τ·c/3600 of each part.
+    n_measured, mean_seconds: evaluations whose seconds were measured, and τ over these.
     """
 
     n_evaluations: int
@@ -89,7 +57,7 @@ class Cost:
 class ScorerCalibration:
     """How well the scorer tells right reference solutions from wrong ones.
 
-    auc: mean over tasks, 0 to 1; .5 tells nothing.
+    auc: mean over tasks; .5 tells nothing.
     left_out: tasks whose reference solutions are all right or all wrong.
     """
 
@@ -120,10 +88,7 @@ def pairwise_d(tensor: ScoreTensor) -> FloatArray:
 
 
 def discriminability(tensor: ScoreTensor) -> float:
-    """D(h), mean pairwise Cohen's d (Eq. 28.5), in standard deviations.
-
-    Raises CoreError: as `pairwise_d`.
-    """
+    """D(h), mean pairwise Cohen's d (Eq. 28.5), in standard deviations."""
     return float(_mean_of_pairs(pairwise_d(tensor)[None])[0])
 
 
@@ -134,10 +99,7 @@ def discriminability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatA
 
 
 def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
-    """Percentile interval of D(h) under resampling of tasks.
-
-    Raises CoreError: with one model or one task, or where in some draw D cannot be said.
-    """
+    """Percentile interval of D(h) under resampling of tasks."""
     require_levels(tensor, "a bootstrap over tasks", tasks=2)
     counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
     return percentile_interval(discriminability_draws(tensor, counts), "D")
@@ -155,10 +117,7 @@ def coverage_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 
 
 def fitness(reliability: float, discriminability: float, coverage: float) -> float:
-    """F(h) = .40·R + .35·min(D, 3)/3 + .25·C (Eq. 28.2), 0 to 1.
-
-    Raises CoreError: when R or C is not from 0 to 1, or D below 0.
-    """
+    """F(h) = .40·R + .35·min(D, 3)/3 + .25·C (Eq. 28.2), 0 to 1."""
     if not (0.0 <= reliability <= 1.0 and 0.0 <= coverage <= 1.0 and 0.0 <= discriminability < np.inf):
         raise CoreError(
             f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}", code="harness"
@@ -174,7 +133,6 @@ def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour:
         measured.
     n_evaluations: K·N·L.
     usd_per_hour: c.
-    Raises CoreError: when a part is missing or was never measured, or a number is negative.
     """
     if set(seconds) != set(COST_PARTS):
         raise CoreError(
@@ -184,7 +142,15 @@ def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour:
         raise CoreError(
             f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour", code="harness"
         )
-    measured = {part: _measured(part, seconds[part]) for part in COST_PARTS}
+    measured = {}
+    for part in COST_PARTS:
+        values = np.asarray(seconds[part], dtype=np.float64)
+        measured[part] = values = values[~np.isnan(values)]
+        if not values.size or not ((values >= 0.0) & (values < np.inf)).all():
+            raise CoreError(
+                f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite",
+                code="harness",
+            )
     means = {part: float(values.mean()) for part, values in measured.items()}
     if not sum(means.values()) > 0.0:
         raise CoreError("no cost by part: all measured seconds are 0", code="harness")
@@ -200,10 +166,8 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     """AUC of the scorer on reference solutions, mean over tasks, ties ½ (Eq. 28.8).
 
     task: length n_solutions.
-    score: (n_solutions,); what the scorer gives each reference solution.
-    is_right: (n_solutions,); whether it is a right one.
-    Raises CoreError: when lengths differ, a score is not finite, or no task has both right and wrong
-        solutions.
+    score, is_right: (n_solutions,); what the scorer gives each reference solution, and whether it is right.
+    Raises CoreError: also when no task has both right and wrong solutions.
     """
     names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
     values = np.asarray(score, dtype=np.float64)
@@ -222,7 +186,6 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
 
 
 def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:
-    """Cohen's d of every pair and draw, shape (n_draws, n_models, n_models); NaN without spread."""
     seen = ~np.isnan(tensor.scores)
     x = np.where(seen, tensor.scores - (np.nanmean(tensor.scores) if seen.any() else 0.0), 0.0)
     n, total, square = (counts @ part.sum(axis=2).T for part in (seen.astype(np.float64), x, x**2))
@@ -242,19 +205,92 @@ def _mean_of_pairs(d: FloatArray) -> FloatArray:
     return np.asarray(d.sum(axis=(1, 2)) / (k * (k - 1)), dtype=np.float64)
 
 
-def _measured(part: str, seconds: npt.ArrayLike) -> FloatArray:
-    values = np.asarray(seconds, dtype=np.float64)
-    values = values[~np.isnan(values)]
-    if not values.size or not ((values >= 0.0) & (values < np.inf)).all():
-        raise CoreError(
-            f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite",
-            code="harness",
-        )
-    return values
-
-
 def _auc(right: FloatArray, wrong: FloatArray) -> float:
     """U/(n_right·n_wrong) of Mann & Whitney."""
     from scipy.stats import mannwhitneyu
 
     return float(mannwhitneyu(right, wrong, method="asymptotic").statistic) / (right.size * wrong.size)
+
+
+METHOD = "paired bootstrap over tasks; runs and models not resampled"
+FIGURES: dict[str, Callable[[ScoreTensor, npt.ArrayLike], FloatArray]] = {
+    "R": reliability_draws,
+    "D": discriminability_draws,
+    "C": coverage_draws,
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """Difference of one figure (R, D or C) between two configurations.
+
+    configuration: name of the second one; empty in `compare`.
+    first, second, difference: None where it cannot be said, with the reason in `note`.
+    p_adjusted: by Benjamini-Hochberg over all figures and configurations of `compare_several`.
+    """
+
+    configuration: str
+    figure: str
+    first: float | None
+    second: float | None
+    difference: float | None
+    interval: HarnessInterval | None
+    p_value: float | None
+    p_adjusted: float | None = None
+    note: str = ""
+
+
+def compare(
+    first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
+) -> tuple[Change, Change, Change]:
+    """ΔR, ΔD and ΔC of two configurations, second minus first.
+
+    first, second: the same models and tasks by name, two tasks at least; runs may differ in number.
+    """
+    for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
+        if a != b:
+            odd = sorted(set(a) ^ set(b))[0]
+            raise CoreError(
+                f"a paired comparison needs the same {noun} in both; {odd!r} is only in one", code="harness"
+            )
+    if len(first.tasks) < 2:
+        raise CoreError(
+            "a paired comparison is not measured: one task (at least 2 are needed)", code="harness"
+        )
+    n_tasks = len(first.tasks)
+    counts = np.vstack(
+        [np.ones((1, n_tasks), int), resampled_counts(seed, "paired bootstrap", n_tasks, n_draws)]
+    )
+    r, d, c = (_change(figure, first, second, counts) for figure in FIGURES)
+    return r, d, c
+
+
+def compare_several(
+    base: ScoreTensor, others: Mapping[str, ScoreTensor], seed: int, n_draws: int = N_DRAWS
+) -> tuple[Change, ...]:
+    """Compare every configuration with `base`, in name order, p-values adjusted over all of them."""
+    changes = [
+        replace(change, configuration=name)
+        for name in sorted(others)
+        for change in compare(base, others[name], seed, n_draws)
+    ]
+    tested = [change.p_value for change in changes if change.p_value is not None]
+    adjusted = iter(benjamini_hochberg(tested).tolist())
+    return tuple(
+        change if change.p_value is None else replace(change, p_adjusted=next(adjusted)) for change in changes
+    )
+
+
+def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.NDArray[np.int64]) -> Change:
+    try:
+        a, b = (FIGURES[figure](tensor, counts) for tensor in (first, second))
+        interval = percentile_interval((b - a)[1:], f"Δ{figure}", METHOD)
+        if np.isnan(a[0] + b[0]):
+            raise CoreError(f"{figure} cannot be said of both configurations", code="harness")
+    except CoreError as refusal:
+        return Change("", figure, None, None, None, None, None, note=str(refusal))
+    differences = (b - a)[1:]
+    below = 1 + int(np.count_nonzero(differences <= 0.0))
+    above = 1 + int(np.count_nonzero(differences >= 0.0))
+    p_value = min(1.0, 2.0 * min(below, above) / (differences.size + 1))
+    return Change("", figure, float(a[0]), float(b[0]), float(b[0] - a[0]), interval, p_value)

@@ -1,26 +1,7 @@
 """Stability of the ranking: with other tasks, with other runs, and against an order predicted.
 
-Model
------
-A model's score y is the mean over its tasks of the mean over its runs.
-
-- *Tasks*: n_draws samples of N tasks with replacement; Kendall's τ_b of each sample's ranking with the full
-  one, its mean and percentiles .025 and .975; the share of samples whose three best models are another set.
-- *Runs*: ⌊L/2⌋ runs drawn at random against the rest, τ_b of the two rankings, mean and standard deviation
-  over the splits. No Spearman-Brown step: it is for correlations of scores, not of ranks, and half the runs
-  are what was compared.
-- *Prediction*: Page's test of an order of the models stated beforehand, tasks as blocks.
-
-Scores are rounded to 1e-9 before they are ranked; equal scores stand in name order where three are chosen.
-
-Limits: with L runs there are few different splits (L = 5: 10), so that the standard deviation over splits is
-not a standard error. With three models or fewer the three best cannot change (refused). Tasks that all agree
-make τ_b 1 whatever the number of tasks.
-
-Source
-------
-*Toward Meta-Harness Optimization*, §28.10.5. Kendall, *Rank Correlation Methods*, 1970, ch. 3. Page, *Journal
-of the American Statistical Association* 58 (1963) 216-230.
+Source: *Toward Meta-Harness Optimization*, §28.10.5. Kendall, *Rank Correlation Methods*, 1970, ch. 3. Page,
+*Journal of the American Statistical Association* 58 (1963) 216-230.
 """
 
 from collections.abc import Sequence
@@ -42,10 +23,8 @@ N_TOP = 3
 
 @dataclass(frozen=True)
 class RankStability:
-    """Agreement of the ranking with those of resampled tasks.
+    """Agreement of the ranking with those of resampled tasks: mean τ_b, and its percentiles.
 
-    tau: mean τ_b over the samples, −1 to 1.
-    interval: percentiles of τ_b.
     top_3_change: share of the samples with another set of three best models; None with three models or fewer.
     """
 
@@ -57,10 +36,9 @@ class RankStability:
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """Agreement of the rankings by two disjoint sets of runs.
+    """Agreement of the rankings by two disjoint sets of runs: mean and sd of τ_b over the splits.
 
-    tau: mean τ_b over the splits, −1 to 1.
-    sd: over the splits; None with one split.
+    sd: None with one split; with few runs there are few splits, so that it is no standard error.
     runs: ⌊L/2⌋ and L − ⌊L/2⌋.
     """
 
@@ -72,12 +50,7 @@ class SplitHalf:
 
 @dataclass(frozen=True)
 class PageTest:
-    """Page's test that the models ascend in the order predicted.
-
-    statistic: page's L.
-    method: ``exact`` or ``asymptotic``.
-    n_tasks, n_models: blocks and treatments.
-    """
+    """Page's test that the models ascend in the order predicted: L, and its p, exact or asymptotic."""
 
     statistic: float
     p_value: float
@@ -87,38 +60,31 @@ class PageTest:
 
 
 def rank_stability(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> RankStability:
-    """Resample tasks and compare rankings.
-
-    Raises CoreError: with one model or one task, or where all models have the same score, in full or in a
-        sample.
-    """
+    """Resample tasks and compare rankings."""
     require_levels(tensor, "ranking stability", models=2, tasks=2)
     counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
     full = _scores(tensor, np.ones((1, len(tensor.tasks))), slice(None))[0]
     resampled = _scores(tensor, counts, slice(None))
     taus = np.array([_tau(full, scores) for scores in resampled])
-    interval = percentile_interval(taus, "τ_b")
-    return RankStability(float(taus.mean()), interval, _top_3_change(full, resampled), n_draws)
+    change = None
+    if full.size > N_TOP:
+        best = np.sort(np.argsort(-full, kind="stable")[:N_TOP])
+        others = np.sort(np.argsort(-resampled, axis=1, kind="stable")[:, :N_TOP], axis=1)
+        change = float(np.mean((others != best).any(axis=1)))
+    return RankStability(float(taus.mean()), percentile_interval(taus, "τ_b"), change, n_draws)
 
 
 def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> SplitHalf:
-    """Compare the rankings by ⌊L/2⌋ random runs and by the rest.
-
-    Raises CoreError: with one model or one run, or where in some half all models have the same score or one
-        has none.
-    """
+    """Compare the rankings by ⌊L/2⌋ random runs and by the rest."""
     require_levels(tensor, "split-half agreement", models=2, runs=2)
     if n_splits < 1:
         raise CoreError(f"{n_splits} splits; at least 1 is needed", code="harness")
     n_runs = len(tensor.runs)
-    taus = np.empty(n_splits)
+    taus, everything = np.empty(n_splits), np.ones((1, len(tensor.tasks)))
     for d in range(n_splits):
         order = generator(seed, "split half", d).permutation(n_runs)
-        everything = np.ones((1, len(tensor.tasks)))
-        first, rest = (
-            _scores(tensor, everything, half)[0] for half in (order[: n_runs // 2], order[n_runs // 2 :])
-        )
-        taus[d] = _tau(first, rest)
+        halves = (order[: n_runs // 2], order[n_runs // 2 :])
+        taus[d] = _tau(*(_scores(tensor, everything, half)[0] for half in halves))
     if np.isnan(taus).any():
         raise CoreError(
             "split-half agreement is not measured: in some half the models cannot be ranked", code="harness"
@@ -176,11 +142,3 @@ def _tau(a: FloatArray, b: FloatArray) -> float:
         return float("nan")
     tau = kendall(a, b)
     return float("nan") if tau is None else tau
-
-
-def _top_3_change(full: FloatArray, resampled: FloatArray) -> float | None:
-    if full.size <= N_TOP:
-        return None
-    best = np.sort(np.argsort(-full, kind="stable")[:N_TOP])
-    others = np.sort(np.argsort(-resampled, axis=1, kind="stable")[:, :N_TOP], axis=1)
-    return float(np.mean((others != best).any(axis=1)))

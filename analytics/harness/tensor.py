@@ -1,19 +1,4 @@
-"""The score tensor: s[model, task, run], with names and a validity mask.
-
-Symbols
--------
-========  ================  =============================  ============
-symbol    code              shape                          unit
-========  ================  =============================  ============
-s         ``scores``        (n_models, n_tasks, n_runs)    score
-valid     ``valid``         (n_models, n_tasks, n_runs)    none
-K, N, L   ``scores.shape``  scalars                        levels
-========  ================  =============================  ============
-
-A run is one pass of the harness over all models and tasks. A model's failure is a valid score, 0; a failure
-of the harness is invalid, and its score is missing (NaN), never 0. Names stand in
-ascending order of code point.
-"""
+"""The score tensor: s[model, task, run], with names and a validity mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,8 +40,13 @@ class ScoreTensor:
     valid: Mask
 
     def __post_init__(self) -> None:
-        shape = (len(self.models), len(self.tasks), len(self.runs))
-        _check_names(models=self.models, tasks=self.tasks, runs=self.runs)
+        fields = {"models": self.models, "tasks": self.tasks, "runs": self.runs}
+        for field, names in fields.items():
+            if not names:
+                raise CoreError(f"a score tensor without {field}", code="harness")
+            if list(names) != sorted(set(names)):
+                raise CoreError(f"{field} are not in ascending order of name, none twice", code="harness")
+        shape = tuple(map(len, fields.values()))
         if self.scores.shape != shape or self.valid.shape != shape or self.valid.dtype != np.bool_:
             raise CoreError(
                 f"scores {self.scores.shape} and valid {self.valid.shape} are not {shape}", code="harness"
@@ -94,7 +84,14 @@ def tensor_of_columns(
     counted = np.ones(values.shape, dtype=np.bool_) if valid is None else np.asarray(valid, dtype=np.bool_)
     if len({values.shape, counted.shape, i.shape, j.shape, k.shape}) > 1:
         raise CoreError("the columns model, task, run, score and valid differ in length", code="harness")
-    _refuse_repeated((models, tasks, runs), codes)
+    cell = np.ravel_multi_index(codes, [max(len(column), 1) for column in (models, tasks, runs)])
+    order = np.argsort(cell, kind="stable")
+    again = np.flatnonzero(cell[order][1:] == cell[order][:-1])
+    if again.size:
+        row = order[again[0] + 1]
+        names = (models[i[row]], tasks[j[row]], runs[k[row]])
+        where = ", ".join(map(repr, names))
+        raise CoreError(f"row {row}: model, task and run {where} occur twice", code="harness")
     scores = np.full((len(models), len(tasks), len(runs)), np.nan)
     scores[codes] = np.where(counted, values, np.nan)
     valid = np.zeros(scores.shape, dtype=np.bool_)
@@ -153,22 +150,3 @@ def _coded(column: Sequence[str]) -> tuple[tuple[str, ...], CodeArray]:
     names = tuple(sorted(set(column)))
     place = {name: code for code, name in enumerate(names)}
     return names, np.array([place[name] for name in column], dtype=np.int64)
-
-
-def _refuse_repeated(names: tuple[tuple[str, ...], ...], codes: tuple[CodeArray, ...]) -> None:
-    """Refuse two scores of one cell: one of them would silently win."""
-    cell = np.ravel_multi_index(codes, [max(len(column), 1) for column in names])
-    order = np.argsort(cell, kind="stable")
-    again = np.flatnonzero(cell[order][1:] == cell[order][:-1])
-    if again.size:
-        row = order[again[0] + 1]
-        where = ", ".join(repr(column[code[row]]) for column, code in zip(names, codes, strict=True))
-        raise CoreError(f"row {row}: model, task and run {where} occur twice", code="harness")
-
-
-def _check_names(**fields: tuple[str, ...]) -> None:
-    for field, names in fields.items():
-        if not names:
-            raise CoreError(f"a score tensor without {field}", code="harness")
-        if list(names) != sorted(set(names)):
-            raise CoreError(f"{field} are not in ascending order of name, none twice", code="harness")

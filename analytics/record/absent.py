@@ -1,26 +1,5 @@
 """Trials that an operator's file does not hold, of a task that it does hold: how many were to be expected.
 
-Model
------
-A file names no number of trials, so that it has to follow from what is there. With R₉₅(cells) the largest
-number of trials that at least 95% of the cells hold, an agent a that an operator loaded is expected to have
-on each of its tasks::
-
-    E_a = max( R₉₅(its own cells), min( most trials of one of its cells, R₉₅(the others' cells) ) )
-
-the others being the agents that an operator loaded, at least 5 of them. A cell with n < E_a trials lacks
-E_a − n places: gaps, or failures where missing outcomes count as such. A failure more in a cell of n trials
-with mean X and variance s², taken for trials of one setting, gives::
-
-    X′ = nX/E,    s²′ = ((n − 1)s² + nX² − E·X′²)/(E − 1),    R′ = R·E/n
-
-Symbols: n ``n_places``, E ``expected_trials`` (n_agents,), E − n ``n_absent``; X, s², R as in
-`analytics.outcome_table`; shape (n_agents, n_tasks) but for E.
-
-Not done here: nothing is expected of an agent beyond what it shows itself: one that ran each task once is not
-measured by others that ran it five times. What no rule can tell is said in words, by `uneven` and
-`passes_alone`.
-
 Source: The rule is this project's own (docs/decisions/trials-that-count.md).
 """
 
@@ -36,12 +15,10 @@ N_NAMED = 3
 
 
 def expected_trials(n_places: CountArray, loaded: Mask) -> CodeArray:
-    """Return E_a of each agent.
+    """Return E_a of each agent, (n_agents,); 0 for one of which nothing is expected.
 
     n_places: (n_agents, n_tasks); 0: no place.
-    loaded: (n_agents,); agents that an operator loaded and that are compared; of the others nothing is
-        expected.
-    Returns: (n_agents,); 0 for an agent of which nothing is expected.
+    loaded: (n_agents,); agents that an operator loaded and that are compared.
     """
     own, others, most = _trials(n_places, loaded)
     return np.asarray(np.maximum(own, np.minimum(most, others)), dtype=np.int64)
@@ -75,11 +52,7 @@ def absent_trials(n_places: CountArray, loaded: Mask) -> CountArray:
 
 
 def with_failures(cells: CellMoments, n_absent: CountArray) -> CellMoments:
-    """Return the cells with so many failures more; see the model.
-
-    cells: shape (n_agents, n_tasks) each.
-    n_absent: (n_agents, n_tasks); only where a cell has a valid trial.
-    """
+    """Return the cells, (n_agents, n_tasks), with so many failures more, only where one has a valid trial."""
     if not n_absent.any():
         return cells
     at = np.nonzero(n_absent)
@@ -97,7 +70,6 @@ def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bo
     """Say how many loaded agents lack trials on some tasks, and how many may have been meant to.
 
     n_places, n_absent: (n_agents, n_tasks); delivered; lacking.
-    loaded: (n_agents,).
     zero: whether missing outcomes count as failures.
     """
     n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())

@@ -1,24 +1,25 @@
-"""How alike an agent's repeated trials are, from its counted rows; what comes out is `analytics.repeats`.
+"""What is read off an agent's counted rows: how alike its repeated trials are, and what people said of them.
 
 Trials repeat within one condition; runs and trials are repeats. Where several conditions are compared each
 has an estimate of its own and the agent none: which of them is shown would decide it. Trials that are copies,
 or only improve, under one condition count as one under all. Gains are looked for between the agent's last two
-deliveries, whatever counts.
+deliveries, whatever counts. What people said is corrected by `analytics.human_labels`, with the agent's
+counted valid outcomes as those of the judge; it stands beside the agent and never orders a board.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
+from analytics.human_labels import CENSUS, Labelled, SurrogateRefused, correct
 from analytics.record.rows import Rows, Setting, distinct
 from analytics.repeats import Repeats
-from analytics.trials.convergence import convergence
-from analytics.trials.flags import Dependence, dependent_trials, only_gains, only_improving, run_order
-from analytics.trials.icc import IccRefused, intraclass_correlation, task_trials
+from analytics.trials.flags import dependent_trials, only_gains, only_improving, run_order
+from analytics.trials.icc import IccRefused, convergence, intraclass_correlation, task_trials
 
 MIN_PARTED = 4  # trials of a task: two, and two to compare them with
 SEED = 0  # of the subsets of trials; `python -m analytics icc` takes it by default
@@ -31,9 +32,9 @@ FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
 
 
 class ComparedTrials(NamedTuple):
-    """Outcomes under the compared conditions, shape (n_rows,) each.
+    """Outcomes under the compared conditions, (n_rows,) each, in canonical order.
 
-    Rows stand in canonical order; ``condition`` is the place among those compared.
+    condition: place among those compared.
     """
 
     rows: Rows
@@ -53,15 +54,21 @@ def repeats(
     """Return what the repeated trials of each agent tell.
 
     counted, delivered: what counts; what was delivered.
-    n_conditions: compared.
     order: (n_deliveries,); place of each delivery in the order of acceptance.
     """
-    levels = _levels(counted.rows, n_agents, settings)
+    # over how many runs, prompts and judges each mean is taken; not stated counts as a level
+    ran: list[list[Setting]] = [[] for _ in range(n_agents)]
+    for pair in distinct(counted.rows.agent * len(settings) + counted.rows.setting).tolist():
+        ran[pair // len(settings)].append(settings[pair % len(settings)])
     gains = _gains(delivered, order, n_agents)
     runs = run_order([run for *_, run in settings])
     return [
-        replace(_of_agent(part, n_conditions, runs), levels=levels[i], gains=gains[i])
-        for i, part in enumerate(_by_agent(counted, n_agents))
+        replace(
+            _of_agent(part, n_conditions, runs),
+            levels={facet: max(1, len({one[at] for one in mine})) for facet, at in FACETS.items()},
+            gains=gain,
+        )
+        for part, mine, gain in zip(_by_agent(counted, n_agents), ran, gains, strict=True)
     ]
 
 
@@ -163,11 +170,14 @@ def _cumulative(parts: Sequence[ComparedTrials], runs: CodeArray) -> str:
 
 def _copies(parts: Sequence[ComparedTrials]) -> str:
     """Two trials of one condition that agree too often to be two draws, in words; of several, most often."""
-    alike = [
-        dependence
-        for part in parts
-        if _repeated(part).any() and (dependence := _dependence(part)) is not None
-    ]
+    alike = []
+    for part in parts:
+        if _repeated(part).any():
+            rows = part.rows
+            setting = rows.delivery * (int(rows.setting.max()) + 1) + rows.setting
+            trial = setting * (int(rows.trial.max()) + 1) + rows.trial
+            if (dependence := dependent_trials(rows.task, trial, part.outcome)) is not None:
+                alike.append(dependence)
     if not alike:
         return ""
     dependence = max(alike, key=lambda one: (one.n_agreeing / one.n_tasks, one.n_tasks, -one.chance))
@@ -175,20 +185,6 @@ def _copies(parts: Sequence[ComparedTrials]) -> str:
         f"two trials agree on {dependence.n_agreeing} of {dependence.n_tasks} tasks, "
         f"{dependence.chance:.0%} expected, so its trials count as one"
     )
-
-
-def _dependence(part: ComparedTrials) -> Dependence | None:
-    rows = part.rows
-    setting = rows.delivery * (int(rows.setting.max()) + 1) + rows.setting
-    return dependent_trials(rows.task, setting * (int(rows.trial.max()) + 1) + rows.trial, part.outcome)
-
-
-def _levels(rows: Rows, n_agents: int, settings: Sequence[Setting]) -> list[dict[str, int]]:
-    """Over how many runs, prompts and judges each agent's mean is taken; not stated counts as a level."""
-    ran: list[list[Setting]] = [[] for _ in range(n_agents)]
-    for pair in distinct(rows.agent * len(settings) + rows.setting).tolist():
-        ran[pair // len(settings)].append(settings[pair % len(settings)])
-    return [{facet: max(1, len({one[at] for one in mine})) for facet, at in FACETS.items()} for mine in ran]
 
 
 def _gains(trials: ComparedTrials, order: CodeArray, n_agents: int) -> list[str]:
@@ -211,21 +207,96 @@ def only_better(task: CodeArray, outcome: FloatArray, place: CodeArray) -> str:
 
     task, outcome, place: (n_rows,); of valid rows; `place` is that of the delivery in the order of
         acceptance.
-    Returns: empty where it is not so, or where there are fewer than two deliveries.
     """
     places = np.unique(place)[-2:]
     if places.size < 2:
         return ""
-    n_tasks = int(task.max()) + 1
-    earlier, later = (_means(task[place == one], outcome[place == one], n_tasks) for one in places)
+    n_tasks, means = int(task.max()) + 1, []
+    for one in (place == places[0], place == places[1]):
+        n, mean = np.bincount(task[one], minlength=n_tasks), np.full(n_tasks, np.nan)
+        np.divide(np.bincount(task[one], outcome[one], n_tasks), n, out=mean, where=n > 0)
+        means.append(mean)
+    earlier, later = means
     counts = only_gains(earlier, later)
     if counts is None:
         return ""
     return f"its latest submission is better on {counts[0]} of {counts[1]} tasks and worse on none"
 
 
-def _means(task: CodeArray, outcome: FloatArray, n_tasks: int) -> FloatArray:
-    """Mean outcome on each task, shape (n_tasks,); NaN without one."""
-    n, means = np.bincount(task, minlength=n_tasks), np.full(n_tasks, np.nan)
-    np.divide(np.bincount(task, outcome, n_tasks), n, out=means, where=n > 0)
-    return means
+JUDGE = 1  # of a setting
+IMPOSSIBLE = (
+    "its labels put the mean beyond what outcomes can be: they were not drawn with the probabilities stated"
+)
+
+
+@dataclass(frozen=True)
+class People:
+    """What people said of one agent.
+
+    judge_mean, corrected_mean: the mean outcome over the tasks, and that which people would have given; None:
+        `reason` says why.
+    se, lower, upper: of the corrected mean, the 95% interval cut at 0 and 1; None too where all tasks have a
+        label.
+    n_labels, n_tasks: tasks with a label, and all with a valid outcome.
+    worth: labels that would do as well without the judge.
+    """
+
+    n_labels: int
+    n_tasks: int
+    judge_mean: float | None = None
+    corrected_mean: float | None = None
+    se: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    worth: float | None = None
+    design: str = ""
+    reason: str = ""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the fields as objects of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "People":
+        """Return what `as_plain` was made from."""
+        return cls(**plain)
+
+
+def people(counted: Rows, *, n_agents: int, settings: Sequence[Setting]) -> tuple[People | None, ...]:
+    """Correct each agent's mean by what people said of its counted rows; None where they said nothing."""
+    of_agents: list[People | None] = [None] * n_agents
+    if counted.human is None:
+        return tuple(of_agents)
+    labelled = counted.valid & ~np.isnan(counted.human)
+    for agent in np.unique(counted.agent[labelled]).tolist():
+        of_agents[agent] = _corrected(counted.where(counted.valid & (counted.agent == agent)), settings)
+    return tuple(of_agents)
+
+
+def _corrected(rows: Rows, settings: Sequence[Setting]) -> People:
+    assert rows.human is not None
+    tasks, task = np.unique(rows.task, return_inverse=True)
+    n_labels = np.unique(task[~np.isnan(rows.human)]).size
+    n_judges = len({settings[setting][JUDGE] for setting in np.unique(rows.setting).tolist()})
+    if n_judges > 1:
+        return People(n_labels, tasks.size, reason=f"its outcomes are of {n_judges} judges")
+    probability = rows.human_probability
+    likely = np.full(rows.n_rows, np.nan) if probability is None else probability
+    try:
+        corrected = correct(Labelled.of_trials(task, rows.outcome, rows.human, likely))
+    except SurrogateRefused as refusal:
+        return People(n_labels, tasks.size, reason=str(refusal))
+    has_interval = corrected.design != CENSUS
+    if has_interval and (corrected.corrected.lower > 1 or corrected.corrected.upper < 0):
+        return People(n_labels, tasks.size, reason=IMPOSSIBLE)
+    return People(
+        n_labels,
+        tasks.size,
+        judge_mean=corrected.judge_mean,
+        corrected_mean=corrected.corrected.value,
+        se=corrected.corrected.se if has_interval else None,
+        lower=max(corrected.corrected.lower, 0.0) if has_interval else None,
+        upper=min(corrected.corrected.upper, 1.0) if has_interval else None,
+        worth=corrected.worth,
+        design=corrected.design,
+    )

@@ -1,38 +1,15 @@
-"""Comparable conditions: which settings of prompt, judge and temperature agents are compared under.
+"""Comparable conditions of prompt, judge and temperature, and which agents they are learnt from.
 
-Model
------
-An agent *has* a condition when at least 95% of the tasks that it was asked to run have an outcome under it.
-Compared are the conditions that at least 95% of the agents with full runs have; a full run has outcomes on at
-least 95% of the active tasks under one condition. If there is none, compared are the one that most of them
-have (ties: more outcomes, then name) and those that at least 95% of its holders have. Without full runs all
-agents with an outcome are asked. Where five or more of those asked are vouched for, these alone; of each
-account that nobody vouches for, two agents at most (`analytics.record.voices`).
+Nobody gains a say by delivering more agents: heard are those that are vouched for, and two agents of each
+other account, the first that ran everything, in the order in which they had, then the others as they came.
 
-Temperature is part of a condition where some agent of those asked has two levels of it, each with outcomes on
-at least 95% of the tasks that it was asked to run; or, where no agent has even one so, where one that is
-vouched for has two. A few outcomes at another temperature count like those of another run.
-
-Symbols
--------
-==================  ======================  =============================================
-symbol              code                    shape
-==================  ======================  =============================================
-tasks with outcome  ``n_tasks``             (n_agents, n_conditions)
-of them asked for   ``n_asked_tasks``       (n_agents, n_conditions)
-tasks asked for     ``n_asked``             (n_agents,)
-of them at a level  ``n_ran``               (n_agents, n_levels)
-outcomes            ``n_outcomes``          (n_agents, n_conditions)
-whose it is         ``voters``              (n_agents,)
-==================  ======================  =============================================
-
-Not done here: no order between agents of different conditions is found.
-
-Source: The rule is this project's own.
+Source: The rules are this project's own.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,7 +30,36 @@ from analytics.record.rows import (
     none_first,
     operated,
 )
-from analytics.record.voices import Voter, voices
+
+MAX_VOICES = 2  # agents of one account
+
+
+class Voter(NamedTuple):
+    """Whose an agent is, see `About`, and its first delivery (−1: none)."""
+
+    name: str
+    account: str = ""
+    vouched: bool = True
+    arrival: int = 0
+
+
+def voices(voters: Sequence[Voter], finished: Sequence[int] | CodeArray) -> Mask:
+    """Mark the agents that have a say, (n_agents,).
+
+    finished: the delivery with which an agent had run everything; −1: none yet.
+    """
+    heard = np.array([one.vouched for one in voters], dtype=np.bool_)
+    n_heard: Counter[str] = Counter()
+
+    def place(i: int) -> tuple[bool, bool, int, str]:
+        never, (name, _, _, arrival) = finished[i] < 0, voters[i]
+        return never, never and arrival < 0, arrival if never else int(finished[i]), name
+
+    for i in sorted(np.flatnonzero(~heard).tolist(), key=place):
+        heard[i] = n_heard[voters[i].account] < MAX_VOICES
+        n_heard[voters[i].account] += 1
+    return heard
+
 
 FACETS = ("prompt", "judge", "temperature")
 N_NAMED = 10  # of the conditions of one agent
@@ -66,9 +72,7 @@ class ConditionCounts:
 
     conditions: those with a row, ascending, None before any value.
     by_temperature: whether temperature is part of the conditions.
-    n_active: active tasks, m.
-    n_asked: (n_agents,); active tasks that the agent was asked to run.
-    voters: length n_agents.
+    n_active, n_asked: active tasks; (n_agents,), those that the agent was asked to run.
     finished: (n_agents,); see `AgentRow`.
     n_tasks, n_asked_tasks, n_outcomes: (n_agents, n_conditions); tasks with an outcome under the condition;
         those of them that were asked for; outcomes.
@@ -89,7 +93,6 @@ class ConditionCounts:
 class Compared:
     """The conditions compared.
 
-    by_temperature: see `ConditionCounts`.
     words: the conditions in words; empty where no facet has two levels.
     left_out: other conditions, with the number of agents that have them.
     condition: length n_agents; what an agent ran under where it lacks a compared condition and ran more under
@@ -119,7 +122,6 @@ def condition_counts(
     """Count what each agent ran under each condition.
 
     rows: on the active tasks.
-    tasks: the active ones, ascending by code point.
     voters: length n_agents; where not given, each agent is of an account of its own, and what an operator
         loaded is vouched for.
     by_temperature: as it is for agents beside these; where not given, these tell.
@@ -128,7 +130,10 @@ def condition_counts(
     counted = rows.where(counted_deliveries(deliveries, counting)[rows.delivery])
     asked_of = asked_tasks(deliveries, n_agents=n_agents, tasks=tasks)
     outcomes = counted.where(counts_as_outcome(counted, counting))
-    voters = tuple(voters) or _apart(operated(deliveries, n_agents))
+    if not voters:
+        loaded = operated(deliveries, n_agents).tolist()
+        voters = [Voter(str(i), str(i), one, i) for i, one in enumerate(loaded)]
+    voters = tuple(voters)
     finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     if by_temperature is None:
         by_temperature = _two_temperatures(outcomes, asked_of, settings, voters, finished)
@@ -158,8 +163,6 @@ def compare(counts: ConditionCounts, counting: Counting) -> Compared:
     """Choose the conditions compared, and say in words which they are and who lacks them.
 
     With one condition in all nothing is said.
-
-    Raises CoreError: when the rules name no condition at all.
     """
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
@@ -192,11 +195,9 @@ def vouched_choose(counts: ConditionCounts) -> bool:
 
 
 def most_lacking(mine: ConditionCounts, compared: Compared) -> tuple[str, int, int] | None:
-    """Return the compared condition under which most tasks lack, how many, and of how many asked for.
+    """Return the compared condition under which most tasks lack for one agent, how many, and of how many.
 
     None where it has no row under any, and where it lacks none.
-
-    mine: of one agent.
     """
     n_asked, column = int(mine.n_asked[0]), {condition: c for c, condition in enumerate(mine.conditions)}
     if not column.keys() & set(compared.conditions):
@@ -214,18 +215,14 @@ def conditions_of(
 ) -> tuple[Condition, ...]:
     """Return the condition of each setting; a condition named without temperature takes in every one."""
     named = counting.settings if counting.settings != "comparable" else ()
-    return tuple(_condition(setting, by_temperature, named) for setting in settings)
 
+    def condition(prompt: str | None, judge: str | None, temperature: float | None) -> Condition:
+        for one in named:
+            if one[:2] == (prompt, judge) and one.temperature in (None, temperature):
+                return one
+        return Condition(prompt, judge, temperature if by_temperature else None)
 
-# ----------------------------------------------------------------------------------------------------- counts
-
-
-def _condition(setting: Setting, by_temperature: bool, named: Sequence[Condition]) -> Condition:
-    prompt, judge, temperature, _ = setting
-    for one in named:
-        if one[:2] == (prompt, judge) and one.temperature in (None, temperature):
-            return one
-    return Condition(prompt, judge, temperature if by_temperature else None)
+    return tuple(condition(*setting[:3]) for setting in settings)
 
 
 def _two_temperatures(
@@ -291,10 +288,6 @@ def _vouched(voters: Sequence[Voter]) -> Mask:
     return np.array([one.vouched for one in voters], dtype=np.bool_)
 
 
-def _apart(loaded: Mask) -> tuple[Voter, ...]:
-    return tuple(Voter(str(i), str(i), one, i) for i, one in enumerate(loaded.tolist()))
-
-
 def _nearly_all(has: Mask) -> Mask:
     """Conditions that at least 95% of the agents have, 20·n ≥ 19·total."""
     return np.asarray(20 * has.sum(axis=0) >= 19 * len(has), dtype=np.bool_)
@@ -310,9 +303,13 @@ def _elsewhere(
     for n_tasks, here in zip(counts.n_tasks, has, strict=True):
         fewest = 0 if unheld else int(n_tasks[columns].min(initial=counts.n_active))
         lacks = unheld or not here[columns].all()
-        ran = np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())
-        more = lacks and n_tasks.max(initial=0) > fewest
-        places.append((_together([words[c] for c in ran]), int(n_tasks[ran].max())) if more else ("", 0))
+        ran = (np.flatnonzero(here) if here.any() else np.flatnonzero(n_tasks == n_tasks.max())).tolist()
+        name, more = "", lacks and n_tasks.max(initial=0) > fewest
+        if more:
+            name = " and ".join(words[c] for c in ran)
+            if len(ran) > N_NAMED:
+                name = f"{', '.join(words[c] for c in ran[:N_NAMED])} and {len(ran) - N_NAMED:,} more"
+        places.append((name, int(n_tasks[ran].max())) if more else ("", 0))
     return tuple(name for name, _ in places), tuple(n for _, n in places)
 
 
@@ -329,9 +326,3 @@ def _words(conditions: Sequence[Condition]) -> list[str]:
         return f"{facet} {level:g}" if isinstance(level, float) else f"{facet} {level}"
 
     return [", ".join(words(FACETS[f], one[f]) for f in varying) for one in conditions]
-
-
-def _together(words: Sequence[str]) -> str:
-    if len(words) <= N_NAMED:
-        return " and ".join(words)
-    return f"{', '.join(words[:N_NAMED])} and {len(words) - N_NAMED:,} more"

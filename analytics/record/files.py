@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from analytics.arrays import CodeArray, FloatArray
+from analytics.arrays import FloatArray
 from analytics.flat_file import FlatFile
 from analytics.record.rows import About, Delivery, Rows
 
@@ -16,14 +16,19 @@ SECONDS = ("seconds_environment", "seconds_execution", "seconds_scoring")
 
 def contents(flat: FlatFile) -> dict[str, Any]:
     """Return what `Record.of` takes."""
-    delivery, deliveries = _deliveries(flat)
+    # the deliveries by agent and run label
+    runs = [setting.run or "" for setting in flat.settings]
+    labels = {label: i for i, label in enumerate(sorted(set(runs)))}
+    run = np.array([labels[label] for label in runs], dtype=np.int64)
+    keys = flat.agent.astype(np.int64) * len(labels) + run[flat.setting]
+    codes, delivery = np.unique(keys, return_inverse=True)
     return {
         "about": _about(flat),
         "rows": Rows(
             agent=flat.agent.astype(np.int64),
             task=flat.task.astype(np.int64),
             setting=flat.setting.astype(np.int64),
-            delivery=delivery,
+            delivery=delivery.astype(np.int64),
             trial=flat.trial.astype(np.int64),
             outcome=flat.outcome,
             valid=flat.valid,
@@ -37,23 +42,20 @@ def contents(flat: FlatFile) -> dict[str, Any]:
         "groups": flat.groups,
         "categories": flat.categories,
         "settings": flat.settings,
-        "deliveries": deliveries,
+        "deliveries": [Delivery(agent=key // len(labels)) for key in codes.tolist()],
     }
-
-
-def _deliveries(flat: FlatFile) -> tuple[CodeArray, list[Delivery]]:
-    """List the deliveries by agent and run label, and give that of each row, (n_rows,)."""
-    runs = [setting.run or "" for setting in flat.settings]
-    labels = {label: i for i, label in enumerate(sorted(set(runs)))}
-    run = np.array([labels[label] for label in runs], dtype=np.int64)
-    keys = flat.agent.astype(np.int64) * len(labels) + run[flat.setting]
-    codes, delivery = np.unique(keys, return_inverse=True)
-    return delivery.astype(np.int64), [Delivery(agent=key // len(labels)) for key in codes.tolist()]
 
 
 def _about(flat: FlatFile) -> list[About]:
     texts = {name: _texts(flat, name) for name in ("version", "organisation", *LINKS)}
-    dates = _dates(flat)
+    # each agent's earliest date, and whether it is of the month or year alone
+    rows = np.flatnonzero(~np.isnat(flat.submitted_at))
+    order = rows[np.lexsort((flat.imprecise[rows], flat.submitted_at[rows], flat.agent[rows]))]
+    agents, first = np.unique(flat.agent[order], return_index=True)
+    dates: list[tuple[str | None, bool]] = [(None, False)] * len(flat.agents)
+    for agent, row in zip(agents.tolist(), order[first].tolist(), strict=True):
+        day: date = flat.submitted_at[row].astype("datetime64[D]").item()
+        dates[agent] = (day.isoformat(), bool(flat.imprecise[row]))
     return [
         About(
             name=name,
@@ -67,18 +69,6 @@ def _about(flat: FlatFile) -> list[About]:
         )
         for i, name in enumerate(flat.agents)
     ]
-
-
-def _dates(flat: FlatFile) -> list[tuple[str | None, bool]]:
-    """Each agent's earliest date, YYYY-MM-DD, and whether it is of the month or year alone."""
-    rows = np.flatnonzero(~np.isnat(flat.submitted_at))
-    order = rows[np.lexsort((flat.imprecise[rows], flat.submitted_at[rows], flat.agent[rows]))]
-    agents, first = np.unique(flat.agent[order], return_index=True)
-    dates: list[tuple[str | None, bool]] = [(None, False)] * len(flat.agents)
-    for agent, row in zip(agents.tolist(), order[first].tolist(), strict=True):
-        day: date = flat.submitted_at[row].astype("datetime64[D]").item()
-        dates[agent] = (day.isoformat(), bool(flat.imprecise[row]))
-    return dates
 
 
 def _texts(flat: FlatFile, column: str) -> list[str]:

@@ -2,10 +2,6 @@
 
 The model stands in `analytics.record`. Agents' lines do not depend on each other but through the conditions
 compared, so that a database may keep them and read only what changed.
-
-Symbols: m ``n_tasks``, C ``n_conditions`` compared; a *slot* is an agent × task × compared condition,
-numbered ``(agent·m + task)·C + condition``. The tasks that an agent was first asked for together are a
-*block*, and R ``most`` (n_agents, m) how many trials of each task count at most, the same in a block.
 """
 
 from collections.abc import Sequence
@@ -16,9 +12,8 @@ import numpy as np
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask
 from analytics.outcome_table import CellMoments, cell_moments
-from analytics.record.alike import ComparedTrials, repeats
+from analytics.record.alike import ComparedTrials, People, people, repeats
 from analytics.record.conditions import Compared, conditions_of
-from analytics.record.people import People, people
 from analytics.record.rows import (
     NEVER,
     Counting,
@@ -38,7 +33,7 @@ from analytics.record.rows import (
     places,
     withdrawn,
 )
-from analytics.record.whole_runs import DeliveredTrials, whole_runs
+from analytics.record.whole_runs import whole_runs
 from analytics.repeats import Repeats
 from analytics.trials.flags import run_order
 
@@ -52,7 +47,6 @@ class AgentRow:
     n_valid, n_places, n_gaps, n_invalid, n_too_few: (n_tasks,); trials with an outcome; places; gaps; counted
         rows that the harness failed, confirmed or not; trials that a delivered task lacks of those without
         which the agent is not complete.
-    asked: (n_tasks,).
     operator: all its deliveries were loaded by an operator.
     arrival, completed: its first delivery; the one with which it had delivered every task (−1: none yet), in
         what an operator loads at least 95% of them, or any where missing ones count as failures.
@@ -137,15 +131,6 @@ class _Slots(NamedTuple):
         return _Slots(self.rows.where(mask), self.slot[mask], self.has_outcome[mask])
 
 
-class _Places(NamedTuple):
-    """Cells, places, gaps and invalid rows, shape (n_agents, m) each."""
-
-    cells: CellMoments
-    n_places: CountArray
-    n_gaps: CountArray
-    n_invalid: CountArray
-
-
 def agent_rows(
     rows: Rows,
     *,
@@ -156,12 +141,7 @@ def agent_rows(
     counting: Counting,
     compared: Compared,
 ) -> tuple[AgentRow, ...]:
-    """Reduce rows to one line for each agent.
-
-    rows: on the active tasks.
-    tasks: the active ones, ascending by code point.
-    compared: its `condition` is aligned with the agents.
-    """
+    """Reduce rows on the active tasks to one line for each agent."""
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
     finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
@@ -189,7 +169,9 @@ def agent_rows(
         order=frame.order,
     )
     cumulative = np.array([one.cumulative for one in alike], dtype=np.bool_) & ~frame.operator
-    counted_places = _places(_firsts(counted, cumulative, settings), weight, frame, most, zero=zero)
+    cells, n_places, n_gaps, n_invalid = _places(
+        _firsts(counted, cumulative, settings), weight, frame, most, zero=zero
+    )
     costs, tokens, seconds = _spent(counted, frame)
     arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
     first, _ = _arrivals(rows, frame)
@@ -208,14 +190,14 @@ def agent_rows(
     asked = frame.asked
     return tuple(
         AgentRow(
-            means=counted_places.cells.means[i],
-            trial_variances=counted_places.cells.trial_variances[i],
-            n_trials=counted_places.cells.n_trials[i],
+            means=cells.means[i],
+            trial_variances=cells.trial_variances[i],
+            n_trials=cells.n_trials[i],
             costs=costs[i],
-            n_valid=counted_places.cells.n_valid[i],
-            n_places=counted_places.n_places[i],
-            n_gaps=counted_places.n_gaps[i],
-            n_invalid=counted_places.n_invalid[i],
+            n_valid=cells.n_valid[i],
+            n_places=n_places[i],
+            n_gaps=n_gaps[i],
+            n_invalid=n_invalid[i],
             n_too_few=n_too_few[i],
             asked=asked[i],
             operator=bool(frame.operator[i]),
@@ -249,10 +231,9 @@ def in_part(
     compared: Compared,
     n_trials: int,
 ) -> Mask:
-    """Tell which tasks have some of their trials, and not all, under a compared condition.
+    """Tell which tasks have some of their trials, and not all, under a compared condition, by agent and task.
 
-    n_trials: asked for of each task, under each condition. The others are those of `agent_rows`.
-    Returns: (n_agents, n_tasks).
+    n_trials: asked for of each task, under each condition.
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
@@ -419,12 +400,17 @@ def _most_trials(counted: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
 def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray) -> tuple[Mask, Mask]:
     """Mark the rows that are part of a whole run, (n_rows,), and the agents that retried, (n_agents,).
 
-    Looked at are agents of which it could change what counts: with more trials than places, or several
-    deliveries.
+    Looked at are agents of which it could change what counts, none of those that an operator loaded.
     """
     rows, (n_agents, _, n_conditions) = every.rows, frame.shape
     whole, retried = np.zeros(rows.n_rows, dtype=np.bool_), np.zeros(n_agents, dtype=np.bool_)
-    looked_at = _in_question(every, is_counting, frame, most)
+    # agents with more trials than places, or several deliveries of several trials
+    n, n_deliveries = _in_slots(every.slot[is_counting], frame.shape), len(frame.order)
+    pairs = distinct(rows.agent * n_deliveries + rows.delivery) // max(n_deliveries, 1)
+    several = np.bincount(pairs, minlength=n_agents) > 1
+    several &= (n > 1).any(axis=(1, 2))
+    more = (n > most[:, :, None]).any(axis=(1, 2))
+    looked_at = (several | more) & ~frame.operator & ~frame.capped
     if not looked_at.any():
         return whole, retried
     at, part = np.flatnonzero(looked_at[rows.agent]), _parts(frame)
@@ -434,7 +420,7 @@ def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray
         (part + n_parts * np.arange(n_agents)[:, None]).reshape(-1), minlength=n_agents * n_parts
     )
     series = rows.agent * n_parts + of_part
-    trials = DeliveredTrials(
+    whole[at], again = whole_runs(
         series=series * n_conditions + slot % n_conditions,
         size=size[series],
         delivery=frame.order[rows.delivery],
@@ -442,23 +428,8 @@ def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray
         outcome=np.where(rows.valid, rows.outcome, 0.0),
         standing=is_counting[at],
     )
-    whole[at], again = whole_runs(trials)
     retried[rows.agent[again]] = True
     return whole, retried
-
-
-def _in_question(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray) -> Mask:
-    """Agents with more trials than places, or several deliveries of several trials, (n_agents,).
-
-    None of those that an operator loaded.
-    """
-    rows, n_deliveries = every.rows, len(frame.order)
-    n = _in_slots(every.slot[is_counting], frame.shape)
-    pairs = distinct(rows.agent * n_deliveries + rows.delivery) // max(n_deliveries, 1)
-    several = np.bincount(pairs, minlength=frame.shape[0]) > 1
-    several &= (n > 1).any(axis=(1, 2))
-    more = (n > most[:, :, None]).any(axis=(1, 2))
-    return np.asarray((several | more) & ~frame.operator & ~frame.capped, dtype=np.bool_)
 
 
 def _weights(
@@ -505,15 +476,23 @@ def _lower(
     *,
     zero: bool,
 ) -> FloatArray:
-    """Let all trials of an agent count that retried, where its mean over what was asked for is lower so."""
+    """Let all trials of an agent count that retried, where its mean over what was asked for is lower so.
+
+    The mean is over the tasks that have an outcome, rounded; 0 without any.
+    """
     if not retried.any():
         return weight
     all_count = _weights(
         counted, frame, completed, np.full_like(most, NEVER), np.zeros_like(weight, dtype=bool)
     )
     changed = np.where(retried[counted.rows.agent], all_count, weight)
-    score, other = (_means(counted, one, frame, most, zero=zero) for one in (weight, changed))
-    return np.where((other < score)[counted.rows.agent], changed, weight)
+    scores = []
+    for one in (weight, changed):
+        means = _places(counted.where(one > 0), one[one > 0], frame, most, zero=zero)[0].means
+        there = frame.asked & ~np.isnan(means)
+        sums = np.where(there, means, 0.0).sum(axis=1)
+        scores.append(np.round(sums / np.maximum(there.sum(axis=1), 1), 9))
+    return np.where((scores[1] < scores[0])[counted.rows.agent], changed, weight)
 
 
 def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _Slots:
@@ -530,18 +509,13 @@ def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _
     return counted._replace(rows=replace(counted.rows, outcome=outcome))
 
 
-def _means(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> FloatArray:
-    """Mean over the tasks asked for that have an outcome, rounded, (n_agents,); 0 without any."""
-    means = _places(counted.where(weight > 0), weight[weight > 0], frame, most, zero=zero).cells.means
-    there = frame.asked & ~np.isnan(means)
-    sums = np.where(there, means, 0.0).sum(axis=1)
-    return np.asarray(np.round(sums / np.maximum(there.sum(axis=1), 1), 9), dtype=np.float64)
+def _places(
+    counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool
+) -> tuple[CellMoments, CountArray, CountArray, CountArray]:
+    """Take the means, and count places, gaps and invalid rows, (n_agents, m) each.
 
-
-def _places(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray, *, zero: bool) -> _Places:
-    """Count places and gaps, and take the means; what is absent counts as failures if gaps are zero.
-
-    Within a condition trials weigh the same, of whatever run or temperature: these are a submitter's labels.
+    What is absent counts as failures if gaps are zero. Within a condition trials weigh the same, of whatever
+    run or temperature: these are a submitter's labels.
     """
     n_agents, n_tasks, n_conditions = frame.shape
     n = _in_slots(counted.slot, frame.shape)
@@ -569,7 +543,7 @@ def _places(counted: _Slots, weight: FloatArray, frame: _Frame, most: CodeArray,
     gaps = _in_slots(counted.slot[~counted.has_outcome], frame.shape).sum(axis=2)
     gaps = np.where(table.n_valid > 0, gaps, n_places)
     invalid = _in_slots(counted.slot[~rows.valid], frame.shape).sum(axis=2)
-    return _Places(table, n_places.astype(np.int32), gaps.astype(np.int32), invalid.astype(np.int32))
+    return table, n_places.astype(np.int32), gaps.astype(np.int32), invalid.astype(np.int32)
 
 
 def _absent(n: CodeArray, frame: _Frame, most: CodeArray) -> CodeArray:

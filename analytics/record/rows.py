@@ -1,4 +1,8 @@
-"""What was delivered: agents, deliveries, and a row for each trial; and which of it counts, as what."""
+"""What was delivered: agents, deliveries, and a row for each trial; and which of it counts, as what.
+
+A task is *common* when at least 95% of the agents without an assignment have an outcome on it. A universe of
+common tasks has at least 10; once chosen it is kept by name, so that agents that come later do not shrink it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -31,14 +35,11 @@ class Condition(NamedTuple):
 class Counting:
     """Which outcomes count, and as what. The record is reduced by it.
 
-    duplicates: {"mean", "latest", "first"}: which of an agent's deliveries count: all of them, the latest,
-        the first.
-    settings: "comparable" or tuple of Condition; the conditions compared: by the rule of `analytics.record`,
-        or these.
-    missing: {"gap", "zero"}: a place that was asked for and has no valid outcome is a gap, or counts as a
-        failure.
-    universe: "all", "common" or tuple of str; the active tasks: all, those with a valid outcome from at least
-        95% of the agents without an assignment, or these.
+    duplicates: which of an agent's deliveries count: all of them, the latest, the first.
+    settings: the conditions compared: by the rule of `analytics.record.conditions`, or these.
+    missing: a place that was asked for and has no valid outcome is a gap, or counts as a failure.
+    universe: the active tasks: all, those with a valid outcome from at least 95% of the agents without an
+        assignment, or these.
     """
 
     duplicates: Literal["mean", "latest", "first"] = "mean"
@@ -66,9 +67,8 @@ class About:
     same_owner_as_withheld: its owner has another agent of this scaffold and model, which is withheld.
     n_taken_back: versions of it that its owner took back whole.
     backdated, imprecise: dated long before its delivery; to the month or year alone.
-    trust: {"self_reported", "logs", "verified"}: how far its outcomes can be checked: only as its owner
-        reports them, by logs that it links, or loaded or confirmed by an operator. Of several deliveries the
-        lowest.
+    trust: how far its outcomes can be checked: only as its owner reports them, by logs that it links, or
+        loaded or confirmed by an operator. Of several deliveries the lowest.
     account: who owns it, as an opaque identifier; empty for what an operator loaded.
     vouched: verified, or of an account that an operator trusts.
     """
@@ -124,16 +124,14 @@ class Delivery:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Delivered outcomes, a row for each trial, in any order.
+    """Delivered outcomes, a row for each trial, in any order, (n_rows,) each.
 
-    agent, task, setting, delivery: (n_rows,); positions among agents, tasks, settings and deliveries.
-    trial: (n_rows,).
-    outcome: (n_rows,); 0 to 1 where valid.
-    valid: (n_rows,).
-    confirmed: (n_rows,); of an invalid row: whether it is known to be a failure of the harness.
-    cost_usd, n_tokens, seconds: (n_rows,); of the trial; NaN where not stated.
-    human, human_probability: (n_rows,); what people say that the outcome is, NaN where nobody was asked; with
-        which probability they were.
+    agent, task, setting, delivery: positions.
+    outcome: 0 to 1 where valid.
+    confirmed: of an invalid row: whether it is known to be a failure of the harness.
+    cost_usd, n_tokens, seconds: of the trial; NaN where not stated.
+    human, human_probability: what people say that the outcome is, NaN where nobody was asked; with which
+        probability they were.
     """
 
     agent: CodeArray
@@ -185,8 +183,6 @@ def checked(
     Invalid rows of what an operator loaded are confirmed.
     The order is by agent, task, setting (by its levels), delivery (by arrival) and trial: sums over it do not
     depend on the order in which rows came, or on how settings are numbered.
-
-    Raises CoreError: for a code out of range, a column of another length, tasks out of order or none.
     """
     sizes = {"agent": n_agents, "task": len(tasks), "setting": len(settings), "delivery": len(deliveries)}
     for one in fields(rows):
@@ -203,10 +199,7 @@ def checked(
     codes = {name: getattr(rows, name).astype(np.int64, copy=False) for name in (*sizes, "trial")}
     loaded = np.array([delivery.operator for delivery in deliveries], dtype=np.bool_)[codes["delivery"]]
     rows = replace(rows, **codes, confirmed=rows.confirmed | loaded)
-    return _canonical(rows, len(tasks), settings, deliveries)
-
-
-def _canonical(rows: Rows, n_tasks: int, settings: Sequence[Setting], deliveries: Sequence[Delivery]) -> Rows:
+    n_tasks = len(tasks)
     setting, delivery = places(by_levels(settings)), places(in_order(deliveries))
     cell = rows.agent * n_tasks + rows.task
     run = setting[rows.setting] * len(deliveries) + delivery[rows.delivery]
@@ -328,3 +321,57 @@ def counts_as_outcome(rows: Rows, counting: Counting) -> Mask:
     if counting.missing == "zero":
         return np.ones(rows.n_rows, dtype=np.bool_)
     return np.asarray(rows.valid | ~rows.confirmed, dtype=np.bool_)
+
+
+MIN_TASKS = 10
+
+
+def holders(
+    rows: Rows, *, n_agents: int, n_tasks: int, deliveries: Sequence[Delivery], counting: Counting
+) -> tuple[CodeArray, int]:
+    """Count the agents without an assignment that have an outcome on each task, (n_tasks,), and all such."""
+    rows, free = not_withdrawn(rows, deliveries), ~assigned(deliveries, n_agents)
+    cell = rows.agent * n_tasks + rows.task
+    seen = np.bincount(cell, counts_as_outcome(rows, counting), n_agents * n_tasks).reshape(n_agents, -1) > 0
+    present = np.bincount(rows.agent, minlength=n_agents) > 0
+    return np.asarray(seen[free].sum(axis=0), dtype=np.int64), int((present & free).sum())
+
+
+def universe(
+    tasks: Sequence[str], n_holders: CodeArray, n_agents: int, counting: Counting
+) -> tuple[CodeArray, str]:
+    """Choose the active tasks, by position, ascending; and say what was left out, where anything was.
+
+    tasks: all tasks, ascending by code point.
+    n_holders: (n_tasks,); agents without an assignment that have an outcome on the task.
+    n_agents: agents without an assignment.
+    """
+    if counting.universe == "all":
+        return np.arange(len(tasks)), ""
+    if counting.universe == "common":
+        active = is_common(n_holders, n_agents)
+        if np.count_nonzero(active) < MIN_TASKS:
+            raise CoreError(
+                f"{np.count_nonzero(active)} tasks have an outcome from at least 95% of {n_agents} agents; "
+                f"{MIN_TASKS} are needed",
+                code="record",
+            )
+        which = f"those with an outcome from at least 95% of {n_agents} agents"
+    else:
+        unknown = sorted(set(counting.universe) - set(tasks))
+        if unknown or not counting.universe:
+            raise CoreError(
+                f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task", code="record"
+            )
+        active, which = np.isin(np.array(tasks, dtype=object), counting.universe), "those named"
+    positions = np.flatnonzero(active)
+    left_out = [tasks[j] for j in np.flatnonzero(~active).tolist()]
+    if not left_out:
+        return positions, ""
+    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
+    return positions, f"{len(positions)} of {len(tasks)} tasks are active, {which}; left out: {names}"
+
+
+def is_common(n_holders: CodeArray, n_agents: int) -> Mask:
+    """Tasks with an outcome from at least 95% of the agents, 20·n ≥ 19·n_agents, and from one at least."""
+    return np.asarray((20 * n_holders >= 19 * n_agents) & (n_holders > 0), dtype=np.bool_)

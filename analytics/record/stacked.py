@@ -17,54 +17,46 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
 from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
-from analytics.record.conditions import Compared, compare, condition_counts, vouched_alone
+from analytics.record.conditions import Compared, Voter, compare, condition_counts, voices, vouched_alone
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
-from analytics.record.rows import About, Counting, Delivery, Rows, Setting, checked
-from analytics.record.universe import MIN_TASKS, holders, is_common, universe
-from analytics.record.voices import Voter, voices
+from analytics.record.rows import (
+    MIN_TASKS,
+    About,
+    Counting,
+    Delivery,
+    Rows,
+    Setting,
+    checked,
+    holders,
+    is_common,
+    universe,
+)
 from analytics.repeats import Repeats
 from analytics.trials.flags import originals
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """All that is known of a benchmark's agents, in name order.
+    """All that is known of a benchmark's agents, in name order; see also `AgentRow` and `About`.
 
     table: agents with a counted outcome on the active tasks; gaps are missing (or 0 by `Counting.missing`).
-    about: length n_agents.
-    n_places, n_gaps, n_invalid: (n_agents, n_tasks).
-    asked: (n_agents, n_tasks).
-    operator: (n_agents,).
-    arrival, completed: (n_agents,); see `AgentRow`.
+    n_places, n_gaps, n_invalid, asked, costs: (n_agents, n_tasks).
+    operator, arrival, completed, n_deliveries: (n_agents,).
     complete: (n_agents,); every place of all active tasks delivered, at most 5% of them gaps (20·n ≤ total),
         not withheld, under the compared conditions, no copy of another, and with a voice: what all share is
         learnt from it.
-    costs: (n_agents, n_tasks).
-    n_tokens, seconds: length n_agents.
-    n_deliveries: (n_agents,).
-    repeats: length n_agents.
-    compared: the conditions compared, in words; empty where no facet has two levels.
-    left_out: other conditions, with the number of agents that have them.
-    condition: length n_agents; what an agent ran under where it lacks a compared condition; else empty.
-    n_elsewhere: length n_agents; the most tasks that it ran under one of those conditions; 0 where
-        `condition` is empty.
+    compared, left_out, condition, n_elsewhere: see `Compared`; `compared` is in words.
     universe: which tasks are active and what was left out, in words; empty where all are.
     uneven: what loaded agents lack of trials on tasks that they ran, in words; see `analytics.record.absent`.
-    copy_of: length n_agents; the agent whose outcomes it repeats, task by task, where neither an operator
-        loaded or approved it nor chance explains it; else empty. It teaches nothing: it is not complete.
-    voice: (n_agents,); what all agents share may be learnt from it; see `analytics.record.voices`.
-    n_graded: length n_agents; counted valid trials strictly between 0 and 1.
-    n_uncosted: length n_agents; counted trials that state no cost, but for confirmed failures of the harness.
-    n_unconfirmed: length n_agents; counted rows that a submitter calls invalid, and that no operator
-        confirmed.
-    retried: length n_agents; it tried tasks again before a whole run: see `analytics.record.whole_runs`.
+    copy_of: the agent whose outcomes it repeats, task by task, where neither an operator loaded or approved
+        it nor chance explains it; else empty. It teaches nothing: it is not complete.
+    voice: (n_agents,); what all agents share may be learnt from it; see `analytics.record.conditions`.
     n_too_few: (n_agents, n_tasks); places of delivered tasks that an agent lacks of those asked for, gaps all
         of them; None: nobody does.
-    graded_share: those of complete agents, which others' scores are learnt from, as a share of their valid
-        trials.
-    groups, categories: length n_tasks; what the benchmark says of each active task; empty texts where it says
-        nothing.
+    graded_share: graded outcomes of complete agents, which others' scores are learnt from, as a share of
+        their valid trials.
+    groups, categories: what the benchmark says of each active task; empty texts where it says nothing.
     """
 
     table: OutcomeTable
@@ -145,13 +137,13 @@ class Record:
 
     @cached_property
     def _bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray, CodeArray]]:
-        """Bounds on the tasks asked for so far."""
         return {}
 
     @cached_property
     def _usual(self) -> CodeArray:
-        """Places of most tasks of each agent, (n_agents,)."""
-        return np.array([_usual(row) for row in self.n_places], dtype=np.int64)
+        """Places of most tasks of each agent, the lower median of those delivered, (n_agents,)."""
+        delivered = [np.sort(row[row > 0]) for row in self.n_places]
+        return np.array([one[(len(one) - 1) // 2] if one.size else 1 for one in delivered], dtype=np.int64)
 
     @property
     def telling_noise(self) -> Mask:
@@ -165,9 +157,8 @@ class Record:
         on average; in a submission it was never delivered, and no share of it is forgiven. An agent that
         never delivered a place it was asked for is ranked nowhere.
 
-        tasks: (k,); positions of tasks.
-        Returns: (n_agents,); 20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered;
-            False for one without a place.
+        tasks: (k,); positions.
+        Returns: (n_agents,); 20·(g·d + (k − d)·P) ≤ P·k, with g gaps among P places on the d tasks delivered.
         """
         n_places, n_gaps = self.n_places[:, tasks], self.n_gaps[:, tasks]
         d, k = (n_places > 0).sum(axis=1, dtype=np.int64), len(tasks)
@@ -176,17 +167,11 @@ class Record:
         return np.asarray((self.operator | (d == k)) & enough & ~self.short, dtype=np.bool_)
 
     def bounds(self, tasks: CodeArray) -> tuple[FloatArray, FloatArray, CodeArray]:
-        """Manski bounds of the mean on these tasks, and the places without an outcome.
+        """Manski bounds of the mean on these tasks, and the places without an outcome, (n_agents,) each.
 
-        tasks: (k,); positions of tasks.
-        Returns lower, upper: (n_agents,); [Σ/k, (Σ + n)/k] with Σ = Σ_j (1 − g_j)·X_j and n = Σ_j g_j, g_j
-            the share of the places of task j that are missing: 1 where nothing was delivered.
-        Returns n_missing: (n_agents,); places; of a task without a row as many as most tasks have (the lower
-            median).
-
-        Notes
-        -----
-        Manski, *Partial Identification of Probability Distributions*, 2003, §1.
+        [Σ/k, (Σ + n)/k] with Σ = Σ_j (1 − g_j)·X_j and n = Σ_j g_j, g_j the share of the places of task j
+        that are missing: 1 where nothing was delivered. Of a task without a row as many places count as most
+        tasks have (the lower median).
         """
         key = np.asarray(tasks).tobytes()
         if key not in self._bounds:
@@ -215,9 +200,7 @@ class Record:
     ) -> "Record":
         """Reduce rows to a record: universe → conditions → cells.
 
-        about: length n_agents.
-        tasks: all tasks, ascending by code point.
-        groups, categories: length n_tasks; of the tasks.
+        tasks: all tasks, ascending by code point; `groups` and `categories` are theirs.
         """
         counting = counting or Counting()
         rows = checked(rows, n_agents=len(about), tasks=tasks, settings=settings, deliveries=deliveries)
@@ -258,18 +241,12 @@ class Record:
 
     @classmethod
     def from_flat(cls, flat: FlatFile, counting: Counting | None = None) -> "Record":
-        """Reduce a flat file, which counts as loaded by an operator, a delivery for each agent and run.
-
-        Raises CoreError: also for a file of several benchmarks.
-        """
+        """Reduce a flat file, which counts as loaded by an operator, a delivery for each agent and run."""
         return cls.of(**contents(flat), counting=counting)
 
     @classmethod
     def from_frame(cls, frame: Any, counting: Counting | None = None) -> "Record":
-        """Reduce a data frame with the columns of a flat file.
-
-        Raises CoreError, FlatFileError.
-        """
+        """Reduce a data frame with the columns of a flat file."""
         from analytics.frames import flat_of
 
         return cls.from_flat(flat_of(frame), counting)
@@ -292,12 +269,7 @@ def record(
 ) -> Record:
     """Stack agents' lines in name order; an agent without a row on the active tasks is left out.
 
-    about: length n_agents.
-    rows: length n_agents.
-    tasks: the active ones, ascending by code point.
-    groups, categories: length n_tasks.
-    Raises CoreError: when the lengths differ.
-    Raises CoreError: when two agents have one name.
+    tasks: the active ones, ascending by code point; `groups` and `categories` are theirs.
     """
     if not len(about) == len(rows) == len(compared.condition):
         raise CoreError(
@@ -379,7 +351,7 @@ def shared_tasks(record: Record) -> tuple[str, ...]:
 def offer(record: Record) -> str:
     """Offer to rank on common tasks, where fewer than half of the agents asked for all tasks have them all.
 
-    Returns: empty where at least half are complete, or where they share fewer than 10 tasks or all.
+    Returns: empty also where they share fewer than 10 tasks or all.
     """
     free = _choosing_tasks(record)
     n_complete, n_free, n_shared = (
@@ -396,7 +368,6 @@ def offer(record: Record) -> str:
 
 
 def _choosing_tasks(record: Record) -> Mask:
-    """Agents that were asked for all tasks, and have a voice."""
     return np.asarray(record.asked.all(axis=1) & record.voice, dtype=np.bool_)
 
 
@@ -418,7 +389,6 @@ def _copies(stacked: Record) -> tuple[str, ...]:
 
 
 def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared: Mask) -> list[int]:
-    """Agents of which only passes are there, though of a task asked for none is, or trials are fewer."""
     alone = compared & np.array([row.n_failed == 0 for row in lines], dtype=np.bool_)
     if not alone.any():
         return []
@@ -429,7 +399,6 @@ def _without_failures(lines: Sequence[AgentRow], n_places: CountArray, compared:
 
 
 def _named(names: Sequence[str | None], n: int) -> tuple[str, ...]:
-    """Return what tasks belong to, empty where nothing is said."""
     return tuple(one or "" for one in names) if names else ("",) * n
 
 
@@ -440,7 +409,6 @@ def _elsewhere(condition: Sequence[str]) -> Mask:
 def _table(
     about: Sequence[About], lines: Sequence[AgentRow], tasks: Sequence[str], n_failed: CountArray
 ) -> OutcomeTable:
-    """Stack the cells, each with so many failures more, (n_agents, n_tasks)."""
     kinds = {"means": np.float64, "n_valid": np.int32, "trial_variances": np.float64, "n_trials": np.float64}
     stacked = CellMoments(**{name: _stack(lines, name, len(tasks), kind) for name, kind in kinds.items()})
     cells = with_failures(stacked, n_failed)
@@ -460,9 +428,3 @@ def _table(
 def _stack(lines: Sequence[AgentRow], field: str, n_tasks: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     rows = [getattr(line, field) for line in lines]
     return read_only(np.array(rows, dtype=dtype).reshape(len(rows), n_tasks))
-
-
-def _usual(n_places: CountArray) -> int:
-    """Places of most tasks: the lower median of those delivered; 1 without any."""
-    delivered = np.sort(n_places[n_places > 0])
-    return int(delivered[(len(delivered) - 1) // 2]) if delivered.size else 1

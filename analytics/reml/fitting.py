@@ -1,33 +1,6 @@
 """REML for crossed and nested variance components: the one entry, `fit`, and what it refuses.
 
-Model
------
-That of `analytics.reml.variance_components`: y = Xβ + Σ_T Z_T u_T + e, where the components minimise lme4's
-REML criterion under σ_T² ≥ 0. The terms come as text (`analytics.reml.formula`), columns as labels
-(`analytics.reml.factors`).
-
-Method
-------
-Where every combination of all the factors named has the same number of rows, `analytics.reml.balanced`
-(on strata; ``balanced: closed form`` or ``balanced: bounded optimum``); else `analytics.reml.sparse`
-(``unbalanced: patterns`` or ``unbalanced: blocked``). The fit names its method, how it ended, and the
-components on the boundary. Neither the order of the rows nor the names of the levels changes a component or
-the criterion: a change of base level multiplies X by a matrix of determinant ±1.
-
-`analytics.reml.sparse` gives Q, ∂Q/∂φ, the average information and Cov(β̂) = (X'V⁻¹X)⁻¹ at any φ. Added here:
-
-* ∂Cov(β̂)/∂φ by differences: central, φ_T e^{±δ}, off the boundary, forward, φ_T = δ·Σφ, on it;
-* the parametric bootstrap: y* = Xβ̂ + Σ_T σ̂_T Z_T z_T + σ̂_ρ z with z standard normal, fitted again from φ̂ on
-  the same design, whose layout is worked out once.
-
-Refused, with the term and the reason
--------------------------------------
-A factor of one level; a random term with a level for each row (the cell without replicates: it and the
-residual are one, `pooled`); two terms that group the rows alike; a random term inside the fixed ones; fixed
-columns that depend on each other, or are too many for the memory; more parameters than rows; an outcome that
-is constant or not a number.
-
-Source: As in `analytics.reml.variance_components`, `analytics.reml.balanced` and `analytics.reml.sparse`.
+Source: As in `analytics.reml.variance_components`, `analytics.reml.strata` and `analytics.reml.sparse`.
 Gilmour, Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 """
 
@@ -39,9 +12,8 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.reml import sparse
-from analytics.reml.balanced import optimise_many
-from analytics.reml.factors import FitRefused
 from analytics.reml.model import (
+    FitRefused,
     MixedModel,
     check_fixed,
     check_groupings,
@@ -49,7 +21,7 @@ from analytics.reml.model import (
     designed,
     pooled,
 )
-from analytics.reml.strata import MIN_NOISE, n_replicates, strata_of
+from analytics.reml.strata import MIN_NOISE, n_replicates, optimise_many, strata_of
 from analytics.reml.variance_components import RandomFacet, Refits, VarianceFit
 
 MIN_SPREAD = 1e-12
@@ -64,11 +36,8 @@ def fit(
     """Estimate variance components by REML.
 
     columns: labels; only the columns that the terms name are looked at, and each is a factor.
-    outcome: (n_rows,).
-    random: random terms, such as ``item + prompt + item:prompt``.
-    fixed: fixed terms beside the intercept, such as ``judge + temperature``.
+    random, fixed: terms, such as ``item + prompt + item:prompt``; the intercept is fixed beside them.
     Raises CoreError: by the text.
-    Raises FitRefused: by a missing label, or a fixed interaction without its margins.
     Raises FitRefused, CoreError: where the rows or the design cannot tell the components, with the term and
         the reason.
     """
@@ -125,10 +94,22 @@ def _fit_balanced(design: MixedModel, y: FloatArray) -> VarianceFit:
 
 
 def _fit_unbalanced(design: MixedModel, y: FloatArray) -> VarianceFit:
-    _check_size(design, y.size)
+    p, most = len(design.fixed_names), max(FEW_FIXED, MAX_FIXED_NUMBERS // y.size)
+    if p > most:
+        raise FitRefused(
+            f"{p:,} fixed effects in {y.size:,} rows that are not balanced; at most {most:,} are fitted",
+            code="too_many_fixed_effects",
+        )
     rows, groups = design.rows(), [design.groups(term.factors) for term in design.random]
     check_groupings(design, groups, y.size)
-    _check_noise(design, groups, y)
+    centred = y - np.mean(y)
+    for term, codes in zip(design.random, groups, strict=True):
+        within = centred - (np.bincount(codes, weights=centred) / np.bincount(codes))[codes]
+        if within @ within <= MIN_NOISE * (centred @ centred):
+            raise FitRefused(
+                f"{term.name}: rows of one level never differ: the residual is 0 and REML has no optimum",
+                code="no_residual_noise",
+            )
     check_fixed(design, rows, groups)
     criterion = sparse.Criterion(y, design.codes, design.n_levels, design.numbers(design.random), rows)
     optimum = sparse.minimise(criterion)
@@ -151,16 +132,6 @@ def _fit_unbalanced(design: MixedModel, y: FloatArray) -> VarianceFit:
     )
 
 
-def _check_size(design: MixedModel, n_rows: int) -> None:
-    """Refuse so many fixed effects that their columns alone would fill the memory."""
-    p, most = len(design.fixed_names), max(FEW_FIXED, MAX_FIXED_NUMBERS // n_rows)
-    if p > most:
-        raise FitRefused(
-            f"{p:,} fixed effects in {n_rows:,} rows that are not balanced; at most {most:,} are fitted",
-            code="too_many_fixed_effects",
-        )
-
-
 def _facets(design: MixedModel) -> tuple[RandomFacet, ...]:
     fixed = frozenset[str]().union(*(term.factors for term in design.fixed))
     random = {term.factors - fixed for term in design.random} - {frozenset()}
@@ -169,25 +140,11 @@ def _facets(design: MixedModel) -> tuple[RandomFacet, ...]:
     return tuple(sorted(facets, key=lambda facet: facet.name))
 
 
-def _check_noise(design: MixedModel, groups: list[CodeArray], y: FloatArray) -> None:
-    """Refuse outcomes that a single term gives in full."""
-    centred = y - np.mean(y)
-    for term, codes in zip(design.random, groups, strict=True):
-        n_rows = np.bincount(codes)
-        within = centred - (np.bincount(codes, weights=centred) / n_rows)[codes]
-        if within @ within <= MIN_NOISE * (centred @ centred):
-            raise FitRefused(
-                f"{term.name}: rows of one level never differ: the residual is 0 and REML has no optimum",
-                code="no_residual_noise",
-            )
-
-
 @dataclass(frozen=True, eq=False)
 class UnbalancedLikelihood:
     """The likelihood of one data set of an unbalanced design.
 
-    groups: (n_rows,) each; level of each random term.
-    design: (n_rows, p); X.
+    groups: level of each random term, (n_rows,) each.
     """
 
     criterion: sparse.Criterion
@@ -204,16 +161,16 @@ class UnbalancedLikelihood:
 
     def covariance_slopes(self, parameters: FloatArray) -> FloatArray:
         """∂Cov(β̂)/∂φ by differences, shape (n_terms + 1, p, p)."""
-        return np.array([self._slope(parameters, t) for t in range(parameters.size)])
-
-    def _slope(self, parameters: FloatArray, t: int) -> FloatArray:
-        lower, upper = parameters.copy(), parameters.copy()
-        lower[t] *= np.exp(-STEP)
-        upper[t] *= np.exp(STEP)
-        if parameters[t] == 0.0:
-            upper[t] = STEP * parameters.sum()
-        rise = self.criterion.at(upper).beta_covariance - self.criterion.at(lower).beta_covariance
-        return np.asarray(rise / (upper[t] - lower[t]), dtype=np.float64)
+        slopes = []
+        for t in range(parameters.size):
+            lower, upper = parameters.copy(), parameters.copy()
+            lower[t] *= np.exp(-STEP)
+            upper[t] *= np.exp(STEP)
+            if parameters[t] == 0.0:
+                upper[t] = STEP * parameters.sum()
+            rise = self.criterion.at(upper).beta_covariance - self.criterion.at(lower).beta_covariance
+            slopes.append(rise / (upper[t] - lower[t]))
+        return np.array(slopes)
 
     def refits(
         self,
@@ -224,18 +181,14 @@ class UnbalancedLikelihood:
         rng: np.random.Generator,
     ) -> Refits:
         """Draw outcomes from N(Xβ, V(φ)) and fit each again."""
-        optima = [
-            sparse.minimise(self.criterion.with_outcome(self._drawn(parameters, beta, rng)), start=parameters)
-            for _ in range(n_draws)
-        ]
+        optima = []
+        for _ in range(n_draws):
+            y = self.design @ beta + np.sqrt(parameters[-1]) * rng.standard_normal(len(self.design))
+            for codes, variance in zip(self.groups, parameters[:-1], strict=True):
+                y += np.sqrt(variance) * rng.standard_normal(int(codes.max()) + 1)[codes]
+            optima.append(sparse.minimise(self.criterion.with_outcome(y), start=parameters))
         return Refits(
             parameters=np.array([np.append(optimum.variances, optimum.residual) for optimum in optima]),
             theta=np.array([contrast @ optimum.beta for optimum in optima]),
             theta_variance=np.array([contrast @ optimum.beta_covariance @ contrast for optimum in optima]),
         )
-
-    def _drawn(self, parameters: FloatArray, beta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        y = self.design @ beta + np.sqrt(parameters[-1]) * rng.standard_normal(len(self.design))
-        for codes, variance in zip(self.groups, parameters[:-1], strict=True):
-            y += np.sqrt(variance) * rng.standard_normal(int(codes.max()) + 1)[codes]
-        return np.asarray(y, dtype=np.float64)

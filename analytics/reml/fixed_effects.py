@@ -1,31 +1,9 @@
-"""Intervals of the grand mean θ̂, or of another estimable combination c'β̂.
-
-Model
------
-For θ̂ = c'β̂ with Var = c'Cov(β̂)c = g'φ (g_T = ∂Var/∂φ_T; in a balanced design c'Σ_s λ_s B P_s B'c)::
-
-    c'β̂ ± q·SE        SE = √(g'φ̂)        ν = 2 (g'φ̂)² / (g' I(φ̂)⁻¹ g)
-
-A fit's own c is that of the mean over all levels of the fixed factors, each weighing the same; that of a
-fixed effect is a column of the identity (``dataclasses.replace(fit, contrast=…)``).
-
-*satterthwaite*: q = t_ν, with I(φ̂) over the components off the boundary. In a balanced design with as many
-strata as such components this is ν = (Σ_s a_s λ̂_s)²/Σ_s (a_s λ̂_s)²/df_s where Var = Σ_s a_s λ̂_s, since
-I(φ) = ½M'diag(df/λ²)M is then inverted stratum by stratum. A component on the boundary leaves its column of M
-out, which adds its stratum to the one with equal λ: the stratum that it was pooled into.
-
-*conservative*: q = t_d, where a random facet with at most 4 levels adds to the variance; d = the smallest
-(levels − 1) among those. Such a facet's variance has few degrees of freedom, and ν, made from estimates,
-is often too large just when the variance is estimated too small. This is the rule, not a choice.
-
-*wald* (q normal) and *bootstrap-t* (`analytics.reml.bootstrap`) are for information. *percentile* is refused.
-
-Not done here: no Kenward-Roger inflation of Cov(β̂), no simultaneous intervals. A facet's levels are counted,
-not weighed.
+"""Intervals of the grand mean θ̂, or of another combination; the parametric bootstrap.
 
 Source: Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns, *Biometrics* 41 (1985)
 477-486 (ν from the information). STATISTICS §7.5 for the rule of 4 levels, whose coverage `tests/analytics`
-measures.
+measures. Efron & Tibshirani, *An Introduction to the Bootstrap*, 1993, §12.5 and §13.3. Bates et al.,
+*J. Stat. Software* 67(1) (2015), §2.3 (`bootMer`).
 """
 
 from dataclasses import dataclass
@@ -36,8 +14,60 @@ from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.reml import bootstrap
-from analytics.reml.variance_components import RandomFacet, Refits, VarianceFit, check_level
+from analytics.reml.variance_components import (
+    ComponentInterval,
+    ComponentIntervals,
+    RandomFacet,
+    Refits,
+    VarianceFit,
+    check_level,
+)
+
+MIN_DRAWS_T = 2_000
+MIN_DRAWS = 200
+
+
+def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_T) -> Refits:
+    """Draw from the fitted model and fit each of the draws, at least 200."""
+    if n_draws < MIN_DRAWS:
+        raise CoreError(
+            f"{n_draws} draws; percentiles of a bootstrap need at least {MIN_DRAWS}", code="bootstrap"
+        )
+    return fit.likelihood.refits(fit.parameters, fit.beta, fit.contrast, n_draws, rng)
+
+
+def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) -> ComponentIntervals:
+    """Percentile intervals of all components, from draws of this fit."""
+    check_level(level)
+    tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+    lower, upper = np.quantile(draws.parameters, tails, axis=0)
+    spread = np.std(draws.parameters, axis=0, ddof=1)
+    intervals = {
+        name: ComponentInterval(
+            float(fit.parameters[position]),
+            float(spread[position]),
+            float(lower[position]),
+            float(upper[position]),
+            level,
+            "bootstrap",
+        )
+        for position, name in enumerate(fit.names)
+    }
+    reason = "on the boundary: drawn from a model without it, so that the interval is too short"
+    return ComponentIntervals(intervals, dict.fromkeys(fit.boundary, reason))
+
+
+def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[float, float]:
+    """Lower and upper quantile of t* = (θ* − θ̂)/SE*, from at least 2,000 draws of this fit."""
+    check_level(level)
+    if draws.theta.size < MIN_DRAWS_T:
+        raise CoreError(
+            f"{draws.theta.size} draws; bootstrap-t needs at least {MIN_DRAWS_T}", code="bootstrap"
+        )
+    studentised = (draws.theta - fit.contrast @ fit.beta) / np.sqrt(draws.theta_variance)
+    lower, upper = np.quantile(studentised, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    return float(lower), float(upper)
+
 
 SMALL_FACET = 4
 
@@ -49,7 +79,6 @@ METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
 class EstimateInterval:
     """An estimate with its standard error and interval.
 
-    estimate, standard_error, lower, upper: in the outcome's unit.
     df: of the t quantile; None where none is used.
     method: `satterthwaite`, `conservative`, `wald` or `bootstrap-t`.
     small_facets: random facets with at most 4 levels that add to the variance.
@@ -70,9 +99,8 @@ def theta_interval(
 ) -> EstimateInterval:
     """Interval of the grand mean, or of whatever `fit.contrast` says.
 
-    method: `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`. The
-        others for information.
-    draws: of `bootstrap.refits`, for `bootstrap-t`.
+    method: `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`.
+    draws: of `refits`, for `bootstrap-t`.
     """
     check_level(level)
     if method == "percentile":
@@ -89,8 +117,19 @@ def theta_interval(
     small = small_facets(fit, slopes)
     rule = "conservative" if small else "satterthwaite"
     named = rule if method == "by rule" else method
-    df = _degrees(fit, slopes, named, small)
-    low, high = _quantiles(fit, level, named, df, draws)
+    df = None
+    if named == "conservative":
+        df = float(min(facet.n_levels for facet in small) - 1)
+    elif named == "satterthwaite":
+        df = satterthwaite_df(fit, slopes)
+    if named == "bootstrap-t":
+        if draws is None:
+            raise CoreError("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
+        low, high = t_quantiles(fit, draws, level)
+    else:
+        upper = (1.0 + level) / 2.0
+        high = float(ndtri(upper) if df is None else stdtrit(df, upper))
+        low = -high
     estimate = float(fit.contrast @ fit.beta)
     error = float(np.sqrt(fit.contrast @ fit.beta_covariance @ fit.contrast))
     return EstimateInterval(
@@ -112,20 +151,14 @@ def theta_slopes(fit: VarianceFit) -> FloatArray:
 
 
 def satterthwaite_df(fit: VarianceFit, slopes: FloatArray) -> float:
-    """ν = 2(g'φ̂)²/(g' I(φ̂)⁻¹ g) over the components off the boundary.
-
-    slopes: (n_terms + 1,); g, the variance's derivative by each component.
-    """
+    """ν = 2(g'φ̂)²/(g' I(φ̂)⁻¹ g) over the components off the boundary, g as of `theta_slopes`."""
     free = fit.free()
     variance = float(slopes @ fit.parameters)
     return 2.0 * variance**2 / float(slopes[free] @ fit.covariance() @ slopes[free])
 
 
 def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[RandomFacet, ...]:
-    """Random facets with at most 4 levels inside a term that adds to a variance with these slopes.
-
-    slopes: (n_terms + 1,).
-    """
+    """Random facets with at most 4 levels inside a term that adds to a variance with these slopes."""
     adding = slopes[:-1] > 1e-9 * np.max(np.abs(slopes))
     terms = [term for term, adds in zip(fit.terms, adding, strict=True) if adds]
     return tuple(
@@ -133,24 +166,3 @@ def small_facets(fit: VarianceFit, slopes: FloatArray) -> tuple[RandomFacet, ...
         for facet in fit.facets
         if facet.n_levels <= SMALL_FACET and any(facet.factors <= term.factors for term in terms)
     )
-
-
-def _degrees(
-    fit: VarianceFit, slopes: FloatArray, method: str, small: tuple[RandomFacet, ...]
-) -> float | None:
-    if method == "conservative":
-        return float(min(facet.n_levels for facet in small) - 1)
-    return satterthwaite_df(fit, slopes) if method == "satterthwaite" else None
-
-
-def _quantiles(
-    fit: VarianceFit, level: float, method: str, df: float | None, draws: Refits | None
-) -> tuple[float, float]:
-    """Lower and upper quantile of (estimate − truth)/SE."""
-    if method == "bootstrap-t":
-        if draws is None:
-            raise CoreError("bootstrap-t needs draws: bootstrap.refits(fit, rng)", code="draws_missing")
-        return bootstrap.t_quantiles(fit, draws, level)
-    upper = (1.0 + level) / 2.0
-    quantile = float(ndtri(upper) if df is None else stdtrit(df, upper))
-    return -quantile, quantile

@@ -1,28 +1,5 @@
 """Random and fixed terms of a model, read from text such as ``item + prompt + item:prompt``.
 
-Model
------
-A text is a sum of parts; it names columns, and a column is a factor even where its values are numbers::
-
-    text    = part { "+" part }
-    part    = term { ("*" | "/") term }
-    term    = column { ":" column }
-    a:b     the combinations of a and b
-    a*b     a + b + a:b                    a and b crossed
-    a/b     a + a:b                        b nested in a
-
-``*`` and ``/`` are read from the left: a/b/c = a + a:b + a:b:c. Spaces around names and signs do not count; a
-name is anything else without the four signs.
-
-Names
------
-A term keeps its name as typed, ``prompt:item``, and is the same term in any order of its factors
-(`Term.factors` is a set). Terms stand in the order in which they first appear. A term written out twice is
-refused; one that a shorthand gives again (``a*b + a*c``) counts once.
-
-Not done here: no ``(1 | item)`` (every random term here is an intercept), no removal of terms (``-``), no
-parentheses, no functions of columns, no offset. The intercept is always there and not written.
-
 Source: Wilkinson & Rogers, *Applied Statistics* 22 (1973) 392-399. R's ``formula`` gives the shorthands the
 same meaning, and lme4 theirs in ``(1 | a/b)``.
 """
@@ -36,10 +13,7 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True)
 class Term:
-    """A factor or an interaction of factors.
-
-    columns: in the order typed.
-    """
+    """A factor or an interaction of factors, in the order typed."""
 
     columns: tuple[str, ...]
 
@@ -54,67 +28,44 @@ class Term:
         return frozenset(self.columns)
 
 
-@dataclass(frozen=True)
-class _Written:
-    """A term of the text with its place, counted from 1, and whether it was written out."""
-
-    term: Term
-    position: int
-    in_full: bool
-
-
 def parse(text: str, columns: Collection[str]) -> tuple[Term, ...]:
-    """Terms of a text; none for a blank one.
+    """Terms of a text, in the order of first appearance; none for a blank one.
 
-    columns: the names that may occur.
-    Returns: in the order of first appearance.
     Raises CoreError: with the position, counted from 1, and the columns there are.
 
-    Examples
-    --------
     >>> [term.name for term in parse("batch/cask", ["batch", "cask"])]
     ['batch', 'batch:cask']
     """
     if not text.strip():
         return ()
     terms: dict[frozenset[str], Term] = {}
-    for written in _expanded(text, columns):
-        earlier = terms.setdefault(written.term.factors, written.term)
-        if earlier is not written.term and written.in_full:
+    written = [one for start, part in _split(text, "+") for one in _part(text, start, part, columns)]
+    for term, position, in_full in written:
+        earlier = terms.setdefault(term.factors, term)
+        if earlier is not term and in_full:
             raise CoreError(
-                f"position {written.position} of {text!r}: {written.term.name} is there already"
-                f"{'' if earlier.name == written.term.name else f', as {earlier.name}'}",
+                f"position {position} of {text!r}: {term.name} is there already"
+                f"{'' if earlier.name == term.name else f', as {earlier.name}'}",
                 code="term_repeated",
             )
     return tuple(terms.values())
 
 
-def _expanded(text: str, columns: Collection[str]) -> list[_Written]:
-    return [written for start, part in _split(text, "+") for written in _part(text, start, part, columns)]
-
-
-def _part(text: str, start: int, part: str, columns: Collection[str]) -> list[_Written]:
-    """One term, or the terms that ``*`` and ``/`` stand for, from the left."""
+def _part(text: str, start: int, part: str, columns: Collection[str]) -> list[tuple[Term, int, bool]]:
+    """One term, or those that ``*`` and ``/`` stand for, with the position and whether typed in full."""
     signs = re.findall(r"[*/]", part)
     pieces = [(start + at, piece) for at, piece in _split(part, "*/")]
     terms = [_term(text, at, piece, columns) for at, piece in pieces]
-    product = [_Written(terms[0], _first_letter(*pieces[0]), not signs)]
-    for sign, term, (at, piece) in zip(signs, terms[1:], pieces[1:], strict=True):
+    product = [(terms[0], _first_letter(*pieces[0]), not signs)]
+    for sign, right, (at, piece) in zip(signs, terms[1:], pieces[1:], strict=True):
         position = _first_letter(at, piece)
-        product = (
-            _times(text, product, term, position) if sign == "*" else _over(text, product, term, position)
-        )
+        if sign == "*":
+            crossed = [(_joined(text, left, right, position), position, False) for left, _, _ in product]
+            product += [(right, position, False), *crossed]
+        else:
+            nest = Term(tuple(dict.fromkeys(column for left, _, _ in product for column in left.columns)))
+            product.append((_joined(text, nest, right, position), position, False))
     return product
-
-
-def _times(text: str, left: list[_Written], right: Term, position: int) -> list[_Written]:
-    crossed = [_Written(_joined(text, one.term, right, position), position, False) for one in left]
-    return [*left, _Written(right, position, False), *crossed]
-
-
-def _over(text: str, left: list[_Written], right: Term, position: int) -> list[_Written]:
-    nest = Term(tuple(dict.fromkeys(column for one in left for column in one.term.columns)))
-    return [*left, _Written(_joined(text, nest, right, position), position, False)]
 
 
 def _joined(text: str, left: Term, right: Term, position: int) -> Term:
@@ -146,7 +97,6 @@ def _term(text: str, start: int, piece: str, columns: Collection[str]) -> Term:
 
 
 def _split(text: str, signs: str) -> list[tuple[int, str]]:
-    """Pieces between the signs, each with its offset."""
     cuts = [match.start() for match in re.finditer(f"[{re.escape(signs)}]", text)]
     starts, ends = [0, *(cut + 1 for cut in cuts)], [*cuts, len(text)]
     return [(start, text[start:end]) for start, end in zip(starts, ends, strict=True)]

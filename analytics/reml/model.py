@@ -1,44 +1,130 @@
-"""The factors and terms that a model is made of, and designs that cannot tell its parts.
+"""Columns as factors, the terms that a model is made of, and designs that cannot tell its parts.
 
-Labels become codes, text becomes terms, and what no method can estimate is refused, with the term and the
-reason: a factor of one level, a random term inside the fixed ones, a random term with a level for each row,
-two terms that group the rows alike, fixed columns that depend on each other.
+Refused, with the term and the reason: a factor of one level, a random term inside the fixed ones, a random
+term with a level for each row, two terms that group the rows alike, fixed columns that depend on each other.
 
-Not done here
--------------
-Nothing is estimated. Dependence among more than two random terms is not looked for.
-
-Source: as in `analytics.reml.fitting`.
+Source: Chambers & Hastie, *Statistical Models in S*, 1992, §2.3.2 (treatment contrasts).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import CodeArray, FloatArray
-from analytics.reml.factors import (
-    Factor,
-    FitRefused,
-    check_margins,
-    combined,
-    factor,
-    first_rows,
-    treatment_design,
-    treatment_names,
-)
+from analytics.arrays import CodeArray, FloatArray, read_only
+from analytics.errors import CoreError
 from analytics.reml.formula import Term, parse
+
+INTERCEPT = "(Intercept)"
+
+
+class FitRefused(CoreError):
+    """The columns, the outcome or the design cannot tell the components.
+
+    Codes: ``label_missing``, ``margin_missing``, ``no_random_term``, ``one_level``, ``pooled``,
+    ``confounded``, ``rank_deficient``, ``lengths_differ``, ``more_parameters_than_rows``,
+    ``outcome_constant``, ``outcome_missing``, ``no_residual_noise``, ``too_many_fixed_effects``.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A column of labels as codes (n_rows,) of its levels, all in use, by ascending Unicode code point."""
+
+    codes: CodeArray
+    levels: tuple[str, ...]
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+
+def factor(name: str, labels: npt.ArrayLike) -> Factor:
+    """Code a column of labels: text, numbers or truth values; a label is its text.
+
+    Raises FitRefused: with the first row whose label is None, NaN or empty.
+    """
+    listed = labels if isinstance(labels, list) else np.asarray(labels).tolist()
+    text_of = {
+        label: "" if label is None or label != label else str(label)  # NaN alone differs from itself
+        for label in set(listed)
+    }
+    if "" in text_of.values():
+        row = next(i for i, label in enumerate(listed) if not text_of[label])
+        raise FitRefused(f"row {row} has no label in column {name}", code="label_missing")
+    levels = sorted(set(text_of.values()))
+    number = {level: code for code, level in enumerate(levels)}
+    code_of = {label: number[text] for label, text in text_of.items()}
+    codes = np.fromiter(map(code_of.__getitem__, listed), dtype=np.int64, count=len(listed))
+    return Factor(codes=read_only(codes), levels=tuple(levels))
+
+
+def combined(codes: Sequence[CodeArray], n_levels: Sequence[int]) -> CodeArray:
+    """Codes 0, 1, … of the combinations that occur, shape (n_rows,), in lexicographic order."""
+    joint = _dense(codes[0], n_levels[0])
+    for following, n_following in zip(codes[1:], n_levels[1:], strict=True):
+        n_joint = int(joint.max()) + 1
+        joint = _dense(joint * n_following + following, n_joint * n_following)
+    return joint
+
+
+def first_rows(codes: CodeArray) -> CodeArray:
+    """First position of each code 0, 1, … among the codes, all of which occur."""
+    first = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    return first
+
+
+def treatment_names(terms: Sequence[Term], factors: dict[str, Factor]) -> tuple[str, ...]:
+    """Names of the columns of X: ``(Intercept)``, ``judge[j2]``, ``judge[j2]:temp[t2]``."""
+    names = [INTERCEPT]
+    for term in terms:
+        choices = [[f"{column}[{level}]" for level in factors[column].levels[1:]] for column in term.columns]
+        names += [":".join(choice) for choice in product(*choices)]
+    return tuple(names)
+
+
+def treatment_design(
+    terms: Sequence[Term], codes: dict[str, CodeArray], factors: dict[str, Factor]
+) -> FloatArray:
+    """X for any rows, (n_rows, p), from the code of each fixed factor in them.
+
+    terms: every term inside an interaction is there.
+    """
+    columns = [np.ones(next((column.size for column in codes.values()), 1))]
+    for term in terms:
+        dummies = [
+            [codes[name] == level for level in range(1, factors[name].n_levels)] for name in term.columns
+        ]
+        columns += [np.prod(choice, axis=0).astype(np.float64) for choice in product(*dummies)]
+    return np.column_stack(columns)
+
+
+def check_margins(terms: Sequence[Term]) -> None:
+    """Refuse a fixed interaction without all the terms inside it."""
+    there = {term.factors for term in terms}
+    for term in terms:
+        for column in term.columns:
+            inside = Term(tuple(name for name in term.columns if name != column))
+            if inside.columns and inside.factors not in there:
+                raise FitRefused(
+                    f"fixed {term.name} needs fixed {inside.name} beside it", code="margin_missing"
+                )
+
+
+def _dense(codes: CodeArray, n_codes: int) -> CodeArray:
+    if n_codes > 8 * codes.size:
+        return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    number = np.cumsum(np.bincount(codes, minlength=n_codes) > 0) - 1
+    return np.asarray(number[codes], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class MixedModel:
-    """The factors, numbered, and the terms of a model.
-
-    factors: those that the terms name, in that order.
-    fixed_names: columns of X.
-    """
+    """The factors that the terms of a model name, in that order, the terms, and the columns of X."""
 
     factors: dict[str, Factor]
     random: tuple[Term, ...]
@@ -80,10 +166,7 @@ class MixedModel:
 
 
 def checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
-    """Return the outcome, shape (n_rows,), every one finite.
-
-    Raises FitRefused.
-    """
+    """Return the outcome, shape (n_rows,); raise FitRefused unless every one is finite."""
     y = np.asarray(outcome, dtype=np.float64)
     if y.ndim != 1:
         raise FitRefused(f"the outcome has shape {y.shape}, not (n_rows,)", code="lengths_differ")
@@ -96,10 +179,7 @@ def checked_outcome(outcome: npt.ArrayLike) -> FloatArray:
 
 
 def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fixed: str) -> MixedModel:
-    """Read the terms and code the factors that they name.
-
-    Raises FitRefused, CoreError: a factor of one level and a random term inside a fixed one among them.
-    """
+    """Read the terms and code the factors that they name; raise FitRefused or CoreError where they cannot."""
     random_terms, fixed_terms = parse(random, columns), parse(fixed, columns)
     if not random_terms:
         raise FitRefused("no random term is named", code="no_random_term")
@@ -112,27 +192,18 @@ def designed(columns: Mapping[str, npt.ArrayLike], n_rows: int, random: str, fix
                 f"column {name} has {column.codes.size} rows, the outcome {n_rows}", code="lengths_differ"
             )
     model = MixedModel(factors, random_terms, fixed_terms, treatment_names(fixed_terms, factors))
-    _check_levels(model)
-    _check_margins(model)
-    return model
-
-
-def _check_levels(model: MixedModel) -> None:
     for kind, terms in (("random", model.random), ("fixed", model.fixed)):
         for term in terms:
             for name in term.columns:
-                if model.factors[name].n_levels < 2:
-                    levels = ", ".join(map(repr, model.factors[name].levels)) or "none"
+                if factors[name].n_levels < 2:
+                    levels = ", ".join(map(repr, factors[name].levels)) or "none"
                     raise FitRefused(
                         f"{kind} term {term.name}: {name} has one level only ({levels})", code="one_level"
                     )
-
-
-def _check_margins(model: MixedModel) -> None:
-    """Refuse a random term inside a fixed one."""
     for term in model.random:
         if any(term.factors <= fixed.factors for fixed in model.fixed):
             raise _absorbed(term)
+    return model
 
 
 def check_groupings(model: MixedModel, groups: Sequence[CodeArray], n_rows: int) -> None:
@@ -141,7 +212,9 @@ def check_groupings(model: MixedModel, groups: Sequence[CodeArray], n_rows: int)
         if codes.max() + 1 == n_rows:
             raise pooled(term, n_rows)
     for (one, left), (other, right) in combinations(zip(model.random, groups, strict=True), 2):
-        if _same_grouping(left, right):
+        n_levels = int(left.max()) + 1
+        alike = n_levels == int(right.max()) + 1 == int(combined([left, right], [n_levels] * 2).max()) + 1
+        if alike:
             raise FitRefused(
                 f"{one.name} and {other.name} group the rows alike: their components are one",
                 code="confounded",
@@ -153,28 +226,21 @@ def check_fixed(model: MixedModel, x: FloatArray, groups: Sequence[CodeArray]) -
     if not model.fixed:
         return
     cell = model.groups(frozenset[str]().union(*(term.factors for term in model.fixed)))
-    _check_rank(x[first_rows(cell)], model.fixed_names)
+    distinct = x[first_rows(cell)]
+    if np.linalg.matrix_rank(distinct) < distinct.shape[1]:
+        columns = range(1, distinct.shape[1])
+        column = next(j for j in columns if np.linalg.matrix_rank(distinct[:, : j + 1]) <= j)
+        raise FitRefused(
+            f"fixed {model.fixed_names[column]} is a combination of the columns before it in these rows",
+            code="rank_deficient",
+        )
     for term, codes in zip(model.random, groups, strict=True):
         if codes.max() < x.shape[1]:
             first = first_rows(combined([cell, codes], [int(cell.max()) + 1, int(codes.max()) + 1]))
-            if _spans(x[first], np.eye(int(codes.max()) + 1)[codes[first]]):
+            levels = np.eye(int(codes.max()) + 1)[codes[first]]
+            left = levels - x[first] @ np.linalg.lstsq(x[first], levels)[0]
+            if np.max(np.abs(left)) < 1e-8:
                 raise _absorbed(term)
-
-
-def _check_rank(x: FloatArray, names: tuple[str, ...]) -> None:
-    if np.linalg.matrix_rank(x) == x.shape[1]:
-        return
-    column = next(j for j in range(1, x.shape[1]) if np.linalg.matrix_rank(x[:, : j + 1]) <= j)
-    raise FitRefused(
-        f"fixed {names[column]} is a combination of the columns before it in these rows",
-        code="rank_deficient",
-    )
-
-
-def _spans(x: FloatArray, vectors: FloatArray) -> bool:
-    """Whether the columns of X span the vectors."""
-    left = vectors - x @ np.linalg.lstsq(x, vectors)[0]
-    return bool(np.max(np.abs(left)) < 1e-8)
 
 
 def pooled(term: Term, n_rows: int) -> FitRefused:
@@ -190,11 +256,3 @@ def _absorbed(term: Term) -> FitRefused:
     return FitRefused(
         f"{term.name} is random, and the fixed terms tell its levels apart already", code="confounded"
     )
-
-
-def _same_grouping(one: CodeArray, other: CodeArray) -> bool:
-    """Whether two groupings with all levels in use split the rows into the same sets."""
-    n_levels = int(one.max()) + 1
-    if n_levels != int(other.max()) + 1:
-        return False
-    return int(combined([one, other], [n_levels, n_levels]).max()) + 1 == n_levels

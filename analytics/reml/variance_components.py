@@ -1,36 +1,5 @@
 """A fitted model of variance components: what it holds, and intervals of the components.
 
-Model
------
-y = Xβ + Σ_T Z_T u_T + e with u_T ~ N(0, σ_T² I) for each random term T and e ~ N(0, σ_ρ² I). The components
-φ = (σ_T² for each T, σ_ρ²) minimise lme4's REML criterion, minus twice the log restricted likelihood::
-
-    Q(φ) = (n − p) log 2π + log|V| + log|X'V⁻¹X| + (y − Xβ̂)'V⁻¹(y − Xβ̂)        V = Σ_T σ_T² Z_T Z_T' + σ_ρ² I
-
-under σ_T² ≥ 0. A component that ends at 0 lies on the boundary, is exactly 0, and is named.
-
-Symbols
--------
-==========  =========================  ==================================  =====================
-symbol      code                       shape                               unit
-==========  =========================  ==================================  =====================
-σ_T²        ``variances``              (n_terms,)                          outcome²
-σ_ρ²        ``residual``               scalar                              outcome²
-φ           ``parameters``             (n_terms + 1,), residual last       outcome²
-Q           ``criterion``              scalar                              −2 log likelihood
-β̂, Cov β̂   ``beta, beta_covariance``  (p,), (p, p)                        outcome, outcome²
-I(φ)        ``information``            (n_terms + 1, n_terms + 1)          1/outcome⁴
-c           ``contrast``               (p,): θ = c'β                       1
-==========  =========================  ==================================  =====================
-
-Intervals
----------
-*Asymptotic*: with the standard error s_T from I(φ)⁻¹ over the components off the boundary, the interval is
-symmetric in log σ², σ̂² exp(±z s_T/σ̂²): never negative, and the same for σ² as for σ. A component on the
-boundary has none; its reason stands in `notes`. The parametric bootstrap is in `analytics.reml.bootstrap`.
-
-Not done here: no profile likelihood, no test of a component against 0, no prediction of random effects.
-
 Source: Patterson & Thompson, *Biometrika* 58 (1971) 545-554 (REML). Bates et al., *J. Stat. Software* 67(1)
 (2015), Eq. 41-42 (the criterion and its constants). Searle, Casella & McCulloch, *Variance Components*, 1992,
 §6.6.
@@ -52,12 +21,7 @@ RESIDUAL = "Residual"
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """What came out of outcomes drawn from a fitted model and fitted again.
-
-    parameters: (n_draws, n_terms + 1); φ*, residual last.
-    theta: (n_draws,); θ*.
-    theta_variance: (n_draws,); var̂(θ*).
-    """
+    """What outcomes drawn from a fit gave: φ*, (n_draws, n_terms + 1), θ* and var̂(θ*), (n_draws,)."""
 
     parameters: FloatArray
     theta: FloatArray
@@ -89,10 +53,7 @@ class Likelihood(Protocol):
 
 @dataclass(frozen=True)
 class RandomFacet:
-    """A random facet: a random term, fixed factors left aside, inside which there is no other.
-
-    n_levels: combinations of its factors that occur.
-    """
+    """A random term, fixed factors left aside, inside which there is no other; combinations that occur."""
 
     factors: frozenset[str]
     n_levels: int
@@ -184,11 +145,7 @@ class VarianceFit:
 
 @dataclass(frozen=True)
 class ComponentInterval:
-    """An interval of one component.
-
-    estimate, standard_error, lower, upper: in outcome².
-    method: `asymptotic` or `bootstrap`.
-    """
+    """An `asymptotic` or `bootstrap` interval of one component, in outcome²."""
 
     estimate: float
     standard_error: float
@@ -200,11 +157,7 @@ class ComponentInterval:
 
 @dataclass(frozen=True)
 class ComponentIntervals:
-    """Intervals by component, and why some have none.
-
-    intervals: by the name of the term; `Residual` last.
-    notes: reason by name, for each component without an interval.
-    """
+    """Intervals by component, `Residual` last, and why some have none."""
 
     intervals: Mapping[str, ComponentInterval]
     notes: Mapping[str, str]

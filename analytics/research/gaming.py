@@ -1,56 +1,18 @@
 """``python -m analytics.research gaming FILE``: what a team gains by submitting K times and showing the best.
 
-Model
------
-A submission's mean score is θ + s + x: θ its true score, s noise that all submissions share (the tasks they
-are all judged on), x noise drawn anew for each of them, x ~ N(0, σ²). The best of K equally good submissions
-shows θ + s plus, in expectation::
+A submission is all rows of an agent with one date; its design is the median one. Which facets vary between
+submissions is the board's rule: what the operator fixes for everyone is shared, and nobody selects on it.
+Scores are taken as normal and unbounded: near 0 or 1, or with few tasks, the gain is overstated.
 
-    gain = E[max(Z_1 … Z_K)]·σ            Z_k independent standard normals
-    σ²   = Σ_T σ_T² / Π_{f in T} L_f      terms T that hold a facet which varies between submissions
-
-with L_f the levels of facet f that one submission averages over (D-study divisors). The residual holds every
-facet of the design, and is drawn anew each time. Which other facets vary is the board's rule: where each
-submission brings its own runs, prompts or judges they do; a prompt that the operator fixes for everyone is
-part of s.
-
-In a flat file a submission is all rows of an agent with one date. The file's own repeats are fitted as
-agent + task + agent:task + f + agent:f + task:f for each setting facet f that varies.
-
-E[max] is `analytics.trials.best_of.expected_maximum`.
-
-Symbols
--------
-===========  ==========================  ==========================  ==============
-symbol       code                        shape                       unit
-===========  ==========================  ==========================  ==============
-K            ``n_submissions``           scalar, at least 1          submissions
-E[max]       ``expected_maximum(K)``     scalar                      σ
-σ_T²         ``components``              term → variance             outcome²
-L_f          ``levels``                  facet → count               levels
-σ            ``Selectable.sd``           scalar                      0 to 1
-gain         ``gain``                    scalar                      0 to 1
-===========  ==========================  ==========================  ==============
-
-Limits: K = 1 gains nothing. E[max] grows like √(2 log K): 27 submissions gain 2.0σ, a million 4.9σ; averaging
-noise away helps where limiting K does not. Submissions that truly differ gain more, and rightly so; a team
-that tunes to a known prompt or judge gains more than this, and this does not bound it.
-
-Not done here: which facets a submitter chooses is not in the file. A submission's design is the median one.
-Scores are taken as normal and unbounded: near 0 or 1, or with few tasks, the gain is overstated. Components
-count as known.
-
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, §4.4 (gain, K = 27) and Eq. 8 (divisors). Singh et al.,
-*The Leaderboard Illusion*, 2025 (27 variants).
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, §4.4 (gain, K = 27) and Eq. 8 (divisors). Singh
+et al., *The Leaderboard Illusion*, 2025 (27 variants).
 """
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -62,7 +24,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, RunSetting
 from analytics.reml import VarianceFit, fit
 from analytics.text import counted
-from analytics.trials.best_of import check_n_submissions, expected_maximum
+from analytics.trials.consistency import check_n_submissions, expected_maximum
 
 RESIDUAL = "residual"
 FIXED = " (fixed)"
@@ -75,12 +37,10 @@ GIVEN_TO_ALL = ("judge",)
 class Selectable:
     """The noise that a submitter can select on, under one design.
 
-    levels: the design: facet → levels that one submission averages over.
     contributions: σ_T²/divisor of every term drawn anew with each submission, outcome².
     shared: terms that all submissions share: no selection on them.
     """
 
-    levels: Mapping[str, int]
     contributions: Mapping[str, float]
     shared: tuple[str, ...]
 
@@ -93,44 +53,6 @@ class Selectable:
     def sd(self) -> float:
         """σ, in the unit of the score."""
         return math.sqrt(self.variance)
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What best of K gives one team.
-
-    n_submissions: K.
-    gain: expected inflation of the best score, in the unit of the score (0 to 1).
-    """
-
-    team: str
-    n_submissions: int
-    gain: float
-
-    @property
-    def points(self) -> float:
-        """The gain in score points, of which the scale has 100."""
-        return 100.0 * self.gain
-
-
-@dataclass(frozen=True)
-class DesignGain:
-    """One line of the table of designs.
-
-    sd: σ of the selectable noise.
-    gain: for the K of the table.
-    relative: gain over that of the table's first design.
-    """
-
-    levels: Mapping[str, int]
-    sd: float
-    gain: float
-    relative: float
-
-    @property
-    def points(self) -> float:
-        """The gain in score points, of which the scale has 100."""
-        return 100.0 * self.gain
 
 
 def selectable(
@@ -146,34 +68,47 @@ def selectable(
     Raises CoreError: a negative variance, a count below 1, a facet without a count, a facet that no component
         has, or no selectable component at all.
     """
-    _check_levels(levels)
-    known = {facet for term in components for facet in _facets(term, levels)} | set(levels)
-    for facet in varies:
-        if facet not in known:
-            raise CoreError(f"{facet!r} varies between submissions, but no component or count knows it")
-    drawn = {
-        term: variance / _divisor(term, levels)
-        for term, variance in _checked_components(components).items()
-        if term.lower() == RESIDUAL or _facets(term, levels) & set(varies)
+    for facet, count in levels.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise CoreError(f"the design has {count!r} levels of {facet}; a whole number from 1 on is needed")
+    facets_of = {
+        term: set(levels) if term.lower() == RESIDUAL else set(term.removesuffix(FIXED).split(":"))
+        for term in components
     }
+    for facet in varies:
+        if facet not in set(levels).union(*facets_of.values()):
+            raise CoreError(f"{facet!r} varies between submissions, but no component or count knows it")
+    drawn = {}
+    for term, variance in components.items():
+        if not (math.isfinite(variance) and variance >= 0.0):
+            raise CoreError(f"component {term}: a variance is at least 0, not {variance}")
+        if term.lower() == RESIDUAL or facets_of[term] & set(varies):
+            if missing := sorted(facets_of[term] - set(levels)):
+                raise CoreError(
+                    f"component {term}: the design does not give the number of levels of {missing[0]}"
+                )
+            drawn[term] = variance / math.prod(levels[facet] for facet in facets_of[term])
     if not drawn:
         raise CoreError(f"no component holds a facet of {sorted(varies)} or is the residual")
-    shared = tuple(term for term in components if term not in drawn)
-    return Selectable(MappingProxyType(dict(levels)), MappingProxyType(drawn), shared)
+    return Selectable(drawn, tuple(term for term in components if term not in drawn))
 
 
-def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> tuple[Gain, ...]:
-    """Give the expected gain of each team with its own number of submissions, in name order.
+def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Give the expected gain of each team, those with most submissions first.
 
     n_submissions: team → K.
     Raises CoreError: when a K is not a whole number from 1 on.
     """
     for team, k in n_submissions.items():
         check_n_submissions(team, k)
-    return tuple(
-        Gain(team, n_submissions[team], expected_maximum(n_submissions[team]) * noise.sd)
-        for team in sorted(n_submissions)
-    )
+    ordered = sorted(n_submissions.items(), key=lambda one: (-one[1], one[0]))
+    return [{"team": team, "submissions": k, **_gain(noise, k)} for team, k in ordered]
+
+
+def _gain(noise: Selectable, k: int) -> dict[str, float]:
+    """Return the gain in the unit of the score, and in points of which the scale has 100."""
+    gain = expected_maximum(k) * noise.sd
+    return {"gain": gain, "points": 100.0 * gain}
 
 
 def gains_by_design(
@@ -181,7 +116,7 @@ def gains_by_design(
     designs: Sequence[Mapping[str, int]],
     varies: Collection[str],
     n_submissions: int,
-) -> tuple[DesignGain, ...]:
+) -> list[dict[str, Any]]:
     """How the gain of best of K shrinks with prompts, judges, trials and tasks.
 
     components, varies: as in `selectable`.
@@ -189,40 +124,14 @@ def gains_by_design(
     n_submissions: K, at least 2 where there is to be a gain.
     Raises CoreError: as `selectable`; or when the first design leaves nothing to gain.
     """
-    factor = expected_maximum(n_submissions)
     noises = [selectable(components, levels, varies) for levels in designs]
-    if not noises or noises[0].sd * factor == 0.0:
+    if not noises or noises[0].sd * expected_maximum(n_submissions) == 0.0:
         raise CoreError(f"nothing to shrink: best of {n_submissions} gains 0 under the first design")
-    return tuple(
-        DesignGain(noise.levels, noise.sd, factor * noise.sd, noise.sd / noises[0].sd) for noise in noises
-    )
-
-
-def _facets(term: str, levels: Mapping[str, int]) -> frozenset[str]:
-    """Facets of a term; the residual holds all of the design."""
-    if term.lower() == RESIDUAL:
-        return frozenset(levels)
-    return frozenset(term.removesuffix(FIXED).split(":"))
-
-
-def _divisor(term: str, levels: Mapping[str, int]) -> int:
-    missing = sorted(_facets(term, levels) - set(levels))
-    if missing:
-        raise CoreError(f"component {term}: the design does not give the number of levels of {missing[0]}")
-    return math.prod(levels[facet] for facet in _facets(term, levels))
-
-
-def _check_levels(levels: Mapping[str, int]) -> None:
-    for facet, count in levels.items():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise CoreError(f"the design has {count!r} levels of {facet}; a whole number from 1 on is needed")
-
-
-def _checked_components(components: Mapping[str, float]) -> Mapping[str, float]:
-    for term, variance in components.items():
-        if not (math.isfinite(variance) and variance >= 0.0):
-            raise CoreError(f"component {term}: a variance is at least 0, not {variance}")
-    return components
+    return [
+        {"design": dict(levels), "sd": noise.sd, **_gain(noise, n_submissions)}
+        | {"relative": noise.sd / noises[0].sd}
+        for levels, noise in zip(designs, noises, strict=True)
+    ]
 
 
 # ------------------------------------------------------------------------------- submissions of a flat file
@@ -280,11 +189,8 @@ def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
     """
     first = np.unique(_submissions(flat), return_index=True)[1]
     teams = _team_of_agents(flat, column)
-    counted: dict[str, int] = {}
-    for row in first.tolist():
-        team = teams[flat.agent[row]]
-        counted[team] = counted.get(team, 0) + 1
-    return {team: n for team, n in sorted(counted.items()) if n > 1}
+    counts = Counter(teams[agent] for agent in flat.agent[first].tolist())
+    return {team: n for team, n in sorted(counts.items()) if n > 1}
 
 
 def _team_of_agents(flat: FlatFile, column: str) -> Sequence[str]:
@@ -334,8 +240,7 @@ def _gaming(arguments: argparse.Namespace) -> Answer:
     varies = [facet for facet in (*facets, "trial") if facet not in GIVEN_TO_ALL]
     noise = selectable(components, levels, varies)
     designs = [levels, *(levels | {facet: 2 * n} for facet, n in levels.items() if facet != "agent")]
-    shrunk = gains_by_design(components, designs, varies, N_SUBMISSIONS_DESIGNS)
-    values = {
+    values: dict[str, Any] = {
         "components": components,
         "boundary": list(fitted.boundary),
         "method": fitted.method,
@@ -343,50 +248,25 @@ def _gaming(arguments: argparse.Namespace) -> Answer:
         "sd": noise.sd,
         "contributions": dict(noise.contributions),
         "shared": list(noise.shared),
-        "best_of": [_best_of(noise, k) for k in N_SUBMISSIONS],
-        "teams": _teams(noise, n_submissions(flat, arguments.team)),
-        "designs": [_design_values(gain) for gain in shrunk],
+        "best_of": [{"submissions": k, **_gain(noise, k)} for k in N_SUBMISSIONS],
+        "teams": gains(noise, n_submissions(flat, arguments.team)),
+        "designs": gains_by_design(components, designs, varies, N_SUBMISSIONS_DESIGNS),
         "left_out": dict.fromkeys(copied, "trials are not independent"),
     }
-    return Answer(values, _gaming_shown(values, arguments.team))
-
-
-def _best_of(noise: Selectable, k: int) -> dict[str, Any]:
-    gain = expected_maximum(k) * noise.sd
-    return {"submissions": k, "gain": gain, "points": 100.0 * gain}
-
-
-def _teams(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
-    of_teams = gains(noise, n_submissions)
-    return [
-        {"team": gain.team, "submissions": gain.n_submissions, "gain": gain.gain, "points": gain.points}
-        for gain in sorted(of_teams, key=lambda gain: (-gain.n_submissions, gain.team))
-    ]
-
-
-def _design_values(gain: DesignGain) -> dict[str, Any]:
-    return {
-        "design": dict(gain.levels),
-        "sd": gain.sd,
-        "gain": gain.gain,
-        "points": gain.points,
-        "relative": gain.relative,
-    }
-
-
-def _gaming_shown(values: Mapping[str, Any], team: str) -> dict[str, Any]:
-    shown = {"submissions": "submissions", "points": "points gained"}
-    return {
-        "noise between submissions": f"{100 * values['sd']:.2f} points (standard deviation)",
-        "one submission": ", ".join(counted(n, facet) for facet, n in values["design"].items()),
-        "the best of": [{head: row[key] for key, head in shown.items()} for row in values["best_of"]],
-        f"teams, by {team}": [
-            {team: row["team"], **{head: row[key] for key, head in shown.items()}} for row in values["teams"]
+    heads = {"submissions": "submissions", "points": "points gained"}
+    shown = {
+        "noise between submissions": f"{100 * noise.sd:.2f} points (standard deviation)",
+        "one submission": ", ".join(counted(n, facet) for facet, n in levels.items()),
+        "the best of": [{head: row[key] for key, head in heads.items()} for row in values["best_of"]],
+        f"teams, by {arguments.team}": [
+            {arguments.team: row["team"], **{head: row[key] for key, head in heads.items()}}
+            for row in values["teams"]
         ],
         f"the best of {N_SUBMISSIONS_DESIGNS} under other designs": [
             {**row["design"], "points gained": row["points"], "of the first": row["relative"]}
             for row in values["designs"]
         ],
-        "": variance_rows(values["components"]),
+        "": variance_rows(components),
         "left out": values["left_out"],
     }
+    return Answer(values, shown)

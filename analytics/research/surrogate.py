@@ -1,16 +1,12 @@
 """``python -m analytics.research surrogate FILE``: what people would have said, from a judge and some labels.
 
-The estimate is that of `analytics.human_labels`. What pipelines add to the judge's error e, given item, judge
-and temperature (TEE Eq. 15), from components of `analytics.reml`, with V prompts and R replicates::
-
-    Var(Ỹ − Y*) = (σ_φ² + σ_αφ² + σ_φτ² + σ_φλ²)/V + σ_ε²/V + σ_ρ²/(V·R) + σ_bias²
+The estimate is that of `analytics.human_labels`.
 
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, App. M and Eq. 15.
 """
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -62,17 +58,6 @@ def add(commands: Any) -> None:
     drawn.add_argument("--random-sample", action="store_true", help="all tasks were equally likely")
 
 
-@dataclass(frozen=True, eq=False)
-class _JudgeRows:
-    """The judge's rows: (n_rows,) each; Y and π are NaN where nobody was asked."""
-
-    agent: CodeArray
-    task: CodeArray
-    judge: FloatArray
-    human: FloatArray
-    probability: FloatArray
-
-
 def _surrogate(arguments: argparse.Namespace) -> Answer:
     if arguments.probability is None and not arguments.random_sample:
         raise CoreError(BY_HAND, code="surrogate_option")
@@ -80,30 +65,51 @@ def _surrogate(arguments: argparse.Namespace) -> Answer:
         raise CoreError(f"--judge and --human-judge are both {arguments.judge!r}", code="surrogate_option")
     flat = outcomes_of(arguments)
     chosen = _rows_under(flat, arguments.judge)
-    rows = _labelled_rows(flat, chosen, arguments)
-    agents, left_out = _agents(flat, rows, with_probability=arguments.probability is not None)
+    human, probability = _labels(flat, chosen, arguments)
+    agents: dict[str, tuple[CodeArray, Labelled]] = {}  # with their tasks
+    left_out: dict[str, str] = {}
+    for i, agent in enumerate(flat.agents):
+        mine = np.flatnonzero(flat.agent[chosen] == i)
+        if not mine.size:
+            left_out[agent] = "no row under the judge"
+            continue
+        tasks, task = np.unique(flat.task[chosen[mine]].astype(np.int64), return_inverse=True)
+        likely = None if arguments.probability is None else probability[mine]
+        try:
+            one = Labelled.of_trials(task, flat.outcome[chosen[mine]], human[mine], likely)
+            agents[agent] = tasks, one
+        except SurrogateRefused as refusal:
+            if refusal.code != "few_labels":
+                raise SurrogateRefused(f"agent {named(agent)}: {refusal}", code=refusal.code) from None
+            left_out[agent] = str(refusal)
     if not agents:
         raise SurrogateRefused(
             f"no agent has enough labels: {next(iter(left_out.values()))}", code="few_labels"
         )
-    corrected = {agent: correct(one) for agent, (_, one) in agents.items()}
     values = {
         "judge": arguments.judge,
         "labels": arguments.human or arguments.human_judge,
-        "agents": [_agent_values(agent, one) for agent, one in corrected.items()],
+        "agents": [_agent_values(agent, correct(one)) for agent, (_, one) in agents.items()],
         "differences": [_difference(a, b, agents) for a, b in combinations(agents, 2)],
         "pipeline_error": _pipeline_error(flat, chosen, agents),
         "left_out": left_out,
         "notes": ["such a score stands beside an agent; it never orders a board"],
     }
-    return Answer(values, _shown(values))
-
-
-# --------------------------------------------------------------------------------------------------- reading
+    names = {"agent": "agent", "judge_mean": "judge", "corrected_mean": "corrected", "lower": "from"}
+    names |= {"upper": "to", "n_labels": "labels", "n_tasks": "tasks", "worth": "worth labels"}
+    names |= {"design": "design"}
+    shown = {
+        "": [{head: line[name] for name, head in names.items()} for line in values["agents"]],
+        "labels alone": [{"agent": line["agent"], **line["labels_alone"]} for line in values["agents"]],
+        "differences": values["differences"],
+        "what the pipeline adds": values["pipeline_error"],
+        "left out": left_out,
+        "notes": "; ".join(values["notes"]),
+    }
+    return Answer(values, shown)
 
 
 def _rows_under(flat: FlatFile, judge: str) -> IndexArray:
-    """Find the valid rows of one judge."""
     levels = np.array([setting.judge == judge for setting in flat.settings])
     rows = np.flatnonzero(levels[flat.setting] & flat.valid)
     if not rows.size:
@@ -115,71 +121,46 @@ def _rows_under(flat: FlatFile, judge: str) -> IndexArray:
     return rows
 
 
-def _labelled_rows(flat: FlatFile, chosen: IndexArray, arguments: argparse.Namespace) -> _JudgeRows:
+def _labels(
+    flat: FlatFile, chosen: IndexArray, arguments: argparse.Namespace
+) -> tuple[FloatArray, FloatArray]:
+    """Y and π of the judge's rows, (n_chosen,) each; NaN where nobody was asked."""
     probability = np.full(flat.n_rows, np.nan)
     if arguments.probability is not None:
-        probability = _numbers(flat, arguments.probability)
+        probability = column_of_numbers(flat, arguments.probability, "surrogate_option")
     if arguments.human is not None:
-        human, likely = _numbers(flat, arguments.human)[chosen], probability[chosen]
-    else:
-        people = _rows_under(flat, arguments.human_judge)
-        human, likely = np.full(chosen.size, np.nan), np.full(chosen.size, np.nan)
-        mine, theirs = _common(flat, chosen, people)
-        human[mine], likely[mine] = flat.outcome[people[theirs]], probability[people[theirs]]
-    return _JudgeRows(
-        agent=flat.agent[chosen].astype(np.int64),
-        task=flat.task[chosen].astype(np.int64),
-        judge=flat.outcome[chosen],
-        human=human,
-        probability=likely,
-    )
-
-
-def _numbers(flat: FlatFile, column: str) -> FloatArray:
-    if column in flat.labels:
-        return flat.labels[column]
-    if column not in flat.metadata:
-        there = ", ".join(dict.fromkeys([*flat.labels, *flat.metadata])) or "none"
-        raise CoreError(f"no column {column!r}; there are {there}", code="surrogate_option")
-    try:
-        return np.array(
-            [np.nan if text in (None, "") else float(text) for text in flat.metadata[column].to_pylist()]
-        )
-    except ValueError as error:
-        raise CoreError(f"column {column}: {error}", code="surrogate_option") from None
-
-
-def _common(flat: FlatFile, chosen: IndexArray, people: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Places in `chosen` and in `people` of the same trials under both judges."""
+        return column_of_numbers(flat, arguments.human, "surrogate_option")[chosen], probability[chosen]
+    people = _rows_under(flat, arguments.human_judge)
+    human, likely = np.full(chosen.size, np.nan), np.full(chosen.size, np.nan)
+    # the same trials under both judges
     others = [setting._replace(judge=None) for setting in flat.settings]
     code = {setting: i for i, setting in enumerate(dict.fromkeys(others))}
     setting = np.array([code[one] for one in others], dtype=np.int64)[flat.setting]
     key = (flat.agent.astype(np.int64) * len(flat.tasks) + flat.task) * len(code) + setting
     key = key * (int(flat.trial.max()) + 1) + flat.trial
     _, mine, theirs = np.intersect1d(key[chosen], key[people], return_indices=True)
-    return mine, theirs
+    human[mine], likely[mine] = flat.outcome[people[theirs]], probability[people[theirs]]
+    return human, likely
 
 
-def _agents(
-    flat: FlatFile, rows: _JudgeRows, *, with_probability: bool
-) -> tuple[dict[str, tuple[CodeArray, Labelled]], dict[str, str]]:
-    """Agents with their tasks and labels, and why others have none."""
-    agents: dict[str, tuple[CodeArray, Labelled]] = {}
-    left_out: dict[str, str] = {}
-    for i, agent in enumerate(flat.agents):
-        mine = np.flatnonzero(rows.agent == i)
-        if not mine.size:
-            left_out[agent] = "no row under the judge"
-            continue
-        try:
-            tasks, task = np.unique(rows.task[mine], return_inverse=True)
-            likely = rows.probability[mine] if with_probability else None
-            agents[agent] = tasks, Labelled.of_trials(task, rows.judge[mine], rows.human[mine], likely)
-        except SurrogateRefused as refusal:
-            if refusal.code != "few_labels":
-                raise SurrogateRefused(f"agent {named(agent)}: {refusal}", code=refusal.code) from None
-            left_out[agent] = str(refusal)
-    return agents, left_out
+def column_of_texts(flat: FlatFile, column: str, code: str) -> list[str]:
+    """Return a column of the file's own, "" where it is empty; refused under `code` where there is none."""
+    if column not in flat.metadata:
+        there = ", ".join(dict.fromkeys([*flat.labels, *flat.metadata])) or "none"
+        raise CoreError(f"no column {column!r}; there are {there}", code=code)
+    return [text or "" for text in flat.metadata[column].to_pylist()]
+
+
+def column_of_numbers(flat: FlatFile, column: str, code: str) -> FloatArray:
+    """Return a column of labels, or of the file's own, as numbers, (n_rows,); NaN where it is empty."""
+    if column in flat.labels:
+        return flat.labels[column]
+    try:
+        return np.array([float(text) if text else np.nan for text in column_of_texts(flat, column, code)])
+    except CoreError:
+        raise
+    except ValueError as error:
+        raise CoreError(f"column {column}: {error}", code=code) from None
 
 
 # -------------------------------------------------------------------------------------------------- answering
@@ -229,19 +210,6 @@ def _difference(a: str, b: str, agents: Mapping[str, tuple[CodeArray, Labelled]]
     }
 
 
-@dataclass(frozen=True)
-class PipelineError:
-    """What a pipeline adds to e, of one outcome averaged over V prompts and R replicates (Eq. 15).
-
-    prompts, cells, replicates, bias: its parts; score².
-    """
-
-    prompts: float
-    cells: float
-    replicates: float
-    bias: float
-
-
 def pipeline_error(
     *,
     prompts: float,
@@ -250,8 +218,8 @@ def pipeline_error(
     n_prompts: int,
     n_replicates: int,
     mean_square: float,
-) -> PipelineError:
-    """Return Eq. 15, with σ_bias² what is left of the mean square of e.
+) -> dict[str, float]:
+    """Return the parts of Eq. 15, score², with σ_bias² what is left of the mean square of e.
 
     prompts: σ_φ² and its interactions, added up.
     cells, replicates: σ_ε² and σ_ρ².
@@ -259,7 +227,8 @@ def pipeline_error(
     mean_square: mean e² of labels.
     """
     parts = (prompts / n_prompts, cells / n_prompts, replicates / (n_prompts * n_replicates))
-    return PipelineError(*parts, bias=max(mean_square - sum(parts), 0.0))
+    names = ("prompts", "cells", "replicates")
+    return dict(zip(names, parts, strict=True)) | {"bias": max(mean_square - sum(parts), 0.0)}
 
 
 def _pipeline_error(
@@ -288,18 +257,4 @@ def _pipeline_error(
         n_replicates=n_replicates,
         mean_square=float(np.mean(np.concatenate([one.e for _, one in agents.values()]) ** 2)),
     )
-    return {"n_prompts": prompts.size, "n_replicates": n_replicates, **asdict(parts), "reason": ""}
-
-
-def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"agent": "agent", "judge_mean": "judge", "corrected_mean": "corrected", "lower": "from"}
-    names |= {"upper": "to", "n_labels": "labels", "n_tasks": "tasks", "worth": "worth labels"}
-    names |= {"design": "design"}
-    return {
-        "": [{head: line[name] for name, head in names.items()} for line in values["agents"]],
-        "labels alone": [{"agent": line["agent"], **line["labels_alone"]} for line in values["agents"]],
-        "differences": values["differences"],
-        "what the pipeline adds": values["pipeline_error"],
-        "left out": values["left_out"],
-        "notes": "; ".join(values["notes"]),
-    }
+    return {"n_prompts": prompts.size, "n_replicates": n_replicates, **parts, "reason": ""}

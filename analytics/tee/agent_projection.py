@@ -1,48 +1,175 @@
-"""What a design would make of the error of one agent's mean, from the components of a whole benchmark.
+"""What a design would make of the error of one agent's mean, and what would shorten it.
 
-Model
------
-`analytics.tee.benchmark` fits all agents at once. For the mean of one agent a component and its interaction
-with the agent are one: what shifts all agents alike shifts this one too. So the terms of the D-study are::
-
-    item         N    σ²_task + σ²_agent:task           judge (fixed)        M    σ_λ²
-    prompt       V    σ²_prompt + σ²_agent:prompt       temperature (fixed)  H    σ_τ² + σ²_agent:temperature
-    item:prompt  NV   σ²_task:prompt                    item:judge           NM   σ²_task:judge
-    Residual     NVMHR                                  judge                M    σ²_agent:judge
-                                                        run                  R    σ²_agent:run
-
-Where groups of tasks are drawn (`analytics.tee.grouped_tasks`) their part of the item is a term of its own,
-group, divided by their number C. σ²_agent is what a leaderboard is for, and no error. A run shifts all tasks
-of one replicate at once, so that its part is σ²_agent:run/R, which no number of tasks averages out. It and
-σ²_agent:judge/M are random parts of v_a (`analytics.differences.rows`), which every reading counts: both are
-added to what `analytics.tee.dstudy.project` gives.
-
-Symbols
--------
-==================  =========================================  ===============================  =========
-symbol              code                                       shape                            unit
-==================  =========================================  ===============================  =========
-σ²_T                ``result["components"]``                   term → variance                  outcome²
-σ_λ², σ_τ²          `_panel`, population variance of effects   scalar                           outcome²
-N V M H R C         ``design``                                 letter → count, at least 1       levels
-==================  =========================================  ===============================  =========
-
-Not done here: no component is estimated, and how well one is known is no part of the error. A difference of
-two agents, in which shared parts cancel, is `analytics.differences`.
+The components are those of a whole benchmark; changes are told over measured facets alone. Groups of tasks
+change the error for tasks like these: a D-study by groups.
 
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10. The sums with the agent are this
-project's own.
+project's own. Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6 (one-way moments). Bell &
+McCaffrey, *Survey Methodology* 28 (2002) 169-181 (CR2; its expectation under σ_γ² is worked out here).
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
+from analytics.arrays import FloatArray
+from analytics.differences.groups import Groups, mean_variance
 from analytics.tee.components import FIXED, Component, Components
 from analytics.tee.dstudy import DStudyRefused, Reading, project
-from analytics.tee.grouped_tasks import GROUP, by_groups
+
+GROUP = "group"
+NO_AGENT = "no agent has outcomes on all tasks, which errors by groups of tasks need"
+
+
+def task_groups(means: FloatArray, groups: Groups) -> dict[str, Any] | None:
+    """Tell what groups of tasks change in the components of one agent's mean, as objects of JSON.
+
+    None where every task is a group of its own.
+
+    means: (n_agents, n_tasks); mean outcomes; agents with a missing one are left out.
+    Returns: ``role``; ``n_groups``; ``reason``, why there is no estimate, or empty. Without a reason also
+        ``removed``, by how much the item's variance is less, and of clusters ``between``, G·Σp²·σ̂_γ²;
+        outcome².
+    """
+    n, n_groups = groups.code.size, groups.sizes.size
+    if groups.role == "cluster" and n_groups == n:
+        return None
+    known = means[~np.isnan(means).any(axis=1)]
+    reason = groups.fault or ("" if len(known) else NO_AGENT)
+    result = {"role": groups.role, "n_groups": n_groups, "reason": reason}
+    if reason:
+        return result
+    variance = float(np.mean([mean_variance(values, groups).variance for values in known]))
+    if groups.role == "stratum":
+        return result | {"removed": float(np.var(known, axis=1, ddof=1).mean()) - n * variance}
+    shares = groups.sizes / n
+    squares, member = shares**2, np.eye(n_groups)[groups.code]
+    residuals = known - (known @ member / groups.sizes)[:, groups.code]
+    within = float(np.sum(residuals**2, axis=1).mean()) / (n - n_groups)
+    expected = float(np.sum(squares * ((1 - shares) ** 2 + (squares.sum() - squares)) / (1 - shares)))
+    drawn, alike = max(0.0, (variance - within / n) / expected), float(np.sum(squares))
+    return result | {"between": n_groups * alike * drawn, "removed": (1 - alike) * n / (n - 1) * drawn}
+
+
+def by_groups(parts: Mapping[str, float], groups: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return the components of a benchmark with those of its groups of tasks, for projections."""
+    if groups is None or groups["reason"]:
+        return dict(parts)
+    items = [term for term in ("task", "agent:task") if term in parts]
+    own = sum(parts[term] for term in items)
+    remaining = max(0.0, 1 - groups["removed"] / own) if own else 0.0
+    between = {GROUP: groups["between"]} if "between" in groups else {}
+    return {**parts, **{term: remaining * parts[term] for term in items}, **between}
+
+
+Estimand = Literal["finite", "domain"]
+ESTIMANDS: tuple[Estimand, ...] = ("finite", "domain")
+TARGETS = {"finite": "these tasks", "domain": "tasks like these"}
+CHANGES = {"C": "groups of tasks", "N": "tasks", "V": "prompts", "M": "judges", "R": "trials a task"}
+FACETS = {"prompt": "V", "judge": "M"}
+
+
+def shown_estimands(groups: Mapping[str, Any] | None) -> tuple[Estimand, ...]:
+    """Return the estimands that are shown: not ``domain`` where groups of tasks are at fault."""
+    return ESTIMANDS[:1] if groups and groups["reason"] else ESTIMANDS
+
+
+def doubled(
+    se_of: Callable[[Mapping[str, int]], float],
+    design: Mapping[str, int],
+    reading: Reading,
+    letters: Iterable[str],
+) -> dict[str, float]:
+    """Project the standard error with twice as many levels of each measured facet, the smallest first.
+
+    What cannot be projected is left out.
+    """
+    se_with = {}
+    for letter in letters:
+        if letter in "NC" and reading.estimand == "finite":
+            continue  # more tasks would be another target
+        changed = "NC" if letter == "C" else letter  # twice as many groups have twice as many tasks
+        try:
+            se_with[letter] = se_of({**design, **{one: 2 * design[one] for one in changed}})
+        except DStudyRefused:
+            continue
+    return dict(sorted(se_with.items(), key=lambda one: one[1]))
+
+
+def advice(
+    variances: Mapping[str, float],
+    *,
+    levels: Mapping[str, int],
+    n_tasks: int,
+    sensitivity: float | None,
+    groups: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Compare what twice as many levels of each measured facet would do to an agent's standard error.
+
+    variances: components of a benchmark: "task", "agent:task", …, "Residual".
+    levels: levels of "prompt" and "judge" that were seen.
+    sensitivity: σ_λ² of the panel of judges; None where one judge ran.
+    groups: of `task_groups`; by default tasks are independent.
+    Returns: ``now``, the standard error by estimand; ``changes`` by estimand, each with ``change``, ``se``
+        and ``share`` of the standard error now, the best first; ``unknown``, what was seen at one level;
+        ``sentences``.
+    """
+    repeated = "agent:task" in variances
+    measured = [facet for facet in FACETS if levels.get(facet, 1) > 1 and f"agent:{facet}" in variances]
+    unknown = [f"{facet}s" for facet in FACETS if facet not in measured]
+    design = {"N": n_tasks, "R": 1, "V": 1, "M": 1, "H": 1}
+    variances, estimands = by_groups(variances, groups), shown_estimands(groups)
+    if groups and GROUP in variances:
+        design["C"] = groups["n_groups"]
+    letters = [
+        *(["C"] if "C" in design else []),
+        "N",
+        *(["R"] if repeated else []),
+        *(FACETS[facet] for facet in measured),
+    ]
+    result: dict[str, Any] = {"now": {}, "changes": {}, "unknown": unknown + ([] if repeated else ["trials"])}
+    for estimand in estimands if repeated else estimands[1:]:
+        reading = Reading(estimand=estimand)
+
+        def se_of(changed: Mapping[str, int], reading: Reading = reading) -> float:
+            return math.sqrt(math.fsum(agent_contributions(variances, {}, changed, reading)[0].values()))
+
+        try:
+            now = se_of(design)
+        except DStudyRefused:
+            continue
+        result["now"][estimand] = now
+        ses = doubled(se_of, design, reading, letters)
+        result["changes"][estimand] = [
+            {"change": f"twice as many {CHANGES[letter]}", "se": se, "share": se / now}
+            for letter, se in ses.items()
+        ]
+    return result | {"sentences": list(_sentences(result, levels, sensitivity))}
+
+
+def _sentences(
+    result: Mapping[str, Any], levels: Mapping[str, int], sensitivity: float | None
+) -> Iterator[str]:
+    for estimand, changes in result["changes"].items():
+        if parts := [f"{1 - one['share']:.0%} shorter with {one['change']}" for one in changes]:
+            yield (
+                f"For {TARGETS[estimand]}, at the cost of twice as many outcomes, one agent's error bar "
+                f"would be {', '.join(parts)}."
+            )
+    if result["unknown"]:
+        *others, last = result["unknown"]
+        names = f"{', '.join(others)} and {last}" if others else last
+        yield f"Unknown, since only one level was seen: what more {names} would do."
+    if sensitivity is not None:
+        yield (
+            f"The {levels['judge']} judges differ by {100 * math.sqrt(sensitivity):.1f} points (the standard "
+            "deviation of their main effects): agents that did not share judges differ by that too. It "
+            "belongs to this panel, and is no part of the error of agents that shared it."
+        )
+
 
 ITEM, RUN, RESIDUAL = "item", "run", "Residual"
 LEVELS = {"N": "task", "V": "prompt", "M": "judge", "H": "temperature"}
@@ -63,10 +190,6 @@ def project_agent(
     result: the result of `analytics.tee.benchmark.variance_study`, available.
     design: proposed levels by letter; what is absent is as in the study, and R is 1. C, groups of tasks that
         are drawn, are then at most the tasks.
-    estimand: {"domain", "finite"}.
-    sensitivity: {"exclude", "include"}.
-    Returns: ``design``, ``estimand``, ``sensitivity``, ``interval``, ``variance``, ``se``, ``shares``,
-        ``not_measured``.
     Raises DStudyRefused: as `analytics.tee.dstudy.project`: replicates of a pooled residual, nothing that
         varies, …; and ``domain`` where groups of tasks have a role and tell nothing.
     """
@@ -101,7 +224,6 @@ def agent_contributions(
     """Return the parts of Var(θ̂) of one agent's mean, and the components that the reading conditions on.
 
     parts, fixed: as in `agent_components`.
-    Raises DStudyRefused: as `analytics.tee.dstudy.project`.
     """
     reading = replace(reading, categories="sampled")
     projection = project(agent_components(parts, fixed), design, reading)
@@ -112,11 +234,7 @@ def agent_contributions(
 
 
 def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, int]:
-    """Return N, V, M and H of a study; 1 of a facet without a term of its own in the fit.
-
-    levels: by facet, "task" among them.
-    parts: term → variance.
-    """
+    """Return N, V, M and H of a study; 1 of a facet without a term (`parts`) of its own in the fit."""
     return {
         letter: levels[facet] if facet == "task" or f"agent:{facet}" in parts else 1
         for letter, facet in LEVELS.items()
@@ -132,27 +250,15 @@ def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> 
     entries = [
         *([Component(GROUP, parts[GROUP], frozenset("C"))] if GROUP in parts else []),
         Component(ITEM, parts["task"] + parts.get("agent:task", 0.0), frozenset("N")),
-        *_random(parts),
-        *_panels(parts, fixed),
-        Component(RESIDUAL, parts[RESIDUAL], frozenset("R")),
     ]
-    return Components(tuple(entries), pooled="agent:task" not in parts)
-
-
-def _random(parts: Mapping[str, float]) -> Iterator[Component]:
     for name, (terms, letters) in RANDOM.items():
         if known := [parts[term] for term in terms if term in parts]:
-            yield Component(name, sum(known), frozenset(letters))
-
-
-def _panels(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Iterator[Component]:
+            entries.append(Component(name, sum(known), frozenset(letters)))
     for facet, (terms, letter) in PANELS.items():
         effects = [effect for name, effect in fixed.items() if name.startswith(f"{facet}[")]
         if effects or f"agent:{facet}" in parts:
-            variance = _panel(effects) + sum(parts.get(term, 0.0) for term in terms)
-            yield Component(f"{facet}{FIXED}", variance, frozenset(letter), fixed=True)
-
-
-def _panel(effects: list[float]) -> float:
-    """Return the population variance of a panel's effects: the base level 0, the others by contrast."""
-    return float(np.var([0.0, *effects]))
+            panel = float(np.var([0.0, *effects]))  # of the base level, 0, and the others by contrast
+            variance = panel + sum(parts.get(term, 0.0) for term in terms)
+            entries.append(Component(f"{facet}{FIXED}", variance, frozenset(letter), fixed=True))
+    entries.append(Component(RESIDUAL, parts[RESIDUAL], frozenset("R")))
+    return Components(tuple(entries), pooled="agent:task" not in parts)

@@ -1,23 +1,5 @@
 """Variance components of a whole benchmark: what a difference between two of its agents rests on.
 
-Model
------
-One fit for all agents that have a say, of every facet with two or more levels (run: in some agent)::
-
-    outcome = agent + task + agent:task + prompt + agent:prompt + task:prompt
-            + judge + agent:judge + task:judge + temperature + agent:temperature + agent:run + Residual
-
-judge and temperature fixed, all else random; agent:task only where a task was repeated. A fit that cannot
-tell these terms apart is made again with agent and task alone, and says so. The sensitivity to the panel of
-judges is σ_λ² = (1/M)·Σ(λ_m − λ̄)² of the fitted effects: two agents that did not share judges differ by it.
-Degrees of freedom of a component are Satterthwaite's 2σ⁴/Var(σ̂²), at least 1; a sensitivity counts as known.
-Where groups of tasks have a role, projections for tasks like these are by `analytics.tee.grouped_tasks`.
-Agents whose trials repeat or that ran a pilot have a decomposition of their own (`total_error`). Its mean and
-standard error are those of a board where that states the same mean; else they rest on the agent's outcomes
-alone, all of them.
-
-Not done here: no interval of a component; no term of three facets: they stand in the residual.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, §3 and Eq. 7. The terms with an agent are this
 project's own.
 """
@@ -35,11 +17,17 @@ from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
 from analytics.reml.fitting import fit
 from analytics.reml.variance_components import VarianceFit
-from analytics.tee.advice import ESTIMANDS, advice, shown_estimands
-from analytics.tee.agent_projection import agent_contributions, as_seen
+from analytics.tee.agent_projection import (
+    ESTIMANDS,
+    GROUP,
+    advice,
+    agent_contributions,
+    as_seen,
+    by_groups,
+    shown_estimands,
+)
 from analytics.tee.design import Declaration
 from analytics.tee.dstudy import DStudyRefused, Reading
-from analytics.tee.grouped_tasks import GROUP, by_groups
 from analytics.tee.report import SCORES, BoardEstimate, paragraph
 from analytics.tee.total_error import TotalError, sensitivity, total_error
 
@@ -65,10 +53,9 @@ OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
 
 @dataclass(frozen=True, eq=False)
 class TrialOutcomes:
-    """Valid trials of a benchmark's agents.
+    """Valid trials of a benchmark's agents, (n_rows,).
 
-    columns: (n_rows,); "agent", "task", and those of `FACETS`; what is not stated is a level.
-    outcome: (n_rows,).
+    columns: "agent", "task", and those of `FACETS`; what is not stated is a level.
     """
 
     columns: Mapping[str, npt.NDArray[np.str_]]
@@ -109,11 +96,7 @@ def variance_study(
     voices: agents that the fit is of; by default all.
     on_board: from the facets that were measured to what a board states of the agents whose outcomes here are
         under the conditions that it compares.
-    groups: the result of `analytics.tee.grouped_tasks.task_groups`; by default tasks are independent.
-    Returns: ``available``, ``reason``, ``n_rows``, ``levels``, ``agents``; where available also
-        ``components``, ``fixed``, ``criterion``, ``method``, ``message``, ``converged``, ``facets``,
-        ``not_measured``, ``groups``, ``projections``, ``advice`` and ``logit``: where outcomes are 0 and 1,
-        `analytics.glmm.LogitCheck` of one agent's mean, or the reason that there is none.
+    groups: the result of `analytics.tee.agent_projection.task_groups`; by default tasks are independent.
     """
     result: dict[str, Any] = {"available": True, "reason": ""}
     learnt = outcomes if voices is None else outcomes.of_agents(voices)
@@ -130,17 +113,28 @@ def variance_study(
 
 
 def facets_of(result: Mapping[str, Any] | None) -> tuple[Facet, ...]:
-    """Return what differences between agents need to know of runs, prompts and judges.
-
-    result: the result of `variance_study`; None where none was made.
-    """
+    """Return what differences between agents need of runs, prompts and judges, by `variance_study`."""
     measured = result["facets"] if result and result["available"] else {}
     return tuple(Facet(facet.name, **measured.get(facet.name, {})) for facet in NEVER_MEASURED)
 
 
 def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
-    """Fit all that varied; where that cannot be told apart, agent and task alone, and say so."""
-    random, fixed = _terms(outcomes)
+    varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
+    cell = np.zeros(outcomes.outcome.size, np.int64)
+    for column in ("agent", "task"):
+        labels, codes = np.unique(outcomes.columns[column], return_inverse=True)
+        cell = cell * labels.size + codes
+    # labels of runs are an agent's own
+    pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
+    random = [
+        *("agent", "task"),
+        *(["agent:task"] if np.unique(cell).size < cell.size else []),
+        *(["prompt"] if "prompt" in varied else []),
+        *(f"agent:{facet}" for facet in varied),
+        *(f"task:{facet}" for facet in varied if facet != "temperature"),
+        *(["agent:run"] if pairs.shape[1] > np.unique(pairs[0]).size else []),
+    ]
+    fixed = [facet for facet in varied if facet in FIXED]
     columns, outcome = outcomes.columns, outcomes.outcome
     try:
         return fit(columns, outcome, random=" + ".join(random), fixed=" + ".join(fixed)), []
@@ -149,34 +143,6 @@ def _fit(outcomes: TrialOutcomes) -> tuple[VarianceFit, list[str]]:
         if plain == random:
             raise
         return fit(columns, outcome, random=" + ".join(plain)), [str(refusal)]
-
-
-def _terms(outcomes: TrialOutcomes) -> tuple[list[str], list[str]]:
-    varied = [facet for facet in FACETS if facet != "run" and outcomes.n_levels(facet) > 1]
-    random = ["agent", "task"]
-    if _repeats(outcomes, "agent", "task"):
-        random.append("agent:task")
-    random += ["prompt"] if "prompt" in varied else []
-    random += [f"agent:{facet}" for facet in varied]
-    random += [f"task:{facet}" for facet in varied if facet != "temperature"]
-    if _several_runs(outcomes):
-        random.append("agent:run")
-    return random, [facet for facet in varied if facet in FIXED]
-
-
-def _repeats(outcomes: TrialOutcomes, *columns: str) -> bool:
-    """Whether some combination has more than one row."""
-    cell = np.zeros(outcomes.outcome.size, np.int64)
-    for column in columns:
-        labels, codes = np.unique(outcomes.columns[column], return_inverse=True)
-        cell = cell * labels.size + codes
-    return bool(np.unique(cell).size < cell.size)
-
-
-def _several_runs(outcomes: TrialOutcomes) -> bool:
-    """Whether some agent states more than one run; labels of runs are its own."""
-    pairs = np.unique(np.stack([outcomes.columns["agent"], outcomes.columns["run"]]), axis=1)
-    return bool(pairs.shape[1] > np.unique(pairs[0]).size)
 
 
 def _fitted(
@@ -190,6 +156,10 @@ def _fitted(
     total, facets = sum(parts.values()), _facets(fitted)
     levels = {facet: outcomes.n_levels(facet) for facet in FACETS}
     sensitive = facets.get("judge", {}).get("main")
+    missing = [] if "agent:task" in parts else ["trial noise apart from agent:task (no trial was repeated)"]
+    missing += [f"{facet} (one level)" for facet in ("prompt", "judge", "temperature") if levels[facet] < 2]
+    missing += [] if "agent:run" in parts else ["run (no agent states several)"]
+    missing += dropped
     return {
         "components": [
             {
@@ -207,7 +177,7 @@ def _fitted(
         "message": fitted.message,
         "converged": fitted.converged,
         "facets": facets,
-        "not_measured": _not_measured(parts, outcomes, dropped),
+        "not_measured": missing,
         "groups": groups,
         "projections": _projections(parts, fitted.fixed, {**levels, "task": n_tasks}, groups),
         "advice": advice(parts, levels=levels, n_tasks=n_tasks, sensitivity=sensitive, groups=groups),
@@ -232,7 +202,6 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
 
 
 def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
-    """Components with the agent, and main effects, of the facets that a difference rests on."""
     # Satterthwaite's 2σ⁴/Var(σ̂²), at least 1, of the components off the boundary
     free = fitted.free()
     variances, of_estimates = fitted.parameters[free], np.diag(fitted.covariance())
@@ -254,16 +223,6 @@ def _facets(fitted: VarianceFit) -> dict[str, dict[str, float]]:
     if any(name.startswith("judge[") for name in fitted.fixed):
         facets.setdefault("judge", {})["main"] = sensitivity(fitted, "judge")
     return facets
-
-
-def _not_measured(parts: Mapping[str, float], outcomes: TrialOutcomes, dropped: list[str]) -> list[str]:
-    missing = [] if "agent:task" in parts else ["trial noise apart from agent:task (no trial was repeated)"]
-    missing += [
-        f"{facet} (one level)" for facet in ("prompt", "judge", "temperature") if outcomes.n_levels(facet) < 2
-    ]
-    if "agent:run" not in parts:
-        missing.append("run (no agent states several)")
-    return missing + dropped
 
 
 def _projections(
@@ -303,23 +262,19 @@ def _projected(
 def _agents(
     outcomes: TrialOutcomes, complete: Collection[str], on_board: Mapping[str, BoardEstimate]
 ) -> Iterator[dict[str, Any]]:
-    """Total evaluation error of each agent whose trials repeat or that ran a pilot."""
     for name in np.unique(outcomes.columns["agent"]).tolist():
         mine = outcomes.of_agent(name)
         facets = [facet for facet in FACETS if facet != "run" and np.unique(mine[facet]).size > 1]
         if not facets and np.unique(mine["task"]).size == mine["task"].size:
             continue
         try:
-            study = total_error(mine, _declared(facets, name in complete), Reading("finite"))
+            columns: dict[str, Any] = {facet: facet for facet in facets}
+            items: Literal["sample", "selected"] = "sample" if name in complete else "selected"
+            declared = Declaration(outcome="outcome", item="task", items=items, **columns)
+            study = total_error(mine, declared, Reading("finite"))
             yield _agent(name, study, on_board.get(name))
         except CoreError as refusal:
             yield {"agent": name, "reason": str(refusal)}
-
-
-def _declared(facets: list[str], is_complete: bool) -> Declaration:
-    columns: dict[str, Any] = {facet: facet for facet in facets}
-    items: Literal["sample", "selected"] = "sample" if is_complete else "selected"
-    return Declaration(outcome="outcome", item="task", items=items, **columns)
 
 
 def _agent(name: str, study: TotalError, on_board: BoardEstimate | None) -> dict[str, Any]:

@@ -1,34 +1,6 @@
 """Budget allocation: the cheapest design for a target SE, the smallest SE for a budget, and the frontier.
 
-Model
------
-A design of N items, V prompts, M judges, H temperatures and R replicates makes N·V·M·H·R calls::
-
-    cost = c_call·N·V·M·H·R + Σ_f c_f·L_f
-
-with c_f what one more level of facet f costs whatever is run on it (an item to write, a judge to license).
-With every facet but one held, Var(θ̂) = a/x + b and cost = p·x + q in the levels x of that one. So the search
-over integers is exact without visiting them: for each combination of the others the best x is ⌈a/(t² − b)⌉
-for a target t, and ⌊(budget − q)/p⌋ for a budget; the one is chosen to be the facet with the widest range.
-
-Symbols
--------
-==================  =========================  ==============================  =========
-symbol              code                       shape                           unit
-==================  =========================  ==============================  =========
-c_call, c_f         ``Costs.call``, ``levels``  scalar; letter → scalar         money
-x                   ``Grid.inner``             scalar, 1 to `hi`               levels
-a, b                ``Grid.slope``, ``floor``  (n_combinations,)               outcome²
-p, q                ``Grid.price``, ``base``   (n_combinations,)               money
-t                   ``target_se``              scalar                          outcome
-==================  =========================  ==============================  =========
-
-Not done here: components count as known. A call costs the same for every judge and item. No design is better
-than another for reasons of validity: bounds say what may be tried.
-
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (budget allocation), §3.3. Brennan,
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (budget allocation), §3.3. Brennan,
 *Generalizability Theory*, 2001, §1.2. The exact search is this project's own.
 """
 
@@ -51,12 +23,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Costs:
-    """What a design costs.
-
-    call: cost of one call, at least 0.
-    levels: cost of one more level of a facet, by letter; 0 where not named.
-    Raises DStudyRefused.
-    """
+    """What a design costs: one call, at least 0, and one more level of a facet, by letter."""
 
     call: float
     levels: Mapping[str, float] = field(default_factory=dict)
@@ -81,7 +48,6 @@ class Choices:
     """The designs that may be chosen, what they cost and what they are judged by.
 
     bounds: fewest and most levels by letter, both included; None, for one facet at most, sets no upper end.
-    Raises DStudyRefused.
     """
 
     components: Components
@@ -120,33 +86,40 @@ class Allocation:
 def cheapest(choices: Choices, target_se: float) -> Allocation:
     """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels.
 
-    target_se: above 0, in the unit of the outcome.
     Raises DStudyRefused: when no design within the bounds gets there: with the SE that remains and what it is
         made of.
     """
     if not (math.isfinite(target_se) and target_se > 0.0):
         raise DStudyRefused(f"a target standard error is above 0, not {target_se}")
     grid = _grid(choices)
-    levels = _fewest_levels(grid, target_se**2)
+    room = target_se**2 * (1.0 + TOLERANCE) - grid.floor
+    with np.errstate(divide="ignore", over="ignore"):
+        levels = np.where(room > 0.0, np.ceil(grid.slope / room * (1.0 - TOLERANCE)), np.inf)
+    levels = np.maximum(levels, grid.fewest)
+    levels = np.where((levels <= grid.most) & (levels <= N_LEVELS), levels, np.inf)
     if not np.isfinite(levels).any():
-        raise DStudyRefused(_unreachable(choices, target_se))
+        most = _projection_of_most(choices)
+        parts = sorted(most.shares.items(), key=lambda part: -part[1])[:3]
+        remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
+        bounds = choices.bounds.items()
+        held = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in bounds if hi is not None)
+        free = [FACETS[letter] for letter, (_, hi) in bounds if hi is None]
+        who = f"no number of {free[0]} brings" if free else "no design within the bounds brings"
+        raise DStudyRefused(
+            f"{who} the SE under {target_se:g}: at {held} an SE of {most.se:.4g} remains ({remains})"
+        )
     return _best(choices, grid, levels, _cost, _variance)
 
 
 def most_precise(choices: Choices, budget: float) -> Allocation:
-    """Return the design of the smallest SE that costs at most `budget`; ties by cost, then by fewer levels.
-
-    budget: in the unit of the costs.
-    Raises DStudyRefused: when not even the smallest design fits.
-    """
+    """Return the design of the smallest SE within `budget`; ties by cost, then by fewer levels."""
     return _most_precise(choices, _grid(choices), budget)
 
 
 def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ...]:
     """Return the cost-SE frontier: what each budget buys, cheapest first, only where the SE gets smaller.
 
-    budgets: in any order. Those under the cost of the smallest design buy nothing and are passed over.
-    Raises DStudyRefused: when no budget buys a design.
+    Budgets under the cost of the smallest design buy nothing and are passed over.
     """
     grid = _grid(choices)
     smallest = _smallest_cost(choices)
@@ -180,51 +153,28 @@ Measure = Callable[[Grid, FloatArray], FloatArray]
 
 
 def _grid(choices: Choices) -> Grid:
-    inner = _widest(choices.bounds)
+    # the facet with the widest range (categories aside, whose number is bound to that of items)
+    widths = {letter: (hi or N_LEVELS) - lo for letter, (lo, hi) in choices.bounds.items() if letter != "C"}
+    inner = max(widths, key=lambda letter: (widths[letter], letter == "N"))
     outer = tuple(letter for letter in choices.bounds if letter != inner)
-    counts = _combinations(choices.bounds, outer)
-    levels = {letter: counts[:, i].astype(np.float64) for i, letter in enumerate(outer)}
-    levels[inner] = np.ones(len(counts))
-    slope, floor = _slope_and_floor(choices, levels, inner)
-    price, base = _price_and_base(choices.costs, levels, inner)
-    fewest, most = _inner_range(choices, levels, inner)
-    return Grid(inner, outer, counts, slope, floor, price, base, fewest, most)
-
-
-def _widest(bounds: Mapping[str, tuple[int, int | None]]) -> str:
-    """Return the facet with the widest range (categories aside, whose number is bound to that of items)."""
-    widths = {letter: (hi or N_LEVELS) - lo for letter, (lo, hi) in bounds.items() if letter != "C"}
-    return max(widths, key=lambda letter: (widths[letter], letter == "N"))
-
-
-def _combinations(
-    bounds: Mapping[str, tuple[int, int | None]], outer: Sequence[str]
-) -> npt.NDArray[np.int64]:
-    ranges = [range(bounds[letter][0], (bounds[letter][1] or N_LEVELS) + 1) for letter in outer]
+    ranges = [range(choices.bounds[one][0], (choices.bounds[one][1] or N_LEVELS) + 1) for one in outer]
     n_combinations = math.prod(len(counts) for counts in ranges)
     if n_combinations > N_COMBINATIONS:
         raise DStudyRefused(f"{n_combinations} combinations of {', '.join(outer)} are over {N_COMBINATIONS}")
-    return np.array(list(product(*ranges)), dtype=np.int64).reshape(n_combinations, len(outer))
-
-
-def _slope_and_floor(
-    choices: Choices, levels: Mapping[str, FloatArray], inner: str
-) -> tuple[FloatArray, FloatArray]:
+    counts = np.array(list(product(*ranges)), dtype=np.int64).reshape(n_combinations, len(outer))
+    levels = {letter: counts[:, i].astype(np.float64) for i, letter in enumerate(outer)}
+    levels[inner] = np.ones(len(counts))
     slope, floor = np.zeros_like(levels[inner]), np.zeros_like(levels[inner])
-    for term in counted_terms(choices.components, choices.bounds, choices.reading):
-        divisor = np.prod([levels[letter] for letter in sorted(term.facets)], axis=0)
-        target = slope if inner in term.facets else floor
-        target += term.variance / divisor
-    return slope, floor
-
-
-def _price_and_base(
-    costs: Costs, levels: Mapping[str, FloatArray], inner: str
-) -> tuple[FloatArray, FloatArray]:
+    for _, variance, facets in counted_terms(choices.components, choices.bounds, choices.reading):
+        divisor = np.prod([levels[letter] for letter in sorted(facets)], axis=0)
+        target = slope if inner in facets else floor
+        target += variance / divisor
+    costs, one = choices.costs, np.ones_like(slope)
     n_calls = np.prod([count for letter, count in levels.items() if letter != "C"], axis=0)
-    one = np.ones_like(n_calls)
     base = sum((cost * levels.get(f, one) for f, cost in costs.levels.items() if f != inner), 0.0 * one)
-    return costs.call * n_calls + costs.levels.get(inner, 0.0), base
+    price = costs.call * n_calls + costs.levels.get(inner, 0.0)
+    fewest, most = _inner_range(choices, levels, inner)
+    return Grid(inner, outer, counts, slope, floor, price, base, fewest, most)
 
 
 def _inner_range(
@@ -242,26 +192,12 @@ def _inner_range(
     return fewest, most
 
 
-def _fewest_levels(grid: Grid, target: float) -> FloatArray:
-    """Fewest inner levels with slope/x + floor ≤ target; infinite where there are none."""
-    room = target * (1.0 + TOLERANCE) - grid.floor
-    with np.errstate(divide="ignore", over="ignore"):
-        levels = np.where(room > 0.0, np.ceil(grid.slope / room * (1.0 - TOLERANCE)), np.inf)
-    levels = np.maximum(levels, grid.fewest)
-    return np.where((levels <= grid.most) & (levels <= N_LEVELS), levels, np.inf)
-
-
-def _most_levels(grid: Grid, budget: float) -> FloatArray:
-    """Most inner levels with price·x + base ≤ budget; infinite where there are none."""
+def _most_precise(choices: Choices, grid: Grid, budget: float) -> Allocation:
     room = budget * (1.0 + TOLERANCE) - grid.base
     with np.errstate(divide="ignore", invalid="ignore"):
         levels = np.where(grid.price > 0.0, np.floor(room / grid.price * (1.0 + TOLERANCE)), grid.most)
     levels = np.minimum(levels, grid.most)
-    return np.where((room >= 0.0) & (levels >= grid.fewest), levels, np.inf)
-
-
-def _most_precise(choices: Choices, grid: Grid, budget: float) -> Allocation:
-    levels = _most_levels(grid, budget)
+    levels = np.where((room >= 0.0) & (levels >= grid.fewest), levels, np.inf)
     if not np.isfinite(levels).any():
         smallest = _smallest_cost(choices)
         raise DStudyRefused(
@@ -279,21 +215,18 @@ def _variance(grid: Grid, levels: FloatArray) -> FloatArray:
 
 
 def _best(choices: Choices, grid: Grid, levels: FloatArray, first: Measure, second: Measure) -> Allocation:
-    """Take the smallest `first`, then `second`, then the fewest levels in the order of the bounds."""
     places = np.flatnonzero(np.isfinite(levels))
     for measure in (first, second):
         values = measure(grid, levels)[places]
         places = places[values <= values.min() * (1.0 + TOLERANCE)]
-    designs = [_design(choices, grid, levels, int(place)) for place in places]
+    designs = []
+    for place in places.tolist():
+        counts = {letter: int(n) for letter, n in zip(grid.outer, grid.counts[place], strict=True)}
+        counts[grid.inner] = int(levels[place])
+        designs.append({letter: counts[letter] for letter in choices.bounds})
     design = min(designs, key=lambda design: tuple(design.values()))
     projection = project(choices.components, design, choices.reading)
     return Allocation(projection.design, choices.costs.of(design), projection)
-
-
-def _design(choices: Choices, grid: Grid, levels: FloatArray, place: int) -> dict[str, int]:
-    counts = {letter: int(n) for letter, n in zip(grid.outer, grid.counts[place], strict=True)}
-    counts[grid.inner] = int(levels[place])
-    return {letter: counts[letter] for letter in choices.bounds}
 
 
 def _smallest_cost(choices: Choices) -> float:
@@ -304,14 +237,3 @@ def _projection_of_most(choices: Choices) -> Projection:
     """Project the largest design, the most precise one; without an upper end at 10¹² levels."""
     most = {letter: hi or N_LEVELS for letter, (_, hi) in choices.bounds.items()}
     return project(choices.components, most, choices.reading)
-
-
-def _unreachable(choices: Choices, target_se: float) -> str:
-    """Name the SE that remains with as many levels as allowed, and what it is made of."""
-    most = _projection_of_most(choices)
-    parts = sorted(most.shares.items(), key=lambda part: -part[1])[:3]
-    remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
-    bounds = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in choices.bounds.items() if hi is not None)
-    free = [FACETS[letter] for letter, (_, hi) in choices.bounds.items() if hi is None]
-    who = f"no number of {free[0]} brings" if free else "no design within the bounds brings"
-    return f"{who} the SE under {target_se:g}: at {bounds} an SE of {most.se:.4g} remains ({remains})"

@@ -1,7 +1,5 @@
 """Variance components of one study, by the facets that they hold, and the table they are read from.
 
-Not done here: nothing is estimated or projected. How well a component is known is no part of it.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1 and Appendix C.5.
 """
 
@@ -30,11 +28,9 @@ class ComponentsMalformed(CoreError):
 class Component:
     """One variance component.
 
-    name: as the fit or the file calls it.
-    variance: σ_T², at least 0, finite; for a fixed effect its population variance over the panel.
+    variance: σ_T²; for a fixed effect its population variance over the panel.
     facets: letters of `FACETS`; {"R"} is the residual, which every facet of a design averages.
     fixed: a sensitivity σ_λ², σ_τ² (tier 2) and no variance of random effects (tier 1).
-    Raises ComponentsMalformed.
     """
 
     name: str
@@ -63,13 +59,11 @@ class Component:
 
 @dataclass(frozen=True)
 class Components:
-    """The variance components of one study.
+    """The variance components of one study, no two with the same facets.
 
-    entries: length at least 1; no two with the same facets.
     pooled: the study had one replicate a cell, so that the residual is cell and replicate noise in one; more
         replicates cannot be projected then.
     n_judges: judges of the study, over which σ_λ² was taken; needed by ``judges="random"``.
-    Raises ComponentsMalformed.
     """
 
     entries: tuple[Component, ...]
@@ -100,9 +94,7 @@ def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int |
     facets: letter → factor, such as ``{"N": "item_id", "V": "variant_id"}``; ``C`` is ``category`` if not
         given.
     n_judges: see `Components`.
-    Raises ComponentsMalformed: with the row at fault and the rule. Rows count from 1, the header not among
-        them.
-    Raises OSError.
+    Raises ComponentsMalformed: with the row at fault, counted from 1, the header not among them.
     """
     letters = _letters(facets)
     try:
@@ -114,21 +106,14 @@ def read_components(path: Path | str, facets: Mapping[str, str], n_judges: int |
 
 
 def parse_facets(text: str) -> dict[str, str]:
-    """Read ``N=item_id,V=variant_id`` as letter → factor.
-
-    Raises ComponentsMalformed.
-    """
+    """Read ``N=item_id,V=variant_id`` as letter → factor."""
     facets = dict(lettered(text, "facets"))
     _letters(facets)
     return facets
 
 
 def lettered(text: str, what: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a text such as ``N=item_id,V=variant_id``.
-
-    what: what the pairs are, for refusals.
-    Raises ComponentsMalformed.
-    """
+    """Yield the pairs of a text such as ``N=item_id,V=variant_id``; `what` they are stands in refusals."""
     seen = set()
     for part in text.split(","):
         letter, equals, value = (piece.strip() for piece in part.partition("="))
@@ -141,7 +126,6 @@ def lettered(text: str, what: str) -> Iterator[tuple[str, str]]:
 
 
 def _letters(facets: Mapping[str, str]) -> dict[str, str]:
-    """Factor → letter, with ``category`` for C where no other factor is named."""
     for letter in facets:
         if letter not in FACETS or letter == "R":
             raise ComponentsMalformed(

@@ -1,24 +1,10 @@
 """The design of a study: which columns are which facet, how many levels, and which terms follow.
 
-Model
------
-An outcome belongs to an item under a prompt, a judge, a temperature and a replicate; items may lie in
-categories. From the declared columns follow the random terms of the variance model::
-
-    item, prompt, item:prompt, item:temperature, prompt:temperature, item:judge, prompt:judge,
-    the cell (all facets together), residual (replicates); category beside item where declared
-
-and the fixed effects judge and temperature. A facet with one level drops every term it is part of. With one
-outcome in each cell the cell and the residual are one: the cell's term is left out and the residual is
-`pooled`.
-
-Not done here: nothing is estimated and outcomes are not looked at. Whether prompts are exchangeable, or
-judges a fair panel, no data can say.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eq. 1, Appendix C.1 and C.6 (model, minimum
 design), Appendix L (minimum pilot). The minimum of two judges is this project's own.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -44,13 +30,11 @@ PANELS = ("M", "H")
 
 @dataclass(frozen=True)
 class Declaration:
-    """Which column is which facet.
+    """Which column is which facet; a facet without one has a single level.
 
-    prompt, judge, temperature, replicate, category: columns; a facet without one has a single level. Without
-        `replicate`, rows of one cell are replicates.
-    items: {"sample", "selected"}: whether the items are a sample of a domain or were selected by their
-        outcomes (a task subset), which only the finite estimand may be about.
-    Raises CoreError: when one column is declared twice.
+    replicate: without it, rows of one cell are replicates.
+    items: whether the items are a sample of a domain or were selected by their outcomes (a task subset),
+        which only the finite estimand may be about.
     """
 
     outcome: str
@@ -113,19 +97,29 @@ class DesignLayout:
 
 
 def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> DesignLayout:
-    """Count levels and cells, and name the terms that follow.
-
-    columns: (n_rows,).
-    Raises CoreError: with the column, level or cell at fault.
-    """
+    """Count levels and cells, and name the terms that follow."""
     codes = _codes(columns, declaration)
     levels = {letter: int(codes[letter].max()) + 1 if letter in codes else 1 for letter in WORDS}
-    counts = _cell_counts(codes, levels)
+    counts = np.bincount(_cell(codes, levels), minlength=math.prod(levels[letter] for letter in CROSSED))
     n_rows, n_observed = int(counts.sum()), int(np.count_nonzero(counts))
     if declaration.category is not None:
-        _check_nested(columns, codes, declaration)
-    if declaration.replicate is not None:
-        _check_replicates(columns, codes, declaration)
+        # Refuse an item that lies in two categories
+        first = np.full(int(codes["N"].max()) + 1, -1)
+        first[codes["N"][::-1]] = codes["C"][::-1]
+        astray = np.flatnonzero(first[codes["N"]] != codes["C"])
+        if astray.size:
+            item = np.asarray(columns[declaration.item])[astray[0]]
+            raise CoreError(f"row {astray[0]}: item {item} lies in two categories", code="design")
+    if "R" in codes:
+        n_replicates = int(codes["R"].max()) + 1
+        _, again = np.unique(_cell(codes, levels) * n_replicates + codes["R"], return_index=True)
+        if again.size < n_rows:
+            row = int(np.setdiff1d(np.arange(n_rows), again)[0])
+            item = np.asarray(columns[declaration.item])[row]
+            raise CoreError(
+                f"row {row}: item {item} has this prompt, judge, temperature and replicate twice",
+                code="design",
+            )
     pooled = int(counts.max()) == 1
     random = random_terms(levels, pooled=pooled)
     if not random:
@@ -146,9 +140,8 @@ def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> De
 
 
 def random_terms(levels: Mapping[str, int], *, pooled: bool) -> tuple[str, ...]:
-    """Return the random terms of a design, residual aside.
+    """Return the random terms of a design, residual aside; a facet with one level drops its terms.
 
-    levels: N, V, M, H, C; a facet with one level drops its terms.
     pooled: one outcome in each cell, so that the term of all facets together is part of the residual.
     """
     crossed = "".join(letter for letter in "NVMH" if levels.get(letter, 1) > 1)
@@ -193,10 +186,7 @@ PILOT = (
 
 
 def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
-    """Hold a design against the minimum pilots.
-
-    levels: a letter that is not there counts as one level.
-    """
+    """Hold a design against the minimum pilots; a letter that is not there counts as one level."""
     return tuple(
         PilotRule(letter, FACETS[letter], minimum, levels.get(letter, 1), source)
         for letter, minimum, source in PILOT
@@ -204,7 +194,6 @@ def pilot_rules(levels: Mapping[str, int]) -> tuple[PilotRule, ...]:
 
 
 def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> dict[str, CodeArray]:
-    """Letter → level code of every row."""
     facets = declaration.facets() | ({"R": declaration.replicate} if declaration.replicate else {})
     for column in [declaration.outcome, *facets.values()]:
         if column not in columns:
@@ -223,45 +212,10 @@ def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> di
 
 
 def _cell(codes: Mapping[str, CodeArray], levels: Mapping[str, int]) -> CodeArray:
-    """Give each row the number of its cell (item, prompt, judge, temperature)."""
     cell = np.zeros_like(codes["N"])
     for letter in CROSSED:
         cell = cell * levels[letter] + codes.get(letter, np.int64(0))
     return cell
-
-
-def _cell_counts(codes: Mapping[str, CodeArray], levels: Mapping[str, int]) -> CodeArray:
-    n_cells = 1
-    for letter in CROSSED:
-        n_cells *= levels[letter]
-    return np.bincount(_cell(codes, levels), minlength=n_cells).astype(np.int64)
-
-
-def _check_nested(
-    columns: Mapping[str, npt.ArrayLike], codes: Mapping[str, CodeArray], declaration: Declaration
-) -> None:
-    """Refuse an item that lies in two categories."""
-    first = np.full(int(codes["N"].max()) + 1, -1)
-    first[codes["N"][::-1]] = codes["C"][::-1]
-    astray = np.flatnonzero(first[codes["N"]] != codes["C"])
-    if astray.size:
-        item = np.asarray(columns[declaration.item])[astray[0]]
-        raise CoreError(f"row {astray[0]}: item {item} lies in two categories", code="design")
-
-
-def _check_replicates(
-    columns: Mapping[str, npt.ArrayLike], codes: Mapping[str, CodeArray], declaration: Declaration
-) -> None:
-    """Refuse a replicate that occurs twice in its cell."""
-    levels = {letter: int(code.max()) + 1 for letter, code in codes.items()}
-    key = _cell(codes, {letter: levels.get(letter, 1) for letter in CROSSED}) * levels["R"] + codes["R"]
-    _, first = np.unique(key, return_index=True)
-    if first.size < key.size:
-        row = int(np.setdiff1d(np.arange(key.size), first)[0])
-        item = np.asarray(columns[declaration.item])[row]
-        raise CoreError(
-            f"row {row}: item {item} has this prompt, judge, temperature and replicate twice", code="design"
-        )
 
 
 def _not_measured(levels: Mapping[str, int], pooled: bool) -> tuple[str, ...]:

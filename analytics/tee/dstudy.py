@@ -4,26 +4,7 @@ A component enters with the number of its levels that were averaged over, and co
 *varies*: that another run of the study could have drawn or chosen differently. Which do is the `Reading`'s.
 Formulas and readings: analytics/README.md, *The D-study*.
 
-Symbols
--------
-==========================  ==============================  =====================================  =========
-symbol                      code                            shape                                  unit
-==========================  ==============================  =====================================  =========
-σ_T²                        ``Component.variance``          scalar                                 outcome²
-T                           ``Component.facets``            set of the letters N V M H R C         none
-L_f (N, V, M, H, R, C)      ``design``                      letter → count, at least 1             levels
-σ_λ², σ_τ²                  ``Component`` with ``fixed``    scalar, population variance (1/M)      outcome²
-Var(θ̂)                      ``Projection.variance``         scalar                                 outcome²
-share of Var(θ̂)             ``Projection.shares``           component → share, sum 1               0 to 1
-==========================  ==============================  =====================================  =========
-
-Not done here: components are taken as known; their own uncertainty is no part of Var(θ̂). The sampling
-fraction of a finite population of prompts or judges is not corrected for. A selected task subset is not a
-sample of tasks: its size must not stand in for N under ``domain``.
-
-Source
-------
-Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10, Appendix C.5 and C.8. Brennan,
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 3, 7-10, Appendix C.5 and C.8. Brennan,
 *Generalizability Theory*, 2001, ch. 9. Random judges and the refusals are this project's own.
 """
 
@@ -57,12 +38,9 @@ class DStudyRefused(CoreError):
 class Reading:
     """What the projected variance is about.
 
-    estimand: {"domain", "finite"}: items are a sample of a domain, or are themselves the target.
-    sensitivity: {"exclude", "include"}: judges and temperatures are conditioned on (confidence intervals), or
-        their choice counts as error (design-sensitivity interval).
-    categories: {"fixed", "sampled"}.
-    judges: {"fixed", "random"}.
-    Raises DStudyRefused.
+    estimand: items are a sample of a domain, or are themselves the target.
+    sensitivity: judges and temperatures are conditioned on (confidence intervals), or their choice counts as
+        error (design-sensitivity interval).
     """
 
     estimand: Literal["domain", "finite"] = "domain"
@@ -90,21 +68,9 @@ class Reading:
         return "confidence interval" if self.sensitivity == "exclude" else "design-sensitivity interval"
 
 
-class DesignTerm(NamedTuple):
-    """A component that counts: its variance and the facets whose levels divide it."""
-
-    name: str
-    variance: float
-    facets: frozenset[str]
-
-
 @dataclass(frozen=True)
 class Projection:
-    """Var(θ̂) of a design, component by component.
-
-    contributions: σ_T²/divisor of each component that counts, outcome².
-    left_out: components that the reading conditions on, in the order given.
-    """
+    """Var(θ̂) of a design: σ_T²/divisor of each component that counts, and what the reading conditions on."""
 
     design: Design
     reading: Reading
@@ -139,23 +105,38 @@ def project(components: Components, design: Design, reading: Reading | None = No
 
     design: proposed levels by letter (N, V, M, H, R, C), at least 1. A fixed facet held at one level is 1,
         and its interactions stay at full size.
-    reading: ``Reading()``: domain, exclude, fixed categories.
     Raises DStudyRefused: a facet of the components that is not in the design; a count below 1; replicates
         asked of a pooled residual; a sensitivity that was never measured; nothing that varies.
-
-    Notes
-    -----
-    Messing, Eqs. 3 and 8-10: the terms of temperature and judge are divided by H and M where averaged over.
     """
     reading = reading or Reading()
-    _check_design(components, design, reading)
+    _check_counts(design)
+    _check_facets(components, design, reading)
+    if components.pooled and design.get("R", 1) > 1:
+        raise DStudyRefused(
+            f"R = {design['R']} cannot be projected: with one replicate a cell, cell and replicate noise "
+            "were measured as one"
+        )
+    if reading.categories == "sampled" and design.get("C", 1) > design.get("N", 1):
+        raise DStudyRefused(f"{design['C']} categories are more than the design's {design['N']} items")
+    if reading.judges == "random":
+        n_judges = design.get("M", 1)
+        effect = _main_effect(components, "M")
+        if effect is None:
+            raise DStudyRefused("judges=random needs the main effect of judges, which no component gives")
+        if effect.fixed and components.n_judges is None:
+            raise DStudyRefused(
+                "judges=random needs the number of judges that the sensitivity was taken over"
+            )
+        for n in (components.n_judges or n_judges, n_judges):
+            if n < N_JUDGES_RANDOM:
+                raise DStudyRefused(f"judges=random needs at least {N_JUDGES_RANDOM} judges, not {n}")
     terms = counted_terms(components, design, reading)
-    counted = {term.name for term in terms}
+    counted = {name for name, _, _ in terms}
     projection = Projection(
         design=MappingProxyType(dict(design)),
         reading=reading,
         contributions=MappingProxyType(
-            {term.name: term.variance / math.prod(design[f] for f in term.facets) for term in terms}
+            {name: variance / math.prod(design[f] for f in by) for name, variance, by in terms}
         ),
         left_out=tuple(entry.name for entry in components.entries if entry.name not in counted),
     )
@@ -167,8 +148,10 @@ def project(components: Components, design: Design, reading: Reading | None = No
     return projection
 
 
-def counted_terms(components: Components, facets: Iterable[str], reading: Reading) -> tuple[DesignTerm, ...]:
-    """Return the components that count under a reading, each with the facets that divide it.
+def counted_terms(
+    components: Components, facets: Iterable[str], reading: Reading
+) -> tuple[tuple[str, float, frozenset[str]], ...]:
+    """Return the components that count under a reading: name, variance, and the facets that divide it.
 
     facets: letters of the design, all of which divide the residual (but categories).
     """
@@ -177,7 +160,7 @@ def counted_terms(components: Components, facets: Iterable[str], reading: Readin
         (design if entry.facets == {"R"} else _divisors(entry, reading)) for entry in components.entries
     )
     return tuple(
-        DesignTerm(entry.name, _sampled_variance(entry, components, reading), divisor)
+        (entry.name, _sampled_variance(entry, components, reading), divisor)
         for entry, divisor in zip(components.entries, averaged, strict=True)
         if divisor & varying
     )
@@ -189,10 +172,7 @@ def as_json(projection: Projection) -> dict[str, float | dict[str, float]]:
 
 
 def parse_design(text: str) -> dict[str, int]:
-    """Read ``N=141,V=5`` as letter → count.
-
-    Raises DStudyRefused.
-    """
+    """Read ``N=141,V=5`` as letter → count."""
     try:
         pairs = dict(lettered(text, "design"))
     except ComponentsMalformed as error:
@@ -215,35 +195,7 @@ def _check_counts(design: Design) -> None:
             )
 
 
-def _check_design(components: Components, design: Design, reading: Reading) -> None:
-    _check_counts(design)
-    _check_facets(components, design, reading)
-    if components.pooled and design.get("R", 1) > 1:
-        raise DStudyRefused(
-            f"R = {design['R']} cannot be projected: with one replicate a cell, cell and replicate noise "
-            "were measured as one"
-        )
-    if reading.categories == "sampled" and design.get("C", 1) > design.get("N", 1):
-        raise DStudyRefused(f"{design['C']} categories are more than the design's {design['N']} items")
-    if reading.judges == "random":
-        n_judges = design.get("M", 1)
-        effect = _main_effect(components, "M")
-        if effect is None:
-            raise DStudyRefused("judges=random needs the main effect of judges, which no component gives")
-        if effect.fixed and components.n_judges is None:
-            raise DStudyRefused(
-                "judges=random needs the number of judges that the sensitivity was taken over"
-            )
-        for n in (components.n_judges or n_judges, n_judges):
-            if n < N_JUDGES_RANDOM:
-                raise DStudyRefused(f"judges=random needs at least {N_JUDGES_RANDOM} judges, not {n}")
-
-
 def _check_facets(components: Components, facets: Iterable[str], reading: Reading) -> None:
-    """Refuse a design that lacks a facet of the components, and a reading they cannot give.
-
-    Raises DStudyRefused: with the component and the facet.
-    """
     facets_there = frozenset(facets) | {"C"} if reading.categories == "fixed" else frozenset(facets)
     for entry in components.entries:
         for letter in sorted(_divisors(entry, reading) - facets_there):
@@ -253,18 +205,14 @@ def _check_facets(components: Components, facets: Iterable[str], reading: Readin
         if reading.categories == "fixed" and "C" in nested(entry.facets) and len(entry.facets) > 1:
             raise DStudyRefused(f"component {entry.name}: interactions of categories need categories=sampled")
     if reading.sensitivity == "include":
-        _check_sensitivities(components)
-
-
-def _check_sensitivities(components: Components) -> None:
-    """Refuse ``include`` where a panel interacts but has no main effect: it would silently count as 0."""
-    facets_there = frozenset[str]().union(*(entry.facets for entry in components.entries))
-    for letter in sorted(facets_there & {"M", "H"}):
-        if _main_effect(components, letter) is None:
-            raise DStudyRefused(
-                f"sensitivity=include needs the main effect of {FACETS[letter]} ({letter}), and no component "
-                f"'…{FIXED}' gives it"
-            )
+        # where a panel interacts but has no main effect, that would silently count as 0
+        panels = frozenset[str]().union(*(entry.facets for entry in components.entries)) & {"M", "H"}
+        for letter in sorted(panels):
+            if _main_effect(components, letter) is None:
+                raise DStudyRefused(
+                    f"sensitivity=include needs the main effect of {FACETS[letter]} ({letter}), and no "
+                    f"component '…{FIXED}' gives it"
+                )
 
 
 def _main_effect(components: Components, letter: str) -> Component | None:
@@ -283,3 +231,91 @@ def _sampled_variance(entry: Component, components: Components, reading: Reading
     if reading.judges == "random" and entry.fixed and entry.facets == {"M"} and components.n_judges:
         return entry.variance * components.n_judges / (components.n_judges - 1)
     return entry.variance
+
+
+class VarianceRow(NamedTuple):
+    """A line of the decomposition table.
+
+    share_of_observation: σ_T²/Σσ² over all components.
+    share_of_mean: share of Var(θ̂); None where the reading conditions on the component.
+    """
+
+    name: str
+    variance: float
+    share_of_observation: float
+    contribution: float | None
+    share_of_mean: float | None
+    tier: int
+
+
+def variance_table(components: Components, projection: Projection) -> tuple[VarianceRow, ...]:
+    """Return the decomposition: per observation, of Var(θ̂), and tier; largest contribution first.
+
+    Sensitivities (tier 2) are part of the total per observation, as published.
+    """
+    total = math.fsum(entry.variance for entry in components.entries)
+    rows = []
+    for entry in components.entries:
+        contribution = projection.contributions.get(entry.name)
+        share = None if contribution is None else contribution / projection.variance
+        rows.append(
+            VarianceRow(entry.name, entry.variance, entry.variance / total, contribution, share, entry.tier)
+        )
+    return tuple(sorted(rows, key=lambda row: (-(row.contribution or 0.0), -row.variance, row.name)))
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """One change of the design and what it does to Var(θ̂): after over before, minus 1.
+
+    variance: None where it cannot be projected; `note` says why.
+    """
+
+    name: str
+    design: Design
+    variance: float | None
+    change: float | None
+    note: str = ""
+
+
+def interventions(
+    components: Components, design: Design, reading: Reading | None = None
+) -> tuple[Intervention, ...]:
+    """Project five one-step changes: items doubled, +2 prompts, +1 judge, a single judge, +5 replicates.
+
+    An added judge is taken to be like the panel: its sensitivity and interactions keep their variances.
+    """
+    reading = reading or Reading()
+    before = project(components, design, reading).variance
+    count = {letter: design.get(letter, 0) for letter in FACETS}
+    changes = (
+        ("double items", "N", 2 * count["N"]),
+        ("+2 prompts", "V", count["V"] + 2),
+        ("+1 judge", "M", count["M"] + 1),
+        ("single judge", "M", 1),
+        ("+5 replicates", "R", count["R"] + 5),
+    )
+    return tuple(_intervention(components, design, reading, before, *change) for change in changes)
+
+
+def _intervention(
+    components: Components,
+    design: Design,
+    reading: Reading,
+    before: float,
+    name: str,
+    letter: str,
+    count: int,
+) -> Intervention:
+    changed = dict(design) | {letter: count}
+    try:
+        if letter not in design:
+            raise DStudyRefused(f"{FACETS[letter]} ({letter}) are no facet of this design")
+        if letter == "N" and reading.estimand == "finite":
+            raise DStudyRefused(
+                "under the finite estimand this item set is the target: more items are another one"
+            )
+        after = project(components, changed, reading).variance
+    except DStudyRefused as refusal:
+        return Intervention(name, changed, None, None, str(refusal))
+    return Intervention(name, changed, after, after / before - 1.0)

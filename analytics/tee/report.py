@@ -1,17 +1,5 @@
 """A study in plain language: one paragraph.
 
-Model
------
-Nothing is computed here. The paragraph says what was measured, what the standard error is made of, how it
-compares with the naive one, which single change of the design would help most, and what was never measured.
-Where the same mean is stated elsewhere with more to go by, as on a board, the paragraph has the figures of
-there; what the standard error is made of is then that of these outcomes alone, and not at all where a facet
-has so few levels that its variance has next to no degrees of freedom. An interval that holds every score from
-0 to 1 is none.
-
-Not done here: no figure is rounded but in sentences. No judgement whether an error is small enough. No
-reporting checklist: most of its items are what only a person can tell.
-
 Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Appendix A (step 5).
 """
 
@@ -19,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from analytics.tee.advice import doubled
+from analytics.tee.agent_projection import doubled
 from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.dstudy import project
 from analytics.tee.total_error import TotalError
@@ -29,11 +17,7 @@ ANY = (-math.inf, math.inf)
 
 
 class BoardEstimate(NamedTuple):
-    """The mean of a study as a board states it.
-
-    se, lower, upper: None where there is no standard error.
-    reason: why not; else empty.
-    """
+    """The mean of a study as a board states it; None with a reason where there is no standard error."""
 
     score: float
     se: float | None
@@ -43,7 +27,9 @@ class BoardEstimate(NamedTuple):
 
 
 def paragraph(
-    study: TotalError, within: tuple[float, float] = ANY, on_board: BoardEstimate | None = None
+    study: TotalError,
+    within: tuple[float, float] = ANY,
+    on_board: BoardEstimate | None = None,
 ) -> str:
     """Tell a study in plain language, with its figures.
 
@@ -60,11 +46,19 @@ def _sentences(
     crossed = [
         counted_levels(layout.levels[letter], letter) for letter in "NVMH" if layout.levels[letter] > 1
     ]
-    crossed += [_replicates(*layout.replicates)] if layout.replicates[1] > 1 else []
+    fewest, most = layout.replicates
+    if most > 1:
+        replicates = counted_levels(most, "R")
+        crossed.append(replicates if fewest == most else f"{fewest} to {replicates}")
     theta = on_board.score if on_board else study.theta
     yield f"The mean over {_listed(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
     yield _error_of(study, on_board)
-    yield _interval(study, within) if on_board is None else _interval_of(on_board)
+    if on_board is None:
+        yield _interval(study, within)
+    elif on_board.lower is None or on_board.upper is None:
+        yield "No interval is told."
+    else:
+        yield f"The 95% interval is {on_board.lower:.4g} to {on_board.upper:.4g}."
     if on_board is None:
         yield _made_of(study)
         yield _best_change(study)
@@ -78,10 +72,6 @@ def _sentences(
         yield f"By these outcomes alone: {_made_of(study)[0].lower()}{_made_of(study)[1:]}"
         yield _best_change(study)
     yield from (f"{note[0].upper()}{note[1:]}." for note in study.notes)
-
-
-def _replicates(fewest: int, most: int) -> str:
-    return counted_levels(most, "R") if fewest == most else f"{fewest} to {counted_levels(most, 'R')}"
 
 
 def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
@@ -100,12 +90,6 @@ def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
     return f"Its standard error, {about}{choice if not on_board else ''}, is {se:.4g}{known}; {naive}."
 
 
-def _interval_of(on_board: BoardEstimate) -> str:
-    if on_board.lower is None or on_board.upper is None:
-        return "No interval is told."
-    return f"The 95% interval is {on_board.lower:.4g} to {on_board.upper:.4g}."
-
-
 def _interval(study: TotalError, within: tuple[float, float]) -> str:
     interval = study.interval(within=within)
     if (interval.lower, interval.upper) == within:
@@ -122,12 +106,14 @@ def _interval(study: TotalError, within: tuple[float, float]) -> str:
 
 def _made_of(study: TotalError) -> str:
     rows = [row for row in study.table() if (row.share_of_mean or 0.0) >= 0.05][:3]
-    parts = [f"{_word(row.name)} ({row.share_of_mean:.0%})" for row in rows]
+    parts = []
+    for row in rows:
+        words = row.name.replace(" (fixed)", " choice").replace(":", " by ")
+        parts.append(f"{'replicate noise' if row.name == RESIDUAL else words} ({row.share_of_mean:.0%})")
     return f"The variance of the mean is mostly {_listed(parts)}."
 
 
 def _best_change(study: TotalError) -> str:
-    """Compare changes that cost the same, over facets that the study measured."""
     design = study.layout.design
     measured = [letter for letter, count in design.items() if count > 1 and letter in "NVM"]
     measured += ["R"] if study.layout.replicates[1] > 1 else []
@@ -152,12 +138,6 @@ def counted_levels(count: int, letter: str) -> str:
     word = FACETS[letter]
     singular = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
     return f"{count} {singular if count == 1 else word}"
-
-
-def _word(name: str) -> str:
-    if name == RESIDUAL:
-        return "replicate noise"
-    return name.replace(" (fixed)", " choice").replace(":", " by ")
 
 
 def _listed(parts: list[str]) -> str:

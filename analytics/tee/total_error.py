@@ -1,33 +1,8 @@
 """Total evaluation error of a study: a fit of its variance components, and what follows for the grand mean.
 
-Model
------
-The random terms and fixed effects that follow from the declared design (`analytics.tee.design`) are fitted by
-REML (`analytics.reml.fitting`); the D-study (`analytics.tee.dstudy`) turns the components into Var(θ̂) of the
-grand mean θ̂, every level of judge and temperature weighing the same. The sensitivity of a panel of M judges
-is the population variance of its fitted effects::
+`by_stratum` fits each level of a facet on its own, for residuals that differ between levels.
 
-    σ_λ² = Σ_m (λ̂_m − mean λ̂)²/M
-
-Under ``finite`` the items are the target, so that each weighs the same, and in it each observed cell::
-
-    θ̂ = Σ_c w_c·ȳ_c,  w_c = 1/(N·cells of c's item)
-    SE² = Σ_T σ_T²·Σ_l (Σ_{c in level l of T} w_c)² + σ²·Σ_c w_c²/R_c
-
-which is the D-study's where the design is balanced: unequal R_c are neither floored nor averaged.
-
-Under ``domain`` and ``exclude`` SE² is c'Cov(β̂)c of the fit, right for missing cells, too, and equal to the
-D-study's Var(θ̂) where the design is balanced. Other readings, fixed categories among them (a fit has random
-ones), are projected at the design's levels. Beside it stands the naive s/√N of the item means.
-
-Degrees of freedom follow `analytics.reml.fixed_effects`: the smallest (levels − 1) of small random facets,
-else Satterthwaite's ν; sensitivities σ_λ²/M count as known, so that ν grows by (SE²/random part)².
-
-Not done here: the sensitivities are those of estimated effects, so that noise in λ̂ makes them a little
-large. A fit is not searched for the right model: the terms are the declared ones. The logit check of binary
-outcomes is `analytics.glmm`.
-
-Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.8 and K.
+Source: Messing, *Hidden Measurement Error in LLM Pipelines*, Eqs. 1, 3 and 7, Appendices C.5, C.7, C.8 and K.
 """
 
 import math
@@ -44,18 +19,15 @@ from analytics.errors import CoreError
 from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, small_facets, theta_slopes
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
 from analytics.tee.design import CROSSED, LETTERS, PANELS, WORDS, Declaration, DesignLayout, in_words, layout
-from analytics.tee.dstudy import Projection, Reading, counted_terms, project
-from analytics.tee.interventions import VarianceRow, variance_table
+from analytics.tee.dstudy import Projection, Reading, VarianceRow, counted_terms, project, variance_table
 
 Columns = Mapping[str, npt.ArrayLike]
 
 
 @dataclass(frozen=True)
 class ThetaInterval:
-    """An interval of the grand mean.
+    """An interval of the grand mean, named after the reading.
 
-    name: {"confidence interval", "design-sensitivity interval"}.
-    estimate, standard_error, lower, upper: in the unit of the outcome.
     df: of the t quantile; None for the normal one, where nothing random is left in the variance.
     method: {"conservative", "satterthwaite", "normal"}.
     """
@@ -72,13 +44,11 @@ class ThetaInterval:
 
 @dataclass(frozen=True, eq=False)
 class TotalError:
-    """A study's components, and the error of its grand mean in one reading.
+    """A study's components, and the error of its grand mean θ̂ in one reading.
 
     components: in the words of the terms; sensitivities as ``judge (fixed)``, ``temperature (fixed)``.
     projection: at the design's own levels.
     slopes: ∂SE²/∂σ_T² of the components that count.
-    theta: θ̂.
-    se: of θ̂ in the reading.
     naive_se: s/√N of the item means.
     notes: what limits these figures.
     """
@@ -126,12 +96,7 @@ class TotalError:
 
 
 def total_error(columns: Columns, declaration: Declaration, reading: Reading | None = None) -> TotalError:
-    """Fit the declared design and project its own levels.
-
-    columns: (n_rows,); valid trials only.
-    reading: ``Reading()``: domain, exclude.
-    Raises CoreError, DStudyRefused, and the refusals of `analytics.reml.fitting`.
-    """
+    """Fit the declared design, to valid trials only, and project its own levels."""
     reading = reading or Reading()
     design = layout(columns, declaration)
     design.check_reading(reading)
@@ -140,13 +105,25 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
     components = components_of(fitted, design)
     projection = project(components, design.design, reading)
     terms = counted_terms(components, design.design, reading)
-    slopes = {term.name: 1.0 / math.prod(design.design[letter] for letter in term.facets) for term in terms}
+    slopes = {name: 1.0 / math.prod(design.design[letter] for letter in by) for name, _, by in terms}
     theta = float(fitted.contrast @ fitted.beta)
     if reading.estimand == "finite":
-        weights = _weights(columns, declaration)
+        # Return the weight of each row where items weigh the same, and in them the observed cells
+        item, cell = _cells(columns, declaration, "N"), _cells(columns, declaration, CROSSED)
+        _, first = np.unique(cell, return_index=True)
+        n_cells, n_rows = np.bincount(item[first]), np.bincount(cell)
+        weights = np.asarray(1.0 / (n_cells.size * n_cells[item] * n_rows[cell]), dtype=np.float64)
         theta = math.fsum(weights * outcome)
-        slopes = _of_weights(weights, columns, declaration, components, slopes)
-        shares = {term.name: slopes[term.name] * term.variance for term in terms}
+        # Return Σ_l w_l² over the levels of each term that counts; over rows for the residual
+        facets = {entry.name: entry.facets for entry in components.entries}
+        by_level = {
+            name: weights
+            if facets[name] == {"R"}
+            else np.bincount(_cells(columns, declaration, facets[name]), weights)
+            for name in slopes
+        }
+        slopes = {name: math.fsum(one**2) for name, one in by_level.items()}
+        shares = {name: slopes[name] * variance for name, variance, _ in terms}
         projection = replace(projection, contributions=MappingProxyType(shares))
     return TotalError(
         layout=design,
@@ -156,17 +133,16 @@ def total_error(columns: Columns, declaration: Declaration, reading: Reading | N
         projection=projection,
         slopes=MappingProxyType(slopes),
         theta=theta,
-        se=_standard_error(fitted, design, projection),
+        se=math.sqrt(float(fitted.contrast @ fitted.beta_covariance @ fitted.contrast))
+        if _is_fitted(design, reading)
+        else projection.se,
         naive_se=naive_standard_error(np.asarray(columns[declaration.item]), outcome),
         notes=_notes(design, reading, fitted, columns),
     )
 
 
 def components_of(fitted: VarianceFit, design: DesignLayout) -> Components:
-    """Return a fit's components for the D-study, with the sensitivities of its fixed panels.
-
-    fitted: of the terms of `design`.
-    """
+    """Return a fit's components for the D-study, with the sensitivities of its fixed panels."""
     random = (
         Component(name, variance, frozenset(LETTERS[word] for word in name.split(":")))
         for name, variance in fitted.components.items()
@@ -181,19 +157,14 @@ def components_of(fitted: VarianceFit, design: DesignLayout) -> Components:
 
 
 def sensitivity(fitted: VarianceFit, word: str) -> float:
-    """Return the population variance of a panel's effects: the base level 0, the others by contrast.
-
-    word: "judge" or "temperature", a fixed effect of the fit.
-    """
+    """Return the population variance of the effects of a panel, the base level being 0."""
     effects = [effect for name, effect in fitted.fixed.items() if name.startswith(f"{word}[")]
     return float(np.var([0.0, *effects]))
 
 
 def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) -> float:
-    """Naive standard error s/√N of the item means (TEE, Appendix K).
+    """Naive standard error s/√N of the item means (TEE, Appendix K); `items` are (n_rows,).
 
-    items: (n_rows,).
-    outcome: (n_rows,).
     Raises CoreError: under two items, or where all item means are equal: there is no naive error to compare
         with.
     """
@@ -209,10 +180,7 @@ def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) ->
 
 
 def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:
-    """Return the declared outcome, shape (n_rows,).
-
-    Raises CoreError: with the first row whose outcome is not a finite number.
-    """
+    """Return the declared outcome, shape (n_rows,), all of it finite."""
     outcome = np.asarray(columns[declaration.outcome], dtype=np.float64)
     if not np.isfinite(outcome).all():
         raise CoreError(
@@ -222,10 +190,7 @@ def outcome_of(columns: Columns, declaration: Declaration) -> FloatArray:
 
 
 def fit_layout(columns: Columns, outcome: FloatArray, design: DesignLayout) -> VarianceFit:
-    """Fit the terms of a layout by REML.
-
-    Raises The refusals of `analytics.reml.fit`..
-    """
+    """Fit the terms of a layout by REML."""
     words = in_words(columns, design.declaration)
     return fit(words, outcome, random=" + ".join(design.random), fixed=" + ".join(design.fixed))
 
@@ -234,12 +199,6 @@ def _is_fitted(design: DesignLayout, reading: Reading) -> bool:
     """Whether the reading is the fit's own: its categories, where there are any, are random effects."""
     categories_agree = reading.categories == "sampled" or "category" not in design.random
     return categories_agree and replace(reading, categories="fixed") == Reading()
-
-
-def _standard_error(fitted: VarianceFit, design: DesignLayout, projection: Projection) -> float:
-    if _is_fitted(design, projection.reading):
-        return math.sqrt(float(fitted.contrast @ fitted.beta_covariance @ fitted.contrast))
-    return projection.se
 
 
 def _slopes(study: TotalError) -> FloatArray:
@@ -267,7 +226,6 @@ def _degrees_of_freedom(study: TotalError) -> tuple[float | None, str]:
 
 
 def _cells(columns: Columns, declaration: Declaration, letters: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Give each row the number of its level, or combination of levels, of some facets; 0 without any."""
     declared = declaration.facets()
     code = np.zeros(np.asarray(columns[declaration.outcome]).size, np.int64)
     for letter in sorted(set(letters) & set(declared)):
@@ -276,43 +234,14 @@ def _cells(columns: Columns, declaration: Declaration, letters: Iterable[str]) -
     return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
-def _weights(columns: Columns, declaration: Declaration) -> FloatArray:
-    """Return the weight of each row where items weigh the same, and in them the observed cells."""
-    item, cell = _cells(columns, declaration, "N"), _cells(columns, declaration, CROSSED)
-    _, first = np.unique(cell, return_index=True)
-    n_cells, n_rows = np.bincount(item[first]), np.bincount(cell)
-    return np.asarray(1.0 / (n_cells.size * n_cells[item] * n_rows[cell]), dtype=np.float64)
-
-
-def _of_weights(
-    weights: FloatArray,
-    columns: Columns,
-    declaration: Declaration,
-    components: Components,
-    counted: Iterable[str],
-) -> dict[str, float]:
-    """Return Σ_l w_l² over the levels of each term that counts; over rows for the residual."""
-    facets = {entry.name: entry.facets for entry in components.entries}
-    by_level = {
-        name: weights
-        if facets[name] == {"R"}
-        else np.bincount(_cells(columns, declaration, facets[name]), weights)
-        for name in counted
-    }
-    return {name: math.fsum(one**2) for name, one in by_level.items()}
-
-
-def _lacks_cells(columns: Columns, design: DesignLayout) -> bool:
-    n_cells = math.prod(design.levels[letter] for letter in CROSSED)
-    return int(_cells(columns, design.declaration, CROSSED).max()) + 1 < n_cells
-
-
 def _notes(design: DesignLayout, reading: Reading, fitted: VarianceFit, columns: Columns) -> tuple[str, ...]:
     notes = [f"not measured: {what}" for what in design.not_measured]
     if fitted.boundary:
         notes.append(f"estimated as exactly 0: {', '.join(fitted.boundary)}")
     if reading.estimand == "finite":
-        if design.fixed and _lacks_cells(columns, design):
+        n_cells = math.prod(design.levels[letter] for letter in CROSSED)
+        lacks = int(_cells(columns, design.declaration, CROSSED).max()) + 1 < n_cells
+        if design.fixed and lacks:
             notes.append(
                 f"cells are missing: the levels of {' and '.join(design.fixed)} do not weigh the same"
             )
@@ -321,3 +250,56 @@ def _notes(design: DesignLayout, reading: Reading, fitted: VarianceFit, columns:
     if design.pooled and reading.estimand == "finite":
         notes.append("the pooled residual may hold item variance, too: an upper bound")
     return tuple(notes)
+
+
+@dataclass(frozen=True)
+class LevelComponents:
+    """Components of a separate fit in each level of one facet: σ̂_ρ², and σ̂_T² by term.
+
+    left_out: levels whose fit was refused, and why.
+    """
+
+    facet: str
+    residuals: Mapping[str, float]
+    components: Mapping[str, Mapping[str, float]]
+    left_out: tuple[str, ...]
+
+    @property
+    def mean_residual(self) -> float:
+        """σ̄², the mean over levels, each weighing the same."""
+        return math.fsum(self.residuals.values()) / len(self.residuals)
+
+
+def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> LevelComponents:
+    """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
+
+    facet: {"temperature", "judge", "prompt", "category"}.
+    """
+    column = declaration.facets().get(LETTERS.get(facet, ""))
+    if column is None or facet == "item":
+        raise CoreError(f"no column is declared for strata by {facet}", code="design")
+    fits: dict[str, VarianceFit] = {}
+    left_out: list[str] = []
+    for level in np.unique(np.asarray(columns[column])):
+        rows = np.asarray(columns[column]) == level
+        part = {name: np.asarray(values)[rows] for name, values in columns.items()}
+        try:
+            fits[str(level)] = fit_layout(part, outcome_of(part, declaration), layout(part, declaration))
+        except CoreError as refusal:
+            left_out.append(f"{facet} {level}: {refusal}")
+    if not fits:
+        raise CoreError(f"no level of {facet} can be fitted ({'; '.join(left_out[:3])})", code="design")
+    return LevelComponents(
+        facet=facet,
+        residuals={level: fitted.residual for level, fitted in fits.items()},
+        components={level: fitted.components for level, fitted in fits.items()},
+        left_out=tuple(left_out),
+    )
+
+
+def with_residual(components: Components, residual: float) -> Components:
+    """Return the components with σ̄² in the place of the residual (TEE, Eq. 3)."""
+    entries = (
+        replace(entry, variance=residual) if entry.facets == {"R"} else entry for entry in components.entries
+    )
+    return replace(components, entries=tuple(entries))

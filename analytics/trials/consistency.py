@@ -1,56 +1,65 @@
 """Consistency and accuracy of every agent of a flat file, compared on common tasks and conditions only.
 
-Rules
------
-- *Condition*: a combination of prompt variant, judge and temperature, as far as they vary in the file
-  (temperature only where some agent has two levels; not stated is a level). Trials repeat only within one
-  condition; `run` labels are repeats.
-- An agent *has* a condition when at least 95% of the tasks that anybody ran under it are valid for it.
-  Agents that have a condition are compared under it on the tasks that all of them have. Under 10 such tasks
-  nobody is compared.
-- An agent that lacks the condition, or runs tasks of its own, has a line on its own tasks, not compared.
-
-An intraclass correlation depends on the tasks and on what varies between repeats: on different tasks, or with
-prompts taken for repeats, two of them tell nothing of two agents.
-
-Symbols: seen ``(n_agents, n_tasks)``, whether there is a valid trial under the condition.
-
-Not done here: nothing is pooled over conditions. Copies of trials are named by the caller
-(`analytics.trials.flags`).
-
-Source: The estimators in `analytics.trials.icc` and `analytics.trials.accuracy`; the rules are this project's
-own.
+Source: The estimators in `analytics.trials.icc`; the rules are this project's own. David & Nagaraja, *Order
+Statistics*, 2003, §3.1 (`expected_maximum`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+from scipy.special import log_ndtr, ndtri
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
+from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
-from analytics.trials.accuracy import AccuracyRefused, accuracy_interval
 from analytics.trials.flags import Improvement, only_improving, run_order
 from analytics.trials.icc import (
     MIN_TASKS,
+    AccuracyRefused,
     IccRefused,
     IntraclassCorrelation,
     TrialInterval,
+    accuracy_interval,
     intraclass_correlation,
     task_trials,
 )
+
+N_NODES = 400
+
+
+@cache
+def expected_maximum(n_submissions: int) -> float:
+    """E[max(Z_1 … Z_K)] of K independent standard normals, 0 for K = 1, 1.539 for 10, 1.998 for 27.
+
+    1 − Φ(x)^K = −expm1(K·log Φ(x)) keeps its digits where Φ(x)^K is near 1. The integral ends where K times
+    the upper tail is 1e-17.
+    """
+    check_n_submissions("best of K", n_submissions)
+    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+    nodes, weights = (nodes + 1.0) / 2.0, weights / 2.0  # on [0, 1]
+    end = -float(ndtri(1e-17 / n_submissions))
+    x = end * nodes
+    integrand = -np.expm1(n_submissions * log_ndtr(x)) - np.exp(n_submissions * log_ndtr(-x))
+    return float(end * (weights @ integrand)) if n_submissions > 1 else 0.0
+
+
+def check_n_submissions(team: str, n_submissions: int) -> None:
+    """Refuse a K that is no whole number from 1 on, in the name of whose it is."""
+    if isinstance(n_submissions, bool) or not isinstance(n_submissions, int) or n_submissions < 1:
+        raise CoreError(f"{team}: {n_submissions!r} submissions; a whole number from 1 on is needed")
+
 
 FACETS = {"prompt": "prompt_variant", "judge": "judge", "temperature": "temperature"}
 
 
 @dataclass(frozen=True, eq=False)
 class RepeatedTrials:
-    """Valid trials of one agent under one condition, on the tasks of its line.
+    """Valid trials of one agent under one condition, on the tasks of its line, (n_rows,) each.
 
     condition: in words; empty where no facet varies in the file.
     compared: whether the tasks are those that all agents with this condition have.
-    task: (n_rows,).
-    outcome: (n_rows,); 0 to 1.
     """
 
     agent: str
@@ -64,9 +73,7 @@ class RepeatedTrials:
 class Consistency:
     """One line of the table: an agent under a condition, on all its tasks (category None) or on one category.
 
-    compared: see `RepeatedTrials`.
-    mean: A, mean over tasks of the task means, 0 to 1.
-    n_tasks: tasks with a valid trial.
+    mean, n_tasks: A, over the tasks with a valid trial.
     notes: for each figure that is None, its name and the reason.
     """
 
@@ -82,10 +89,7 @@ class Consistency:
 
 
 def repeated_trials(file: FlatFile) -> tuple[RepeatedTrials, ...]:
-    """Return the trials of every agent under every condition, in name order of agents, then of conditions.
-
-    file: invalid rows are left out; an agent without a valid trial has none.
-    """
+    """Return the trials of every agent under every condition, in name order of agents, then of conditions."""
     names, condition = _conditions(file)
     of_agents = [
         trials
@@ -154,25 +158,19 @@ def _varies(file: FlatFile, word: str) -> bool:
 
 
 def _under(file: FlatFile, rows: IndexArray, condition: str) -> Iterator[RepeatedTrials]:
-    """Trials of every agent under one condition, each on the tasks of its line."""
     agent, task = file.agent[rows], file.task[rows]
     seen = np.zeros((len(file.agents), len(file.tasks)), dtype=np.bool_)
     seen[agent, task] = True
-    has = _has(seen)
+    n_tasks = int(np.count_nonzero(seen.any(axis=0)))
+    has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
+    enough = np.count_nonzero(seen[has].all(axis=0)) >= MIN_TASKS
+    has = np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
     common = np.where(has[:, None], seen[has].all(axis=0), seen)
     for i in np.flatnonzero(seen.any(axis=1)).tolist():
         mine = rows[(agent == i) & common[i, task]]
         yield RepeatedTrials(
             file.agents[i], condition, bool(has[i]), file.task[mine].astype(np.int64), file.outcome[mine]
         )
-
-
-def _has(seen: Mask) -> Mask:
-    """Agents that are compared: at least 95% of the tasks anybody ran, and 10 tasks that all of them have."""
-    n_tasks = int(np.count_nonzero(seen.any(axis=0)))
-    has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
-    enough = np.count_nonzero(seen[has].all(axis=0)) >= MIN_TASKS
-    return np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
 
 
 def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collection[str]) -> Consistency:

@@ -1,28 +1,5 @@
 """Flags: what in the outcomes an operator should look at, and which orders may not be claimed.
 
-Rules
------
-- *Trials that are not independent.* Two trials of an agent (of its 256 with most tasks) agree on at least
-  99.5% of at least 100 tasks, and more often than trials that share nothing but their pass rates would:
-  chance agreement is p̂₁p̂₂ + q̂₁q̂₂ (equal values, for outcomes other than 0 and 1), and the binomial
-  probability of so many agreements is at most 1e-6. Such an agent's trials count as one in every variance;
-  deterministic agents are among them.
-- *Trials that only improve.* Repeats are exchangeable: given the n_j outcomes of a task, of which m_jv have
-  the value v, each of their orders is as likely as any other, so that they ascend with probability
-  p_j = Π_v m_jv!/n_j!, for pass and fail 1/C(n_j, s_j) with s_j passes. Where W of the tasks whose outcomes
-  differ get worse from one trial to a later one, and P(at most W do) of independent tasks is at most 1e-6,
-  the trials are cumulative, not repeats, and count as one in every variance. At W = 0 it is Π_j p_j.
-- *Identical outcomes* under two names, unless all of them are equal (all passed, all failed). They are a
-  *copy* where chance, (p̂² + q̂²)ⁿ, is at most 1e-6: few passes on hard tasks coincide honestly.
-- *A part of another's outcomes*: equal on all tasks that both ran, where one ran more and chance is as small.
-- *A resubmission that only gains*: some tasks better, none worse.
-- *Missing not at random.* No order is claimed between two agents whose Manski bounds overlap while more than
-  1% of the tasks of one are missing and their shares of valid tasks differ (Fisher's exact test, p < .01).
-
-Symbols: X ``means`` (n_agents, n_tasks), NaN: missing; p̂, q̂ shares of passes and failures of one trial.
-
-Not done here: nothing is judged: a flag names agents and counts. Nothing is removed.
-
 Source: Manski, *Partial identification of probability distributions*, 2003 (bounds). Fisher, *Statistical
 methods for research workers*, 1934, §21.02. Wald & Wolfowitz, *On a test whether two samples are from the
 same population*, Annals of Mathematical Statistics 11 (1940) 147-162 (runs: trials that only improve have the
@@ -93,8 +70,7 @@ def dependent_trials(
 ) -> Dependence | None:
     """Return the pair of an agent's trials that agrees most, if it agrees too often for two draws.
 
-    task, trial: (n_rows,); of the agent's valid rows; no (task, trial) twice.
-    outcome: (n_rows,); 0 to 1.
+    task, trial, outcome: (n_rows,); of the agent's valid rows; no (task, trial) twice.
     """
     if not task.shape == trial.shape == outcome.shape:
         raise CoreError(
@@ -104,9 +80,18 @@ def dependent_trials(
     order = np.lexsort((task, trial))
     if ((np.diff(task[order]) == 0) & (np.diff(trial[order]) == 0)).any():
         raise CoreError("a trial of a task occurs twice", code="rows_malformed")
-    here = _of_most_tasks(trial)
-    cells, labels = _trial_matrix(task[here], trial[here], outcome[here]), np.unique(trial[here]).tolist()
-    dependences = [_dependence(cells[i], cells[j], (labels[i], labels[j])) for i, j in _agreeing(cells)]
+    # the rows of the trials that could agree on enough tasks, those with most of them
+    labels, of_label, n_tasks = np.unique(trial, return_inverse=True, return_counts=True)
+    compared = np.argsort(-n_tasks, kind="stable")[:MAX_COMPARED]
+    is_compared = np.zeros(labels.size, dtype=np.bool_)
+    is_compared[compared] = n_tasks[compared] >= N_TASKS_AGREEING
+    here = is_compared[of_label]
+    tasks, columns = np.unique(task[here], return_inverse=True)
+    trials, rows = np.unique(trial[here], return_inverse=True)
+    cells = np.full((trials.size, tasks.size), np.nan)
+    cells[rows, columns] = outcome[here]
+    names = trials.tolist()
+    dependences = [_dependence(cells[i], cells[j], (names[i], names[j])) for i, j in _agreeing(cells)]
     known = [one for one in dependences if one is not None]
     return max(known, key=lambda one: one.n_agreeing / one.n_tasks, default=None)
 
@@ -114,8 +99,8 @@ def dependent_trials(
 def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improvement | None:
     """Return how unlikely repeats are to improve alone as these do; None where they do not, or it is chance.
 
-    task: (n_rows,); of the agent's valid rows under one condition, each task's in the order of its trials.
-    outcome: (n_rows,).
+    task, outcome: (n_rows,); of the agent's valid rows under one condition, each task's in the order of its
+        trials.
     """
     if not task.size:
         return None
@@ -158,28 +143,7 @@ def run_order(runs: Sequence[str | None]) -> npt.NDArray[np.int64]:
     return np.argsort(np.array(sorted(range(len(runs)), key=numbered.__getitem__), dtype=np.int64))
 
 
-def _of_most_tasks(trial: npt.NDArray[np.integer]) -> Mask:
-    """Mark the rows of the trials that could agree on enough tasks, those with most of them."""
-    labels, of_label, n_tasks = np.unique(trial, return_inverse=True, return_counts=True)
-    compared = np.argsort(-n_tasks, kind="stable")[:MAX_COMPARED]
-    is_compared = np.zeros(labels.size, dtype=np.bool_)
-    is_compared[compared] = n_tasks[compared] >= N_TASKS_AGREEING
-    return np.asarray(is_compared[of_label], dtype=np.bool_)
-
-
-def _trial_matrix(
-    task: npt.NDArray[np.integer], trial: npt.NDArray[np.integer], outcome: FloatArray
-) -> FloatArray:
-    """Outcomes as (n_trials, n_tasks), NaN where a trial has none."""
-    tasks, columns = np.unique(task, return_inverse=True)
-    trials, rows = np.unique(trial, return_inverse=True)
-    cells = np.full((trials.size, tasks.size), np.nan)
-    cells[rows, columns] = outcome
-    return cells
-
-
 def _agreeing(cells: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of trials that agree on enough of enough tasks."""
     known = ~np.isnan(cells)
     for i in range(len(cells) - 1):
         n = np.count_nonzero(known[i] & known[i + 1 :], axis=1)
@@ -229,7 +193,6 @@ def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | N
 
     means: (n_agents, n_tasks); NaN: missing.
     order: (n_agents,); the first of equal agents is the original; ties by position.
-    Returns: length n_agents.
     """
     copied: list[int | None] = [None] * len(means)
     for group in identical_agents(means):
@@ -246,8 +209,7 @@ def parts(
 ) -> list[SharedOutcomes]:
     """Find agents whose outcomes are a part of an earlier one's, or hold an earlier one's as a part.
 
-    means: (n_agents, n_tasks); NaN: missing.
-    order: (n_agents,); ties by position.
+    means, order: as in `originals`.
     of: the agents to look at.
     Returns: one for each such agent, with the first of those before it.
     """
@@ -287,7 +249,6 @@ def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None
     """Return the tasks gained and the tasks common to two submissions of an agent, if no task became worse.
 
     earlier, later: (n_tasks,); mean outcomes; NaN: missing.
-    Returns: None where a task became worse, none became better, or none is common.
     """
     both = ~np.isnan(earlier) & ~np.isnan(later)
     gained, lost = later[both] > earlier[both], later[both] < earlier[both]

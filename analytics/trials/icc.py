@@ -1,49 +1,27 @@
-"""Intraclass correlation: how much of the variance of an agent's outcomes is between tasks, not trials.
+"""Intraclass correlation and accuracy of one agent's trials, with intervals, and how many trials it takes.
 
 ICC(1,1), one-way random effects: 1, a task is always solved or never; 0, which task it is tells nothing. It
 depends on the tasks as well as on the agent, so σ_w² and the number of trials stand beside it. Negative
-estimates are reported as 0, the untruncated one is kept. Formulas: analytics/README.md, *Intraclass
-correlation*.
+estimates are reported as 0, the untruncated one is kept.
 
-Symbols
--------
-===============  =========================  ==============  ==============
-symbol           code                       shape           unit
-===============  =========================  ==============  ==============
-a                ``n_tasks``                scalar          tasks
-n_i              ``n_trials``               (n_tasks,)      trials
-ȳ_i              ``means``                  (n_tasks,)      0 to 1
-Σ_t(y − ȳ_i)²    ``squares``                (n_tasks,)      outcome²
-n₀               ``n_0``                    scalar          trials
-σ_b², σ_w²       ``sigma_b2, sigma_w2``     scalar          outcome²
-ICC              ``icc``                    scalar          0 to 1
-===============  =========================  ==============  ==============
-
-Limits: with one trial per task σ_b² and σ_w² cannot be told apart; with MSW = 0 z is infinite (the agent is
-deterministic, or trials are copies); both are refused, as are fewer than 10 tasks. For pass/fail outcomes
-σ_b² + σ_w² cannot exceed ¼·a/(a − 1): in balanced data it is A(1 − A) + s²/a. Components above that bound
-contradict themselves.
-
-Not done here: all rows of a task count as replicates: the caller passes those of one condition
-(`analytics.trials.consistency`); what runs add is inside σ_w². Tasks count as independent draws. No mark is
-derived from the estimate: marking low ones would make the rest look better.
-
-Source
-------
-*Intraclass correlation for agentic evaluation* (GAIA, FRAMES), ICC(1,1) and Tables 2, 3. Shrout & Fleiss,
-*Psychological Bulletin* 86 (1979) 420-428. Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6
-(n₀, F interval). Arvesen & Schmitz, *Biometrics* 26 (1970) 677-686 (jackknife of log F).
+Source: *Intraclass correlation for agentic evaluation* (GAIA, FRAMES), ICC(1,1), Tables 2, 3, and
+convergence; the complement in place of all trials is this project's own. Shrout & Fleiss, *Psychological
+Bulletin* 86 (1979) 420-428. Searle, Casella & McCulloch, *Variance Components*, 1992, §3.6 (n₀, F interval).
+Arvesen & Schmitz, *Biometrics* 26 (1970) 677-686 (jackknife of log F). Agresti, *Categorical Data Analysis*,
+2013, §3.1 (the logit by the delta method).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtri, stdtrit
+from scipy.special import expit, fdtri, logit, stdtrit
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
+from analytics.resampling import generator
 
 Method = Literal["jackknife", "normal theory", "t", "logit-t"]
 
@@ -70,11 +48,9 @@ class TrialInterval:
 
 @dataclass(frozen=True, eq=False)
 class TaskTrials:
-    """Sufficient statistics of one agent's valid trials, task by task.
+    """Sufficient statistics of one agent's valid trials, task by task, (n_tasks,) each: n_i, ȳ_i.
 
-    n_trials: (n_tasks,); n_i, at least 1.
-    means: (n_tasks,); ȳ_i, 0 to 1.
-    squares: (n_tasks,); sums of squares within tasks; exactly 0 where trials agree to 1e-9.
+    squares: sums of squares within tasks; exactly 0 where trials agree to 1e-9.
     binary: whether every outcome is 0 or 1.
     """
 
@@ -96,17 +72,12 @@ class TaskTrials:
 
 @dataclass(frozen=True)
 class IntraclassCorrelation:
-    """ICC(1,1) of one agent, on all tasks or on one category.
+    """ICC(1,1) of one agent, on all tasks or on one category; icc and sigma_b2 are truncated at 0.
 
-    icc: 0 to 1, truncated at 0.
-    icc_untruncated: as estimated; below 0 where tasks differ less than trials would make them.
-    sigma_b2, sigma_w2: variance between tasks (truncated at 0) and within tasks.
-    n_tasks, n_trials: a, and N = Σn_i.
     n_0: trials per task, the n₀ that makes MSB unbiased; n where balanced.
     least_trials, most_trials: smallest and largest n_i.
     interval: jackknife, truncated at 0; None with the reason in `note`.
     normal_theory: exact F interval; only where outcomes are not pass/fail and n_i are equal.
-    note: why there is no interval; empty where there is one.
     """
 
     icc: float
@@ -126,9 +97,7 @@ class IntraclassCorrelation:
 def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
     """Collect one agent's valid trials by task.
 
-    task: (n_rows,); task codes, 0 or above.
-    outcome: (n_rows,); 0 to 1.
-    Raises CoreError: when lengths differ or an outcome is not from 0 to 1.
+    task, outcome: (n_rows,); task codes, 0 or above; outcomes, 0 to 1.
     """
     codes, outcomes = checked_rows(task, outcome)
     n = np.bincount(codes)
@@ -176,7 +145,7 @@ def intraclass_correlation(trials: TaskTrials) -> IntraclassCorrelation:
 
 
 def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:
-    """MSB, MSW and n₀ of the module's head, at least two tasks."""
+    """MSB, MSW and n₀, of at least two tasks."""
     n, a = trials.n_trials, trials.n_tasks
     n_all = n.sum()
     between = n @ (trials.means - n @ trials.means / n_all) ** 2
@@ -267,4 +236,174 @@ def check_trials(trials: TaskTrials) -> None:
         f"not measured: all trials of each of {trials.n_tasks} tasks agree (MSW = 0), {spread}: the agent is "
         "deterministic, or its trials are copies",
         code="no_variance_within",
+    )
+
+
+N_EXPECTED = 5.0
+
+
+class AccuracyRefused(CoreError):
+    """No interval of a mean outcome: `too_few_tasks`, or `means_equal`."""
+
+
+def accuracy_interval(trials: TaskTrials) -> TrialInterval:
+    """95% interval of the mean outcome over tasks like these: t, or logit-t near an end.
+
+    Raises AccuracyRefused: with fewer than two tasks, or where all task means are equal.
+    """
+    a = trials.n_tasks
+    if a < 2:
+        raise AccuracyRefused(
+            f"no interval of a mean over {counted(a, 'task')}; at least 2 are needed", code="too_few_tasks"
+        )
+    se = float(trials.means.std(ddof=1)) / math.sqrt(a)
+    if se <= EQUAL:
+        raise AccuracyRefused(
+            f"no interval of a mean: all {a} tasks have the mean outcome {trials.mean:.4g}, which tells "
+            "nothing of how tasks differ",
+            code="means_equal",
+        )
+    return mean_interval(trials.mean, se, a)
+
+
+def mean_interval(
+    mean: float, se: float, n_tasks: int, method: Literal["t", "logit-t"] | None = None
+) -> TrialInterval:
+    """95% interval of a mean over tasks from its standard error.
+
+    mean, se: A, strictly between 0 and 1 for the logit; SE.
+    n_tasks: a, at least 2.
+    method: {"t", "logit-t"}: by rule when not given: logit-t where a·min(A, 1 − A) < 5.
+    """
+    n_expected = n_tasks * min(mean, 1.0 - mean)
+    rule: Literal["t", "logit-t"] = "logit-t" if n_expected < N_EXPECTED - EQUAL else "t"
+    reach = float(stdtrit(n_tasks - 1, 0.975)) * se
+    if (method or rule) == "t":
+        return TrialInterval(mean - reach, mean + reach, "t")
+    centre, reach = float(logit(mean)), reach / (mean * (1.0 - mean))
+    return TrialInterval(float(expit(centre - reach)), float(expit(centre + reach)), "logit-t")
+
+
+N_SUBSETS = 200
+TOLERANCE = 0.05
+SHARE_WITHIN = 0.95
+CELLS_AT_ONCE = 2**17
+
+
+@dataclass(frozen=True)
+class ConvergenceStep:
+    """ICC estimates from random subsets of n trials of each task.
+
+    mean, sd: over the subsets that have an estimate; None where fewer than two have.
+    share_within: share of all subsets whose estimate lies within ±.05 of the one from the complementary
+        trials; None for n above R/2.
+    n_undefined: subsets in which all outcomes are equal: without an estimate, and counted as not within.
+    """
+
+    n_trials: int
+    mean: float | None
+    sd: float | None
+    share_within: float | None
+    n_undefined: int
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How many trials the ICC needs: steps of n = 2, 4, 8, … up to R, the fewest valid trials of any task.
+
+    trials_needed: smallest n ≤ R/2 of the steps with at least 95% of the subsets within; None: not reached.
+    """
+
+    steps: tuple[ConvergenceStep, ...]
+    n_available: int
+    trials_needed: int | None
+    n_subsets: int
+
+    @property
+    def verdict(self) -> str:
+        """`trials_needed` in words."""
+        if self.trials_needed is None:
+            return f"not reached with {self.n_available} trials per task"
+        return f"{self.trials_needed} trials per task"
+
+
+def convergence(
+    task: npt.ArrayLike, outcome: npt.ArrayLike, seed: int, n_subsets: int = N_SUBSETS
+) -> Convergence:
+    """How the ICC settles with the number of trials, and how many are needed.
+
+    A subset takes n trials of every task at random, its complement the other n_i − n; subsets of one draw are
+    nested.
+
+    task, outcome: as in `task_trials`.
+    seed: base seed; subset d is drawn by the generator of (seed, "icc convergence", d) alone.
+    Raises IccRefused: also when a task has fewer than four valid trials: no two have a complement of two.
+    """
+    codes, outcomes = checked_rows(task, outcome)
+    trials = task_trials(codes, outcomes)
+    check_trials(trials)
+    n_available = int(trials.n_trials.min())
+    if n_available < 4:
+        raise IccRefused(
+            f"a task has {counted(n_available, 'valid trial')}; convergence needs 4 on every task",
+            code="too_few_trials",
+        )
+    if n_subsets < 1:
+        raise CoreError(f"{n_subsets} subsets; at least 1 is needed", code="seed")
+    sizes = [2**k for k in range(1, n_available.bit_length())]
+    own, other = _subset_estimates(codes, outcomes, trials, sizes, seed, n_subsets)
+    steps = tuple(_step(n, own[:, k], other[:, k], n_available) for k, n in enumerate(sizes))
+    reached = [step.n_trials for step in steps if (step.share_within or 0.0) >= SHARE_WITHIN]
+    return Convergence(steps, n_available, reached[0] if reached else None, n_subsets)
+
+
+def _subset_estimates(
+    codes: CodeArray, outcomes: FloatArray, trials: TaskTrials, sizes: list[int], seed: int, n_subsets: int
+) -> tuple[FloatArray, FloatArray]:
+    """ICC of every subset and of its complement, shape (n_subsets, n_sizes); NaN where undefined."""
+    grid = np.full((trials.n_tasks, int(trials.n_trials.max())), np.nan)
+    grid[np.arange(grid.shape[1]) < trials.n_trials[:, None]] = outcomes[np.lexsort((outcomes, codes))]
+    own = np.full((n_subsets, len(sizes)), np.nan)
+    other = own.copy()
+    at_once = max(CELLS_AT_ONCE // grid.size, 1)
+    for first in range(0, n_subsets, at_once):
+        draws = range(first, min(first + at_once, n_subsets))
+        keys = np.array([generator(seed, "icc convergence", d).random(grid.shape) for d in draws])
+        keys[:, np.isnan(grid)] = 2.0
+        shuffled = np.take_along_axis(grid[None], np.argsort(keys, axis=2), axis=2)
+        for k, n in enumerate(sizes):
+            own[draws, k] = _icc_of_grids(shuffled[:, :, :n])
+            if 2 * n <= trials.n_trials.min():
+                other[draws, k] = _icc_of_grids(shuffled[:, :, n:])
+    return own, other
+
+
+def _icc_of_grids(grids: FloatArray) -> FloatArray:
+    """Return the truncated ICC of each grid; NaN where all outcomes are equal.
+
+    A grid has rows of trials by task, NaN-padded. All are draws from one: a task has as many trials in each.
+    """
+    seen = ~np.isnan(grids[0])
+    n = np.count_nonzero(seen, axis=1)
+    means = np.where(seen, grids, 0.0).sum(axis=2) / n
+    squares = (np.where(seen, grids - means[:, :, None], 0.0) ** 2).sum(axis=2)
+    n_all, a = n.sum(), n.size
+    between = (means - (means @ n / n_all)[:, None]) ** 2 @ n
+    msb, msw, n_0 = between / (a - 1), squares.sum(axis=1) / (n_all - a), (n_all - n @ n / n_all) / (a - 1)
+    defined = msb + msw > EQUAL**2
+    icc = np.full(len(grids), np.nan)
+    np.divide(msb - msw, msb + (n_0 - 1.0) * msw, out=icc, where=defined)
+    return np.where(defined, np.maximum(icc, 0.0), np.nan)
+
+
+def _step(n: int, own: FloatArray, other: FloatArray, n_available: int) -> ConvergenceStep:
+    defined = own[~np.isnan(own)]
+    enough = defined.size > 1
+    within = np.count_nonzero(np.abs(own - other) <= TOLERANCE + EQUAL) / own.size
+    return ConvergenceStep(
+        n_trials=n,
+        mean=float(defined.mean()) if enough else None,
+        sd=float(defined.std(ddof=1)) if enough else None,
+        share_within=float(within) if 2 * n <= n_available else None,
+        n_undefined=own.size - defined.size,
     )

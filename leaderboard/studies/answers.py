@@ -6,8 +6,7 @@ Nothing heavy is imported.
 from collections.abc import Mapping
 from typing import Any
 
-from analytics.programs import orderly_end, use_no_pandas
-from analytics.progress import progress_bar
+from analytics.programs import orderly_end, progress_bar, use_no_pandas
 from analytics.text import as_text
 from selection import validation_text as validated
 from selection.schema.board import (

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from analytics.record import is_full_run
-from analytics.record.voices import MAX_VOICES
+from analytics.record.conditions import MAX_VOICES
 from leaderboard.catalog.models import Assigning, Benchmark, MissingPlaces, Policy
 from leaderboard.submissions.models import AccountTrust, Status, StatusChange, Verification
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray, Mask
 from analytics.record import People
-from analytics.record.voices import voices
+from analytics.record.conditions import voices
 from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import AgentScores

@@ -27,9 +27,9 @@ from analytics.record import (
     most_lacking,
     vouched_choose,
 )
+from analytics.record.conditions import MAX_VOICES as MAX_VOICES
 from analytics.record.conditions import conditions_of
 from analytics.record.rows import NEVER
-from analytics.record.voices import MAX_VOICES as MAX_VOICES
 from leaderboard.catalog.models import Policy
 from leaderboard.studies.models import AgentScores, TaskSubset
 from leaderboard.studies.record_cache import TEMPERATURE, by_agent, join_counts, positions, split, voter_of

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.differences.rows import Facet
+from analytics.tee.agent_projection import task_groups
 from analytics.tee.benchmark import FACETS, TrialOutcomes, variance_study
-from analytics.tee.grouped_tasks import task_groups
 from analytics.tee.report import BoardEstimate
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.records import Snapshot

@@ -16,7 +16,7 @@ MS_s of the strata s (sets of facets with more than one level) are sufficient an
 
 so that they are drawn as such. Strata that a scenario does not fit are pooled into its residual. REML
 minimises Σ_s df_s (log λ_s + MS_s/λ_s) with λ = A·σ², σ² ≥ 0, A_sT = n/Π_{f in T} L_f where s ⊆ T, else 0
-(`analytics.reml.balanced.optimise_many`).
+(`analytics.reml.strata.optimise_many`).
 
 Symbols
 -------
@@ -57,7 +57,7 @@ from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.reml.balanced import optimise_many
+from analytics.reml.strata import optimise_many
 
 Term = frozenset[str]
 

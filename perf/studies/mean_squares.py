@@ -12,7 +12,7 @@ of the levels of u::
 holds for any uncorrelated effects of finite variance, σ_T² the mean of their variances. A specification pools
 strata with equal rows c_T·1[·], sets those of the fixed panels aside (judges, temperatures, both) and solves
 mean squares = M·σ̂². With as many rows as terms that is unbiased, and linear: for a truth with terms outside
-the specification E σ̂² is the same solution of the λ_s. `analytics.reml.balanced.optimise_many` gives REML
+the specification E σ̂² is the same solution of the λ_s. `analytics.reml.strata.optimise_many` gives REML
 under σ̂² ≥ 0 of the same mean squares.
 
 Symbols
@@ -41,7 +41,7 @@ import numpy as np
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.reml.balanced import optimise_many
+from analytics.reml.strata import optimise_many
 from analytics.tee import Component, Components, Reading, project
 from perf.studies.coverage import Layout, Term, inside
 

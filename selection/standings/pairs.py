@@ -26,9 +26,9 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences import groups as grouped
 from analytics.differences.estimates import Estimate, Target
 from analytics.differences.finite_errors import Calibrated, Measured
+from analytics.differences.neyman_draws import pair_variances
 from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
 from analytics.differences.rows import ErrorTerm, Row, agent_variance
-from analytics.differences.task_draws import pair_variances
 from analytics.errors import CoreError
 from analytics.record import Record
 from analytics.text import named

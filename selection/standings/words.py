@@ -507,7 +507,7 @@ def notices(
     uneven: what agents lack of trials or failures; see `analytics.record.absent`.
     zero: whether missing outcomes count as failures already.
     not_revalidated: that runs asked for on an alert did not come.
-    n_unheard: full runs of accounts that have two others; see `analytics.record.voices`.
+    n_unheard: full runs of accounts that have two others; see `analytics.record.conditions`.
     trial_noise: that of the rules.
     podium: whether those on it ran all tasks; see `selection.standings.podium`.
     """

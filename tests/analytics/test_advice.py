@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from analytics.tee.advice import advice
+from analytics.tee.agent_projection import advice
 
 PARTS = {"agent": 0.02, "task": 0.06, "agent:task": 0.04, "agent:prompt": 0.001, "prompt": 0.0005}
 MORE = {"task:prompt": 0.03, "Residual": 0.08}

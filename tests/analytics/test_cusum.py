@@ -44,7 +44,7 @@ def test_by_hand():
     scores = [norm.ppf(p) for p in (2.5 / 3, 3.5 / 4, 4.5 / 5, 5.5 / 6)]
     chart = cusum([1, 2, 3, 4, 5, 6], n_reference=2)
     assert chart.up == pytest.approx([0, 0, *(np.cumsum(scores) - 0.5 * np.arange(1, 5))])
-    assert chart.alarms == ()
+    assert chart.alarms == []
 
 
 def test_it_warns_before_it_alarms_once_on_each_way_up():
@@ -69,12 +69,12 @@ def test_after_an_alarm_the_reference_begins_at_the_last_zero():
 
 def test_a_fall_is_seen_on_two_sides_alone():
     values = [math.sin(i) for i in range(20)] + [-5.0 - i for i in range(8)]
-    assert cusum(values).alarms == ()
+    assert cusum(values).alarms == []
     assert not cusum(values, two_sided=True).alarms[0].rising
 
 
 def test_equal_values_never_alarm():
-    assert cusum([0.5] * 500, two_sided=True).alarms == ()
+    assert cusum([0.5] * 500, two_sided=True).alarms == []
 
 
 def test_values_that_differ_by_rounding_share_a_rank():

@@ -11,7 +11,7 @@ from analytics.drift import Audit, Invalid, Noise, OnAndOff
 from analytics.drift.charts import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
 from analytics.drift.erosion import _left
-from analytics.drift.looks import Look, last_look, permutation_p, permuted
+from analytics.drift.monitor import Look, last_look, permutation_p, permuted
 from analytics.errors import CoreError
 from analytics.wilson import wilson
 from tests.refusals import refused
@@ -482,7 +482,7 @@ def test_tuning_weighs_newcomers_against_draws_of_whole_agents(monkeypatch):
     """Five reference agents at 0 and five at −1 throughout: 80 newcomers have −B₁/80, and the reference has
     −½ + (½ − B₂/10)·√(10/χ²₉), B₁ and B₂ binomial of 80 and ten. Without the stretch p would be .074.
     """
-    monkeypatch.setattr("analytics.drift.looks.CLEARLY_ABOVE", np.inf)  # all 9,999 draws
+    monkeypatch.setattr("analytics.drift.monitor.CLEARLY_ABOVE", np.inf)  # all 9,999 draws
     reference = np.repeat([[0.0], [-1.0]], 5, axis=0) * np.ones(4)
     since = np.repeat([[-1.0], [0.0]], [60, 20], axis=0) * np.ones(4)
     result = tuned(reference, np.concatenate([since, since]))
@@ -578,8 +578,8 @@ def test_noise_is_the_variance_over_the_binomial_one():
 
 
 def test_noise_matches_all_permutations_of_a_small_sample(monkeypatch):
-    monkeypatch.setattr("analytics.drift.noise.MIN_AGENTS", 5)
-    monkeypatch.setattr("analytics.drift.noise.last_look", lambda n: Look(1, 3, 0.005))
+    monkeypatch.setattr("analytics.drift.before_and_since.MIN_AGENTS", 5)
+    monkeypatch.setattr("analytics.drift.before_and_since.last_look", lambda n: Look(1, 3, 0.005))
     rng = np.random.default_rng(5)
     both = rng.random((8, 2)) + np.array([0.0, 0.5])
     both[:3, 0] += 0.5

@@ -5,8 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from analytics.drift.e_value import e_text, first_alert, largest, log_e_values, upper_share
-from analytics.drift.failures import log_bets
+from analytics.drift.e_value import e_text, first_alert, largest, log_bets, log_e_values, upper_share
 from analytics.errors import CoreError
 
 

@@ -12,13 +12,11 @@ from scipy.stats import norm, studentized_range, t
 
 from analytics.differences import error_draws
 from analytics.differences.domain_ranks import rank_intervals, resample
-from analytics.differences.error_draws import draw_errors, upper_point
+from analytics.differences.error_draws import draw_errors, may_be_first, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.finite_ranks import FEW_TASKS_NOTE, NOTES, rank_sets
-from analytics.differences.first import may_be_first
-from analytics.differences.neyman_draws import ahead
+from analytics.differences.neyman_draws import agent_noise, ahead, task_weights
 from analytics.differences.rows import Row
-from analytics.differences.task_draws import agent_noise, task_weights
 from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
@@ -236,9 +234,9 @@ def test_how_far_others_are_ahead_pair_by_pair():
 def test_blocks_change_nothing(monkeypatch):
     outcomes = np.array([one.outcomes for one in singles(8, 9, 20)])
     arguments = (outcomes, names(9), np.zeros(9), np.arange(9) % 2 == 0)
-    once = ahead(*arguments, seed=1, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws._n_chunk", lambda n_agents: 2)
-    assert ahead(*arguments, seed=1, n_draws=50).tobytes() == once.tobytes()
+    once = ahead(*arguments, seed=1, n_draws=600)
+    monkeypatch.setattr("analytics.differences.neyman_draws.FEW_AGENTS", 0)
+    assert ahead(*arguments, seed=1, n_draws=600).tobytes() == once.tobytes()
 
 
 def test_one_critical_value_holds_for_both_kinds_of_pairs():

@@ -15,15 +15,13 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, gammaln
 from scipy.stats import binom, norm
 
-from analytics.cli import main
 from analytics.drift.fidelity import spearman
 from analytics.errors import CoreError
 from analytics.glmm import Facets, fit_logit, logit_check
-from analytics.glmm.laplace import Counts
-from analytics.glmm.layout import layout_of
+from analytics.glmm.laplace import Counts, layout_of
 from analytics.reml import FitRefused, fit
 from analytics.reml.model import designed
-from analytics.reml.sparse.cells import cells_of
+from analytics.reml.sparse.layout import cells_of
 from analytics.tee import Component, Components, Reading, project, read_components
 from analytics.tee.benchmark import TrialOutcomes, variance_study
 from perf.glmm import CROSSED, crossed
@@ -322,12 +320,6 @@ def test_rank_correlations_of_table_11(study, ours):
     assert spearman(*TABLE_11[study]) == pytest.approx(ours, abs=0.005)
 
 
-def test_the_largest_component_of_mmlu_differs():
-    """The text says that items dominate MMLU on both scales; on the logit scale its table has prompts."""
-    largest = [rows.index(max(rows)) for rows in TABLE_11["MMLU"]]
-    assert largest == [1, 2]
-
-
 # ------------------------------------------------------------------------------------- refusals, command
 
 
@@ -339,38 +331,20 @@ def written(path, columns):
     return path
 
 
-@pytest.fixture
-def run(capsys):
-    """Exit code, standard output, standard error of a command."""
-
-    def command(*arguments):
-        code = main([*map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
-def refusal(run, *arguments):
-    code, out, err = run(*arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    return err
-
-
-def test_outcomes_that_are_not_0_or_1_are_refused(run, tmp_path):
+def test_outcomes_that_are_not_0_or_1_are_refused(refusal, tmp_path):
     columns, outcome = unbalanced(n_rows=60)
     outcome[4] = 0.5
     path = written(tmp_path / "graded.csv", columns | {"y": outcome.tolist()})
-    result = refusal(run, "variance", path, "--outcome", "y", "--random", "item", "--logit")
+    result = refusal("variance", path, "--outcome", "y", "--random", "item", "--logit")
     assert "row 5: an outcome of 0.5; the logit scale is for outcomes 0 and 1" in result
 
 
-def test_a_fixed_level_of_one_outcome_is_refused(run, tmp_path):
+def test_a_fixed_level_of_one_outcome_is_refused(refusal, tmp_path):
     columns, outcome = unbalanced(n_rows=200)
     outcome[np.array(columns["judge"]) == "judge1"] = 1.0
     path = written(tmp_path / "constant.csv", columns | {"y": outcome.tolist()})
     called = ("variance", path, "--outcome", "y", "--random", "item", "--fixed", "judge", "--logit")
-    result = refusal(run, *called)
+    result = refusal(*called)
     n_rows = columns["judge"].count("judge1")
     assert f"fixed judge[judge1]: all {n_rows} outcomes are 1" in result
 
@@ -392,27 +366,25 @@ def test_what_else_is_refused():
         fit_logit(same, nearly, random="item")
 
 
-def test_one_trial_in_each_cell_drops_the_cell_term(run, tmp_path):
+def test_one_trial_in_each_cell_drops_the_cell_term(answer, tmp_path):
     rng = np.random.default_rng(3)
     agent, task = (axis.ravel() for axis in np.indices((8, 30)))
     outcome = rng.random(240) < expit(rng.standard_normal(8)[agent] + rng.standard_normal(30)[task])
     path = written(tmp_path / "once.csv", {"agent": agent, "task": task, "y": outcome.astype(int)})
-    called = ("variance", path, "--outcome", "y", "--logit", "--json", "--random")
-    code, out, _ = run(*called, "agent + task + agent:task")
-    assert code == 0
-    payload = json.loads(out)
+    called = ("variance", path, "--outcome", "y", "--logit", "--random")
+    payload = answer(*called, "agent + task + agent:task")
     assert payload["logit"]["dropped"] == ["agent:task"]
-    without = json.loads(run(*called, "agent + task")[1])
+    without = answer(*called, "agent + task")
     assert without["logit"]["dropped"] == []
     assert payload["components"] == without["components"]
     assert payload["logit"]["deviance"] == without["logit"]["deviance"]
 
 
-def test_the_object_of_the_command_and_what_a_reader_sees(run, tmp_path):
+def test_the_object_of_the_command_and_what_a_reader_sees(answer, text, tmp_path):
     columns, outcome = unbalanced()
     path = written(tmp_path / "rows.csv", columns | {"y": outcome.astype(int)})
     called = ("variance", path, "--outcome", "y", "--random", "item + prompt", "--fixed", "judge", "--logit")
-    payload = json.loads(run(*called, "--json")[1])["logit"]
+    payload = answer(*called)["logit"]
     assert list(payload) == ["components", "fixed", "shares", "deviance", "spearman", "dropped", "sentence"]
     expected = fit_logit(columns, outcome, random="item + prompt", fixed="judge")
     assert payload["components"] == pytest.approx(expected.components)
@@ -422,12 +394,12 @@ def test_the_object_of_the_command_and_what_a_reader_sees(run, tmp_path):
         "linear": names,
         "logit": names,
     }
-    shown = run(*called)[1]
+    shown = text(*called)
     assert "shares of the variance of the mean" in shown
     assert "Spearman" in shown
 
 
-def test_each_level_on_its_own(run, real_data, tmp_path):
+def test_each_level_on_its_own(answer, text, refusal, tmp_path):
     """TEE C.7 from the command line: two temperatures, the second four times as noisy."""
     rng = np.random.default_rng(12)
     item, prompt, temperature, _ = (axis.ravel() for axis in np.indices((60, 4, 2, 3)))
@@ -437,7 +409,7 @@ def test_each_level_on_its_own(run, real_data, tmp_path):
     path = written(tmp_path / "noisy.csv", columns)
     called = ("variance", path, "--outcome", "score", "--random", "item", "--by", "temperature")
     facets = ("--facets", "N=item,V=version,H=temperature")
-    payload = json.loads(run(*called, *facets, "--json")[1])["by"]
+    payload = answer(*called, *facets)["by"]
     residuals = {level: part["residual"] for level, part in payload["levels"].items()}
     assert residuals == pytest.approx({"0": 0.25, "1": 1.0}, rel=4 * (2 / 480) ** 0.5)
     assert payload["mean_residual"] == pytest.approx(sum(residuals.values()) / 2)
@@ -446,8 +418,8 @@ def test_each_level_on_its_own(run, real_data, tmp_path):
     assert payload["projection"]["shares"]["Residual"] == pytest.approx(
         noise / payload["projection"]["variance"]
     )
-    assert "each temperature on its own" in run(*called, *facets)[1]
-    assert "no column is declared for strata by judge" in refusal(run, *called[:-1], "judge", *facets)
+    assert "each temperature on its own" in text(*called, *facets)
+    assert "no column is declared for strata by judge" in refusal(*called[:-1], "judge", *facets)
     named = written(tmp_path / "named.csv", {"thing": item, "temperature": temperature, "score": score})
-    result = refusal(run, "variance", named, *called[2:5], "thing", "--by", "temperature")
+    result = refusal("variance", named, *called[2:5], "thing", "--by", "temperature")
     assert "--facets N=COLUMN" in result

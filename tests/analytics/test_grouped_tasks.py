@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from analytics.differences.groups import Groups, mean_variance
-from analytics.tee.advice import advice
-from analytics.tee.agent_projection import project_agent
+from analytics.tee.agent_projection import NO_AGENT, advice, by_groups, project_agent, task_groups
 from analytics.tee.benchmark import TrialOutcomes, variance_study
 from analytics.tee.dstudy import DStudyRefused
-from analytics.tee.grouped_tasks import NO_AGENT, by_groups, task_groups
 from perf.studies.grouped_tasks import codes
 
 PARTS = {"agent": 0.02, "task": 0.06, "agent:task": 0.04, "Residual": 0.08}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.flat_file import FlatFileError, guarded, read
-from analytics.flat_file.guards import unguarded
+from analytics.flat_file.csv_rows import unguarded
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 TEXTS = st.lists(st.text(st.sampled_from("'=+-@a1. "), max_size=6) | st.none(), max_size=20)

@@ -23,7 +23,7 @@ from analytics.trials import (
     repeated_trials,
     task_trials,
 )
-from analytics.trials.accuracy import mean_interval
+from analytics.trials.icc import mean_interval
 from tests.refusals import refused
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,7 @@ from analytics.differences import kept_draws
 from analytics.differences.error_draws import own_draws
 from analytics.differences.finite_errors import AgentError
 from analytics.differences.kept_draws import KeptDraws, KeptWeights
-from analytics.differences.neyman_draws import ahead
-from analytics.differences.task_draws import pair_variances, task_weights
+from analytics.differences.neyman_draws import ahead, pair_variances, task_weights
 
 N_AGENTS, K, DRAWS = 9, 23, {"seed": 4, "n_draws": 300}
 

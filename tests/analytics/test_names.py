@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.flat_file.across import look_alike
+from analytics.flat_file.contents import look_alike
 from analytics.names import alike, skeleton, without_case
 
 

@@ -1,7 +1,6 @@
 """Pairwise scoring: figures of real boards, other programs, formulas written out, refusals."""
 
 import csv
-import json
 from collections import defaultdict
 
 import choix
@@ -11,22 +10,18 @@ from scipy.special import expit
 from scipy.stats import studentized_range
 
 from analytics.errors import CoreError
-from analytics.research.cli import main
-from analytics.research.pairwise import (
-    OutcomeMatrix,
-    StrengthsRefused,
+from analytics.research.pairwise.bradley_terry import StrengthsRefused, elo, fit, fit_wins
+from analytics.research.pairwise.cells import (
     agreement,
     bootstrap_cells,
-    elo,
-    fit,
-    fit_wins,
-    read_comparisons,
     verdicts_of_scores,
     verdicts_of_shares,
 )
-from analytics.research.pairwise.joint_ranks import joint_ranks
-from analytics.research.pairwise.report import pairwise
+from analytics.research.pairwise.comparisons import OutcomeMatrix, read_comparisons
+from analytics.research.pairwise.report import joint_ranks, pairwise
 from tests.refusals import refused
+
+COMMAND = ("pairwise",)
 
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"
 KEYS = [
@@ -87,26 +82,6 @@ def write(path, columns):
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
     return path
-
-
-@pytest.fixture
-def answer(capsys):
-    def run(*arguments):
-        assert main(["pairwise", *map(str, arguments), "--json"]) == 0
-        return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    def run(*arguments):
-        assert main(["pairwise", *map(str, arguments)]) == 2
-        captured = capsys.readouterr()
-        assert (captured.out, captured.err.count("\n")) == ("", 1)
-        return captured.err
-
-    return run
 
 
 # --------------------------------------------------------------------------------------------- known figures
@@ -201,7 +176,7 @@ def test_agents_of_equal_strength_stand_by_name(seed):
         for k in range(wins[i // 2, j // 2])
         if i != j
     ]
-    order = [line["agent"] for line in pairwise(read_comparisons(of_rows(*rows)), seed=0).values()["agents"]]
+    order = [line["agent"] for line in pairwise(read_comparisons(of_rows(*rows)), seed=0)["agents"]]
     for first, second in zip(order[::2], order[1::2], strict=True):
         assert (int(first[1:]) % 2, int(second[1:])) == (0, int(first[1:]) + 1)
 
@@ -268,13 +243,13 @@ def test_cells_that_agree_add_nothing_and_cells_that_differ_do():
     alike = bootstrap_cells(read_comparisons(battles(n=5, noise=3.0)), seed=0, n_draws=60)
     noisy = bootstrap_cells(read_comparisons(battles(n=5)), seed=0, n_draws=60)
     apart = bootstrap_cells(read_comparisons(battles(n=5, shift=1.0)), seed=0, n_draws=60)
-    assert [one.pipeline for one in alike] == ["single", "panel"]
-    assert alike[0].ratio < 1.6
-    assert alike[1].ratio < 1.3
-    assert noisy[1].ratio == pytest.approx(np.sqrt(3), abs=0.2)  # Owen 2007: verdicts that share nothing
-    assert apart[0].ratio > 3
-    assert apart[1].ratio > 2
-    assert (apart[1].se < apart[0].se).all()
+    assert [one["pipeline"] for one in alike] == ["single", "panel"]
+    assert alike[0]["ratio"] < 1.6
+    assert alike[1]["ratio"] < 1.3
+    assert noisy[1]["ratio"] == pytest.approx(np.sqrt(3), abs=0.2)  # Owen 2007: verdicts that share nothing
+    assert apart[0]["ratio"] > 3
+    assert apart[1]["ratio"] > 2
+    assert all(apart[1]["se"][name] < error for name, error in apart[0]["se"].items())
 
 
 def test_cells_drawn_anew_for_each_battle_average_out():
@@ -293,7 +268,7 @@ def test_cells_drawn_anew_for_each_battle_average_out():
             np.add.at(wins, (t.b, t.a), t.n - t.won)
             strengths.append(fit_wins(wins))
         anew.append(np.median(np.std(strengths, axis=0)))
-        common.append(np.median(bootstrap_cells(c, seed=0, n_draws=60)[1].se))
+        common.append(np.median(list(bootstrap_cells(c, seed=0, n_draws=60)[1]["se"].values())))
     assert anew[1] / anew[0] == pytest.approx(0.5, abs=0.12)
     assert common[1] / common[0] > 0.75
 
@@ -302,8 +277,8 @@ def test_a_pipeline_whose_draws_have_no_maximum_has_no_figure():
     rows = [(f"i{k}", "x", "y", "a" if k else "b", judge) for k in range(6) for judge in ("j1", "j2")]
     c = read_comparisons(of_rows(*rows, names=("item", "a", "b", "winner", "judge")))
     single, _ = bootstrap_cells(c, seed=0, n_draws=40)
-    assert single.ratio is None
-    assert "the strengths have no maximum" in single.reason
+    assert single["ratio"] is None
+    assert "the strengths have no maximum" in single["reason"]
 
 
 # ------------------------------------------------------------------------------------------------- people
@@ -323,15 +298,16 @@ def test_agreement_by_hand():
         ("5", "x", "y", "b", "j2", "art", ""),  # nobody said
     ]
     result = agreement(read_comparisons(of_rows(*rows, names=names), "human"))
-    summary = {(one.pipeline, one.category): one for one in result.pipelines}
+    summary = {(one["pipeline"], one["category"]): one for one in result["pipelines"]}
     panel = summary["panel", None]
-    assert (panel.n, panel.overall, panel.n_ab, panel.ab_only) == (4, 0.5, 2, 0.5)
-    assert (summary["judge j1", None].ab_only, summary["judge j2", None].ab_only) == (1 / 3, 2 / 3)
-    assert summary["panel", "law"].ab_only == 1.0
-    assert summary["panel", "art"].overall == 0.5
-    lead = {one.against: one for one in result.differences}["judge j1"]
-    assert (lead.n_items, lead.difference) == (2, 0.0)  # battles 1 and 4
-    assert lead.se == pytest.approx(np.sqrt(1 / 16))  # (0 + 1 − 0)/(2 + 2)²
+    assert [panel[name] for name in ("n", "overall", "n_ab", "ab_only")] == [4, 0.5, 2, 0.5]
+    assert summary["judge j1", None]["ab_only"] == 1 / 3
+    assert summary["judge j2", None]["ab_only"] == 2 / 3
+    assert summary["panel", "law"]["ab_only"] == 1.0
+    assert summary["panel", "art"]["overall"] == 0.5
+    lead = {one["against"]: one for one in result["differences"]}["judge j1"]
+    assert (lead["n_items"], lead["difference"]) == (2, 0.0)  # battles 1 and 4
+    assert lead["se"] == pytest.approx(np.sqrt(1 / 16))  # (0 + 1 − 0)/(2 + 2)²
 
 
 def test_rules_of_verdicts():
@@ -359,15 +335,14 @@ def test_the_command_answers_with_these_keys(answer, tmp_path):
     assert answer(path)["cells"] is answer(path)["agreement"] is None
 
 
-def test_outcomes_of_a_flat_file(answer, tmp_path, capsys):
+def test_outcomes_of_a_flat_file(answer, text, tmp_path):
     marks = {"x": "1110010", "y": "0111000", "z": "0011101"}
     rows = [f"B,{a},S,M,,t{j},1,{m}" for a, line in marks.items() for j, m in enumerate(line)]
     path = tmp_path / "outcomes.csv"
     path.write_text("\n".join([HEAD, *rows]) + "\n")
     result = answer(path, "--from-outcomes")
     assert (result["n_items"], result["n_comparisons"], result["position"]) == (6, 12, {})
-    assert main(["pairwise", str(path), "--from-outcomes"]) == 0
-    assert "a board is never ordered by this" in capsys.readouterr().out
+    assert "a board is never ordered by this" in text(path, "--from-outcomes")
 
 
 # ------------------------------------------------------------------------------------------------ refusals

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics.differences.domain_ranks import rank_intervals, resample
-from analytics.differences.first import least_by_tasks
-from analytics.differences.neyman_draws import draws_for
-from analytics.differences.task_draws import agent_noise, task_weights
+from analytics.differences.error_draws import least_by_tasks
+from analytics.differences.neyman_draws import agent_noise, draws_for, task_weights
 from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)
@@ -183,12 +182,12 @@ def test_the_pairs_of_many_agents_are_those_of_every_two(monkeypatch):
     """Blocks of agents, single precision and tasks not drawn change no pair, to the last bit."""
     table = np.random.default_rng(3).integers(0, 2, (7, 33)).astype(float)
     v = np.array([0, 0, 0.002, 0, 0.001, 0, 0])
-    whole = resample(table, names(7), seed=2, v=v, n_draws=50)
-    monkeypatch.setattr("analytics.differences.neyman_draws._n_chunk", lambda n_agents: 3)
-    assert resample(table, names(7), seed=2, v=v, n_draws=50).ahead.tobytes() == whole.ahead.tobytes()
-    result = np.zeros((50, 7))
+    whole = resample(table, names(7), seed=2, v=v, n_draws=300)
+    monkeypatch.setattr("analytics.differences.neyman_draws.FEW_AGENTS", 0)  # 256 draws at a time
+    assert resample(table, names(7), seed=2, v=v, n_draws=300).ahead.tobytes() == whole.ahead.tobytes()
+    result = np.zeros((300, 7))
     for i, j in combinations(range(7), 2):
-        pair = resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=50)
+        pair = resample(table[[i, j]], [names(7)[i], names(7)[j]], seed=2, v=v[[i, j]], n_draws=300)
         result[:, [i, j]] = np.maximum(result[:, [i, j]], pair.ahead)
     assert result.tobytes() == whole.ahead.tobytes()
 

@@ -23,7 +23,7 @@ from analytics.record import (
     shared_tasks,
 )
 from analytics.repeats import Repeats
-from analytics.trials.convergence import convergence
+from analytics.trials.icc import convergence
 
 NAN = math.nan
 PLAIN = (None, None, None, None)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics import progress
+from analytics import programs
 from analytics.command_line import (
     Answer,
     Parser,
@@ -30,7 +30,7 @@ from analytics.command_line import (
 )
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFileError
-from analytics.progress import progress_bar
+from analytics.programs import progress_bar
 from analytics.record import Record
 from analytics.text import as_text
 
@@ -297,7 +297,7 @@ def test_wrong_arguments_are_one_line_too(capsys):
 
 
 def test_on_a_pipe_a_line_every_few_seconds_says_how_far_the_work_is(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.01)
+    monkeypatch.setattr(programs, "EVERY", 0.01)
     with progress_bar("work", "folds") as show:
         show(1, None)
         wait_for_line(capsys, "work: 1 folds\n")
@@ -306,13 +306,13 @@ def test_on_a_pipe_a_line_every_few_seconds_says_how_far_the_work_is(capsys, mon
 
 
 def test_what_does_not_move_is_not_said_again_every_few_seconds(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.01)
-    monkeypatch.setattr(progress, "STILL", 1_000_000)
+    monkeypatch.setattr(programs, "EVERY", 0.01)
+    monkeypatch.setattr(programs, "STILL", 1_000_000)
     with progress_bar("work", "folds") as show:
         show(0, 900)
         time.sleep(0.2)
     assert capsys.readouterr().err == "work: 0 of 900 folds\n"
-    monkeypatch.setattr(progress, "STILL", 3)
+    monkeypatch.setattr(programs, "STILL", 3)
     begun, printed = time.monotonic(), 0
     with progress_bar("work", "folds") as show:
         show(0, 900)
@@ -337,7 +337,7 @@ def test_short_work_is_silent_on_a_pipe(capsys):
 
 
 def test_the_lines_end_with_the_work(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.01)
+    monkeypatch.setattr(programs, "EVERY", 0.01)
     with pytest.raises(RuntimeError), progress_bar("work"):
         raise RuntimeError
     capsys.readouterr()

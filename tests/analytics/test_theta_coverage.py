@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from analytics.reml import bootstrap, fit
-from analytics.reml.fixed_effects import theta_interval
+from analytics.reml import fit
+from analytics.reml.fixed_effects import refits, theta_interval
 
 N_REPLICATES = 2_000
 CONFIGURATIONS = [(100, 0.9, 0.5), (1_000, 0.9, 0.5), (1_000, 0.3, 1.0)]
@@ -25,7 +25,7 @@ def covered(rng, columns, shape, sd_item, sd_prompt):
         + 0.5 * rng.standard_normal(shape)
     )
     result = fit(columns, table.ravel(), random="item + prompt")
-    draws = bootstrap.refits(result, rng)
+    draws = refits(result, rng)
     intervals = [theta_interval(result, method=method, draws=draws) for method in METHODS]
     return [interval.lower <= 0.0 <= interval.upper for interval in intervals]
 

@@ -7,8 +7,14 @@ import pytest
 from scipy import stats
 
 from analytics.errors import CoreError
-from analytics.reml import bootstrap, fit
-from analytics.reml.fixed_effects import satterthwaite_df, theta_interval
+from analytics.reml import fit
+from analytics.reml.fixed_effects import (
+    component_intervals,
+    refits,
+    satterthwaite_df,
+    t_quantiles,
+    theta_interval,
+)
 from tests.refusals import refused
 
 
@@ -212,7 +218,7 @@ def test_the_variance_is_its_slopes_times_the_components():
 
 
 def test_draws_row_by_row_have_the_distribution_of_drawn_mean_squares():
-    balanced, other = with_cells(lambda result: bootstrap.refits(result, np.random.default_rng(1), 400), 6)
+    balanced, other = with_cells(lambda result: refits(result, np.random.default_rng(1), 400), 6)
     for left, right in [
         *zip(balanced.parameters.T, other.parameters.T, strict=True),
         (balanced.theta, other.theta),
@@ -232,8 +238,8 @@ def one_way(n_groups=8):
 def test_bootstrap_t_of_a_one_way_layout_is_student_s_t():
     # Far from the boundary SE*² = MS*_between/n, so that t* is Student's with 7 degrees of freedom.
     result = one_way()
-    draws = bootstrap.refits(result, np.random.default_rng(5), 40_000)
-    low, high = bootstrap.t_quantiles(result, draws)
+    draws = refits(result, np.random.default_rng(5), 40_000)
+    low, high = t_quantiles(result, draws)
     # The standard error of a quantile is √(p(1−p)/B)/density: .02 here.
     assert high == pytest.approx(stats.t.ppf(0.975, 7), abs=0.06)
     assert low == pytest.approx(stats.t.ppf(0.025, 7), abs=0.06)
@@ -245,8 +251,8 @@ def test_bootstrap_t_of_a_one_way_layout_is_student_s_t():
 
 def test_the_bootstrap_interval_of_a_residual_is_that_of_chi_square():
     result = one_way()
-    draws = bootstrap.refits(result, np.random.default_rng(6), 40_000)
-    interval = bootstrap.component_intervals(result, draws).intervals["Residual"]
+    draws = refits(result, np.random.default_rng(6), 40_000)
+    interval = component_intervals(result, draws).intervals["Residual"]
     exact = result.residual * stats.chi2.ppf([0.025, 0.975], 24) / 24
     assert (interval.lower, interval.upper) == pytest.approx(tuple(exact), rel=0.02)
     assert interval.standard_error == pytest.approx(result.residual * np.sqrt(2 / 24), rel=0.02)
@@ -254,7 +260,7 @@ def test_the_bootstrap_interval_of_a_residual_is_that_of_chi_square():
 
 def test_draws_depend_on_the_generator_alone():
     result = one_way()
-    one, same, other = (bootstrap.refits(result, np.random.default_rng(seed), 200) for seed in (1, 1, 2))
+    one, same, other = (refits(result, np.random.default_rng(seed), 200) for seed in (1, 1, 2))
     assert (one.parameters == same.parameters).all()
     assert (one.theta == same.theta).all()
     assert (one.theta != other.theta).all()
@@ -262,7 +268,7 @@ def test_draws_depend_on_the_generator_alone():
 
 def test_an_interval_on_the_boundary_says_that_it_is_too_short():
     result = fit({"g": list("aabbcc")}, [0, 2, 1, 3, 0, 2], random="g")
-    estimate = bootstrap.component_intervals(result, bootstrap.refits(result, np.random.default_rng(1), 500))
+    estimate = component_intervals(result, refits(result, np.random.default_rng(1), 500))
     assert estimate.intervals["g"].lower == 0.0
     assert "too short" in estimate.notes["g"]
 
@@ -272,18 +278,18 @@ def test_an_interval_on_the_boundary_says_that_it_is_too_short():
 
 def test_a_percentile_interval_of_theta_is_refused():
     result = one_way()
-    draws = bootstrap.refits(result, np.random.default_rng(1))
+    draws = refits(result, np.random.default_rng(1))
     with refused(CoreError, "percentile", match="Wald interval"):
         theta_interval(result, method="percentile", draws=draws)
 
 
 def test_what_has_no_interval_is_refused_by_name():
     result = one_way()
-    few = bootstrap.refits(result, np.random.default_rng(1), 1_999)
+    few = refits(result, np.random.default_rng(1), 1_999)
     with pytest.raises(CoreError, match="1999 draws; bootstrap-t needs at least 2000"):
         theta_interval(result, method="bootstrap-t", draws=few)
     with pytest.raises(CoreError, match="199 draws"):
-        bootstrap.refits(result, np.random.default_rng(1), 199)
+        refits(result, np.random.default_rng(1), 199)
     with refused(CoreError, "draws_missing", match="needs draws"):
         theta_interval(result, method="bootstrap-t")
     with refused(CoreError, "method_unknown", match="'exact'"):

@@ -1,33 +1,13 @@
 """Turns: hazards by hand, coverage, the model's published figures, what the command reads and refuses."""
 
-import json
-
 import numpy as np
 import pytest
 
-from analytics.research.cli import main
-from analytics.research.turns import TurnsRefused, crossing, model_hazard, model_survival, published_hazard
+from analytics.errors import CoreError
+from analytics.research.turns import crossing, model_hazard, model_survival, published_hazard
 from tests.refusals import refused
 
-
-@pytest.fixture
-def answer(capsys):
-    def run(*arguments):
-        assert main(["turns", *map(str, arguments), "--json"]) == 0
-        return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    def run(*arguments):
-        assert main(["turns", *map(str, arguments)]) == 2
-        captured = capsys.readouterr()
-        assert (captured.out, captured.err.count("\n")) == ("", 1)
-        return captured.err
-
-    return run
+COMMAND = ("turns",)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +50,13 @@ def test_hazards_by_hand():
     crossed = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
     seen = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 0]], dtype=bool)
     result = crossing(item, seen, crossed)
-    assert (result.n_at_risk.tolist(), result.n_crossed.tolist()) == ([4, 2, 1], [1, 1, 0])
-    assert result.hazard.tolist() == [0.25, 0.5, 0.0]
-    assert result.survival.tolist() == [0.75, 0.375, 0.375]
+    assert (result["n_at_risk"].tolist(), result["n_crossed"].tolist()) == ([4, 2, 1], [1, 1, 0])
+    assert result["hazard"].tolist() == [0.25, 0.5, 0.0]
+    assert result["survival"].tolist() == [0.75, 0.375, 0.375]
     # Turn 1, by item: (d − h·n)/(4·.75) = −.5/3, .75/3, −.25/3; turn 2 adds (1 − .5·2)/(2·.5) = 0.
     se = np.sqrt(1.5 * (0.5**2 + 0.75**2 + 0.25**2) / 9)
-    np.testing.assert_allclose(result.se, [se] * 3)
-    assert result.lower[0] < 0.75 < result.upper[0]
-    assert result.n_items == 3
+    np.testing.assert_allclose(result["se"], [se] * 3)
+    assert result["lower"][0] < 0.75 < result["upper"][0]
 
 
 def test_intervals_cover_where_conversations_on_an_item_are_alike():
@@ -88,22 +67,22 @@ def test_intervals_cover_where_conversations_on_an_item_are_alike():
     for _ in range(300):
         scores = -1.5 + np.sqrt(0.5) * (rng.normal(size=80)[item, None] + rng.normal(size=(320, 4)))
         result = crossing(item, seen, scores > 0)
-        covered += result.lower[3] <= truth <= result.upper[3]
+        covered += result["lower"][3] <= truth <= result["upper"][3]
     assert covered / 300 > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 300)
 
 
 def test_nobody_crosses_or_everybody_does():
     none = crossing(np.arange(3), np.ones((3, 2), bool), np.zeros((3, 2), bool))
     every = crossing(np.arange(3), np.ones((3, 2), bool), np.ones((3, 2), bool))
-    assert (none.survival.tolist(), every.survival[0]) == ([1.0, 1.0], 0.0)
-    assert np.isnan([none.lower, none.upper, every.lower, every.upper]).all()
-    with refused(TurnsRefused, "few_items"):
+    assert (none["survival"].tolist(), every["survival"][0]) == ([1.0, 1.0], 0.0)
+    assert np.isnan([none["lower"], none["upper"], every["lower"], every["upper"]]).all()
+    with refused(CoreError, "few_items"):
         crossing(np.zeros(3, int), np.ones((3, 2), bool), np.zeros((3, 2), bool))
-    with refused(TurnsRefused, "turns"):
+    with refused(CoreError, "turns"):
         crossing(np.arange(2), np.array([[1, 1], [0, 1]], bool), np.zeros((2, 2), bool))
-    with refused(TurnsRefused, "variance"):
+    with refused(CoreError, "variance"):
         published_hazard(np.zeros(2), 0.0, 0.0)
-    with refused(TurnsRefused, "variance"):
+    with refused(CoreError, "variance"):
         model_hazard(np.zeros(2), 0.0, 1.0, 0.0)
 
 
@@ -123,7 +102,7 @@ def scores(path, *, prompts=2, items=30, turns=4, column="score"):
     return path
 
 
-def test_scores_and_a_threshold(answer, tmp_path, capsys):
+def test_scores_and_a_threshold(answer, text, tmp_path):
     result = answer(scores(tmp_path / "a.csv"), "--threshold", "0")["agents"][0]
     assert (result["agent"], result["n_items"], result["reason"]) == ("x", 30, "")
     assert [line["turn"] for line in result["turns"]] == [1, 2, 3, 4]
@@ -133,8 +112,7 @@ def test_scores_and_a_threshold(answer, tmp_path, capsys):
     counted = answer(scores(tmp_path / "b.csv", column="crossed"))["agents"][0]
     assert counted["turns"][3]["survival"] == last["survival"]
     assert counted["turns"][3]["hazard_model"] is None
-    assert main(["turns", str(tmp_path / "b.csv")]) == 0
-    assert "not measured: no scores" in capsys.readouterr().out
+    assert "not measured: no scores" in text(tmp_path / "b.csv")
 
 
 def test_rows_that_are_no_turns(refusal, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from analytics.record import About, Delivery, Record
-from analytics.record.voices import Voter, voices
+from analytics.record.conditions import Voter, voices
 from tests.analytics.test_record import agents, full, judged, rows_of, self_run
 
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from django.core.management import CommandError, call_command
 
-from analytics import progress
+from analytics import programs
 from leaderboard import command
 from leaderboard.accounts.queries import token_of
 from leaderboard.boards.models import Board
@@ -314,7 +314,7 @@ def test_a_long_recompute_says_that_it_is_at_work(db, run, capsys, monkeypatch, 
     path = tmp_path / "outcomes.csv"
     path.write_text(csv_text(ladder(8, 20)))
     run("load", str(path), "--benchmark", "toy")
-    monkeypatch.setattr(progress, "EVERY", 0.001)
+    monkeypatch.setattr(programs, "EVERY", 0.001)
     assert "Published board 1 of toy." in run("recompute", "toy")
     assert "recompute: still at work, nothing to count yet\n" in capsys.readouterr().err
 

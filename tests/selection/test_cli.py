@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analytics import progress
+from analytics import programs
 from selection.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -436,7 +436,7 @@ def test_what_takes_long_says_that_it_is_at_work(capsys, monkeypatch, tmp_path):
     path, _ = board(tmp_path / "a.csv", 8, 40)
     assert main(["standings", str(path)]) == 0
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "EVERY", 0.001)
+    monkeypatch.setattr(programs, "EVERY", 0.001)
     assert main(["standings", str(path)]) == 0
     said = set(capsys.readouterr().err.splitlines())
     assert said == {"standings: still at work, nothing to count yet"}

@@ -13,11 +13,10 @@ import pytest
 from pyarrow import parquet
 
 from analytics.errors import CoreError
-from analytics.research.tuning.cli import main
-from analytics.research.tuning.process import end_left_behind, started_at
+from analytics.research.tuning.__main__ import main
 from analytics.research.tuning.protocol import candidates, run, winner
 from analytics.research.tuning.search import best, evaluate_stored, search, trial_of
-from analytics.research.tuning.store import Store
+from analytics.research.tuning.store import Store, end_left_behind, started_at
 from analytics.research.tuning.study import read_study
 from tests.disks import fill, small_disk
 from tests.tuning.kills import compared, trials
@@ -364,11 +363,11 @@ def test_another_scorer_must_tell_right_references_from_wrong_ones(tmp_path, ref
     with store.writing():
         run(store, lambda *_: None)
     result = candidates(store)
-    assert {one.scorer for one in result} == {0.625 if references else None}
-    why = {one.configuration["scorer"]: one.refused for one in result}
+    assert {one["scorer_auc"] for one in result} == {0.625 if references else None}
+    why = {one["configuration"]["scorer"]: one["refused"] or "" for one in result}
     assert why == {"exact": "", "fuzzy": refused}
-    able = [one for one in result if not refused or one.configuration["scorer"] == "exact"]
-    assert winner(result) == max(able, key=lambda one: one.figures.F)
+    able = [one for one in result if not refused or one["configuration"]["scorer"] == "exact"]
+    assert winner(result) == max(able, key=lambda one: one["F"])
 
 
 def test_what_would_cost_too_much_in_full_is_not_the_best(tmp_path):

@@ -16,24 +16,118 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.linalg import lapack
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
-from analytics.reml.sparse.blocks import (
-    WeightedProducts,
-    block_product,
-    border_inverse,
-    group_sums,
-    in_blocks,
-    n_blocks_of,
-    pattern_sums,
-    quadratic_forms,
-    scaled_inverses,
-    summed_product,
-)
-from analytics.reml.sparse.cells import cells_of
-from analytics.reml.sparse.layout import BlockLayout, layout_of
+from analytics.reml.sparse.layout import BlockBatch, BlockLayout, Matrix, cells_of, layout_of
+
+
+class WeightedProducts:
+    """A'WA at given group weights: inner blocks by batch, cross and border matrices."""
+
+    def __init__(self, layout: BlockLayout, group_weight: FloatArray) -> None:
+        products = layout.cross_products
+        inner, cross = products.inner @ group_weight, products.cross @ group_weight
+        self.inner = [inner[b.entries].reshape(-1, b.size, b.size) for b in layout.batches]
+        shape = (layout.pattern_term.size, layout.n_border)
+        self.cross: Matrix
+        if products.structure is None:
+            self.cross = cross.reshape(shape)
+        else:
+            self.cross = sp.csr_array((cross, *products.structure), shape=shape)
+        self.border = (products.border @ group_weight).reshape(layout.n_border, layout.n_border)
+
+
+def scaled_inverses(inner: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Λ(ΛGΛ + I)⁻¹Λ and log|ΛGΛ + I| of a batch."""
+    scales = scale[:, :, None] * scale[:, None, :]
+    moment = scales * inner + np.eye(inner.shape[1])
+    diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
+    return scales * np.linalg.inv(moment), 2.0 * np.sum(np.log(diagonals), axis=1)
+
+
+def border_inverse(schur: FloatArray, scale: FloatArray, p: int) -> tuple[FloatArray, float]:
+    """ΛB⁻¹Λ and log|B|, where B = ΛSΛ, plus I on all but the p columns of the design (scale 1)."""
+    scales = scale[:, None] * scale[None, :]
+    moment = scales * schur
+    moment[np.arange(len(scale) - p), np.arange(len(scale) - p)] += 1.0
+    factor, failed = lapack.dpotrf(moment, lower=1)
+    if failed:
+        raise np.linalg.LinAlgError(f"the border is not positive definite at column {failed - 1}")
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    return scales * inverse, 2.0 * float(np.sum(np.log(np.diag(factor))))
+
+
+def in_blocks(rows: FloatArray, size: int) -> FloatArray:
+    """Rows in blocks, shape (n_blocks, size, n_columns)."""
+    return rows.reshape(-1, size, rows.shape[1])
+
+
+def block_product(layout: BlockLayout, blocks: list[FloatArray], matrix: Matrix) -> Matrix:
+    """Block-diagonal matrix, pattern after pattern, times a matrix with the patterns' levels as rows."""
+    if isinstance(matrix, np.ndarray):
+        pairs = zip(layout.batches, blocks, strict=True)
+        parts = [block @ in_blocks(matrix[batch.pattern_rows], batch.size) for batch, block in pairs]
+        return np.concatenate([part.reshape(-1, matrix.shape[1]) for part in parts]) if parts else matrix
+    columns = [
+        np.repeat(np.arange(b.pattern_rows.start, b.pattern_rows.stop).reshape(-1, b.size), b.size, axis=0)
+        for b in layout.batches
+    ]
+    lengths = np.concatenate(
+        [np.full(b.pattern_rows.stop - b.pattern_rows.start, b.size) for b in layout.batches]
+    )
+    indptr = np.append(0, np.cumsum(lengths))
+    data = np.concatenate([block.ravel() for block in blocks])
+    return sp.csr_array(sp.csr_array((data, np.concatenate([c.ravel() for c in columns]), indptr)) @ matrix)
+
+
+def _rows_times(factor: FloatArray, matrix: Matrix) -> Matrix:
+    if isinstance(matrix, np.ndarray):
+        return factor[:, None] * matrix
+    return sp.csr_array(sp.diags_array(factor) @ matrix)
+
+
+def summed_product(layout: BlockLayout, left: Matrix, right: Matrix) -> FloatArray:
+    """Σ left'right over all blocks, from rows for the levels of the patterns."""
+    product = left.T @ _rows_times(layout.n_blocks_of, right)
+    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.float64)
+
+
+def pattern_sums(layout: BlockLayout, columns: FloatArray) -> FloatArray:
+    """Sum of the block levels' rows over the blocks of each pattern."""
+    sums = np.empty((layout.pattern_term.size, columns.shape[1]))
+    for batch in layout.batches:
+        parts = np.add.reduceat(in_blocks(columns[batch.block_rows], batch.size), batch.first_block)
+        sums[batch.pattern_rows] = parts.reshape(-1, columns.shape[1])
+    return sums
+
+
+def n_blocks_of(layout: BlockLayout, batch: BlockBatch) -> FloatArray:
+    """Blocks of each pattern of the batch."""
+    return layout.n_blocks_of[batch.pattern_rows][:: batch.size]
+
+
+def group_sums(group: CodeArray, values: FloatArray, n_groups: int) -> FloatArray:
+    """Sum of the values of each group, shape (n_groups,)."""
+    return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
+
+
+def quadratic_forms(
+    rows: Matrix, middle: FloatArray, weight: FloatArray, group: CodeArray, n_groups: int
+) -> FloatArray:
+    """Σ weight·r'Hr over the rows r of each group, shape (n_groups,)."""
+    if isinstance(rows, np.ndarray):
+        return group_sums(group, weight * np.sum((rows @ middle) * rows, axis=1), n_groups)
+    forms = np.zeros(n_groups)
+    for g in np.unique(group):
+        chosen = rows[group == g]
+        square = sp.coo_array(chosen.T @ _rows_times(weight[group == g], chosen))
+        forms[g] = middle[square.coords] @ square.data
+    return forms
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +149,9 @@ class Criterion:
 
     y: (n_rows,).
     factors: (n_rows,) each; level codes 0, 1, …
-    n_levels: levels of each factor.
     terms: factor indices of each random intercept term.
-    design: (n_rows, p); columns of the fixed effects, the intercept's included; full rank.
-    Raises CoreError: when a term has one level, one level for each row, the levels of another term, or levels
-        in the span of the design; when there are no more rows than fixed effects; when the outcome leaves no
-        variance to divide.
+    design: (n_rows, p), of full rank; the intercept's column included.
+    Raises CoreError: where the rows, the terms or the outcome cannot tell the components apart.
     """
 
     def __init__(
@@ -111,10 +202,7 @@ class Criterion:
 
 
 class Evaluation:
-    """One factorisation, and what follows from it; each part is computed when it is first asked for.
-
-    theta: (n_terms + 1,); variances of the terms, then of the residual.
-    """
+    """One factorisation, and what follows from it; each part is computed when it is first asked for."""
 
     def __init__(self, layout: BlockLayout, outcome: CriterionOutcome, theta: FloatArray) -> None:
         self.layout, self.outcome, self.theta = layout, outcome, theta
@@ -124,9 +212,7 @@ class Evaluation:
         self.group_weight = counts / (self.residual + counts * cell_variance)
         scale = layout.cells.n_rows_in if cell_term is None else 1.0
         self.weight = self.group_weight[layout.group] * scale
-        self._factor()
-
-    def _factor(self) -> None:
+        p = layout.cells.design.shape[1]
         layout, p = self.layout, self.layout.cells.design.shape[1]
         scale = np.sqrt(np.append(self.theta[:-1], 0.0))
         self._gram = WeightedProducts(layout, self.group_weight)
@@ -161,7 +247,23 @@ class Evaluation:
     @cached_property
     def traces(self) -> FloatArray:
         """tr(P ∂V/∂θ): tr(Z_t'PZ_t) of each term, then tr(P), shape (n_terms + 1,)."""
-        cells, traces = self.layout.cells, self._term_traces()
+        layout, n_terms = self.layout, len(self.layout.cells.levels)
+        border_term = layout.column_term[layout.n_block_levels :]
+        # Diagonal of G − G N_i G of each pattern: Z'V⁻¹Z as if there were no border
+        diagonal = np.empty(self.layout.pattern_term.size)
+        for batch, inverse, inner in zip(self.layout.batches, self._inverses, self._gram.inner, strict=True):
+            own = np.einsum("pii->pi", inner) - np.sum((inner @ inverse) * inner, axis=2)
+            diagonal[batch.pattern_rows] = own.ravel()
+        traces = group_sums(layout.pattern_term, layout.n_blocks_of * diagonal, n_terms + 1)
+        shared = self._gram.cross - block_product(layout, self._gram.inner, self._solved)
+        traces -= quadratic_forms(
+            shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1
+        )
+        fitted = np.sum((self._schur @ self._border_inverse) * self._schur, axis=1)
+        traces += group_sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
+        if layout.cells.cell_term is not None:
+            traces[layout.cells.cell_term] = self._cell_trace()
+        cells, traces = self.layout.cells, traces[:n_terms]
         n_free = cells.of_row.size - cells.design.shape[1]
         return np.append(traces, (n_free - traces @ self.theta[:-1]) / self.residual)
 
@@ -204,7 +306,6 @@ class Evaluation:
 
     @cached_property
     def _projected(self) -> FloatArray:
-        """Return e = P̄ȳ, shape (n_cells,)."""
         return self._project(self.outcome.means[:, None])[:, 0]
 
     def _project(self, vectors: FloatArray) -> FloatArray:
@@ -224,29 +325,6 @@ class Evaluation:
             part -= in_blocks(shift[batch.pattern_rows], batch.size)[batch.pattern_of]
             solution[batch.block_rows] = part.reshape(-1, right.shape[1])
         return solution
-
-    def _term_traces(self) -> FloatArray:
-        """tr(Z_t'PZ_t) of each term, shape (n_terms,)."""
-        layout, n_terms = self.layout, len(self.layout.cells.levels)
-        border_term = layout.column_term[layout.n_block_levels :]
-        traces = group_sums(layout.pattern_term, layout.n_blocks_of * self._own_diagonal(), n_terms + 1)
-        shared = self._gram.cross - block_product(layout, self._gram.inner, self._solved)
-        traces -= quadratic_forms(
-            shared, self._border_inverse, layout.n_blocks_of, layout.pattern_term, n_terms + 1
-        )
-        fitted = np.sum((self._schur @ self._border_inverse) * self._schur, axis=1)
-        traces += group_sums(border_term, np.diag(self._schur) - fitted, n_terms + 1)
-        if layout.cells.cell_term is not None:
-            traces[layout.cells.cell_term] = self._cell_trace()
-        return traces[:n_terms]
-
-    def _own_diagonal(self) -> FloatArray:
-        """Diagonal of G − G N_i G of each pattern: Z'V⁻¹Z as if there were no border."""
-        diagonal = np.empty(self.layout.pattern_term.size)
-        for batch, inverse, inner in zip(self.layout.batches, self._inverses, self._gram.inner, strict=True):
-            own = np.einsum("pii->pi", inner) - np.sum((inner @ inverse) * inner, axis=2)
-            diagonal[batch.pattern_rows] = own.ravel()
-        return diagonal
 
     def _cell_trace(self) -> float:
         """tr(P̄) = Σ w_c − ⟨N, A'W²A⟩."""
@@ -317,7 +395,6 @@ def _check_arguments(
 
 
 def _check_terms(layout: BlockLayout, terms: Sequence[tuple[int, ...]], n_rows: int) -> None:
-    """Refuse a term that cannot be told from the intercept, the residual, or another term."""
     levels = layout.cells.levels
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]

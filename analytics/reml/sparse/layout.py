@@ -1,33 +1,73 @@
-"""How the levels of a design lie: blocks, border, patterns and cross products. No outcome changes them.
+"""How the levels of a design lie: cells, blocks, border, patterns and cross products, whatever the outcome.
 
-Blocks and border
------------------
-A partition of the cells (by a factor or by a term) is the *block* partition. Terms whose levels refine it
-are block-diagonal; the others, with the fixed effects, are the border. The partition with the fewest
-estimated operations is taken.
-
-Patterns
---------
-Two blocks have one pattern when their cells agree, in order, in count, in border columns and in the local
-numbers of their block-diagonal levels. A pattern is factored once. Patterns of one size are one batch;
-sizes are filled up with empty levels to two binary digits (1, 2, 3, 4, 6, 8, 12, 16, …), which changes
-no number and keeps batches few.
-
-Cross products
---------------
-A'WA is linear in the weights, and the weights differ only between cells of different counts: its entries
-are stored once by count, so that an evaluation is one product with the few weights.
+Rows that share the level of every term and the row of the design matrix form a cell; its count, its mean and
+the sum of squares within cells are sufficient. A term with one level for each cell is the *cell term*: it
+joins the residual on the diagonal of V̄ and has no columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from analytics.arrays import CodeArray, FloatArray
-from analytics.reml.factors import combined, first_rows
-from analytics.reml.sparse.cells import Cells
+from analytics.reml.model import combined, first_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a design.
+
+    of_row: (n_rows,); cell of each row.
+    n_rows_in: (n_cells,); rows in each cell.
+    levels: (n_cells,) each; level of each term; every level occurs.
+    blocks: (n_cells,) each; partitions that may serve as blocks: the factors of the terms.
+    """
+
+    of_row: CodeArray
+    n_rows_in: FloatArray
+    levels: tuple[CodeArray, ...]
+    n_levels: tuple[int, ...]
+    blocks: tuple[CodeArray, ...]
+    design: FloatArray
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.n_rows_in.size
+
+    @property
+    def cell_term(self) -> int | None:
+        """The term with one level for each cell, if there is one."""
+        return self.n_levels.index(self.n_cells) if self.n_cells in self.n_levels else None
+
+
+def cells_of(
+    factors: Sequence[CodeArray],
+    n_levels: Sequence[int],
+    terms: Sequence[tuple[int, ...]],
+    design: FloatArray,
+) -> Cells:
+    """Collapse rows to cells; factors (n_rows,) each, design (n_rows, p)."""
+    used = sorted({factor for term in terms for factor in term})
+    of_row = combined([factors[f] for f in used], [n_levels[f] for f in used])
+    first = first_rows(of_row)
+    if not np.array_equal(design[first][of_row], design):
+        columns = [np.unique(column, return_inverse=True)[1] for column in design.T]
+        of_row = combined([of_row, *columns], [first.size, *(int(c.max()) + 1 for c in columns)])
+        first = first_rows(of_row)
+    levels = tuple(combined([factors[f][first] for f in term], [n_levels[f] for f in term]) for term in terms)
+    return Cells(
+        of_row=of_row,
+        n_rows_in=np.bincount(of_row).astype(np.float64),
+        levels=levels,
+        n_levels=tuple(int(codes.max()) + 1 for codes in levels),
+        blocks=tuple(combined([factors[f][first]], [n_levels[f]]) for f in used),
+        design=design[first],
+    )
+
 
 Matrix: TypeAlias = FloatArray | sp.csr_array
 
@@ -38,11 +78,9 @@ WIDEST_FULL_BORDER = 256
 class BlockBatch:
     """Blocks of one (filled up) size, ordered by pattern.
 
-    size: levels in a block.
     block_rows, pattern_rows, entries: where the levels of its blocks, the levels of its patterns, and its
         patterns' size² inner cross products stand among those of all batches.
-    pattern_of: (n_blocks,); ascending.
-    first_block: (n_patterns,).
+    pattern_of, first_block: (n_blocks,), ascending, and (n_patterns,).
     """
 
     size: int
@@ -130,22 +168,43 @@ def layout_of(cells: Cells) -> BlockLayout:
     n_terms = len(cells.levels)
     block, inside = cheapest_blocks(cells)
     outside = [t for t in range(n_terms) if t not in inside and t != cells.cell_term]
-    numbering = _numbering(cells, block, inside, outside)
-    border = _border(cells, outside)
-    group, group_count = _weight_groups(cells)
-    block_base, pattern_base = _bases(numbering)
+    border_code = _row_codes(cells, outside)
+    order = np.lexsort((*cells.blocks, border_code, block))
+    local, size = local_levels(block, [cells.levels[t] for t in inside], order)
+    count = combined([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
+    kinds = [border_code, count, *local.T]
+    kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
+    size = filled(size)
+    numbering = Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
+    # border column and value of each cell's entries, (n_cells, n_outside + p), and the columns' terms
+    p = cells.design.shape[1]
+    widths = np.array([*(cells.n_levels[t] for t in outside), *([1] * p)], dtype=np.int64)
+    within = [*(cells.levels[t] for t in outside), np.zeros(cells.design.shape, dtype=np.int64)]
+    column = np.column_stack(within) + _starts(widths)
+    value = np.column_stack([np.ones((cells.n_cells, len(outside))), cells.design])
+    term = np.repeat(np.array([*outside, *([n_terms] * p)], dtype=np.int64), widths)
+    group, group_count = np.zeros(cells.n_cells, dtype=np.int64), np.ones(1)
+    if cells.cell_term is not None:
+        group_count, group = np.unique(cells.n_rows_in, return_inverse=True)
+    by_pattern = np.argsort(numbering.pattern, kind="stable")
+    block_base = np.empty_like(numbering.size)
+    block_base[by_pattern] = _starts(numbering.size[by_pattern])
     rows = block_base[block][:, None] + numbering.local
-    pattern_rows = pattern_base[numbering.pattern[block]][:, None] + numbering.local
     pattern_size, n_block_levels = _pattern_size(numbering), int(numbering.size.sum())
+    pattern_rows = _starts(pattern_size)[numbering.pattern[block]][:, None] + numbering.local
+    columns = np.column_stack([rows, n_block_levels + column])
+    entries = np.column_stack([np.ones(rows.shape), value])
+    indptr = np.arange(0, columns.size + 1, columns.shape[1])
+    shape = (len(rows), n_block_levels + term.size)
     return BlockLayout(
         cells=cells,
-        incidence=_incidence(rows, n_block_levels, border),
-        column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), border.term]),
+        incidence=sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape),
+        column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), term]),
         pattern_term=_terms_of(pattern_rows, inside, int(pattern_size.sum()), n_terms),
         n_blocks_of=np.repeat(np.bincount(numbering.pattern), pattern_size).astype(np.float64),
         batches=_batches(numbering),
-        cross_products=_cross_products(cells, numbering, pattern_rows, border, group),
-        group=group,
+        cross_products=_cross_products(cells, numbering, pattern_rows, (column, value), group),
+        group=group.astype(np.int64),
         group_count=group_count,
     )
 
@@ -173,19 +232,7 @@ def _n_operations(cells: Cells, columns: list[int], block: CodeArray) -> float:
     return float(np.sum(size**3) + n_border**2 * np.sum(size) + float(n_border) ** 3)
 
 
-def _numbering(cells: Cells, block: CodeArray, inside: list[int], outside: list[int]) -> Numbering:
-    border_code = _row_codes(cells, outside)
-    order = np.lexsort((*cells.blocks, border_code, block))
-    local, size = local_levels(block, [cells.levels[t] for t in inside], order)
-    count = combined([cells.n_rows_in.astype(np.int64)], [int(cells.n_rows_in.max()) + 1])
-    kinds = [border_code, count, *local.T]
-    kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
-    size = filled(size)
-    return Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
-
-
 def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:
-    """Code of the cell's row of the border: its levels of the border terms and its row of the design."""
     values = [np.unique(column, return_inverse=True) for column in cells.design.T]
     codes = [inverse.astype(np.int64) for _, inverse in values] + [cells.levels[t] for t in outside]
     return combined(codes, [distinct.size for distinct, _ in values] + [cells.n_levels[t] for t in outside])
@@ -229,14 +276,6 @@ def _pattern_size(numbering: Numbering) -> CodeArray:
     return numbering.size[first_rows(numbering.pattern)]
 
 
-def _bases(numbering: Numbering) -> tuple[CodeArray, CodeArray]:
-    """First level of each block, and of each pattern, blocks being ordered by pattern."""
-    by_pattern = np.argsort(numbering.pattern, kind="stable")
-    block_base = np.empty_like(numbering.size)
-    block_base[by_pattern] = _starts(numbering.size[by_pattern])
-    return block_base, _starts(_pattern_size(numbering))
-
-
 def _starts(lengths: CodeArray) -> CodeArray:
     return np.asarray(np.cumsum(lengths) - lengths, dtype=np.int64)
 
@@ -261,40 +300,6 @@ def _batches(numbering: Numbering) -> tuple[BlockBatch, ...]:
     return tuple(batches)
 
 
-class _Border(NamedTuple):
-    """Border column and value of each cell's entries, (n_cells, n_outside + p), and the columns' terms."""
-
-    column: CodeArray
-    value: FloatArray
-    term: CodeArray
-
-
-def _border(cells: Cells, outside: list[int]) -> _Border:
-    n_terms, p = len(cells.levels), cells.design.shape[1]
-    widths = np.array([*(cells.n_levels[t] for t in outside), *([1] * p)], dtype=np.int64)
-    within = [*(cells.levels[t] for t in outside), np.zeros(cells.design.shape, dtype=np.int64)]
-    return _Border(
-        column=np.column_stack(within) + _starts(widths),
-        value=np.column_stack([np.ones((cells.n_cells, len(outside))), cells.design]),
-        term=np.repeat(np.array([*outside, *([n_terms] * p)], dtype=np.int64), widths),
-    )
-
-
-def _weight_groups(cells: Cells) -> tuple[CodeArray, FloatArray]:
-    if cells.cell_term is None:
-        return np.zeros(cells.n_cells, dtype=np.int64), np.ones(1)
-    counts, group = np.unique(cells.n_rows_in, return_inverse=True)
-    return group.astype(np.int64), counts
-
-
-def _incidence(rows: CodeArray, n_block_levels: int, border: _Border) -> sp.csr_array:
-    columns = np.column_stack([rows, n_block_levels + border.column])
-    entries = np.column_stack([np.ones(rows.shape), border.value])
-    indptr = np.arange(0, columns.size + 1, columns.shape[1])
-    shape = (len(rows), n_block_levels + border.term.size)
-    return sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape)
-
-
 def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> CodeArray:
     term = np.full(n_rows, n_terms, dtype=np.int64)
     for column, t in enumerate(inside):
@@ -303,38 +308,39 @@ def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> 
 
 
 def _cross_products(
-    cells: Cells, numbering: Numbering, pattern_rows: CodeArray, border: _Border, group: CodeArray
+    cells: Cells,
+    numbering: Numbering,
+    pattern_rows: CodeArray,
+    border: tuple[CodeArray, FloatArray],
+    group: CodeArray,
 ) -> CrossProducts:
-    """Entries of A'WA by weight group; one block speaks for all of its pattern, except in the border."""
-    n_groups, n_border = int(group.max()) + 1, border.term.size
+    column, value = border
+    n_groups, n_border = int(group.max()) + 1, int(column.max()) + 1
     weight = cells.n_rows_in if cells.cell_term is None else np.ones(cells.n_cells)
-    block, pattern_size = numbering.block, _pattern_size(numbering)
-    spoken = np.flatnonzero(first_rows(numbering.pattern)[numbering.pattern[block]] == block)
-    inner = _inner_position(numbering, pattern_size, spoken)
-    cross = pattern_rows[spoken][:, :, None] * n_border + border.column[spoken][:, None, :]
+    pattern_size = _pattern_size(numbering)
+    spoken = np.flatnonzero(
+        first_rows(numbering.pattern)[numbering.pattern[numbering.block]] == numbering.block
+    )
+    block, local = numbering.block[spoken], numbering.local[spoken]
+    inner = _starts(pattern_size**2)[numbering.pattern[block]][:, None, None]
+    inner = inner + local[:, :, None] * numbering.size[block][:, None, None] + local[:, None, :]
+    cross = pattern_rows[spoken][:, :, None] * n_border + column[spoken][:, None, :]
     cross, n_entries, structure = _stored(cross, int(pattern_size.sum()), n_border)
-    weighted = weight[:, None] * border.value
+    weighted = weight[:, None] * value
     return CrossProducts(
         inner=_by_group(
             inner, weight[spoken, None, None], group[spoken], int((pattern_size**2).sum()), n_groups
         ),
         cross=_by_group(cross, weighted[spoken][:, None, :], group[spoken], n_entries, n_groups),
         border=_by_group(
-            border.column[:, :, None] * n_border + border.column[:, None, :],
-            weighted[:, :, None] * border.value[:, None, :],
+            column[:, :, None] * n_border + column[:, None, :],
+            weighted[:, :, None] * value[:, None, :],
             group,
             n_border**2,
             n_groups,
         ),
         structure=structure,
     )
-
-
-def _inner_position(numbering: Numbering, pattern_size: CodeArray, spoken: CodeArray) -> CodeArray:
-    """Position among the inner entries of each pair of a cell's levels."""
-    block, local = numbering.block[spoken], numbering.local[spoken]
-    base = _starts(pattern_size**2)[numbering.pattern[block]]
-    return base[:, None, None] + local[:, :, None] * numbering.size[block][:, None, None] + local[:, None, :]
 
 
 def _stored(
@@ -351,7 +357,6 @@ def _stored(
 def _by_group(
     position: CodeArray, value: FloatArray, group: CodeArray, n_entries: int, n_groups: int
 ) -> Matrix:
-    """Add up the values by entry and weight group, shape (n_entries, n_groups)."""
     value = np.broadcast_to(value, position.shape).ravel()
     column = np.broadcast_to(group[:, None, None], position.shape).ravel()
     if n_entries * n_groups <= 2 * position.size + 10**6:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import FloatArray, Mask
+from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
 from analytics.reml.sparse.criterion import Criterion, Evaluation
@@ -39,17 +39,11 @@ MIN_RESIDUAL = 1e-8
 class Optimum:
     """Where the search ended.
 
-    variances: (n_terms,); σ_t² ≥ 0, exactly 0 on the boundary; squared units of the outcome.
-    residual: σ² > 0.
+    variances: (n_terms,); σ_t² ≥ 0, exactly 0 on the boundary.
     criterion: −2 log restricted likelihood, with lme4's constants.
-    beta: (p,).
-    beta_covariance: (p, p); (X'V⁻¹X)⁻¹ at the estimated components.
-    gradient: (n_terms + 1,); of the criterion with respect to (variances …, residual); on the boundary not
-        negative.
-    information: (n_terms + 1, n_terms + 1); average information of the log restricted likelihood; the inverse
-        of the part that is off the boundary is the asymptotic covariance of the components.
+    beta, beta_covariance: (p,) and (p, p); (X'V⁻¹X)⁻¹ at the estimated components.
+    gradient, information: of the criterion, (n_terms + 1,), and the average information, (n_terms + 1)².
     n_evaluations: factorisations.
-    message: how the search ended.
     method: `patterns` or `blocked`.
     """
 
@@ -71,16 +65,23 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
 
     start: (n_terms + 1,); (variances …, residual), the residual above 0. Default: the mean square within
         cells for the residual, the rest of the variance in equal shares for the terms.
-    Raises CoreError: when the start has another shape, a negative variance, or a residual of at most 1e-8 of
-        the largest variance: there the matrices have too few digits.
-    Raises CoreError: when the residual falls to 1e-8 of the variance: the terms and fixed effects reproduce
-        the outcome.
+    Raises CoreError: for another start; and when the residual falls to 1e-8 of the variance, where the terms
+        and fixed effects reproduce the outcome.
     """
     theta = _checked_start(criterion, start)
     with one_blas_thread():
         point, n_evaluations = criterion.at(theta), 1
         for _ in range(MAX_STEPS):
-            step = _newton_step(point)
+            gradient, curvature = point.gradient, 2.0 * point.information
+            # at 0, or close to it and bound for it, with a derivative that is not negative
+            bound = np.diag(curvature) * point.theta <= gradient
+            free = ~((point.theta <= CLOSE_TO_ZERO * np.sum(point.theta)) & bound & (gradient >= 0.0))
+            curvature = curvature[np.ix_(free, free)]
+            diagonal = np.diag(curvature)
+            scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+            scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
+            step = -point.theta
+            step[free] = -np.linalg.solve(scaled, gradient[free] / scale) / scale
             fall = 0.5 * abs(float(point.gradient @ step))
             if fall < EXPECTED_FALL:
                 return _optimum(
@@ -100,27 +101,7 @@ def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Opt
         return _optimum(criterion, point, n_evaluations, False, f"stopped after {MAX_STEPS} steps")
 
 
-def _newton_step(point: Evaluation) -> FloatArray:
-    """−H⁻¹g over the free components, H twice the average information; the others go to the boundary."""
-    gradient, curvature = point.gradient, 2.0 * point.information
-    free = ~_resting(point.theta, gradient, np.diag(curvature))
-    curvature = curvature[np.ix_(free, free)]
-    diagonal = np.diag(curvature)
-    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
-    step = -point.theta
-    step[free] = -np.linalg.solve(scaled, gradient[free] / scale) / scale
-    return step
-
-
-def _resting(theta: FloatArray, gradient: FloatArray, curvature: FloatArray) -> Mask:
-    """Components at 0, or close to it and bound for it, whose derivative is not negative."""
-    close = (theta <= CLOSE_TO_ZERO * np.sum(theta)) & (curvature * theta <= gradient)
-    return np.asarray(close & (gradient >= 0.0), dtype=np.bool_)
-
-
 def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[Evaluation | None, int]:
-    """Return a point that is lower by enough, along the projected step or else by the multiplicative one."""
     for halving in range(MAX_HALVINGS):
         furthest = point.theta + MAX_GROWTH * np.sum(point.theta)
         theta = np.clip(point.theta + step / 2.0**halving, 0.0, furthest)
@@ -135,7 +116,6 @@ def _lower(criterion: Criterion, point: Evaluation, step: FloatArray) -> tuple[E
 
 
 def _is_lower(criterion: Criterion, point: Evaluation, theta: FloatArray) -> Evaluation | None:
-    """Return the evaluation at θ when it is lower by Armijo's rule, up to rounding."""
     expected = float(point.gradient @ (theta - point.theta))
     try:
         trial = criterion.at(theta)

@@ -1,29 +1,9 @@
 """Comparisons: who beat whom on which item, from rows of battles or from outcomes on tasks.
 
-Model
------
 A row is one verdict of one judge on one item: a wins (1 point), b wins (0), or a tie (½). Agents stand in
 ascending order of name, and a row is turned so that its a stands before its b. The fit needs of all rows only
 their *tallies*: over the rows with the same two agents, judge and order, how many there are and how many
-points a has. ::
-
-    o = +1 where a was shown first, −1 where b was, 0 where nobody says
-
-`OutcomeMatrix` makes comparisons of agents that ran the same tasks: a wins task j where X_aj > X_bj; equal
-outcomes are no comparison (the conditional form of the Rasch model, in which the task's difficulty is gone).
-
-Symbols
--------
-=========  ===================  =========================  =======
-symbol     code                 shape                      unit
-=========  ===================  =========================  =======
-points     ``points``           (n_rows,)                  0, ½, 1
-o          ``order``            (n_rows,), (n_tallies,)    1
-X          ``outcomes``         (n_agents, n_tasks)        0 to 1
-n, w       ``n``, ``won``       (n_tallies,)               rows
-=========  ===================  =========================  =======
-
-Not done here: no strength is estimated. A verdict is not weighed by how far apart two answers were.
+points a has. Order is 1 where a was shown first, −1 where b was, 0 where nobody says.
 
 Source: Bradley & Terry, *Biometrika* 39 (1952) 324-345. Andersen, *JRSS B* 32 (1970) 283-301 (conditional
 likelihood). Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.
@@ -32,32 +12,30 @@ likelihood). Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from analytics.arrays import CodeArray, FloatArray, IndexArray
+from analytics.arrays import FloatArray, IndexArray
 from analytics.errors import CoreError
 from analytics.text import named
 
 REQUIRED = ("item", "a", "b", "winner")
 OPTIONAL = ("first", "judge", "prompt_variant", "run", "category")
-POINTS: Mapping[str, float] = {"a": 1.0, "b": 0.0, "tie": 0.5}
-ORDER: Mapping[str, int] = {"a": 1, "b": -1, "": 0}
+POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5}
+ORDER = {"a": 1.0, "b": -1.0, "": 0.0}
 ONE_JUDGE = "all"
 NO_VERDICT = -1.0
 MAX_KEYS_A_ROW = 8
+Value = TypeVar("Value", str, tuple[str, str, str])
 
 
 @dataclass(frozen=True, eq=False)
 class Tallies:
-    """Comparisons added up by pair, judge and order.
+    """Comparisons added up by pair (agents a < b), judge and order: (n_tallies,) each.
 
-    a, b: (n_tallies,); agents, a < b.
-    judge: (n_tallies,); position effect that applies; 0 where `order` is 0.
-    order: (n_tallies,); o.
-    n, won: (n_tallies,); comparisons, and the points of a.
+    judge: position effect that applies; 0 where `order` is 0.
+    n, won: comparisons, and the points of a.
     """
 
     a: IndexArray
@@ -78,38 +56,13 @@ class Tallies:
         return self._pairs[n_agents]
 
 
-class Battles(Protocol):
-    """What a fit needs: agents, items, judges with a position effect, tallies, and how far items spread."""
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Names, ascending."""
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """Names of what is compared on, ascending."""
-
-    @property
-    def judges(self) -> tuple[str, ...]:
-        """Judges of whom the order is known."""
-
-    @property
-    def tallies(self) -> Tallies:
-        """Comparisons added up."""
-
-    def spread(self, p: FloatArray) -> FloatArray:
-        """Return Σ_j u_j u_jᵀ at p of tallies, shape (n_agents + n_judges,) squared."""
-
-
 @dataclass(frozen=True, eq=False)
 class Comparisons:
     """Rows of battles.
 
     agents, items, judges: ascending. `judges`: those with a row of which the order is known.
     cells: judge, prompt variant and who was shown first, as the rows say; ascending.
-    item, a, b, cell: (n_rows,); a < b.
-    judge: (n_rows,); into `judges`; 0 where `order` is 0.
-    order, points: (n_rows,).
+    item, a, b, cell, judge, order, points: (n_rows,); a < b; `judge` is 0 where `order` is 0.
     categories: length n_items; "" where no row says.
     human: (n_rows,); points that a person gave a; −1 where nobody did.
     """
@@ -248,6 +201,9 @@ class OutcomeMatrix:
         return np.asarray(scores.T @ scores, dtype=np.float64)
 
 
+Battles = Comparisons | OutcomeMatrix
+
+
 def crossed(tallies: Tallies, weight: FloatArray, n_agents: int, n_judges: int) -> FloatArray:
     """Return Σ weight·x·xᵀ, x a tally's row of the design: 1 at a, −1 at b, o at its judge.
 
@@ -283,13 +239,12 @@ def tallies_of_wins(wins: FloatArray) -> Tallies:
 def read_comparisons(
     columns: Mapping[str, Sequence[str]], human: str | None = None, *, rows: Sequence[int] | None = None
 ) -> Comparisons:
-    """Make comparisons of columns of text.
+    """Make comparisons of columns of text, of length n_rows; a refusal names the row at fault.
 
-    columns: length n_rows; ``item``, ``a``, ``b`` and ``winner`` (a, b or tie); ``first`` (a, b or empty),
-        ``judge``, ``prompt_variant`` and ``category`` where there are any.
+    columns: ``item``, ``a``, ``b`` and ``winner`` (a, b or tie); ``first`` (a, b or empty), ``judge``,
+        ``prompt_variant`` and ``category`` where there are any.
     human: column with what a person said: a, b, tie or empty.
     rows: length n_rows; numbers by which faults name the rows; 1, 2, … where not given.
-    Raises CoreError: with the row at fault.
     """
     n_rows = len(columns["item"])
     rows = range(1, n_rows + 1) if rows is None else rows
@@ -306,13 +261,20 @@ def read_comparisons(
         row = int(np.argmax(a == b))
         raise CoreError(f"row {rows[row]}: {named(columns['a'][row])} against itself", code="same_agent")
     turned = np.where(a > b, -1.0, 1.0)
-    first = columns.get("first", blank)
-    order = _values("first", first, {**ORDER}, rows) * turned
-    points = _turned(_values("winner", columns["winner"], {**POINTS}, rows), turned)
-    judges, judge = _judges(columns.get("judge", blank), order)
+    judge_of, first = columns.get("judge", blank), columns.get("first", blank)
+    order = _values("first", first, ORDER, rows) * turned
+    # judges of whom the order is known
+    known = np.flatnonzero(order).tolist()
+    judge = np.zeros(n_rows, dtype=np.intp)
+    judges, judge[known] = _coded([judge_of[row] or ONE_JUDGE for row in known])
     items, item = _coded(columns["item"])
-    cells, cell = _cells(columns.get("judge", blank), columns.get("prompt_variant", blank), first)
+    cells, cell = _coded(list(zip(judge_of, columns.get("prompt_variant", blank), first, strict=True)))
+    categories = [""] * len(items)
+    for code, text in zip(item.tolist(), columns.get("category", blank), strict=True):
+        categories[code] = categories[code] or text
+    points = _values("winner", columns["winner"], POINTS, rows)
     verdicts = blank if human is None else columns[human]
+    of_people = _values(human or "human", verdicts, {**POINTS, "": NO_VERDICT}, rows, "human")
     return Comparisons(
         agents=agents,
         items=items,
@@ -324,17 +286,17 @@ def read_comparisons(
         cell=cell,
         judge=judge,
         order=order,
-        points=points,
-        categories=_categories(columns.get("category", blank), item, len(items)),
-        human=_turned(_values(human or "human", verdicts, {**POINTS, "": NO_VERDICT}, rows, "human"), turned),
+        points=np.where(turned < 0, 1.0 - points, points),
+        categories=tuple(categories),
+        human=np.where((turned < 0) & (of_people != NO_VERDICT), 1.0 - of_people, of_people),
     )
 
 
-def _coded(texts: Sequence[str]) -> tuple[tuple[str, ...], IndexArray]:
-    """Names in ascending order, and the code of each text."""
-    names = sorted(set(texts))
+def _coded(values: Sequence[Value]) -> tuple[tuple[Value, ...], IndexArray]:
+    """Values in ascending order, each once, and the code of each one."""
+    names = sorted(set(values))
     place = {name: code for code, name in enumerate(names)}
-    return tuple(names), np.array([place[text] for text in texts], dtype=np.intp)
+    return tuple(names), np.array([place[value] for value in values], dtype=np.intp)
 
 
 def _values(
@@ -345,34 +307,3 @@ def _values(
             allowed = ", ".join(repr(value) for value in known if value)
             raise CoreError(f"row {row}: {name} is {named(text)}, not one of {allowed}", code=code or name)
     return np.array([known[text] for text in texts], dtype=np.float64)
-
-
-def _turned(points: FloatArray, turned: FloatArray) -> FloatArray:
-    """Points of the agent that stands before the other."""
-    return np.where((turned < 0) & (points != NO_VERDICT), 1.0 - points, points)
-
-
-def _judges(texts: Sequence[str], order: FloatArray) -> tuple[tuple[str, ...], IndexArray]:
-    """Judges of whom the order is known, and that of each row; 0 where the order is not known."""
-    known = np.flatnonzero(order).tolist()
-    judges, codes = _coded([texts[row] or ONE_JUDGE for row in known])
-    judge = np.zeros(order.size, dtype=np.intp)
-    judge[known] = codes
-    return judges, judge
-
-
-def _cells(*columns: Sequence[str]) -> tuple[tuple[tuple[str, str, str], ...], IndexArray]:
-    rows = [(judge, prompt, first) for judge, prompt, first in zip(*columns, strict=True)]
-    cells = sorted(set(rows))
-    place = {cell: code for code, cell in enumerate(cells)}
-    return tuple(cells), np.array([place[row] for row in rows], dtype=np.intp)
-
-
-def _categories(
-    texts: Sequence[str], item: CodeArray | npt.NDArray[np.intp], n_items: int
-) -> tuple[str, ...]:
-    """Return the first category that each item's rows state."""
-    categories = [""] * n_items
-    for code, text in zip(item.tolist(), texts, strict=True):
-        categories[code] = categories[code] or text
-    return tuple(categories)

@@ -93,8 +93,9 @@ class RunCells:
         scores = np.full(tuple(map(len, names)), np.nan)
         if self.rows.num_rows:
             i, j = (
-                [places[name] for name in self.rows[column].to_pylist()]
-                for column, places in (("model", _places(names[0])), ("task", _places(names[1])))
+                [place[name] for name in self.rows[column].to_pylist()]
+                for column, known in (("model", names[0]), ("task", names[1]))
+                for place in [{name: i for i, name in enumerate(known)}]
             )
             runs = self.rows["run"].to_numpy() - request.first_run
             scores[i, j, runs] = np.where(self.rows["valid"].to_numpy(), _floats(self.rows["score"]), np.nan)
@@ -135,22 +136,20 @@ def stored_cells(path: Path, request: RunRequest | None = None) -> RunCells:
         metadata = rows.schema.metadata
         cells = RunCells(
             rows,
-            pyarrow.Table.from_pylist(json.loads(metadata[b"references"]), schema=pyarrow.schema(REFERENCES)),
+            _stored(json.loads(metadata[b"references"]), REFERENCES),
             float(metadata[b"cost_beside"]),
             metadata[b"failure"].decode(),
         )
-        if request is not None:
-            _refuse_foreign(rows, request)
+        wanted = (
+            {} if request is None else {"model": request.models, "task": request.tasks, "run": request.runs}
+        )
+        for name, known in wanted.items():
+            if foreign := set(rows[name].unique().to_pylist()) - set(known):
+                raise ValueError(f"{name} {shortened(foreign.pop())} was not asked for")
     except (pyarrow.ArrowException, LookupError, TypeError, ValueError) as error:
         why = f"{path} is damaged ({error}): delete it, and its runs are made anew"
         raise CoreError(why, code="cells_damaged") from None
     return cells
-
-
-def _refuse_foreign(rows: pyarrow.Table, request: RunRequest) -> None:
-    for name, known in (("model", request.models), ("task", request.tasks), ("run", request.runs)):
-        if foreign := set(rows[name].unique().to_pylist()) - set(known):
-            raise ValueError(f"{name} {shortened(foreign.pop())} was not asked for")
 
 
 def joined(parts: Sequence[RunCells]) -> RunCells:
@@ -166,10 +165,10 @@ def joined(parts: Sequence[RunCells]) -> RunCells:
 def failed(why: str, answer: Path, request: RunRequest) -> RunCells:
     """Nothing is valid; what the file tells of the cost is kept, where it can be read at all."""
     try:
-        cells = read_answer(answer, request)
+        paid = read_answer(answer, request).cost_usd
     except (AnswerRefused, OSError):
-        return RunCells(_rows([]), _references([]), 0.0, why)
-    return RunCells(_rows([]), _references([]), cells.cost_usd, why)
+        paid = 0.0
+    return RunCells(_stored([], COLUMNS), _stored([], REFERENCES), paid, why)
 
 
 def read_answer(path: Path, request: RunRequest) -> RunCells:
@@ -193,13 +192,18 @@ def read_answer(path: Path, request: RunRequest) -> RunCells:
     if not isinstance(answer, dict) or not isinstance(answer.get("cells"), list):
         raise AnswerRefused("the answer is no object with a list of cells")
     cells = [_cell(place, one, request) for place, one in enumerate(answer["cells"])]
-    _refuse_repeated(cells)
+    seen: set[tuple[Any, ...]] = set()
+    for place, cell in enumerate(cells):
+        key = (cell["model"], cell["task"], cell["run"])
+        if key in seen:
+            raise AnswerRefused(f"cells[{place}]: model, task and run {key} occur twice")
+        seen.add(key)
     references = answer.get("references", [])
     if not isinstance(references, list):
         raise AnswerRefused("references: no list")
     return RunCells(
-        _rows(cells),
-        _references([_reference(place, one, request) for place, one in enumerate(references)]),
+        _stored(cells, COLUMNS),
+        _stored([_reference(place, one, request) for place, one in enumerate(references)], REFERENCES),
         _amount("cost_usd", answer.get("cost_usd")) or 0.0,
     )
 
@@ -243,25 +247,8 @@ def _amount(where: str, value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _refuse_repeated(cells: Sequence[Mapping[str, Any]]) -> None:
-    seen: set[tuple[Any, ...]] = set()
-    for place, cell in enumerate(cells):
-        key = (cell["model"], cell["task"], cell["run"])
-        if key in seen:
-            raise AnswerRefused(f"cells[{place}]: model, task and run {key} occur twice")
-        seen.add(key)
-
-
-def _rows(cells: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
-    return pyarrow.Table.from_pylist(list(cells), schema=pyarrow.schema(COLUMNS))
-
-
-def _references(items: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
-    return pyarrow.Table.from_pylist(list(items), schema=pyarrow.schema(REFERENCES))
-
-
-def _places(names: Sequence[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(names)}
+def _stored(items: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> pyarrow.Table:
+    return pyarrow.Table.from_pylist(list(items), schema=pyarrow.schema(columns))
 
 
 def _floats(column: Any) -> FloatArray:

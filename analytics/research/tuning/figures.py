@@ -23,14 +23,13 @@ and .975. Where R is near 1 or runs are few it covers less than 95%: docs/eviden
 
 A bootstrap over tasks leaves out the runs, which is where R comes from.
 
-Source
-------
-*Toward Meta-Harness Optimization*, §28.5, 28.10.3. Efron & Tibshirani, *An Introduction to the Bootstrap*,
-1993, ch. 6, 11.
+Source: *Toward Meta-Harness Optimization*, §28.5, 28.10.3. Efron & Tibshirani, *An Introduction to the
+Bootstrap*, 1993, ch. 6, 11.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -64,23 +63,26 @@ class HarnessFigures:
     n_runs: int
     why: str = ""
 
+    def shown(self) -> dict[str, Any]:
+        """Return the figures of a report."""
+        return {name: getattr(self, name) for name in ("R", "D", "C", "F", "F_se", "cost_usd", "n_runs")}
+
 
 def figures(cells: RunCells, request: RunRequest) -> HarnessFigures:
     """Compute the figures of some runs."""
     tensor = cells.tensor(request)
-    n_runs = len(request.runs)
+    r = d = f = error = None
+    c, why = 0.0, cells.failure
     if not tensor.valid.any():
-        why = cells.failure or "no cell is valid"
-        return HarnessFigures(None, None, 0.0, None, None, cells.cost_usd, n_runs, why)
-    try:
-        r, d = parts(tensor)
-    except CoreError as refusal:
-        why = cells.failure or str(refusal)
-        return HarnessFigures(None, None, coverage(tensor), None, None, cells.cost_usd, n_runs, why)
-    c = coverage(tensor)
-    return HarnessFigures(
-        r, d, c, weighted(r, d, c), standard_error(tensor), cells.cost_usd, n_runs, cells.failure
-    )
+        why = why or "no cell is valid"
+    else:
+        c = coverage(tensor)
+        try:
+            r, d = parts(tensor)
+            f, error = weighted(r, d, c), standard_error(tensor)
+        except CoreError as refusal:
+            why = why or str(refusal)
+    return HarnessFigures(r, d, c, f, error, cells.cost_usd, len(request.runs), why)
 
 
 def parts(tensor: ScoreTensor) -> tuple[float, float]:
@@ -98,21 +100,19 @@ def standard_error(tensor: ScoreTensor) -> float | None:
     n_runs = len(tensor.runs)
     if n_runs < 3:
         return None
-    try:
-        left_out = np.array([_fitness(_without(tensor, run)) for run in range(n_runs)])
-    except CoreError:
-        return None
-    return float(np.sqrt((n_runs - 1) / n_runs * np.sum((left_out - left_out.mean()) ** 2)))
-
-
-def _fitness(tensor: ScoreTensor) -> float:
-    return weighted(*parts(tensor), coverage(tensor))
-
-
-def _without(tensor: ScoreTensor, run: int) -> ScoreTensor:
-    keep = [place for place in range(len(tensor.runs)) if place != run]
-    runs = tuple(tensor.runs[place] for place in keep)
-    return ScoreTensor(tensor.models, tensor.tasks, runs, tensor.scores[:, :, keep], tensor.valid[:, :, keep])
+    left_out = []
+    for run in range(n_runs):
+        keep = [place for place in range(n_runs) if place != run]
+        runs = tuple(tensor.runs[place] for place in keep)
+        rest = ScoreTensor(
+            tensor.models, tensor.tasks, runs, tensor.scores[:, :, keep], tensor.valid[:, :, keep]
+        )
+        try:
+            left_out.append(weighted(*parts(rest), coverage(rest)))
+        except CoreError:
+            return None
+    f = np.array(left_out)
+    return float(np.sqrt((n_runs - 1) / n_runs * np.sum((f - f.mean()) ** 2)))
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ wrong ones (ScorerAUC ≥ `tau_min`), where the harness answers references.
 With fewer than 5 models, 100 tasks, 5 full runs, 50 trials or 3 runs a trial, or a subsample outside of 20 to
 50%, a study is *below protocol*, and every report says so.
 
-Source
-------
-*Toward Meta-Harness Optimization*, §28.10; ΔR: `figures`.
+Source: *Toward Meta-Harness Optimization*, §28.10; ΔR: `figures`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,6 @@ from analytics.research.tuning.cells import RunCells, RunRequest
 from analytics.research.tuning.figures import (
     WEIGHTS,
     HarnessFigures,
-    ReliabilityDifference,
     figures,
     reliability_difference,
     weighted,
@@ -64,49 +62,6 @@ NO_LIMIT = "without a limit of cost"
 
 Progress = Callable[[str, int, int], None]
 """Given what is done, how much of it, and of how much."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A configuration's full evaluation.
-
-    figures: of the new runs of all tasks.
-    against_baseline: δR.
-    p_adjusted: over all candidates.
-    order: τ_b of the models' scores with those under h₀.
-    scorer: ScorerAUC, where references were answered.
-    refused: why it cannot be the best; empty where it can.
-    note: what could not be said.
-    """
-
-    configuration: Configuration
-    figures: HarnessFigures
-    against_baseline: ReliabilityDifference | None = None
-    p_adjusted: float | None = None
-    order: float | None = None
-    scorer: float | None = None
-    refused: str = ""
-    note: str = ""
-
-    @property
-    def fingerprint(self) -> str:
-        """Name of the configuration."""
-        return fingerprint(self.configuration)
-
-
-@dataclass(frozen=True)
-class Ablated:
-    """What a condition of Table 28.4 would have chosen: a row of its figures.
-
-    split_half, mdes: τ_b of two halves of the runs, and the smallest difference of two models that is found
-        (these tasks).
-    """
-
-    condition: str
-    configuration: Configuration
-    figures: HarnessFigures
-    split_half: float | None
-    mdes: float | None
 
 
 def full(study: HarnessStudy) -> RunRequest:
@@ -171,57 +126,74 @@ def chosen_of(trials: Sequence[SearchTrial]) -> list[Configuration]:
     return list({one.fingerprint: one.configuration for one in reversed(able)}.values())[::-1][:N_BEST]
 
 
-def baseline(store: Store) -> Candidate | None:
+def baseline(store: Store) -> dict[str, Any] | None:
     """Return the full evaluation of h₀; None until it was run."""
     study = store.study
     cells = store.stored(study.baseline, full(study), "full")
-    return None if cells is None else Candidate(study.baseline, figures(cells, full(study)))
+    return None if cells is None else _evaluation(study.baseline, figures(cells, full(study)))
 
 
-def candidates(store: Store) -> list[Candidate]:
+def _evaluation(configuration: Configuration, of_runs: HarnessFigures) -> dict[str, Any]:
+    """Return a full evaluation as plain values; what only a candidate has is None.
+
+    ci, difference, p_adjusted: of ΔR.
+    order: τ_b of the models' scores with those under h₀.
+    scorer_auc: where references were answered.
+    refused: why it cannot be the best.
+    note: what could not be said.
+    """
+    unknown = ("ci", "difference", "p_adjusted", "order", "scorer_auc", "refused")
+    return {
+        "fingerprint": fingerprint(configuration),
+        "configuration": dict(configuration),
+        **of_runs.shown(),
+        **dict.fromkeys(unknown),
+        "note": of_runs.why or None,
+    }
+
+
+def candidates(store: Store) -> list[dict[str, Any]]:
     """Return the full evaluations of the best configurations, with what they gain over h₀."""
     study, request = store.study, full(store.study)
     first = store.stored(study.baseline, request, "full")
     if first is None:
         return []
-    measured = []
+    measured, tested = [], []
     for configuration in chosen_of(trials_of(store)):
         cells = store.stored(configuration, request, "full")
-        if cells is not None:
-            measured.append(_candidate(study, configuration, first, cells))
-    tested = [one.against_baseline.p_value for one in measured if one.against_baseline]
-    adjusted = iter(benjamini_hochberg(tested).tolist())
-    return [replace(one, p_adjusted=next(adjusted)) if one.against_baseline else one for one in measured]
+        if cells is None:
+            continue
+        of_runs, tensors = figures(cells, request), (first.tensor(request), cells.tensor(request))
+        one = _evaluation(configuration, of_runs)
+        one |= {"order": _order(*tensors), "scorer_auc": _scorer(cells)}
+        one["refused"] = _refused(study, one, of_runs.why) or None
+        try:
+            change = reliability_difference(*tensors, study.seed)
+            one |= {"ci": [change.lower, change.upper], "difference": change.difference}
+            tested.append((one, change.p_value))
+        except CoreError as refusal:
+            one["note"] = str(refusal) or one["note"]
+        measured.append(one)
+    adjusted = benjamini_hochberg([p for _, p in tested]).tolist()
+    for (one, _), p in zip(tested, adjusted, strict=True):
+        one["p_adjusted"] = p
+    return measured
 
 
-def _candidate(
-    study: HarnessStudy, configuration: Configuration, first: RunCells, cells: RunCells
-) -> Candidate:
-    request = full(study)
-    one = Candidate(configuration, figures(cells, request), scorer=_scorer(cells))
-    tensors = first.tensor(request), cells.tensor(request)
-    one = replace(one, order=_order(*tensors))
-    try:
-        one = replace(one, against_baseline=reliability_difference(*tensors, study.seed))
-    except CoreError as refusal:
-        one = replace(one, note=str(refusal))
-    return replace(one, refused=_refused(study, one))
-
-
-def _refused(study: HarnessStudy, one: Candidate) -> str:
-    if one.figures.F is None:
-        return one.figures.why
-    if one.order is None or one.order < SAME_ORDER:
-        order = (
-            "cannot be compared" if one.order is None else f"agrees with that of h₀ at τ_b = {one.order:.2f}"
-        )
+def _refused(study: HarnessStudy, one: Mapping[str, Any], why: str) -> str:
+    if one["F"] is None:
+        return why
+    if one["order"] is None or one["order"] < SAME_ORDER:
+        known = one["order"] is not None
+        order = f"agrees with that of h₀ at τ_b = {one['order']:.2f}" if known else "cannot be compared"
         return f"measures something else: its order of the models {order}"
     changes = any(
-        parameter.role == "measurement" and one.configuration[name] != study.baseline[name]
+        parameter.role == "measurement" and one["configuration"][name] != study.baseline[name]
         for name, parameter in study.space.items()
     )
-    if changes and one.scorer is not None and one.scorer < study.tau_min:
-        return f"its scorer tells right solutions from wrong ones with an AUC of {one.scorer:.2f} only"
+    auc = one["scorer_auc"]
+    if changes and auc is not None and auc < study.tau_min:
+        return f"its scorer tells right solutions from wrong ones with an AUC of {auc:.2f} only"
     return ""
 
 
@@ -246,16 +218,16 @@ def _scorer(cells: RunCells) -> float | None:
         return None
 
 
-def winner(measured: Sequence[Candidate]) -> Candidate | None:
+def winner(measured: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the candidate with the largest F in new runs, of those that the guards let pass."""
-    able = [one for one in measured if not one.refused]
-    return max(able, key=lambda one: one.figures.F or 0.0) if able else None
+    able = [one for one in measured if not one["refused"]]
+    return max(able, key=lambda one: one["F"] or 0.0) if able else None
 
 
 # ------------------------------------------------------------------------------------------- phases 4 and 5
 
 
-def ablations(store: Store) -> list[Ablated]:
+def ablations(store: Store) -> list[dict[str, Any]]:
     """Say what each condition of Table 28.4 would have chosen among the trials of the search.
 
     Raises CoreError: before the first trial that counts.
@@ -263,18 +235,14 @@ def ablations(store: Store) -> list[Ablated]:
     trials = trials_of(store)
     if best(trials) is None:
         raise CoreError("no trial of the search has figures yet", code="not_yet")
-    ablated = []
+    tops = []
     for condition, weights in ABLATIONS.items():
-        able = [one for one in trials if one.state == "complete" and one.figures.R is not None]
-        if condition != NO_LIMIT:
-            able = [one for one in able if one.is_feasible]
-        if able:
-            top = max(able, key=lambda one: (_weighted(one.figures, weights), -one.number))
-            ablated.append(_ablated(store, condition, top))
-    return ablated
+        able = [one for one in trials if one.is_feasible or condition == NO_LIMIT]
+        tops.append((condition, _top([one for one in able if one.state == "complete"], weights)))
+    return [_ablated(store, condition, top) for condition, top in tops if top]
 
 
-def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[Ablated]:
+def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[dict[str, Any]]:
     """Search anew under each condition and seed, while the budget lasts.
 
     Configurations that were run before take the runs that are stored.
@@ -301,31 +269,37 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[A
                 weights=weights,
                 spent=store.cost_usd,
             )
-            if top := _top(trials_of(other), weights):
+            if top := _top([one for one in trials_of(other) if one.counts], weights):
                 ablated.append(_ablated(store, f"{condition}, seed {seed}", top))
     return ablated
 
 
 def _top(trials: Sequence[SearchTrial], weights: Mapping[str, float]) -> SearchTrial | None:
-    able = [one for one in trials if one.counts and one.figures.R is not None]
-    return max(able, key=lambda one: (_weighted(one.figures, weights), -one.number)) if able else None
+    """Return the trial with the largest F by these weights, of those that have one."""
+
+    def by_weights(trial: SearchTrial) -> tuple[float, int]:
+        of_run = trial.figures
+        return weighted(of_run.R or 0.0, of_run.D or 0.0, of_run.C, weights), -trial.number
+
+    return max((one for one in trials if one.figures.R is not None), key=by_weights, default=None)
 
 
-def _weighted(of_run: HarnessFigures, weights: Mapping[str, float]) -> float:
-    return weighted(of_run.R or 0.0, of_run.D or 0.0, of_run.C, weights)
+def _ablated(store: Store, condition: str, trial: SearchTrial) -> dict[str, Any]:
+    """Return a row of Table 28.4: what a condition would have chosen, and its figures.
 
-
-def _ablated(store: Store, condition: str, trial: SearchTrial) -> Ablated:
+    split_half: τ_b of two halves of the runs.
+    mdes: the smallest difference of two models that is found on these tasks.
+    """
     cells, request = cells_up_to(store, trial.configuration, trial.figures.n_runs)  # stored: nothing is run
     tensor = cells.tensor(request)
     k, n, n_runs = tensor.scores.shape
-    return Ablated(
-        condition,
-        trial.configuration,
-        trial.figures,
-        _or_none(lambda: split_half(tensor, store.study.seed).tau),
-        _or_none(lambda: mdes(variance_components(tensor), k, n, n_runs).finite),
-    )
+    return {
+        "condition": condition,
+        "configuration": dict(trial.configuration),
+        **trial.figures.shown(),
+        "split_half": _or_none(lambda: split_half(tensor, store.study.seed).tau),
+        "mdes": _or_none(lambda: mdes(variance_components(tensor), k, n, n_runs).finite),
+    }
 
 
 def _or_none(figure: Callable[[], float]) -> float | None:
@@ -335,7 +309,7 @@ def _or_none(figure: Callable[[], float]) -> float | None:
         return None
 
 
-def stability(store: Store, configuration: Configuration) -> dict[str, object]:
+def stability(store: Store, configuration: Configuration) -> dict[str, Any]:
     """Stability of the order of models under a configuration's full evaluation (phase 5)."""
     request = full(store.study)
     cells = store.stored(configuration, request, "full")

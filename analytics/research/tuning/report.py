@@ -18,10 +18,8 @@ import numpy.typing as npt
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.research.tuning.figures import D_CEILING, HarnessFigures
+from analytics.research.tuning.figures import D_CEILING
 from analytics.research.tuning.protocol import (
-    Ablated,
-    Candidate,
     ablations,
     baseline,
     below_protocol,
@@ -34,6 +32,8 @@ from analytics.research.tuning.protocol import (
 from analytics.research.tuning.search import SearchTrial, best, converged
 from analytics.research.tuning.store import Store
 from analytics.research.tuning.study import HarnessStudy
+
+NOT_RUN = "not run yet"
 
 
 def front(points: npt.ArrayLike) -> list[int]:
@@ -86,9 +86,6 @@ def _matrix(points: npt.ArrayLike) -> FloatArray:
     return x
 
 
-NOT_RUN = "not run yet"
-
-
 def as_plain(store: Store) -> dict[str, Any]:
     """Return the whole report: what was not run or cannot be said is None, with its reason in `notes`."""
     study, trials = store.study, trials_of(store)
@@ -102,9 +99,9 @@ def as_plain(store: Store) -> dict[str, Any]:
         "cost_usd": store.cost_usd(),
         "converged": converged(study, trials),
         "below_protocol": list(below_protocol(study)),
-        "baseline": _candidate_values(first) if first else None,
-        "best": _candidate_values(top) if top else None,
-        "candidates": [_candidate_values(one) for one in measured],
+        "baseline": first,
+        "best": top,
+        "candidates": measured,
         "front": front_values(study, trials),
         "ablations": None,
         "stability": None,
@@ -113,25 +110,21 @@ def as_plain(store: Store) -> dict[str, Any]:
     if first is None:
         notes["baseline"] = NOT_RUN
     if top is None:
-        notes["best"] = "; ".join(sorted({one.refused for one in measured})) or NOT_RUN
-    for name, compute in (
-        ("ablations", lambda: [ablation_values(one) for one in ablations(store)]),
-        ("stability", lambda: stability(store, _needed(top).configuration)),
-    ):
-        try:
-            answer[name] = compute()
-        except CoreError as refusal:
-            notes[name] = str(refusal)
+        notes["best"] = "; ".join(sorted({one["refused"] for one in measured})) or NOT_RUN
+    try:
+        answer["ablations"] = ablations(store)
+    except CoreError as refusal:
+        notes["ablations"] = str(refusal)
+    try:
+        if top is None:
+            raise CoreError("no configuration was evaluated in full yet", code="not_yet")
+        answer["stability"] = stability(store, top["configuration"])
+    except CoreError as refusal:
+        notes["stability"] = str(refusal)
     return {**answer, "notes": notes}
 
 
-def _needed(top: Candidate | None) -> Candidate:
-    if top is None:
-        raise CoreError("no configuration was evaluated in full yet", code="not_yet")
-    return top
-
-
-def phase(store: Store, trials: Sequence[SearchTrial], measured: Sequence[Candidate]) -> int:
+def phase(store: Store, trials: Sequence[SearchTrial], measured: Sequence[Any]) -> int:
     """How many of the phases 1 to 3 are done, then 5: the last two are computed from what is stored."""
     if baseline(store) is None:
         return 0
@@ -161,40 +154,9 @@ def front_values(study: HarnessStudy, trials: Sequence[SearchTrial]) -> dict[str
         "hypervolume": hypervolume(scaled, (0.0, 0.0, 0.0, 0.0)),
         "trials": [
             {"number": one.number, "fingerprint": one.fingerprint, "configuration": dict(one.configuration)}
-            | _figures(one.figures)
+            | one.figures.shown()
             for one in (able[place] for place in front(points))
         ],
-    }
-
-
-def _figures(of_run: HarnessFigures) -> dict[str, Any]:
-    return {name: getattr(of_run, name) for name in ("R", "D", "C", "F", "F_se", "cost_usd", "n_runs")}
-
-
-def _candidate_values(one: Candidate) -> dict[str, Any]:
-    change = one.against_baseline
-    return {
-        "fingerprint": one.fingerprint,
-        "configuration": dict(one.configuration),
-        **_figures(one.figures),
-        "ci": [change.lower, change.upper] if change else None,
-        "difference": change.difference if change else None,
-        "p_adjusted": one.p_adjusted,
-        "order": one.order,
-        "scorer_auc": one.scorer,
-        "refused": one.refused or None,
-        "note": one.note or one.figures.why or None,
-    }
-
-
-def ablation_values(one: Ablated) -> dict[str, Any]:
-    """Set a row of Table 28.4 as plain values."""
-    return {
-        "condition": one.condition,
-        "configuration": dict(one.configuration),
-        **_figures(one.figures),
-        "split_half": one.split_half,
-        "mdes": one.mdes,
     }
 
 
@@ -207,21 +169,27 @@ def as_markdown(report: Mapping[str, Any]) -> str:
     if report["below_protocol"]:
         parts.append(f"**Below protocol:** {'; '.join(report['below_protocol'])}.")
     rows = [("h₀", report["baseline"]), *(("", one) for one in report["candidates"])]
-    parts += ["## Full evaluations, in new runs", _table(rows, report["best"])]
+    parts += ["## Full evaluations, in new runs", _table(rows)]
     if report["front"]:
         trials = [(f"trial {one['number']}", one) for one in report["front"]["trials"]]
         parts += [
             "## Trials that none beats",
             f"Hypervolume {report['front']['hypervolume']:.4f}.",
-            _table(trials, None),
+            _table(trials),
         ]
     if report["ablations"]:
         parts += [
             "## Without a part of F",
-            _table([(one["condition"], one) for one in report["ablations"]], None),
+            _table([(one["condition"], one) for one in report["ablations"]]),
         ]
     if report["stability"]:
-        parts += ["## Stability of the order of models", _stability(report["stability"])]
+        one = report["stability"]
+        parts += [
+            "## Stability of the order of models",
+            f"With other tasks: τ_b {one['tau']:.3f} ({one['lower']:.3f} to {one['upper']:.3f}, "
+            f"{one['n_draws']:,} draws). "
+            f"With other runs: τ_b {one['split_half']:.3f} between halves of them.",
+        ]
     parts += ["## Metadata", "\n".join(f"- {name}: {value}" for name, value in report["metadata"].items())]
     if report["notes"]:
         parts += ["## Not told", "\n".join(f"- {name}: {why}" for name, why in report["notes"].items())]
@@ -243,7 +211,7 @@ def _sentence(report: Mapping[str, Any]) -> str:
     )
 
 
-def _table(rows: Sequence[tuple[str, Mapping[str, Any] | None]], top: Mapping[str, Any] | None) -> str:
+def _table(rows: Sequence[tuple[str, Mapping[str, Any] | None]]) -> str:
     lines = ["| | settings | R | D | C | F | cost, $ | ΔR, 95% | |", "|---|---|---|---|---|---|---|---|---|"]
     for label, one in rows:
         if one is None:
@@ -253,18 +221,10 @@ def _table(rows: Sequence[tuple[str, Mapping[str, Any] | None]], top: Mapping[st
         settings = ", ".join(f"{key} {_number(value)}" for key, value in one["configuration"].items())
         ci = one.get("ci")
         change = f"{ci[0]:.3f} to {ci[1]:.3f}" if ci else ""
-        remark = "best" if top and one is top else one.get("refused") or one.get("note") or ""
+        remark = one.get("refused") or one.get("note") or ""
         figures_ = " | ".join(_number(one[key]) for key in ("R", "D", "C", "F"))
         lines.append(f"| {name} | {settings} | {figures_} | {one['cost_usd']:,.2f} | {change} | {remark} |")
     return "\n".join(lines)
-
-
-def _stability(report: Mapping[str, Any]) -> str:
-    return (
-        f"With other tasks: τ_b {report['tau']:.3f} ({report['lower']:.3f} to {report['upper']:.3f}, "
-        f"{report['n_draws']:,} draws). "
-        f"With other runs: τ_b {report['split_half']:.3f} between halves of them."
-    )
 
 
 def _number(value: Any) -> str:

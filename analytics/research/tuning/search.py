@@ -17,10 +17,8 @@ The search ends with the budget, with its number of trials, or after `patience` 
 above max(.01, standard error of the best trial's F). A front has no single best, so that patience is not
 asked there.
 
-Source
-------
-*Toward Meta-Harness Optimization*, §28.6. Akiba et al., *Optuna*, KDD 2019; Li et al., *Hyperband*, JMLR 18
-(2018).
+Source: *Toward Meta-Harness Optimization*, §28.6. Akiba et al., *Optuna*, KDD 2019; Li et al., *Hyperband*,
+JMLR 18 (2018).
 """
 
 import warnings
@@ -70,11 +68,7 @@ class SearchTrial:
 
 def evaluate_stored(store: Store) -> Evaluate:
     """Evaluate by the study's harness, keeping every run."""
-
-    def evaluated(configuration: Configuration, n_runs: int) -> HarnessFigures:
-        return figures(*cells_up_to(store, configuration, n_runs))
-
-    return evaluated
+    return lambda configuration, n_runs: figures(*cells_up_to(store, configuration, n_runs))
 
 
 def cells_up_to(store: Store, configuration: Configuration, n_runs: int) -> tuple[RunCells, RunRequest]:
@@ -137,12 +131,11 @@ def _why_end(study: HarnessStudy, trials: Sequence[SearchTrial], spent: float) -
         return f"the budget of ${study.usd:,.2f} is spent"
     if len(trials) >= study.search.n_trials:
         return f"{study.search.n_trials} trials were run"
-    if not study.search.has_front and _n_without_gain(trials) >= study.search.patience:
-        return f"{study.search.patience} trials brought no gain"
-    return ""
+    return f"{study.search.patience} trials brought no gain" if converged(study, trials) else ""
 
 
-def _n_without_gain(trials: Sequence[SearchTrial]) -> int:
+def converged(study: HarnessStudy, trials: Sequence[SearchTrial]) -> bool:
+    """Whether the search ended for want of gain."""
     top: SearchTrial | None = None
     n = 0
     for one in trials:
@@ -151,17 +144,16 @@ def _n_without_gain(trials: Sequence[SearchTrial]) -> int:
             top, n = one, 0
         else:
             n += 1
-    return n
-
-
-def converged(study: HarnessStudy, trials: Sequence[SearchTrial]) -> bool:
-    """Whether the search ended for want of gain."""
-    return not study.search.has_front and _n_without_gain(trials) >= study.search.patience
+    return not study.search.has_front and n >= study.search.patience
 
 
 def _next(study: HarnessStudy, evaluate: Evaluate, done: Sequence[Any], weights: Mapping[str, float]) -> Any:
     """Propose, evaluate rung by rung, and return the finished trial, Optuna's."""
-    optuna = _optuna()
+    try:
+        import optuna
+    except ModuleNotFoundError:
+        raise CoreError("a search needs Optuna: pip install '.[tuning]'", code="search") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     number = len(done)
     inner = optuna.create_study(
         study_name=study.name,
@@ -177,7 +169,9 @@ def _next(study: HarnessStudy, evaluate: Evaluate, done: Sequence[Any], weights:
     state, values, figures = _evaluated(optuna, study, evaluate, trial, configuration, weights)
     trial.set_user_attr("figures", asdict(figures))
     if study.usd_per_evaluation is not None:
-        over = _full_cost(study, figures) - study.usd_per_evaluation
+        n_cells = len(study.models) * len(study.subsample) * figures.n_runs
+        full = figures.cost_usd / n_cells * len(study.models) * len(study.tasks) * study.full_runs
+        over = full - study.usd_per_evaluation
         trial.set_user_attr("over_limit", over)
         trial.set_constraint(LIMIT, over)
     inner.tell(trial, values, state=state)
@@ -207,12 +201,6 @@ def _evaluated(
     return state.COMPLETE, value, figures
 
 
-def _full_cost(study: HarnessStudy, figures: HarnessFigures) -> float:
-    """Return what a full evaluation of the configuration would cost, US dollars."""
-    n_cells = len(study.models) * len(study.subsample) * figures.n_runs
-    return figures.cost_usd / n_cells * len(study.models) * len(study.tasks) * study.full_runs
-
-
 def _sampler(optuna: Any, study: HarnessStudy, number: int) -> Any:
     seed = int(generator(study.seed, "sampler", number).integers(2**31))
     with warnings.catch_warnings():
@@ -231,12 +219,3 @@ def _pruner(optuna: Any, study: HarnessStudy) -> Any:
         return optuna.pruners.NopPruner()
     fewest, most, factor = study.search.hyperband
     return optuna.pruners.HyperbandPruner(min_resource=fewest, max_resource=most, reduction_factor=factor)
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ModuleNotFoundError:
-        raise CoreError("a search needs Optuna: pip install '.[tuning]'", code="search") from None
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna

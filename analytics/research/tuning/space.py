@@ -76,7 +76,14 @@ def parameter(name: str, table: Mapping[str, Any]) -> SpaceParameter:
     if odd := sorted(set(table) - known):
         raise SpaceRefused(f"{where}.{odd[0]}: a {kind} has {', '.join(sorted(known))}")
     if kind == "choice":
-        return SpaceParameter(name, kind, role, choices=_choices(where, table.get("choices")))
+        values = table.get("choices")
+        if not isinstance(values, list) or len(values) < 2:
+            raise SpaceRefused(f"{where}.choices: a list of at least two values")
+        if not all(isinstance(one, str | bool) or is_number(one) for one in values):
+            raise SpaceRefused(f"{where}.choices: values are texts, numbers, true or false")
+        if len({json.dumps(one) for one in values}) < len(values):
+            raise SpaceRefused(f"{where}.choices: a value stands twice")
+        return SpaceParameter(name, kind, role, choices=tuple(values))
     low, high = (_bound(f"{where}.{end}", table.get(end), whole=kind == "int") for end in ("low", "high"))
     if not low < high:
         raise SpaceRefused(f"{where}: low, {low}, is not below high, {high}")
@@ -97,16 +104,6 @@ def shortened(value: Any) -> str:
     text = repr(value)
     text = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
     return f"{text}, beyond 64 bits," if isinstance(value, int) and abs(value) > MAX_INTEGER else text
-
-
-def _choices(where: str, values: Any) -> tuple[Setting, ...]:
-    if not isinstance(values, list) or len(values) < 2:
-        raise SpaceRefused(f"{where}.choices: a list of at least two values")
-    if not all(isinstance(one, str | bool) or is_number(one) for one in values):
-        raise SpaceRefused(f"{where}.choices: values are texts, numbers, true or false")
-    if len({json.dumps(one) for one in values}) < len(values):
-        raise SpaceRefused(f"{where}.choices: a value stands twice")
-    return tuple(values)
 
 
 def _bound(where: str, value: Any, *, whole: bool) -> float:

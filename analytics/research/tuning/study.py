@@ -1,41 +1,9 @@
 """The study file (TOML): what may vary, on which models and tasks, what runs it, and for how much.
 
-.. code-block:: toml
-
-    name = "retries and time-outs"
-    seed = 1
-    command = ["./run-harness"]        # or: callable = "package.module:function"
-    deadline_seconds = 3600
-    models = ["small", "medium", "large"]
-    tasks = "tasks.txt"                # one a line; or a list, or a table of lists: strata
-    store = "study"                    # a folder beside this file
-
-    [space.timeout]
-    kind = "log"
-    low = 20
-    high = 600
-    role = "instrument"
-
-    [baseline]
-    timeout = 120.0
-
-    [search]                           # all of it may be left out
-    sampler = "tpe"                    # tpe, random, nsga2
-    n_trials = 50
-    fraction = 0.3
-    n_runs = 3
-
-    [budget]
-    usd = 500
-
-    [metadata]
-    hardware = "…"                     # each name of MANDATORY_METADATA (`analytics.harness`)
-
-Every fault is a refusal that names the place and the rule. Paths are relative to the file.
+Every fault is a refusal that names the place and the rule; docs/tuning.md has an example. Paths are relative
+to the file.
 """
 
-import hashlib
-import json
 import math
 import stat
 import tomllib
@@ -71,21 +39,8 @@ MAX_SECONDS = 2_000_000.0  # 23 days; the kernel waits for 24 at most
 MAX_MESSAGE = 400  # characters of a refusal
 MANDATORY_TEXTS = tuple(name for name in MANDATORY_METADATA if name != "task count")
 TOP = (
-    "name",
-    "seed",
-    "command",
-    "callable",
-    "deadline_seconds",
-    "models",
-    "tasks",
-    "store",
-    "space",
-    "baseline",
-    "search",
-    "full",
-    "budget",
-    "metadata",
-    "tau_min",
+    *("name", "seed", "command", "callable", "deadline_seconds", "models", "tasks", "store", "space"),
+    *("baseline", "search", "full", "budget", "metadata", "tau_min"),
 )
 
 
@@ -188,12 +143,6 @@ class HarnessStudy:
             "usd_per_evaluation": self.usd_per_evaluation,
         }
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the plan."""
-        text = json.dumps(self.plan, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
-
 
 def read_study(path: Path) -> HarnessStudy:
     """Read and check a study file.
@@ -246,13 +195,19 @@ def _study(table: Mapping[str, Any], path: Path) -> HarnessStudy:
     command, called = _what_runs(table)
     models, strata = _names("models", table.get("models"), least=2), _strata(table.get("tasks"), folder)
     full_runs = _whole("full.n_runs", full.get("n_runs", 5), least=MIN_RUNS)
-    _few_cells(len(models) * sum(map(len, strata.values())), full_runs, search.n_runs)
+    n_places = len(models) * sum(map(len, strata.values()))
+    for where, n_runs in (("full.n_runs", full_runs), ("search.n_runs", search.n_runs)):
+        if n_places * n_runs > MAX_CELLS:
+            rule = f"models × tasks × runs are at most {MAX_CELLS:,}, not {n_places * n_runs:,}"
+            raise _Fault(f"{where}: {rule}")
     return HarnessStudy(
         name=_text("name", table.get("name")),
         seed=_whole("seed", table.get("seed", 0), least=0),
         command=command,
         called=called,
-        deadline_seconds=_deadline(table.get("deadline_seconds")),
+        deadline_seconds=_number(
+            "deadline_seconds", table.get("deadline_seconds"), above=0.0, most=MAX_SECONDS
+        ),
         models=models,
         strata=strata,
         folder=folder,
@@ -276,9 +231,7 @@ def _search(table: Mapping[str, Any]) -> Search:
     hyperband = _hyperband(table.get("hyperband"))
     if hyperband and sampler == "nsga2":
         raise _Fault("search.hyperband: a front of several figures has no order to stop trials by")
-    fraction = _number("search.fraction", table.get("fraction", 0.3), above=0.0)
-    if fraction > 1.0:
-        raise _Fault("search.fraction: at most 1")
+    fraction = _number("search.fraction", table.get("fraction", 0.3), above=0.0, most=1.0)
     n_runs = hyperband[1] if hyperband else table.get("n_runs", 3)
     return Search(
         sampler=sampler,
@@ -334,13 +287,6 @@ def _strata(value: Any, folder: Path) -> Mapping[str, tuple[str, ...]]:
     return names_of
 
 
-def _few_cells(n_places: int, full_runs: int, search_runs: int) -> None:
-    for where, n_runs in (("full.n_runs", full_runs), ("search.n_runs", search_runs)):
-        if n_places * n_runs > MAX_CELLS:
-            rule = f"models × tasks × runs are at most {MAX_CELLS:,}, not {n_places * n_runs:,}"
-            raise _Fault(f"{where}: {rule}")
-
-
 def _metadata(table: Mapping[str, Any]) -> Mapping[str, str]:
     for name in MANDATORY_TEXTS:
         if not isinstance(table.get(name), str) or not table[name].strip():
@@ -379,17 +325,12 @@ def _whole(where: str, value: Any, *, least: int) -> int:
     return value
 
 
-def _number(where: str, value: Any, *, above: float) -> float:
+def _number(where: str, value: Any, *, above: float, most: float = math.inf) -> float:
     if not is_number(value) or value <= above:
         raise _Fault(f"{where}: {shortened(value)} is no number above {above:g}")
+    if value > most:
+        raise _Fault(f"{where}: at most {most:,.12g}")
     return float(value)
-
-
-def _deadline(value: Any) -> float:
-    seconds = _number("deadline_seconds", value, above=0.0)
-    if seconds > MAX_SECONDS:
-        raise _Fault(f"deadline_seconds: at most {MAX_SECONDS:,.0f}")
-    return seconds
 
 
 def _optional(where: str, value: Any) -> float | None:
