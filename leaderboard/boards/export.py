@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import tells_costs, without_costs
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.studies.answers import AtTarget, Line, Standings, descriptions, table
 from leaderboard.submissions.export.columns import KNOWN
 

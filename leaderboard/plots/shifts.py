@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from django.utils.safestring import SafeString
 
-from leaderboard.plots.chart import Chart
-from leaderboard.plots.marks import LinearScale, bar, dot, drawing, rule, text, ticks_125
+from leaderboard.plots.marks import Chart, LinearScale, bar, dot, drawing, rule, text, ticks_125
 
 LEFT, RIGHT, TOP, BOTTOM, ROW = 230, 16, 8, 40, 30
 THIN, THICK = 3, 7

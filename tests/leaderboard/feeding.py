@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks

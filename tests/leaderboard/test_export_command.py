@@ -139,7 +139,7 @@ def test_a_file_by_itself_takes_the_versions_too(here, capsys):
 
 
 def standings_plain(board):
-    from leaderboard.boards.reading import standings_of
+    from leaderboard.boards.queries import standings_of
 
     return standings_of(board).as_plain()
 

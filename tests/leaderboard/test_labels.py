@@ -8,7 +8,7 @@ from scipy.stats import t as student
 
 from analytics.flat_file import read
 from analytics.research.cli import main
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
 from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows

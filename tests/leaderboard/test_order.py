@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.operations import reselections, services
 from leaderboard.studies.calibrations import get_or_compute_calibration

@@ -11,8 +11,7 @@ from django.db import connection
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import latest_board
-from leaderboard.boards.reading import head_of, standings_of
+from leaderboard.boards.queries import head_of, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
 from leaderboard.operations import services

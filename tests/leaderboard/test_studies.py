@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Benchmark, Policy, Role, Task
 from leaderboard.errors import Conflict
 from leaderboard.operations import services

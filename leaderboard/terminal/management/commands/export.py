@@ -13,8 +13,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from leaderboard.boards.queries import NoBoardYet, latest_board
-from leaderboard.boards.reading import plain_of
+from leaderboard.boards.queries import NoBoardYet, latest_board, plain_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.studies.answers import words
