@@ -215,7 +215,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     }
     if faults or not any(lever["text"] for lever in levers):
         return form
-    from leaderboard.studies.projections import project_error  # few ask, and it imports what fits
+    from leaderboard.studies.kinds import project_error  # few ask, and it imports what fits
 
     try:
         projection, before = (

@@ -5,12 +5,11 @@ from typing import Any
 
 from leaderboard.catalog.models import Assigning
 from leaderboard.studies.board_inputs import BoardInputs
-from leaderboard.studies.calibrations import fixing
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.records import Reader, Snapshot
-from leaderboard.studies.replays import IN_USE, replays_of_subsets
 from leaderboard.studies.rules import rules_sha256
-from leaderboard.studies.staged_studies import Decisions
+from leaderboard.studies.staged_studies import IN_USE, Decisions, replays_of_subsets
+from leaderboard.studies.subsets import fixing
 from selection.standings.choice import band_of
 from selection.standings.reselecting import proposals_of
 

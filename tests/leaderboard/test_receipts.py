@@ -29,8 +29,8 @@ from leaderboard.operations.services import issue_token, recompute
 from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import TWO_TEMPERATURES
+from leaderboard.studies.record_cache import unpack
 from leaderboard.studies.records import Reader
-from leaderboard.studies.scores import unpack
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld

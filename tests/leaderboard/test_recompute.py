@@ -18,9 +18,8 @@ from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, recompute
 from leaderboard.studies import record_cache, records
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.record_cache import RecentScores
+from leaderboard.studies.record_cache import KINDS, RecentScores, unpack
 from leaderboard.studies.records import Reader
-from leaderboard.studies.scores import KINDS, unpack
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from tests.refusals import refused

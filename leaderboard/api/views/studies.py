@@ -191,7 +191,7 @@ class DStudy(BaseEndpoint):
     subject = "studies"
 
     def get(self, request: Request, slug: str) -> Response:
-        from leaderboard.studies.projections import project_error  # few project, and it imports what fits
+        from leaderboard.studies.kinds import project_error  # few project, and it imports what fits
 
         study = latest_study(VarianceStudy, self.benchmark)
         if study is None:
