@@ -28,8 +28,8 @@ from leaderboard.operations.models import (
     RerunStatus,
 )
 from leaderboard.operations.services import NothingToRank, check_drift
-from leaderboard.studies.models import DriftCheck
 from leaderboard.studies.kinds import VERDICT, verdict_found, was_better_since, why_reselect
+from leaderboard.studies.models import DriftCheck
 
 RAISED = ("warn", "alert")
 RESELECT = "reselect"

@@ -17,8 +17,8 @@ from leaderboard.operations.mailing import body
 from leaderboard.operations.models import Event, EventKind, Notification
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import kinds as validations
-from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 from leaderboard.studies.kinds import ClosedFormsDiffer, project_error
+from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 from selection import fold_predictions
 from tests.leaderboard.desk import person
 from tests.leaderboard.stored_validation import made, stored
