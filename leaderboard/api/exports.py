@@ -25,15 +25,8 @@ from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export import (
-    AT_ONCE,
-    FORMATS,
-    ExportTransaction,
-    OutcomeRows,
-    enter,
-    with_end_mark,
-)
-from leaderboard.submissions.export.snapshot import ExportInfo
+from leaderboard.submissions.export.outcomes import AT_ONCE, ExportInfo, ExportTransaction, OutcomeRows, enter
+from leaderboard.submissions.export.streams import FORMATS, with_end_mark
 
 logger = logging.getLogger(__name__)
 MAX_CITATION = 1_000  # characters in a header

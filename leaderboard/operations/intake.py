@@ -25,20 +25,26 @@ from leaderboard.operations.models import Assignment
 from leaderboard.studies.answers import words
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import MAX_VOICES, several, uncounted
-from leaderboard.submissions.delivering import (
+from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
+from leaderboard.submissions.parsing.files import (
+    BenchmarkTasks,
+    Body,
+    Form,
+    UploadedPart,
+    read_body,
+    read_upload,
+)
+from leaderboard.submissions.parsing.flat import Fault, FlatFile
+from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
+from leaderboard.submissions.services import (
     MatchedRows,
     SubmissionPart,
     Terms,
+    append_changes,
     draft,
     propose_changes,
     record,
 )
-from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
-from leaderboard.submissions.parsing.body import Body, read_body
-from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
-from leaderboard.submissions.parsing.flat import Fault, FlatFile
-from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
-from leaderboard.submissions.services import append_changes
 
 N_NAMED_KEYS = 100
 ANY_FORM = Form()

@@ -36,11 +36,18 @@ from leaderboard.studies.staged_studies import (
     replay_of_stored,
     trusted_as,
 )
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
-from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.streams import FORMATS
 from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
-from leaderboard.submissions.services import append_changes
+from leaderboard.submissions.services import (
+    MatchedRows,
+    SubmissionPart,
+    Terms,
+    append_changes,
+    draft,
+    record,
+)
 
 if TYPE_CHECKING:
     from leaderboard.studies.staged_studies import Course

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from django.db import transaction
 
-from analytics.errors import CoreError
-from analytics.programs import one_blas_thread
+from analytics.errors import CoreError as CoreError
+from analytics.programs import one_blas_thread as one_blas_thread
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.board_inputs import BoardInputs
@@ -19,16 +19,6 @@ from selection.standings import answer
 
 CheckClaim = Callable[[], None]
 
-__all__ = [
-    "CheckClaim",
-    "CoreError",
-    "compute_standings",
-    "get_or_compute",
-    "is_studied",
-    "no_claim",
-    "one_blas_thread",
-    "store_study",
-]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 

@@ -1,6 +1,7 @@
 """Bulk rows in and out of PostgreSQL: the one place where COPY is spoken."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import IO, Any
 
@@ -24,11 +25,16 @@ SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no header extension
 END = b"\xff\xff"
 
 
-def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
-    """Append `table`, whose columns are named as those of the model's table.
+@contextmanager
+def _copy(statement: sql.Composed | str) -> Iterator[Copy]:
+    """Speak COPY; errors come as Django's (IntegrityError, …), as they do from the ORM."""
+    text = statement if isinstance(statement, str) else statement.as_string(connection.connection)
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(text) as copy:
+        yield copy
 
-    Errors come as Django's (IntegrityError, …), as they do from the ORM.
-    """
+
+def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
+    """Append `table`, whose columns are named as those of the model's table."""
     # The binary form of each column; empty where one has none, or is of another type than the database's
     stored = {field.column: field.db_type(connection) for field in model._meta.concrete_fields}
     forms = [BINARY.get(stored.get(name) or "", (None, "")) for name in table.column_names]
@@ -39,11 +45,7 @@ def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
         sql.SQL(", ").join(map(sql.Identifier, table.column_names)),
         sql.SQL("binary" if numbers else "csv"),
     )
-    with (
-        connection.wrap_database_errors,
-        connection.cursor() as cursor,
-        cursor.copy(statement.as_string(connection.connection)) as copy,
-    ):
+    with _copy(statement) as copy:
         if numbers:
             copy.write(SIGNATURE)
             for batch in table.to_batches(max_chunksize=BLOCK_ROWS):
@@ -65,11 +67,7 @@ def copy_new(rows: Sequence[models.Model]) -> None:
         sql.Identifier(rows[0]._meta.db_table),
         sql.SQL(", ").join(map(sql.Identifier, [field.column or "" for field in fields])),
     )
-    with (
-        connection.wrap_database_errors,
-        connection.cursor() as cursor,
-        cursor.copy(statement.as_string(connection.connection)) as copy,
-    ):
+    with _copy(statement) as copy:
         for row in rows:
             copy.write_row(
                 [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
@@ -82,11 +80,7 @@ def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> 
 
     # The cursor of a debugging connection copies a statement, but takes no parameters.
     statement = f"COPY ({query}) TO STDOUT (FORMAT csv)"
-    with (
-        connection.wrap_database_errors,
-        connection.cursor() as cursor,
-        cursor.copy(ClientCursor(connection.connection).mogrify(statement, parameters)) as copy,
-    ):
+    with _copy(ClientCursor(connection.connection).mogrify(statement, parameters)) as copy:
         text = b"".join(bytes(block) for block in copy)
     if not text:
         return schema.empty_table()
@@ -103,7 +97,7 @@ def text_out(rows: "models.QuerySet[Any]") -> Iterator[bytes]:
     """Give the rows of a query as COPY prints them, in blocks."""
     query, parameters = rows.query.sql_with_params()
     statement = ClientCursor(connection.connection).mogrify(f"COPY ({query}) TO STDOUT", parameters)
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+    with _copy(statement) as copy:
         lines = map(bytes, copy)
         while block := b"".join(islice(lines, BLOCK_ROWS)):
             yield block
@@ -111,8 +105,7 @@ def text_out(rows: "models.QuerySet[Any]") -> Iterator[bytes]:
 
 def text_in(text: IO[bytes], *, into: sql.Composable, columns: sql.Composable) -> None:
     """Append what `text_out` gave to a table with these columns."""
-    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(into, columns).as_string(connection.connection)
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+    with _copy(sql.SQL("COPY {} ({}) FROM STDIN").format(into, columns)) as copy:
         while block := text.read(BLOCK_BYTES):
             copy.write(block)
 

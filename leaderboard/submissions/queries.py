@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -196,7 +197,6 @@ class AcceptedSubmission:
     fewest_trials: int
     confirmed: bool
     submitted_at: datetime | None
-    received_at: datetime
     backdated: bool
     imprecise: bool
     links: dict[str, str]
@@ -223,48 +223,37 @@ def deliveries(
     merged = merged_agents(benchmark, upto)
     several = Exists(benchmark.policies.filter(n_trials__gt=1))
     last = list(latest.annotate(several=several).select_related("submission"))
-    accepted = [change for change in last if change.status == Status.ACCEPTED]
+    counted = [(change, False) for change in last if change.status == Status.ACCEPTED]
     policies = policies_of(benchmark) if any(one.several for one in last) else []
-    delivered = [_delivery(change, confirmed, verified, merged, policies) for change in accepted]
     gone = [one.submission_id for one in last if one.status != Status.ACCEPTED and not one.submission.loaded]
     if withdrawn and gone:
         once = latest.filter(status=Status.ACCEPTED, submission__in=gone).select_related("submission")
-        delivered += [
-            replace(_delivery(change, confirmed, verified, merged, policies), withdrawn=True)
-            for change in once
-        ]
+        counted += [(change, True) for change in once]
+    delivered = [
+        AcceptedSubmission(
+            submission=one.pk,
+            uuid=one.uuid,
+            agent_id=merged.get(one.agent_id, one.agent_id),
+            arrival=change.data_version or 0,
+            operator=one.loaded,
+            asked=None if one.asked is None else frozenset(one.asked),
+            n_trials=one.n_trials,
+            fewest_trials=fewest_trials(one, policies),
+            confirmed=one.loaded or one.pk in confirmed,
+            submitted_at=one.submitted_at,
+            backdated=one.backdated,
+            imprecise=one.imprecise,
+            links=one.links,
+            study=one.study_id,
+            chosen=tuple(one.asked or ()) if one.study_id else (),
+            trust=trust_of(one, verified),
+            account=one.submitted_by_id,
+            withdrawn=withdrawn,
+        )
+        for change, withdrawn in counted
+        for one in [change.submission]
+    ]
     return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission))
-
-
-def _delivery(
-    accepted: StatusChange,
-    confirmed: set[int],
-    verified: set[int],
-    merged: Mapping[int, int],
-    policies: Sequence[Policy],
-) -> AcceptedSubmission:
-    submission = accepted.submission
-    assert accepted.data_version is not None
-    return AcceptedSubmission(
-        submission=submission.pk,
-        uuid=submission.uuid,
-        agent_id=merged.get(submission.agent_id, submission.agent_id),
-        arrival=accepted.data_version,
-        operator=submission.loaded,
-        asked=None if submission.asked is None else frozenset(submission.asked),
-        n_trials=submission.n_trials,
-        fewest_trials=fewest_trials(submission, policies),
-        confirmed=submission.loaded or submission.pk in confirmed,
-        submitted_at=submission.submitted_at,
-        received_at=submission.received_at,
-        backdated=submission.backdated,
-        imprecise=submission.imprecise,
-        links=submission.links,
-        study=submission.study_id,
-        chosen=tuple(submission.asked or ()) if submission.study_id else (),
-        trust=trust_of(submission, verified),
-        account=submission.submitted_by_id,
-    )
 
 
 def trust_of(submission: Submission, verified: Collection[int]) -> Trust:
@@ -349,21 +338,12 @@ def fewest_trials(submission: Submission, policies: Sequence[Policy]) -> int:
     """
     if submission.loaded and not submission.n_trials:
         return 1
-    ended = [*(policy.created_at for policy in policies[1:]), None]
-    numbers = [
-        policy.n_trials
-        for policy, end in zip(policies, ended, strict=False)
-        if policy.created_at <= submission.received_at
-        and (end is None or end > submission.received_at - _longest_open(submission, policy))
-    ]
-    if not numbers:
-        return 1
-    return min([submission.n_trials or numbers[-1], *numbers])
-
-
-def _longest_open(submission: Submission, policy: Policy) -> timedelta:
-    """How long before a submission what it was asked for may have been decided."""
-    return timedelta(days=policy.assignment_days if submission.n_trials else 0)
+    numbers, at = list[int](), submission.received_at
+    for policy, after in zip_longest(policies, policies[1:]):
+        longest_open = timedelta(days=policy.assignment_days if submission.n_trials else 0)
+        if policy.created_at <= at and (after is None or after.created_at > at - longest_open):
+            numbers.append(policy.n_trials)
+    return min([submission.n_trials or numbers[-1], *numbers]) if numbers else 1
 
 
 def held_for_review(benchmark: Benchmark) -> QuerySet[Submission]:
@@ -432,15 +412,12 @@ def resubmitted(benchmark: Benchmark, *, policy: Policy, upto: int | None = None
     """Ids of agents that ran their tasks again after a board had shown them, where all deliveries count."""
     if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
         return set()
-    again = _after_board(benchmark, upto).filter(status=Status.ACCEPTED)
-    agents = set(again.values_list("submission__agent_id", flat=True))
+    again = StatusChange.objects.filter(
+        submission__agent__benchmark=benchmark, after_board=True, status=Status.ACCEPTED
+    )
+    agents = set(_upto(again, upto).values_list("submission__agent_id", flat=True))
     merged = merged_agents(benchmark, upto) if agents else {}
     return {merged.get(pk, pk) for pk in agents}
-
-
-def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChange]:
-    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
-    return _upto(changes, upto)
 
 
 def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:

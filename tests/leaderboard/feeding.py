@@ -17,9 +17,15 @@ from leaderboard.operations import reruns
 from leaderboard.operations.assignments import assign, link_delivery, tasks_asked_for
 from leaderboard.operations.models import RerunAgent, RerunStatus
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
 from leaderboard.submissions.parsing.flat import FlatFile
-from leaderboard.submissions.services import append_changes
+from leaderboard.submissions.services import (
+    MatchedRows,
+    SubmissionPart,
+    Terms,
+    append_changes,
+    draft,
+    record,
+)
 
 NOON = time(12, tzinfo=UTC)
 

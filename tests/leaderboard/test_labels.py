@@ -11,7 +11,8 @@ from analytics.research.cli import main
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
-from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.streams import FORMATS
 from leaderboard.submissions.models import Submission
 from tests.seen import text_of
 from tests.toys import AS_OF, board_of, recomputed, rows_text

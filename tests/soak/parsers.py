@@ -39,8 +39,7 @@ from leaderboard.pages.access import number_in
 from leaderboard.pages.board import SIGNS, _escaped
 from leaderboard.pages.board_query import filters_of, read_query, unknown
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.body import read_body
-from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
+from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_body, read_upload
 from leaderboard.submissions.parsing.task_list import read_tasks
 from tests.leaderboard.importers.base import FILES, text_of
 from tests.toys import AS_OF, csv_text

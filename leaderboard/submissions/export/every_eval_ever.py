@@ -19,8 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from leaderboard.submissions.export.columns import FACETS
-from leaderboard.submissions.export.outcomes import OutcomeRows
-from leaderboard.submissions.export.snapshot import ExportInfo
+from leaderboard.submissions.export.outcomes import ExportInfo, OutcomeRows
 
 SCHEMA_VERSION = "0.3.0"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

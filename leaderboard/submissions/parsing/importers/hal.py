@@ -21,18 +21,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from leaderboard.submissions.parsing.importers.document import Node
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    ImportedRun,
-    ImportedTrial,
-    Importer,
-    ReadContext,
-)
+from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
 
 LISTS = {"successful_tasks": 1, "failed_tasks": 0}
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
+def runs(reading: ReadContext) -> Iterator[Run]:
     source = reading.source
     seen: set[bytes] = set()
     for path in source.named("*_UPLOAD.json"):
@@ -46,7 +40,7 @@ def runs(reading: ReadContext) -> Iterator[ImportedRun]:
             yield from _run(node, reading)
 
 
-def _run(node: Node, reading: ReadContext) -> Iterator[ImportedRun]:
+def _run(node: Node, reading: ReadContext) -> Iterator[Run]:
     config, results = node.get("config"), node.get("results")
     if not (config.is_object() and results.is_object()):
         return
@@ -57,7 +51,7 @@ def _run(node: Node, reading: ReadContext) -> Iterator[ImportedRun]:
         return
     if benchmark := config.get("benchmark_name").text():
         reading.notes.append(f"{node.file} is of the benchmark {benchmark}.")
-    yield ImportedRun(carried(node.file, config), list(_trials(results)))
+    yield carried(node.file, config), list(_trials(results))
 
 
 def carried(file: str, config: Node) -> Carried:
@@ -86,7 +80,7 @@ def parts(name: str) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _trials(results: Node) -> Iterator[ImportedTrial]:
+def _trials(results: Node) -> Iterator[Trial]:
     first: dict[Any, str] = {}
     for key, outcome in LISTS.items():
         for entry in results.get(key).listed(required=True):
@@ -97,7 +91,7 @@ def _trials(results: Node) -> Iterator[ImportedTrial]:
             if task in first:
                 entry.fault(f"the task stands at {first[task]} too")
             first.setdefault(task, entry.where)
-            yield ImportedTrial(entry, {"task": task, "trial": 1, "outcome": outcome, **_cost(results)})
+            yield entry, {"task": task, "trial": 1, "outcome": outcome, **_cost(results)}
 
 
 def _cost(results: Node) -> dict[str, float]:
