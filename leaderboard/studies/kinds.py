@@ -173,7 +173,7 @@ def get_or_compute_variance(
 
 def _outcomes(snapshot: Snapshot) -> TrialOutcomes:
     """All accepted valid outcomes, those of conditions that are not compared too: pilots feed this alone."""
-    rows = outcomes_of(one.submission for one in snapshot.deliveries)
+    rows = outcomes_of(one.submission.pk for one in snapshot.deliveries)
     agents = {agent.pk: agent.name for agent in snapshot.agents}
     tasks = dict(zip(snapshot.task_ids, snapshot.record.table.tasks, strict=True))
     known = pc.and_(rows["valid"], pc.is_in(rows["task"], pa.array(tasks, pa.int32())))

@@ -42,6 +42,7 @@ from leaderboard.studies.record_cache import (
     KINDS,
     TEMPERATURE,
     by_agent,
+    delivery_of,
     join_counts,
     names_of,
     positions,
@@ -162,9 +163,7 @@ def own_part(here: pa.Table, of: AgentContext) -> dict[str, Any]:
     outcome = np.concatenate([as_delivered(part["value"]) for part in (here, gone)])
     both = pa.concat_tables([part.select(DELIVERED) for part in (here, gone)], promote_options="permissive")
     rows = _rows(both, of, outcome, list(of.withdrawn))
-    each = enumerate(of.withdrawn.items())
-    came = [replace(_delivery(i, one, of), withdrawn=pk not in of.submissions) for i, (pk, one) in each]
-    return source | {"rows": rows, "deliveries": came}
+    return source | {"rows": rows, "deliveries": _deliveries(of.withdrawn, of)}
 
 
 def conditions_counted(outcomes: pa.Table, of: AgentContext) -> dict[int, Condition | None]:
@@ -191,7 +190,7 @@ def _source(here: pa.Table, of: AgentContext, outcome: np.ndarray) -> dict[str, 
         "rows": _rows(here, of, outcome, list(of.submissions)),
         "tasks": list(of.names.values()),
         "settings": list(of.settings.values()),
-        "deliveries": [_delivery(place, one, of) for place, one in enumerate(of.submissions.values())],
+        "deliveries": _deliveries(of.submissions, of),
         "counting": counting_of(of.policy, of.subset),
     }
 
@@ -215,16 +214,18 @@ def as_delivered(values: pa.ChunkedArray) -> np.ndarray:
     return pc.fill_null(values.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy()
 
 
-def _delivery(arrival: int, one: Submission, of: AgentContext) -> Delivery:
-    return Delivery(
-        0,
-        arrival,
-        one.loaded,
-        names_of(one.asked, of.tasks),
-        one.n_trials,
-        capped=one.study_id is not None,
-        fewest_trials=fewest_trials(one, of.policies),
-    )
+def _deliveries(submissions: Mapping[int, Submission], of: AgentContext) -> list[Delivery]:
+    return [
+        delivery_of(
+            one,
+            of.tasks,
+            agent=0,
+            arrival=arrival,
+            fewest=fewest_trials(one, of.policies),
+            withdrawn=pk not in of.submissions,
+        )
+        for arrival, (pk, one) in enumerate(submissions.items())
+    ]
 
 
 TWO_TEMPERATURES = (

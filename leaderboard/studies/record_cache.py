@@ -42,6 +42,7 @@ from analytics.repeats import Repeats
 from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores
 from leaderboard.submissions import queries as submissions
+from leaderboard.submissions.models import Submission
 
 KINDS = {
     "means": "<f8",
@@ -190,11 +191,11 @@ class AgentRowCache:
         """Split agents so that memory need not hold all of their outcomes, where each can be read alone."""
         if not self.one_by_one:
             return [agents] if agents else []
-        n_outcomes = submissions.n_outcomes_of(one.submission for pk in agents for one in delivered[pk])
+        n_outcomes = submissions.n_outcomes_of(one.submission.pk for pk in agents for one in delivered[pk])
         parts: list[list[int]] = []
         n_held = MAX_READ + 1
         for pk in agents:
-            n = sum(n_outcomes[one.submission] for one in delivered[pk])
+            n = sum(n_outcomes[one.submission.pk] for one in delivered[pk])
             if n_held + n > MAX_READ:
                 parts.append([])
                 n_held = 0
@@ -244,11 +245,11 @@ def _source(
     names = {task.pk: task.name for task in tasks}
     flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
     table = submissions.measured_outcomes_of(
-        (one.submission for _, one in flat if not one.withdrawn),
-        (one.submission for _, one in flat if one.withdrawn),
+        (one.submission.pk for _, one in flat if not one.withdrawn),
+        (one.submission.pk for _, one in flat if one.withdrawn),
     )
     table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
-    delivery = positions(table["submission"], [one.submission for _, one in flat])
+    delivery = positions(table["submission"], [one.submission.pk for _, one in flat])
     rows = rows_of(
         table,
         list(names),
@@ -266,19 +267,34 @@ def _source(
         "tasks": list(names.values()),
         "settings": [facets for facets, _ in settings],
         "deliveries": [
-            Delivery(
-                agent,
-                one.arrival,
-                one.operator,
-                names_of(one.asked, names),
-                one.n_trials,
-                capped=one.study is not None,
-                fewest_trials=one.fewest_trials,
-                withdrawn=one.withdrawn,
+            delivery_of(
+                one.submission, names, agent, one.arrival, fewest=one.fewest_trials, withdrawn=one.withdrawn
             )
             for agent, one in flat
         ],
     }
+
+
+def delivery_of(
+    submission: Submission,
+    names: Mapping[int, str],
+    agent: int,
+    arrival: int,
+    *,
+    fewest: int,
+    withdrawn: bool = False,
+) -> Delivery:
+    """A submission as the core takes it; `names` are those of the active tasks, by id."""
+    return Delivery(
+        agent,
+        arrival,
+        submission.loaded,
+        names_of(submission.asked, names),
+        submission.n_trials,
+        capped=submission.study_id is not None,
+        fewest_trials=fewest,
+        withdrawn=withdrawn,
+    )
 
 
 def names_of(task_ids: Collection[int] | None, names: Mapping[int, str]) -> frozenset[str] | None:
@@ -359,8 +375,9 @@ def keys_of(delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Count
     shared = _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
 
     def deciding(one: submissions.AcceptedSubmission) -> list[Any]:
-        asked = (sorted(one.asked or ()), one.n_trials, one.fewest_trials, one.study is not None)
-        return [one.submission, one.arrival, one.operator, *asked, one.confirmed, one.withdrawn]
+        of = one.submission
+        asked = (sorted({*(of.asked or ())}), of.n_trials, one.fewest_trials, of.study_id is not None)
+        return [of.pk, one.arrival, of.loaded, *asked, one.confirmed, one.withdrawn]
 
     return {pk: _sha256([shared, [deciding(one) for one in mine]]) for pk, mine in delivered.items()}
 
@@ -372,7 +389,7 @@ def voter_of(agent: Agent, mine: Sequence[submissions.AcceptedSubmission], trust
     """
     standing = [one for one in mine if not one.withdrawn] or mine
     vouched = agent.owner_id in trusted or all(
-        one.trust == Trust.VERIFIED or one.account is None for one in standing
+        one.trust == Trust.VERIFIED or one.submission.submitted_by_id is None for one in standing
     )
     return Voter(agent.name, str(agent.owner_id or ""), vouched, min(one.arrival for one in mine))
 

@@ -183,13 +183,13 @@ class ChosenTasks(NamedTuple):
 
 def chosen_tasks_of(mine: Sequence[AcceptedSubmission], tasks: Collection[Task]) -> ChosenTasks | None:
     """What was chosen for an agent, as its deliveries tell at any data version; None where nothing was."""
-    by_study = [one for one in mine if one.study is not None]
+    by_study = [one.submission for one in mine if one.submission.study_id is not None]
     if not by_study:
         return None
     names = {task.pk: task.name for task in tasks}
-    longest = max(by_study, key=lambda one: len(one.chosen))
-    assert longest.study is not None
-    return ChosenTasks(longest.study, [names[pk] for pk in longest.chosen], longest.n_trials or 1)
+    longest = max(by_study, key=lambda one: len(one.asked or ()))
+    assert longest.study_id is not None
+    return ChosenTasks(longest.study_id, [names[pk] for pk in longest.asked or ()], longest.n_trials or 1)
 
 
 def staged_of(record: Record, chosen: Mapping[str, ChosenTasks]) -> dict[str, Staged]:
@@ -251,19 +251,20 @@ def _about(
 ) -> About:
     """By what stands of it; an approval holds for what was delivered before it."""
     trust = min((one.trust for one in mine), key=[*Trust].index, default=Trust.SELF_REPORTED)
-    dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in mine if one.submitted_at]
-    earliest, loaded = min(dated, default=None), bool(mine) and all(one.operator for one in mine)
+    came = [one.submission for one in mine]
+    dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in came if one.submitted_at]
+    earliest, loaded = min(dated, default=None), bool(mine) and all(one.loaded for one in came)
     return About(
         name=agent.name,
         scaffold=agent.scaffold.name,
         model=agent.model.name,
         version=agent.version,
         organisation=agent.organisation,
-        links={name: link for one in mine for name, link in one.links.items()},
+        links={name: link for one in came for name, link in one.links.items()},
         run_by="operator" if loaded else "self",
         submitted_at=earliest[0].date().isoformat() if earliest else None,
         approved=approved_at >= max((one.arrival for one in mine), default=0),
-        backdated=any(one.backdated for one in mine),
+        backdated=any(one.backdated for one in came),
         imprecise=bool(earliest and earliest[1]),
         trust=cast(Any, trust.value),
         account="" if loaded else voter.account,

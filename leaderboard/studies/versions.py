@@ -8,6 +8,7 @@ same board (`boards.digest`). `subsets` has the form that `python -m selection â
 import json
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from operator import methodcaller
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -57,6 +58,7 @@ def activate(
 
 
 OF_TASK = ("name", "category", "group")
+OF_RETIRED = (*OF_TASK, "retired_at", "retired_reason")
 OF_VERSION = (
     "number",
     "lo",
@@ -76,13 +78,15 @@ def versions_file(benchmark: Benchmark) -> dict[str, Any]:
     subset = active_subset(benchmark)
     known = list(benchmark.subsets.order_by("number"))
     agents = dict(benchmark.agents.values_list("id", "name"))
+    in_some = benchmark.tasks.filter(subsets__in=known)  # version
+    retired = in_some.exclude(retired_at=None).distinct().order_by("name")
     return {
         "benchmark": benchmark.slug,
         "data_version": benchmark.data_version,
         "estimator_version": ESTIMATOR_VERSION,
         "policy": policy_values(policy_in_force(benchmark)),
         "tasks": [{name: getattr(task, name) for name in OF_TASK} for task in active_tasks(benchmark)],
-        "retired": _retired(benchmark, known),
+        "retired": [_plain({name: getattr(task, name) for name in OF_RETIRED}) for task in retired],
         "subsets": [_version(one, agents) for one in known],
         "compared": [one.compared for one in known],
         "pass_rates": [dict(one.members.values_list("task__name", "pass_rate")) for one in known],
@@ -98,13 +102,6 @@ def _version(subset: TaskSubset, agents: Mapping[int, str]) -> dict[str, Any]:
         "arrival": subset.data_version,
         "fixed_on": subset.fixed_at.date().isoformat(),
     }
-
-
-def _retired(benchmark: Benchmark, known: list[TaskSubset]) -> list[dict[str, Any]]:
-    """Retired tasks that some version holds."""
-    named = benchmark.tasks.filter(subsets__in=known).exclude(retired_at=None).distinct().order_by("name")
-    fields = (*OF_TASK, "retired_at", "retired_reason")
-    return [_plain({name: getattr(task, name) for name in fields}) for task in named]
 
 
 def _calibration(subset: TaskSubset) -> dict[str, Any] | None:
@@ -135,14 +132,8 @@ def _active_ids(benchmark: Benchmark) -> list[int]:
 
 def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
     """The same with dates as text and tuples as lists."""
-    plain: dict[str, Any] = json.loads(json.dumps(content, default=_dated))
+    plain: dict[str, Any] = json.loads(json.dumps(content, default=methodcaller("isoformat")))
     return plain
-
-
-def _dated(value: object) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(f"{value!r} has no JSON")
 
 
 # ------------------------------------------------------------------------------------------ from the file

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import zip_longest
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -178,32 +177,18 @@ def settings_of(benchmark: Benchmark) -> dict[tuple[object, ...], int]:
 
 @dataclass(frozen=True)
 class AcceptedSubmission:
-    """An accepted submission. Those of one transaction share their `arrival`, a data version.
+    """What counts, of the agent that it counts for; those of one transaction share their `arrival`.
 
-    `n_trials` of a task may count; with fewer than `fewest_trials` its agent is incomplete.
-    `confirmed`: its invalid outcomes are failures of the harness. `asked`: ids of tasks; None: all active.
-    `chosen`: the same in the order in which the study of id `study` chose them for its agent; else empty.
-    `account`: id of the account whose token delivered it.
-    `withdrawn`: taken back or replaced since, so that its outcomes count nowhere.
+    With fewer than `fewest_trials` of a task its agent is incomplete. `confirmed`: its invalid outcomes are
+    failures of the harness. `withdrawn`: taken back or replaced since, so that its outcomes count nowhere.
     """
 
-    submission: int
-    uuid: UUID
+    submission: Submission
     agent_id: int
     arrival: int
-    operator: bool
-    asked: frozenset[int] | None
-    n_trials: int | None
     fewest_trials: int
     confirmed: bool
-    submitted_at: datetime | None
-    backdated: bool
-    imprecise: bool
-    links: dict[str, str]
-    study: int | None
-    chosen: tuple[int, ...]
     trust: Trust
-    account: int | None
     withdrawn: bool = False
 
 
@@ -231,29 +216,18 @@ def deliveries(
         counted += [(change, True) for change in once]
     delivered = [
         AcceptedSubmission(
-            submission=one.pk,
-            uuid=one.uuid,
+            submission=one,
             agent_id=merged.get(one.agent_id, one.agent_id),
             arrival=change.data_version or 0,
-            operator=one.loaded,
-            asked=None if one.asked is None else frozenset(one.asked),
-            n_trials=one.n_trials,
             fewest_trials=fewest_trials(one, policies),
             confirmed=one.loaded or one.pk in confirmed,
-            submitted_at=one.submitted_at,
-            backdated=one.backdated,
-            imprecise=one.imprecise,
-            links=one.links,
-            study=one.study_id,
-            chosen=tuple(one.asked or ()) if one.study_id else (),
             trust=trust_of(one, verified),
-            account=one.submitted_by_id,
             withdrawn=withdrawn,
         )
         for change, withdrawn in counted
         for one in [change.submission]
     ]
-    return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission))
+    return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission.pk))
 
 
 def trust_of(submission: Submission, verified: Collection[int]) -> Trust:

@@ -244,8 +244,8 @@ class TestFindings:
         assert (asked.n_trials, asked.n_trials_recommended) == (1, 2)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
         deliver(ada, rows, "assigned", as_of=AS_OF + 2 * DAY)
-        (one,) = [one for one in deliveries(toy) if not one.operator]
-        assert (one.n_trials, one.fewest_trials) == (2, 1)
+        (one,) = [one for one in deliveries(toy) if not one.submission.loaded]
+        assert (one.submission.n_trials, one.fewest_trials) == (2, 1)
 
     def test_tasks_that_were_tried_again_before_a_worse_run_are_flagged(self, ada, toy):
         twice = [row | {"trial": trial, "outcome": 1} for row in marks_of("1") for trial in (1, 2)]
