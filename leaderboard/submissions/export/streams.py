@@ -3,15 +3,14 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderboard.submissions.export.columns import CODED, TEXT, TYPES, ExportColumn
+from leaderboard.submissions.export.columns import CODED, TEXT, TYPES, ExportColumn, FileFormat
 from leaderboard.submissions.export.outcomes import ExportInfo, OutcomeRows
 from leaderboard.submissions.parsing.flat import guarded
 
@@ -99,13 +98,6 @@ def _text(about: ExportInfo, n_rows: int) -> Iterator[str]:
 
 def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-class OutcomeFormat(NamedTuple):
-    """What a file of this format is called over HTTP, and how its bytes are made."""
-
-    media_type: str
-    written: Callable[[OutcomeRows], Iterator[bytes]]
 
 
 def write_csv(outcomes: OutcomeRows) -> Iterator[bytes]:
@@ -220,10 +212,10 @@ class _BufferSink:
     def close(self) -> None: ...
 
 
-FORMATS: Mapping[str, OutcomeFormat] = MappingProxyType(
+FORMATS: Mapping[str, FileFormat] = MappingProxyType(
     {
-        "csv": OutcomeFormat("text/csv; charset=utf-8", write_csv),
-        "ndjson": OutcomeFormat("application/x-ndjson", write_ndjson),
-        "parquet": OutcomeFormat("application/vnd.apache.parquet", write_parquet),
+        "csv": FileFormat("text/csv; charset=utf-8", write_csv),
+        "ndjson": FileFormat("application/x-ndjson", write_ndjson),
+        "parquet": FileFormat("application/vnd.apache.parquet", write_parquet),
     }
 )
