@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.errors import Refusal
 from leaderboard.pages.access import for_all, visible
+from leaderboard.plots.dots import StackPart, stacked
 from leaderboard.plots.marks import Chart
-from leaderboard.plots.stacked import StackPart, stacked
 from leaderboard.studies.answers import averaged_over, varied, words
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.queries import latest_study
