@@ -42,6 +42,8 @@ class TaskSubset(models.Model):
     fixed_at = models.DateTimeField(help_text="When that was.")
     tasks: models.ManyToManyField = models.ManyToManyField(Task, through="SubsetTask", related_name="subsets")
 
+    STATED = ("number", "lo", "hi", "widened", "provisional", "strategy", "reason", "n_complete", "n_tasks")
+
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["benchmark", "number"], name="tasksubset_number_once"),
