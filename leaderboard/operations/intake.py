@@ -27,7 +27,6 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import MAX_VOICES, several, uncounted
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.files import (
-    BenchmarkTasks,
     Body,
     Form,
     UploadedPart,
@@ -97,8 +96,7 @@ def submit_file(
 ) -> Receipt:
     """Do the same with the rows of a file, and the envelope's `fields` beside it."""
     tasks = _tasks(benchmark)
-    place = BenchmarkTasks(benchmark.slug, benchmark.title, list(tasks))
-    parsed = read_upload(upload, fields, place=place, form=form, as_of=as_of)
+    parsed = read_upload(upload, fields, benchmark=benchmark, tasks=list(tasks), form=form, as_of=as_of)
     delivery = _Delivery(parsed, benchmark, tasks, token, as_of)
     return delivery.tried() if dry_run else delivery.stored(idempotency_key)
 

@@ -7,7 +7,7 @@ nowhere a path.
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -35,6 +35,7 @@ from analytics.flat_file import (
     read,
     text_of,
 )
+from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.submissions.parsing import importers
 from leaderboard.submissions.parsing.envelope import (
@@ -166,15 +167,6 @@ class UploadedPart:
 
 
 @dataclass(frozen=True)
-class BenchmarkTasks:
-    """The benchmark that a file is for: its slug, its title, and the names of its tasks."""
-
-    slug: str
-    title: str
-    tasks: Iterable[str]
-
-
-@dataclass(frozen=True)
 class Form:
     """How a file is to be read: its format, None where that is looked for, and what that leaves to choose."""
 
@@ -194,19 +186,28 @@ class _InEnvelope(importers.ImportOptions):
 
 
 def read_upload(
-    upload: UploadedPart, fields: Mapping[str, Any], *, place: BenchmarkTasks, form: Form, as_of: datetime
+    upload: UploadedPart,
+    fields: Mapping[str, Any],
+    *,
+    benchmark: Benchmark,
+    tasks: Sequence[str],
+    form: Form,
+    as_of: datetime,
 ) -> Body:
-    """Check envelope and file and return them, or raise Faulty with every fault at once."""
+    """Check envelope and file and return them, or raise Faulty with every fault at once.
+
+    `tasks` are the names of the benchmark's tasks.
+    """
     name = _name(upload, form)
     faults = faults_of(fields, as_of=as_of)
-    known = KnownTasks(place.tasks)
+    known = KnownTasks(tasks)
     columns = {name: column for name, column in columns_of(fields).items() if not _has_fault(name, faults)}
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
             context = FileContext(
-                constants={"benchmark": place.slug, **columns},
-                known_as={"benchmark": (place.title,)},
+                constants={"benchmark": benchmark.slug, **columns},
+                known_as={"benchmark": (benchmark.title,)},
                 optional=("submitted_at",),
                 strange_task=known,
             )
@@ -216,7 +217,19 @@ def read_upload(
         elif faults:
             raise together(faults, (), 0)
         else:
-            flat, notes = _imported(upload, fields, place, replace(form, name=name), as_of)
+            options = _options(fields, form)
+            with _with_path(upload) as path:  # as bounded as a JSON body
+                imported = importers.read(
+                    path,
+                    name=name,
+                    called=upload.name,
+                    options=options,
+                    benchmark=benchmark.slug,
+                    tasks=tasks,
+                    as_of=as_of,
+                    limits=SUBMISSION,
+                )
+            flat, notes = imported.flat, (f"read as {imported.format}", *imported.notes)
     except FlatFileError as error:
         faults_once = list(_once(error.faults))
         raise together(faults, faults_once, error.n_faults - len(error.faults) + len(faults_once)) from None
@@ -260,39 +273,16 @@ def _has_fault(column: str, faults: Iterable[Fault]) -> bool:
     return any(one.field in ("agent", path) for one in faults if column in COLUMN.values())
 
 
-def _imported(
-    upload: UploadedPart, fields: Mapping[str, Any], place: BenchmarkTasks, form: Form, as_of: datetime
-) -> tuple[FlatFile, tuple[str, ...]]:
-    """Let an importer read the file, which needs one with a path; as bounded as a JSON body."""
+def _options(fields: Mapping[str, Any], form: Form) -> _InEnvelope:
+    texts = {}
+    for name in ("submitted_at", "run"):
+        text = text_of(fields.get(name))
+        if isinstance(text, ValueError):
+            raise together([fault(name, fields[name], str(text))], (), 0)
+        texts[name] = text or None
     agent = fields.get("agent") or {}
-    agent_fields = {key: agent.get(key) or None for key in ("scaffold", "model", "version", "organisation")}
-    options = _InEnvelope(
-        agent=agent.get("name") or None,
-        **agent_fields,
-        submitted_at=_text(fields, "submitted_at"),
-        run=_text(fields, "run"),
-        metric=form.metric,
-        filter=form.filter,
-    )
-    with _with_path(upload) as path:
-        imported = importers.read(
-            path,
-            name=form.name,
-            called=upload.name,
-            options=options,
-            benchmark=place.slug,
-            tasks=list(place.tasks),
-            as_of=as_of,
-            limits=SUBMISSION,
-        )
-    return imported.flat, (f"read as {imported.format}", *imported.notes)
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    text = text_of(fields.get(name))
-    if isinstance(text, ValueError):
-        raise together([fault(name, fields[name], str(text))], (), 0)
-    return text or None
+    of_agent = {column: agent.get(key) or None for key, column in OF_AGENT.items()}
+    return _InEnvelope(**of_agent, **texts, metric=form.metric, filter=form.filter)
 
 
 @contextmanager
