@@ -173,7 +173,7 @@ class _Delivery:
         if is_first := not submissions_of(agent).exists():
             claims.check_made_of(agent)
         left = self._quotas(policy, agent, dry_run=dry_run)
-        matched = MatchedRows.of(
+        matched = MatchedRows(
             self.metadata.flat,
             benchmark=benchmark,
             agents={described.name: agent},

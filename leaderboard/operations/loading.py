@@ -124,7 +124,7 @@ def _store(
         claims.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
     notes = (*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described))
-    delivery = _Load(MatchedRows.of(metadata.flat, benchmark=benchmark, agents=agents), metadata)
+    delivery = _Load(MatchedRows(metadata.flat, benchmark=benchmark, agents=agents), metadata)
     if delivery.changed.any() and not replace:
         raise delivery.contradiction(called)
     parts = list(delivery.parts())

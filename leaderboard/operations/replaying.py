@@ -175,7 +175,7 @@ def _store(
         ],
         owner=None,
     )
-    matched = MatchedRows.of(flat, benchmark=benchmark, agents=agents, are_new=True)
+    matched = MatchedRows(flat, benchmark=benchmark, agents=agents, are_new=True)
     moment = dates[courses[0].agent]
     for course in courses:
         moment = max(moment, dates[course.agent])

@@ -1,8 +1,8 @@
 """The one path on which outcomes come in.
 
 What the interface and files deliver differs in how it is parsed and in what is allowed to stand beside it.
-From there on it is the same: `MatchedRows.of` gives the rows their ids and compares them with what is stored,
-`draft` and `record` store a part of them as a submission, and `services.append_changes` ends the
+From there on it is the same: `MatchedRows` gives the rows their ids and compares them with what is stored,
+`draft` and `record` store a part of them as a submission, and `append_changes` ends the
 transaction.
 """
 
@@ -177,73 +177,55 @@ def _keyed(rows: pa.Table, submission: Submission, columns: list[str]) -> pa.Tab
     return pa.table(key | {name: rows[name] for name in columns})
 
 
-@dataclass(frozen=True, eq=False)
 class MatchedRows:
-    """Delivered rows with their ids, beside what is stored under the same keys."""
+    """Delivered rows with their ids, beside what is stored under the same keys.
 
-    flat: FlatFile
-    agents: dict[int, Agent]
-    task_names: dict[int, str]
-    settings: dict[int, tuple[object, ...]]
-    rows: pa.Table
-    stored: pa.Table  # all live outcomes of these agents
-    holder: np.ndarray  # (n_rows,) id of the submission that holds the row's key; 0: it is free
-    same: np.ndarray  # (n_rows,) bool: this very outcome is stored
+    stored: all live outcomes of these agents.
+    holder: (n_rows,); id of the submission that holds the row's key; 0: it is free.
+    same: (n_rows,) bool; this very outcome is stored.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         flat: FlatFile,
         *,
         benchmark: Benchmark,
         agents: Mapping[str, Agent],
         task_ids: Mapping[str, int] | None = None,
         are_new: bool = False,
-    ) -> "MatchedRows":
+    ) -> None:
         """Place the rows of these agents, who are locked, so that what is stored stays as it is.
 
         `task_ids` by name, where they are known. `are_new`: nothing is stored for these agents.
         """
         task_ids = task_ids or dict(benchmark.tasks.values_list("name", "id"))
         setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
-        rows = place(
+        self.flat = flat
+        self.agents = {agent.pk: agent for agent in agents.values()}
+        self.task_names = {pk: name for name, pk in task_ids.items()}
+        self.settings = {pk: facets for facets, pk in setting_ids.items()}
+        self.rows = rows = place(
             flat,
             agents=[agents[name].pk for name in flat.agents],
             tasks=[task_ids[name] for name in flat.tasks],
             settings=[setting_ids[tuple(setting)] for setting in flat.settings],
         )
-        stored = live_outcomes([] if are_new else [agent.pk for agent in agents.values()])
-        holder, same = _compare(rows, stored)
-        return cls(
-            flat=flat,
-            agents={agent.pk: agent for agent in agents.values()},
-            task_names={pk: name for name, pk in task_ids.items()},
-            settings={pk: facets for facets, pk in setting_ids.items()},
-            rows=rows,
-            stored=stored,
-            holder=holder,
-            same=same,
-        )
+        self.stored = stored = live_outcomes([] if are_new else list(self.agents))
+        self.holder, self.same = np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
+        if stored.num_rows:
+            numbered = rows.select(OUTCOME).append_column("row", pa.array(np.arange(rows.num_rows)))
+            both = numbered.join(stored, keys=KEY, join_type="inner", right_suffix="_stored")
+            equal = pc.and_(
+                same_outcome(both["value"], both["value_stored"]),
+                same_outcome(both["valid"], both["valid_stored"]),
+            )
+            at, holds = both["row"].to_numpy(), ~both["free"].to_numpy()
+            self.holder[at[holds]] = both["submission"].to_numpy()[holds]
+            self.same[at[equal.to_numpy()]] = True
 
     def sha256(self, rows: pa.Table) -> bytes:
         """The hash of some of the rows, which knows names only."""
         return content_sha256(rows, task_names=self.task_names, settings=self.settings)
-
-
-def _compare(rows: pa.Table, stored: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each row the submission that holds its key (0: none) and whether the same is stored."""
-    holder, same = np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
-    if stored.num_rows:
-        numbered = rows.select(OUTCOME).append_column("row", pa.array(np.arange(rows.num_rows)))
-        both = numbered.join(stored, keys=KEY, join_type="inner", right_suffix="_stored")
-        equal = pc.and_(
-            same_outcome(both["value"], both["value_stored"]),
-            same_outcome(both["valid"], both["valid_stored"]),
-        )
-        at, holds = both["row"].to_numpy(), ~both["free"].to_numpy()
-        holder[at[holds]] = both["submission"].to_numpy()[holds]
-        same[at[equal.to_numpy()]] = True
-    return holder, same
 
 
 @dataclass(frozen=True)

@@ -131,4 +131,4 @@ def begun(flat, policy, slug, day):
         AgentDescription(name, flat.scaffolds[i], flat.models[i]) for i, name in enumerate(flat.agents)
     ]
     agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-    return Fed(flat, benchmark, MatchedRows.of(flat, benchmark=benchmark, agents=agents))
+    return Fed(flat, benchmark, MatchedRows(flat, benchmark=benchmark, agents=agents))
