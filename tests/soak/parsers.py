@@ -313,6 +313,6 @@ READERS: dict[str, Reader] = {
     "token": Reader(
         lambda data: secrets.parse(data.decode("utf-8", "replace")),
         (secrets.MalformedTokenError,),
-        (secrets.mint().text.encode(),),
+        (secrets.mint().encode(),),
     ),
 }
