@@ -1,7 +1,7 @@
 """Signed digests: that this server published a board of this digest under this number, at this time.
 
-What is signed, with Ed25519 (RFC 8032), is `signed_bytes`: the canonical JSON (`canonical_json`) of benchmark,
-number, published_at, data_version and digest, as they stand in the published board. The key is the setting
+What is signed, with Ed25519 (RFC 8032), is `signed_bytes`: the `canonical_json` of benchmark, number,
+published_at, data_version and digest, as they stand in the published board. The key is the setting
 SIGNING_KEY, the base64 of a seed of 32 bytes. The embedded server makes one of its own, once, and keeps it
 beside its data; any other signs nothing without the setting.
 """

@@ -21,7 +21,6 @@ from analytics.record import AgentRow as AgentRow
 from analytics.record import (
     Compared,
     Condition,
-    ConditionCounts,
     Delivery,
     Rows,
     Voter,
@@ -267,26 +266,23 @@ def uncounted(
     }
     mine = condition_counts(**source, by_temperature=temperatures)
     every = join_counts([*others, *split(mine)], voters, len(names), temperatures)
-    sentences = _uncounted_of(mine, every, compare(every, counting), zero=counting.missing == "zero")
+    compared = compare(every, counting)
+    own, sentences = compared.condition[-1], list[str]()
+    if own and (few := most_lacking(mine, compared)):
+        name, n_lacking, n_asked = few
+        why = words.lacking_under([name], n_lacking, n_asked, zero=counting.missing == "zero")
+        sentences.append(f"{why}: the agent is listed without a rank")
+    elif own:
+        sentences.append(words.uncounted(own, compared.words))
+    else:
+        out = [one for one in every.conditions if one not in compared.conditions]
+        named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
+        labels = [named[one] for one in mine.conditions if one in named]
+        sentences += [words.uncounted_text(labels, compared.words)] if labels else []
     is_open = counting.settings == "comparable" and not temperatures and not vouched_choose(every)
     if is_open and condition_counts(**source).by_temperature:
         sentences.append(TWO_TEMPERATURES)
     return sentences
-
-
-def _uncounted_of(
-    mine: ConditionCounts, every: ConditionCounts, compared: Compared, *, zero: bool
-) -> list[str]:
-    if compared.condition[-1] and (few := most_lacking(mine, compared)):
-        name, n_lacking, n_asked = few
-        why = words.lacking_under([name], n_lacking, n_asked, zero=zero)
-        return [f"{why}: the agent is listed without a rank"]
-    if compared.condition[-1]:
-        return [words.uncounted(compared.condition[-1], compared.words)]
-    out = [one for one in every.conditions if one not in compared.conditions]
-    named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
-    labels = [named[one] for one in mine.conditions if one in named]
-    return [words.uncounted_text(labels, compared.words)] if labels else []
 
 
 def differ_in_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:

@@ -2,7 +2,8 @@
 
 Outcomes alone do not say which tasks new agents were asked to run, under which rules, and on whom estimates
 were calibrated: that followed from the order in which deliveries came. Loaded with this file they give the
-same board (`boards.signing.digest`). `subsets` has the form that `python -m selection … --subsets FILE` takes.
+same board (`boards.signing.digest`). `subsets` has the form that `python -m selection … --subsets FILE`
+takes.
 """
 
 import json
