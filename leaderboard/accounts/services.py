@@ -49,7 +49,6 @@ def open_account(*, email: str, name: str, password: str, is_confirmed: bool) ->
 
 
 def confirm_address(*, user: User) -> None:
-    """Let the account's address count as confirmed."""
     EmailAddress.objects.update_or_create(
         user=user, email=user.email, defaults={"verified": True, "primary": True}
     )
@@ -93,7 +92,6 @@ def create_token(
 
 
 def token_of(text: str, *, as_of: datetime) -> ApiToken:
-    """Return the token with this secret, or refuse it and say why."""
     try:
         public_id, sha256 = secrets.parse(text)
     except secrets.MalformedTokenError as error:

@@ -86,7 +86,6 @@ def _refusal_content(error: Refusal) -> dict[str, Any]:
 
 
 def problem_page(status: HTTPStatus) -> JsonResponse:
-    """Describe an error that no view answered."""
     code = status.phrase.lower().replace(" ", "_")
     detail = OWN_WORDS.get(status, status.description)
     return JsonResponse(problem(status, code, detail), status=status, content_type=MEDIA_TYPE)

@@ -96,7 +96,6 @@ class DownloadView(BaseEndpoint):
         }
 
     def marked(self, content: Iterator[bytes], n_rows: int) -> Iterator[bytes]:
-        """The content, and the mark of its end where that is asked for."""
         return with_end_mark(content, n_rows) if self.has_mark else content
 
     @property

@@ -173,7 +173,6 @@ def _faulty(faults: list[Fault]) -> Faulty:
 
 
 def _envelope(parts: QueryDict) -> dict[str, Any]:
-    """The fields by their paths, or the one part that holds them all."""
     twice = [name for name in parts if len(parts.getlist(name)) > 1]
     foreign = [name for name, value in parts.items() if "\ufffd" in f"{name}{value}"]
     faults = [fault(name, None, "comes twice") for name in twice[:5]]

@@ -35,7 +35,6 @@ BEHIND = {
 
 
 def rows_of(board: Board, *, costs: bool = True) -> list[dict[str, Any]]:
-    """A row for each agent, in the order of the board; without costs where the policy hides them."""
     standings = standings_of(board)
     return flat_rows(standings if costs or tells_costs(board) else without_costs(standings))
 

@@ -37,7 +37,6 @@ def visible_lines(board: Board, entries: Iterable[Entry]) -> list[dict[str, Any]
 
 
 def visible_standings(board: Board, entries: Iterable[Entry]) -> Standings:
-    """The standings with entries that were read already, as visitors see them."""
     standings = standings_of(board, entries)
     return standings if tells_costs(board) else without_costs(standings)
 

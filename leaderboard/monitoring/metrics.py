@@ -81,7 +81,6 @@ def _one(name: str, about: str, value: float) -> Metric:
 
 
 def _by_labels(name: str, about: str, labels: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Metric:
-    """A gauge of rows that each hold the texts of the labels, and the value last."""
     gauge = GaugeMetricFamily(name, about, labels=labels)
     for *texts, value in rows:
         gauge.add_metric([text or "" for text in texts], value)

@@ -120,7 +120,6 @@ def line(points: Iterable[Place], *, stroke: str, width: float = 1.6, dash: str 
 
 
 def steps(points: Sequence[Place], *, stroke: str, width: float = 1.6, dash: str = "") -> SafeString:
-    """A line that keeps each height until the next place."""
     (x, y), *rest = points
     drawn = f"M{x:g} {y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in rest)
     return path(drawn, stroke=stroke, width=width, dash=dash)

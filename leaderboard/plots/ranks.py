@@ -100,7 +100,6 @@ def rank_bar(rank: int, ranks: RankBar, n: int) -> SafeString:
 
 
 def rank_strip(rows: Iterable[RankBar], n: int) -> SafeString:
-    """The bars of the first ten of `n` agents, one under the other, small."""
     at, pitch = scale(n), STRIP_HEIGHT / N_STRIP
     bars = [
         _bar(ranks, at, round(pitch * (place + 0.5), 2), THICK[ranks[2]] / 5)

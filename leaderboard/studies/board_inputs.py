@@ -58,7 +58,6 @@ class BoardInputs:
         )
 
     def prior_decisions(self) -> PriorDecisions:
-        """The same for the core."""
         return PriorDecisions(
             subsets=versions(self.subset),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
@@ -86,7 +85,6 @@ def board_inputs(
     calibration: Calibration | None,
     reruns: Reruns = NO_RERUNS,
 ) -> BoardInputs:
-    """Add the studies that stand."""
     both = zip(now.agents, now.record.complete, strict=True)
     complete = {agent.pk: agent.name for agent, is_there in both if is_there}
     return replace(

@@ -13,7 +13,6 @@ from leaderboard import postgres
 
 
 def digest(what: str, about: str) -> bytes:
-    """What is drawn for something, as 32 bytes."""
     return salted_hmac(what, about, secret=_secret(), algorithm="sha256").digest()
 
 

@@ -49,7 +49,6 @@ def moments(
 
 
 def _events(benchmark: Benchmark, upto: int) -> Iterable[Any]:
-    """Status changes, verifications and trust in accounts, in the order of their data versions."""
     of_agents = {"submission__agent__benchmark": benchmark}
     submission = (
         *("submission_id", "submission__agent_id", "submission__n_outcomes"),
@@ -152,5 +151,4 @@ class _Past:
 
 
 def is_active(since: int | None, retired_at: datetime | None, version: int, at: datetime | None) -> bool:
-    """Whether a task was active at a data version, reached at this time."""
     return (since or 0) <= version and (retired_at is None or at is None or retired_at > at)

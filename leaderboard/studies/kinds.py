@@ -106,7 +106,6 @@ def verdict_found(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def was_better_since(benchmark: Benchmark, validation: int) -> bool:
-    """Whether a verdict after this validation was not below mostly."""
     since = benchmark.validationstudy_set.filter(pk__gt=validation)
     return any(not is_below_mostly(_verdict(one)) for one in since)
 
@@ -282,7 +281,6 @@ def cluster(address: str, *, patience: float = 30.0) -> "Spread":
 
 
 def _answer(future: Any, client: Any, address: str, patience: float) -> Any:
-    """Wait for as long as there are workers."""
     while True:
         try:
             return future.result(timeout=patience)

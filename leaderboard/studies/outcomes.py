@@ -59,7 +59,6 @@ class OutcomeGrid:
     n_unread: int
 
     def in_order(self, rows: Sequence[int]) -> "OutcomeGrid":
-        """The same agents in another order."""
         agents = [self.agents[row] for row in rows]
         return replace(
             self,

@@ -89,17 +89,14 @@ class AgentContext:
 
     @property
     def names(self) -> dict[int, str]:
-        """The active tasks, by name."""
         return dict(sorted(self.tasks.items(), key=lambda task: task[1]))
 
     @cached_property
     def withdrawn(self) -> dict[int, Submission]:
-        """What stands with what was taken back or replaced, in order of arrival; empty without such."""
         return {} if self.is_first else with_withdrawn(self.agent, self.submissions)
 
     @cached_property
     def policies(self) -> list[Policy]:
-        """Those by which the agent may have been asked."""
         first = self.policy.number == 1
         return [self.policy] if first else policies_of(self.policy.benchmark)
 
@@ -116,7 +113,6 @@ class AgentContext:
         return cached_conditions(self.policy, self.agent, latest) if self.is_open else ([], [Voter("")])
 
     def on_active(self, outcomes: pa.Table) -> pa.Table:
-        """What stands of these outcomes on the active tasks."""
         is_own = pc.is_in(outcomes["submission"], pa.array(list(self.submissions), pa.int32()))
         here = standing(outcomes.filter(is_own))
         return here.filter(pc.is_in(here["task"], pa.array(list(self.tasks), pa.int32())))
@@ -286,7 +282,6 @@ def uncounted(
 
 
 def differ_in_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether agents are known under conditions that differ in temperature."""
     return any(one[TEMPERATURE] is not None for part in parts for one in part["conditions"])
 
 
@@ -309,7 +304,6 @@ def cached_conditions(
 
 
 def several(settings: Iterable[tuple[Any, ...]]) -> bool:
-    """Whether settings differ in prompt, judge or temperature."""
     return len({facets[: len(Condition._fields)] for facets in settings}) > 1
 
 

@@ -241,7 +241,6 @@ class Stale:
 def _source(
     delivered: DeliveriesByAgent, tasks: Sequence[Task], settings: Sequence[tuple[tuple[Any, ...], int]]
 ) -> dict[str, Any]:
-    """Outcomes of some agents as the core takes them."""
     names = {task.pk: task.name for task in tasks}
     flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
     table = submissions.measured_outcomes_of(
@@ -370,7 +369,6 @@ def join_counts(
 
 
 def keys_of(delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Counting) -> dict[int, str]:
-    """The key of each agent's part, by agent id."""
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
     shared = _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
 

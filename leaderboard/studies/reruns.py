@@ -46,7 +46,6 @@ def agents_to_recall(now: Snapshot, board: Standings, podium: int) -> list[Agent
 
 
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:
-    """See `selection.standings.podium.owing`."""
     from selection.standings import podium as places
 
     return places.owing(board, podium)
@@ -98,7 +97,6 @@ def _able(now: Snapshot) -> np.ndarray:
 
 
 def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:
-    """The first able agent of each scaffold that none before the subset was fixed had."""
     record = now.record
     later = is_later(record, _in_use(now))
     known = {now.agents[i].scaffold_id for i in np.flatnonzero(~later).tolist()}

@@ -95,7 +95,6 @@ def _named(tasks: list[str]) -> str:
 
 
 def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
-    """The first n of the tasks in the random order of this submission."""
     if len(tasks) < max(n, N_FEWEST):
         raise Refusal(
             f"The submission has valid outcomes on {words.counted(len(tasks), 'active task')}; "

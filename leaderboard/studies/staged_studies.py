@@ -41,7 +41,6 @@ def replays_of_subsets(
 def replays_of_policies(
     now: Snapshot, decisions: Decisions, changed: Policy, progress: Progress | None = None
 ) -> list[dict[str, Any]]:
-    """Replay the policy in force, and another."""
     from selection.staged.study import side_by_side
 
     rules = (rule_of(now.policy), rule_of(changed))
@@ -51,7 +50,6 @@ def replays_of_policies(
 def replay_of_file(
     flat: FlatFile, policy: Policy, n_seeds: int | None = None, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Replay a policy on the full runs of a file."""
     from selection.staged.study import replayed
 
     record = Record.from_flat(flat, rules_of(policy).counting)
@@ -101,7 +99,6 @@ class Trusted(NamedTuple):
 
 
 def trusted_as(now: Snapshot) -> dict[str, Trusted]:
-    """How far agents are trusted, by name."""
     return {
         one.name: Trusted(
             one.trust == Trust.VERIFIED, one.links if one.trust == Trust.LOGS else {}, not n_unconfirmed
@@ -146,7 +143,6 @@ def get_or_compute_staged(
 
 
 def walks_of(decisions: Decisions) -> dict[str, "WalkResult"]:
-    """How agents went that were asked batch by batch, by name."""
     from selection.staged.study import walked
 
     return {name: walked(made, by.result["fit"]) for name, (by, made) in decisions.items()}
@@ -166,14 +162,12 @@ def published_of(decisions: Decisions, sampled: Collection[str]) -> dict[str, tu
 
 
 def rule_of(policy: Policy) -> "AssignmentRule":
-    """The rule by which a policy assigns, for a replay."""
     from selection.staged.study import AssignmentRule
 
     return AssignmentRule(staging_of(policy), str(policy.assignment))
 
 
 def staging_of(policy: Policy) -> "Staging":
-    """The rule of staged assignment that a policy states."""
     from selection.staged.walks import Staging
 
     return Staging(

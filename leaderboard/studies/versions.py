@@ -64,7 +64,6 @@ Read = TypeVar("Read")
 
 
 def versions_file(benchmark: Benchmark) -> dict[str, Any]:
-    """What goes beside the outcomes."""
     subset = active_subset(benchmark)
     known = list(benchmark.subsets.order_by("number"))
     agents = dict(benchmark.agents.values_list("id", "name"))
@@ -155,7 +154,6 @@ def take_over(*, benchmark: Benchmark, content: Any) -> Policy | None:
 
 
 def versions_in(text: bytes) -> Any:
-    """Parse such a file."""
     return _read(lambda: json.loads(text))
 
 

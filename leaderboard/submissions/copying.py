@@ -75,7 +75,6 @@ def copy_new(rows: Sequence[models.Model]) -> None:
 
 
 def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> pa.Table:
-    """Return the rows of a query as a table of this schema."""
     import pyarrow.csv as arrow_csv
 
     # The cursor of a debugging connection copies a statement, but takes no parameters.
@@ -104,7 +103,6 @@ def text_out(rows: "models.QuerySet[Any]") -> Iterator[bytes]:
 
 
 def text_in(text: IO[bytes], *, into: sql.Composable, columns: sql.Composable) -> None:
-    """Append what `text_out` gave to a table with these columns."""
     with _copy(sql.SQL("COPY {} ({}) FROM STDIN").format(into, columns)) as copy:
         while block := text.read(BLOCK_BYTES):
             copy.write(block)

@@ -145,7 +145,6 @@ def outcomes_of(submissions: Iterable[int]) -> pa.Table:
 
 
 def n_outcomes_of(submissions: Iterable[int]) -> dict[int, int]:
-    """The number of outcomes of each."""
     return dict(Submission.objects.filter(pk__in=list(submissions)).values_list("pk", "n_outcomes"))
 
 
@@ -160,7 +159,6 @@ def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = 
 
 
 def texts_of(submission: int) -> list[tuple[str, pa.Array]]:
-    """The distinct texts of a submission's metadata, by column."""
     schema = pa.schema({"name": pa.string(), "text": pa.string()})
     table = copy_out(TEXTS, [submission], schema=schema)
     return [
@@ -242,7 +240,6 @@ def trust_now(submission: Submission) -> Trust:
 
 
 def is_verified(submission: Submission) -> bool:
-    """Whether an operator confirmed it, as things stand."""
     latest = submission.verifications.order_by("-id").first()
     return latest is not None and latest.verified
 
@@ -282,13 +279,11 @@ def full_runs(benchmark: Benchmark, owner: int, n_tasks: int) -> list[int]:
 
 
 def n_ran_each(submissions: Sequence[int]) -> dict[int, int]:
-    """How many tasks each of these submissions has an outcome of."""
     outcomes = Outcome.objects.filter(submission_id__in=submissions).values_list("submission_id")
     return dict(outcomes.annotate(n=Count("task_id", distinct=True)))
 
 
 def n_ran(submissions: Sequence[int]) -> int:
-    """How many tasks these submissions have an outcome of."""
     return Outcome.objects.filter(submission_id__in=submissions).values("task_id").distinct().count()
 
 
@@ -300,7 +295,6 @@ def trusted_accounts(benchmark: Benchmark, upto: int | None = None) -> set[int]:
 
 
 def policies_of(benchmark: Benchmark) -> list[Policy]:
-    """All policies of a benchmark, in order."""
     return list(benchmark.policies.order_by("number"))
 
 
@@ -321,7 +315,6 @@ def fewest_trials(submission: Submission, policies: Sequence[Policy]) -> int:
 
 
 def held_for_review(benchmark: Benchmark) -> QuerySet[Submission]:
-    """Those that wait as their agent is implausible."""
     waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
     return waiting.alias(judged=_JUDGED).filter(judged=Judged.IMPLAUSIBLE).order_by("id")
 

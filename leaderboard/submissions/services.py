@@ -37,7 +37,6 @@ from leaderboard.submissions.rows import KEY, OUTCOME, content_sha256, details_o
 def ensure_settings(
     *, benchmark: Benchmark, settings: Iterable[tuple[Any, ...]]
 ) -> dict[tuple[Any, ...], int]:
-    """Return the ids of these settings, those that are new included."""
     known = settings_of(benchmark)
     absent = [
         Setting(benchmark=benchmark, **dict(zip(Setting.FACETS, s, strict=True)))
@@ -224,7 +223,6 @@ class MatchedRows:
             self.same[at[equal.to_numpy()]] = True
 
     def sha256(self, rows: pa.Table) -> bytes:
-        """The hash of some of the rows, which knows names only."""
         return content_sha256(rows, task_names=self.task_names, settings=self.settings)
 
 
@@ -254,8 +252,6 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class SubmissionPart:
-    """The rows that become one submission, all of one agent."""
-
     rows: pa.Table
     submitted_at: datetime | None
     imprecise: bool
@@ -296,7 +292,6 @@ def propose_changes(submission: Submission, part: SubmissionPart, *, terms: Term
 
 
 def draft(part: SubmissionPart, *, matched: MatchedRows, terms: Terms) -> Submission:
-    """The submission that a part becomes, not stored yet."""
     rows = part.rows
     return Submission(
         agent=matched.agents[rows["agent"][0].as_py()],

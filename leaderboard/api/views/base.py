@@ -107,7 +107,6 @@ class BaseEndpoint(APIView):
         return Response(self.one(row, context={"view": self, "request": self.request}).data, status=status)
 
     def get_or_404(self, rows: "QuerySet[Row]", **kwargs: Any) -> Row:
-        """The one row, or 404."""
         if row := rows.filter(**kwargs).first():
             return row
         raise no_such_thing()

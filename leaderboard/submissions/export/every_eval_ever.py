@@ -188,7 +188,6 @@ def _aggregate(agent: _Agent, about: ExportInfo, as_of: datetime) -> dict[str, A
 
 
 def _results(agent: _Agent, about: ExportInfo) -> Iterator[dict[str, Any]]:
-    """Its scores; nothing is computed here."""
     source = {"source_type": "url", "url": [about.url]} if about.url else {"source_type": "other"}
     for target, at in agent.results.items():
         yield {

@@ -80,8 +80,6 @@ def enter(opened: ExitStack) -> bool:
 
 @dataclass(frozen=True)
 class ExportInfo:
-    """What travels with the outcomes of a benchmark."""
-
     title: str
     slug: str
     url: str
@@ -169,7 +167,6 @@ class ExportTransaction:
 
     @property
     def active(self) -> list[int]:
-        """Ids of the tasks that are not retired."""
         return [task.id for task in self.tasks if task.is_active]
 
     def delivered_again(self) -> list[tuple[int, int]]:
@@ -246,7 +243,6 @@ class OutcomeRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """With what travels with the rows, and what each column holds."""
         about = {name: str(value) for name, value in self.snapshot.about.as_plain().items()}
         return schema_of(self.columns, about | {"n": str(self.n_rows)})
 
@@ -320,8 +316,6 @@ class _Coded:
 
 
 class _Heat:
-    """The temperature of each setting."""
-
     def __init__(self, values: Sequence[float | None]) -> None:
         self.values = np.array([np.nan if value is None else value for value in values], np.float64)
 

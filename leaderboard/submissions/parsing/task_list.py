@@ -41,7 +41,6 @@ class _FaultLog:
 
 
 def read_tasks(path: Path) -> list[ListedTask]:
-    """Read and check the whole list, or raise Faulty with every fault at once."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -68,7 +67,6 @@ def read_tasks(path: Path) -> list[ListedTask]:
 
 
 def _whole(path: Path, rule: str, *, row: int | None = None, field: str | None = None) -> Faulty:
-    """The refusal for a fault that leaves nothing else to check."""
     return faulty_file(path.name, [Fault(row, field, None, rule)])
 
 

@@ -48,7 +48,6 @@ Counted = tuple[str, str, tuple[str, ...]]  # metric, filter, other filters
 
 
 def runs(reading: ReadContext) -> Iterator[Run]:
-    """One run for each folder and date, over all its tasks."""
     of_run: dict[tuple[Path, str], list[tuple[str, Path]]] = defaultdict(list)
     for path in reading.source.named("samples_*.jsonl", "samples_*.jsonl.gz"):
         name = path.name if reading.source.is_folder else Path(reading.source.called).name
