@@ -57,7 +57,12 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         error = exceptions.PermissionDenied()
     headers: dict[str, str] = {}
     if isinstance(error, Refusal):
-        content = _refusal_content(error)
+        status = next((status for kind, status in STATUS if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
+        more = dict(error.details)
+        if isinstance(error, Faulty):
+            count_faults(fault.rule for fault in error.faults)
+            more |= {"n_faults": error.n_faults, "faults": [asdict(fault) for fault in error.faults]}
+        content = problem(status, error.code, str(error), **more)
         headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Exhausted) else {}
     elif isinstance(error, OperationalError | InterfaceError):
         content, headers = DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
@@ -71,18 +76,8 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     else:
         return None
     count_refusal(content["type"].rpartition(":")[2])
-    if isinstance(error, Faulty):
-        count_faults(fault.rule for fault in error.faults)
     set_rollback()
     return Response(content, status=content["status"], headers=headers, content_type=MEDIA_TYPE)
-
-
-def _refusal_content(error: Refusal) -> dict[str, Any]:
-    status = next((status for kind, status in STATUS if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
-    more = dict(error.details)
-    if isinstance(error, Faulty):
-        more |= {"n_faults": error.n_faults, "faults": [asdict(fault) for fault in error.faults]}
-    return problem(status, error.code, str(error), **more)
 
 
 def problem_page(status: HTTPStatus) -> JsonResponse:

@@ -1,10 +1,7 @@
 """Which tasks new agents are asked to run: when a version of S is fixed, and its rows."""
 
-from typing import Any
-
 from django.db import transaction
 
-from analytics.arrays import IndexArray
 from analytics.errors import CoreError
 from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.board_inputs import versions
@@ -12,7 +9,6 @@ from leaderboard.studies.history import Moment, moments
 from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, SubsetTask, TaskSubset
 from leaderboard.studies.queries import active_subset, tasks_sha256
 from leaderboard.studies.records import Reader, Snapshot
-from selection.folds import CompleteAgents
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION
 from selection.standings.answering import basis_of
@@ -73,10 +69,16 @@ def _fitted(
         agents = training(record, fit_basis.scores)
         names = tuple(record.table.tasks[j] for j in fit_basis.subset)
         fitted = fitted_on(agents, names, then.rules)
-        ids = {agent.name: agent.pk for agent in then.agents}
+        ids, ridge = {agent.name: agent.pk for agent in then.agents}, None
+        if fitted.estimator == "ridge":
+            # Of scikit-learn, which no web worker imports, what is stored is all that an answer needs
+            from selection.estimators import FullScore
+
+            on_subset = agents.outcomes[:, fit_basis.subset]
+            ridge = FullScore().fit(on_subset, agents.scores).calibration_.as_plain()
         made = {
             "estimator": fitted.estimator,
-            "ridge": _ridge(agents, fit_basis.subset) if fitted.estimator == "ridge" else None,
+            "ridge": ridge,
             "n_agents": len(fitted.agents),
             "agents": [ids[name] for name in fitted.agents],
             "tasks": [then.task_ids[j] for j in fit_basis.subset],
@@ -90,13 +92,6 @@ def _fitted(
         estimator_version=ESTIMATOR_VERSION,
         defaults=made | {"policy": moment.policy},
     )[0]
-
-
-def _ridge(agents: CompleteAgents, tasks: IndexArray) -> dict[str, Any]:
-    """Fit by scikit-learn, which no web worker imports: what is stored is all that an answer needs of it."""
-    from selection.estimators import FullScore
-
-    return FullScore().fit(agents.outcomes[:, tasks], agents.scores).calibration_.as_plain()
 
 
 def get_or_compute_subset(reader: Reader) -> TaskSubset | None:

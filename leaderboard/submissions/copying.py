@@ -115,17 +115,15 @@ def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
     mask = np.ones((batch.num_rows, rows.itemsize), dtype=np.bool_)
     rows["n"], ends = len(forms), np.cumsum([rows.dtype[name].itemsize for name in rows.dtype.names or ()])
     for f, column in enumerate(batch.columns):
-        rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, _fill(column)
+        nothing = 0 if column.type != pa.bool_() else False
+        filled = column.fill_null(nothing).to_numpy(zero_copy_only=False)
+        rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, filled
         if column.null_count:
             is_null = column.is_null().to_numpy(zero_copy_only=False)
             rows[f"n{f}"][is_null] = -1
             mask[is_null, ends[2 * f + 1] : ends[2 * f + 2]] = False
     octets = rows.view(np.uint8).reshape(mask.shape)
     return (octets if mask.all() else octets[mask]).tobytes()
-
-
-def _fill(column: pa.Array) -> np.ndarray:
-    return column.fill_null(0 if column.type != pa.bool_() else False).to_numpy(zero_copy_only=False)
 
 
 class _CopySink:

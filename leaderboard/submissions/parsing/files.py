@@ -241,7 +241,11 @@ def read_upload(
         text = json.dumps([[name, form.metric, form.filter], dict(fields)], sort_keys=True).encode()
         return hashlib.sha256(text + digest).digest()
 
-    return Body(sha256=sha256, flat=_dated(flat, as_of), envelope=envelope_of(fields), notes=notes)
+    if np.isnat(flat.submitted_at).all():  # a file without a date is of its delivery's
+        now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
+        known_day = np.zeros(flat.n_rows, np.bool_)
+        flat = replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=known_day)
+    return Body(sha256=sha256, flat=flat, envelope=envelope_of(fields), notes=notes)
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
@@ -306,14 +310,6 @@ def _misplaced(flat: FlatFile, known: KnownTasks) -> Iterator[Fault]:
     for row in np.flatnonzero(np.isin(flat.task, strange)).tolist() if strange else ():
         name = flat.tasks[flat.task[row]]
         yield Fault(row + 1, "task", name, known(name) or "")
-
-
-def _dated(flat: FlatFile, as_of: datetime) -> FlatFile:
-    """Date a file that has no date by its delivery."""
-    if not np.isnat(flat.submitted_at).all():
-        return flat
-    now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
-    return replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=np.zeros(flat.n_rows, np.bool_))
 
 
 def _looked_through(file: BinaryIO) -> bytes:

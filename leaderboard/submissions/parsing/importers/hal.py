@@ -18,7 +18,6 @@ run_id; ``results`` with the lists successful_tasks and failed_tasks, and total_
 import hashlib
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from leaderboard.submissions.parsing.importers.document import Node
 from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
@@ -81,7 +80,10 @@ def parts(name: str) -> tuple[str | None, str | None]:
 
 
 def _trials(results: Node) -> Iterator[Trial]:
-    first: dict[Any, str] = {}
+    cost, first = results.get("total_cost").value, dict[str, str]()
+    n = sum(len(entries) for key in LISTS if isinstance(entries := results.get(key).value, list))
+    is_number = isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost)
+    of_each = {"cost_usd": cost / n} if is_number and n else {}
     for key, outcome in LISTS.items():
         for entry in results.get(key).listed(required=True):
             if isinstance(entry.value, bool) or not isinstance(entry.value, str | int):
@@ -91,14 +93,7 @@ def _trials(results: Node) -> Iterator[Trial]:
             if task in first:
                 entry.fault(f"the task stands at {first[task]} too")
             first.setdefault(task, entry.where)
-            yield entry, {"task": task, "trial": 1, "outcome": outcome, **_cost(results)}
-
-
-def _cost(results: Node) -> dict[str, float]:
-    cost = results.get("total_cost").value
-    n = sum(len(entries) for key in LISTS if isinstance(entries := results.get(key).value, list))
-    is_number = isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost)
-    return {"cost_usd": cost / n} if is_number else {}
+            yield entry, {"task": task, "trial": 1, "outcome": outcome, **of_each}
 
 
 IMPORTER = Importer(
