@@ -147,7 +147,7 @@ def versions(subset: TaskSubset | None) -> tuple[SubsetVersion, ...]:
             chosen_from=tuple(sorted(names[pk] for pk in one.chosen_from)),
             arrival=one.data_version,
             fixed_on=one.fixed_at.date(),
-            **{name: getattr(one, name) for name in TaskSubset.STATED},
+            **{name: getattr(one, name) for name in TaskSubset.VERSION_FIELDS},
         )
         for one in subset.benchmark.subsets.filter(number__lte=subset.number).order_by("number")
     )

@@ -42,7 +42,17 @@ class TaskSubset(models.Model):
     fixed_at = models.DateTimeField(help_text="When that was.")
     tasks: models.ManyToManyField = models.ManyToManyField(Task, through="SubsetTask", related_name="subsets")
 
-    STATED = ("number", "lo", "hi", "widened", "provisional", "strategy", "reason", "n_complete", "n_tasks")
+    VERSION_FIELDS = (
+        "number",
+        "lo",
+        "hi",
+        "widened",
+        "provisional",
+        "strategy",
+        "reason",
+        "n_complete",
+        "n_tasks",
+    )
 
     class Meta:
         constraints: ClassVar = [

@@ -84,7 +84,7 @@ def versions_file(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _version(subset: TaskSubset, agents: Mapping[int, str]) -> dict[str, Any]:
-    version = {name: getattr(subset, name) for name in TaskSubset.STATED}
+    version = {name: getattr(subset, name) for name in TaskSubset.VERSION_FIELDS}
     return version | {
         "tasks": list(subset.members.order_by("task__name").values_list("task__name", flat=True)),
         "chosen_from": sorted(agents[pk] for pk in subset.chosen_from),
@@ -193,7 +193,7 @@ def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:
             chosen_from=[agents[name] for name in version["chosen_from"]],
             compared=compared,
             fixed_at=datetime.fromisoformat(f"{version['fixed_on']}T00:00+00:00"),
-            **{name: version[name] for name in TaskSubset.STATED},
+            **{name: version[name] for name in TaskSubset.VERSION_FIELDS},
         )
         SubsetTask.objects.bulk_create(
             SubsetTask(subset=subset, task_id=tasks[name], pass_rate=rates[name]) for name in version["tasks"]
