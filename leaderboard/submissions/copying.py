@@ -26,11 +26,16 @@ END = b"\xff\xff"
 
 
 @contextmanager
-def _copy(statement: sql.Composed | str) -> Iterator[Copy]:
+def _copy(statement: sql.Composed | str, parameters: Sequence[object] = ()) -> Iterator[Copy]:
     """Speak COPY; errors come as Django's (IntegrityError, …), as they do from the ORM."""
-    text = statement if isinstance(statement, str) else statement.as_string(connection.connection)
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(text) as copy:
-        yield copy
+    with connection.wrap_database_errors, connection.cursor() as cursor:
+        # The cursor of a debugging connection copies a statement, but takes no parameters
+        if isinstance(statement, str):
+            text = ClientCursor(connection.connection).mogrify(statement, parameters)
+        else:
+            text = statement.as_string(connection.connection)
+        with cursor.copy(text) as copy:
+            yield copy
 
 
 def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
@@ -77,9 +82,7 @@ def copy_new(rows: Sequence[models.Model]) -> None:
 def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> pa.Table:
     import pyarrow.csv as arrow_csv
 
-    # The cursor of a debugging connection copies a statement, but takes no parameters.
-    statement = f"COPY ({query}) TO STDOUT (FORMAT csv)"
-    with _copy(ClientCursor(connection.connection).mogrify(statement, parameters)) as copy:
+    with _copy(f"COPY ({query}) TO STDOUT (FORMAT csv)", parameters) as copy:
         text = b"".join(bytes(block) for block in copy)
     if not text:
         return schema.empty_table()
@@ -95,8 +98,7 @@ def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> 
 def text_out(rows: "models.QuerySet[Any]") -> Iterator[bytes]:
     """Give the rows of a query as COPY prints them, in blocks."""
     query, parameters = rows.query.sql_with_params()
-    statement = ClientCursor(connection.connection).mogrify(f"COPY ({query}) TO STDOUT", parameters)
-    with _copy(statement) as copy:
+    with _copy(f"COPY ({query}) TO STDOUT", parameters) as copy:
         lines = map(bytes, copy)
         while block := b"".join(islice(lines, BLOCK_ROWS)):
             yield block
