@@ -179,7 +179,7 @@ REQUIRE_2FA = flag("REQUIRE_2FA", False)
 ACCOUNT_ADAPTER = "leaderboard.accounts.adapter.Adapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
-ACCOUNT_FORMS = {"signup": "leaderboard.accounts.forms.SignUp"}
+ACCOUNT_FORMS = {"signup": "leaderboard.accounts.adapter.SignUp"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_CONFIRM_EMAIL_ON_GET = False
@@ -275,7 +275,7 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["leaderboard.api.authentication.BearerToken"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["leaderboard.api.permissions.BearerToken"],
     "DEFAULT_PERMISSION_CLASSES": ["leaderboard.api.permissions.Denied"],
     "DEFAULT_PARSER_CLASSES": ["leaderboard.api.parsers.BoundedJSON"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

@@ -14,7 +14,7 @@ from django.urls import include, path
 from django.views import defaults
 
 from leaderboard.api.errors import RETRY_AFTER, problem_page
-from leaderboard.api.views.describing import DocsView, SchemaView
+from leaderboard.api.views.catalog import DocsView, SchemaView
 from leaderboard.monitoring.metrics import metrics
 from leaderboard.probes import healthz, readyz
 

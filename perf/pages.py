@@ -77,7 +77,7 @@ def fill(folder: Path) -> None:
 
 def published(path: Path, slug: str, **what: Any) -> Any:
     """Load simulated runs and publish the board; return its subset."""
-    from leaderboard.boards.reading import head_of
+    from leaderboard.boards.queries import head_of
     from leaderboard.catalog.queries import benchmark_of
     from leaderboard.operations.loading import load
     from leaderboard.operations.services import recompute

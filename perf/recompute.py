@@ -71,7 +71,7 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
-    from leaderboard.boards.reading import head_of
+    from leaderboard.boards.queries import head_of
     from leaderboard.catalog.queries import benchmark_of
     from leaderboard.operations.loading import load
     from leaderboard.operations.services import recompute

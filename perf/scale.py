@@ -213,7 +213,7 @@ def made() -> Any:
 
 
 def subset_of(board: Any) -> set[str]:
-    from leaderboard.boards.reading import head_of
+    from leaderboard.boards.queries import head_of
 
     return set(head_of(board).subset.tasks)
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.reading import head_of, standings_of
+from leaderboard.boards.queries import head_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.loading import load
 from leaderboard.operations.services import recompute

@@ -30,8 +30,6 @@ CLEAR = """
 
 
 class InDatabase(BaseCache):
-    """What Django and allauth ask of a cache."""
-
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)
 

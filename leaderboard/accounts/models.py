@@ -103,3 +103,10 @@ class Counted(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+def has_confirmed_address(user: User) -> bool:
+    """Whether mail to the account has reached its owner."""
+    from allauth.account.models import EmailAddress  # its tables come after those of accounts
+
+    return EmailAddress.objects.filter(user=user, verified=True).exists()

@@ -8,7 +8,6 @@ import hashlib
 import secrets
 import string
 import zlib
-from typing import NamedTuple
 
 ALPHABET = string.digits + string.ascii_letters
 PREFIX = "bst_"
@@ -24,29 +23,18 @@ class MalformedTokenError(ValueError):
         )
 
 
-class Secret(NamedTuple):
-    text: str
-
-    @property
-    def public_id(self) -> str:
-        return self.text[len(PREFIX) :][:N_PUBLIC]
-
-    @property
-    def sha256(self) -> bytes:
-        return hashlib.sha256(self.text.encode()).digest()
-
-
-def mint() -> Secret:
+def mint() -> str:
     random = _base62(int.from_bytes(secrets.token_bytes(32)), N_RANDOM)
-    return Secret(PREFIX + random + _checksum(random))
+    return PREFIX + random + _checksum(random)
 
 
-def parse(text: str) -> Secret:
+def parse(text: str) -> tuple[str, bytes]:
+    """Return the public id and the SHA-256 by which a token is kept, or raise MalformedTokenError."""
     body = text.removeprefix(PREFIX)
-    random, check = body[:N_RANDOM], body[N_RANDOM:]
-    if body == text or not body.isascii() or len(check) != N_CHECK or check != _checksum(random):
+    random, end = body[:N_RANDOM], body[N_RANDOM:]
+    if body == text or not body.isascii() or len(end) != N_CHECK or end != _checksum(random):
         raise MalformedTokenError
-    return Secret(text)
+    return random[:N_PUBLIC], hashlib.sha256(text.encode()).digest()
 
 
 def _checksum(random: str) -> str:

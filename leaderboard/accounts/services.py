@@ -1,5 +1,6 @@
-"""Writes to accounts."""
+"""Accounts and tokens: how they come about, and whose a token is."""
 
+import hmac
 from datetime import datetime, timedelta
 
 from allauth.account.models import EmailAddress
@@ -48,7 +49,6 @@ def open_account(*, email: str, name: str, password: str, is_confirmed: bool) ->
 
 
 def confirm_address(*, user: User) -> None:
-    """Let the account's address count as confirmed."""
     EmailAddress.objects.update_or_create(
         user=user, email=user.email, defaults={"verified": True, "primary": True}
     )
@@ -77,17 +77,35 @@ def create_token(
     if expires_at - created_at > MAX_LIFE:
         raise ValueError("a token lives for at most a year")
     secret = secrets.mint()
+    public_id, sha256 = secrets.parse(secret)
     token = ApiToken.objects.create(
         user=user,
         name=name,
-        public_id=secret.public_id,
-        sha256=secret.sha256,
+        public_id=public_id,
+        sha256=sha256,
         scopes=scopes,
         benchmarks=benchmarks,
         created_at=created_at,
         expires_at=expires_at,
     )
-    return token, secret.text
+    return token, secret
+
+
+def token_of(text: str, *, as_of: datetime) -> ApiToken:
+    try:
+        public_id, sha256 = secrets.parse(text)
+    except secrets.MalformedTokenError as error:
+        raise Refusal(str(error), code="token_unknown") from None
+    token = ApiToken.objects.select_related("user").filter(public_id=public_id).first()
+    if token is None or not hmac.compare_digest(bytes(token.sha256), sha256):
+        raise Refusal("This token is not known here.", code="token_unknown")
+    if token.revoked_at:
+        raise Refusal(f"This token was revoked on {token.revoked_at:%Y-%m-%d}.", code="token_revoked")
+    if token.expires_at <= as_of:
+        raise Refusal(f"This token expired on {token.expires_at:%Y-%m-%d}.", code="token_expired")
+    if not token.user.is_active:
+        raise Refusal("The account of this token is closed.", code="account_closed")
+    return token
 
 
 def note_use(*, token: ApiToken, as_of: datetime) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from leaderboard.plots.chart import Chart
-from leaderboard.plots.shifts import RankSpan, Shift, shifts_chart
+from leaderboard.plots.marks import Chart
+from leaderboard.plots.ranks import RankSpan, Shift, shifts_chart
 
 if TYPE_CHECKING:  # every process imports this module, few compare
     from leaderboard.operations.comparisons import Variant

@@ -20,7 +20,6 @@ def no_controls(text: str) -> None:
 
 
 def keeps_names(text: str) -> None:
-    """The rule that names keep in a file."""
     if rule := name_rule(text):
         raise serializers.ValidationError(rule)
 

@@ -51,49 +51,36 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     if isinstance(error, exceptions.UnsupportedMediaType):
         taken = " and ".join(parser.media_type for parser in context["request"].parsers)
         error = exceptions.UnsupportedMediaType("", detail=f"{error.detail} Taken are {taken}.")
-    described = _describe(error)
-    if described is None:
+    elif isinstance(error, Http404):
+        error = exceptions.NotFound()
+    elif isinstance(error, PermissionDenied):
+        error = exceptions.PermissionDenied()
+    headers: dict[str, str] = {}
+    if isinstance(error, Refusal):
+        status = next((status for kind, status in STATUS if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
+        more = dict(error.details)
+        if isinstance(error, Faulty):
+            count_faults(fault.rule for fault in error.faults)
+            more |= {"n_faults": error.n_faults, "faults": [asdict(fault) for fault in error.faults]}
+        content = problem(status, error.code, str(error), **more)
+        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Exhausted) else {}
+    elif isinstance(error, OperationalError | InterfaceError):
+        content, headers = DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
+    elif isinstance(error, RecursionError):
+        content = problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply.")
+    elif isinstance(error, exceptions.APIException):
+        code = str(getattr(error.detail, "code", error.default_code))
+        content = problem(error.status_code, code, str(error.detail))
+        header = getattr(error, "auth_header", None)
+        headers = {"WWW-Authenticate": header} if header else {}
+    else:
         return None
-    content, headers = described
     count_refusal(content["type"].rpartition(":")[2])
-    if isinstance(error, Faulty):
-        count_faults(fault.rule for fault in error.faults)
     set_rollback()
     return Response(content, status=content["status"], headers=headers, content_type=MEDIA_TYPE)
 
 
-def _describe(error: Exception) -> tuple[dict[str, Any], dict[str, str]] | None:
-    if isinstance(error, Exhausted):
-        return _refusal_content(error), {"Retry-After": str(error.retry_after)}
-    if isinstance(error, Refusal):
-        return _refusal_content(error), {}
-    if isinstance(error, OperationalError | InterfaceError):
-        return DATABASE_UNAVAILABLE, {"Retry-After": RETRY_AFTER}
-    if isinstance(error, RecursionError):
-        return problem(HTTPStatus.BAD_REQUEST, "parse_error", "The body is nested too deeply."), {}
-    if isinstance(error, Http404):
-        error = exceptions.NotFound()
-    elif isinstance(error, PermissionDenied):
-        error = exceptions.PermissionDenied()
-    if isinstance(error, exceptions.APIException):
-        code = str(getattr(error.detail, "code", error.default_code))
-        header = getattr(error, "auth_header", None)
-        return problem(error.status_code, code, str(error.detail)), {
-            "WWW-Authenticate": header
-        } if header else {}
-    return None
-
-
-def _refusal_content(error: Refusal) -> dict[str, Any]:
-    status = next((status for kind, status in STATUS if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
-    more = dict(error.details)
-    if isinstance(error, Faulty):
-        more |= {"n_faults": error.n_faults, "faults": [asdict(fault) for fault in error.faults]}
-    return problem(status, error.code, str(error), **more)
-
-
 def problem_page(status: HTTPStatus) -> JsonResponse:
-    """Describe an error that no view answered."""
     code = status.phrase.lower().replace(" ", "_")
     detail = OWN_WORDS.get(status, status.description)
     return JsonResponse(problem(status, code, detail), status=status, content_type=MEDIA_TYPE)

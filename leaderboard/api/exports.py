@@ -25,15 +25,8 @@ from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export import (
-    AT_ONCE,
-    FORMATS,
-    ExportTransaction,
-    OutcomeRows,
-    enter,
-    with_end_mark,
-)
-from leaderboard.submissions.export.snapshot import ExportInfo
+from leaderboard.submissions.export.outcomes import AT_ONCE, ExportTransaction, OutcomeRows, enter
+from leaderboard.submissions.export.streams import FORMATS, with_end_mark
 
 logger = logging.getLogger(__name__)
 MAX_CITATION = 1_000  # characters in a header
@@ -103,7 +96,6 @@ class DownloadView(BaseEndpoint):
         }
 
     def marked(self, content: Iterator[bytes], n_rows: int) -> Iterator[bytes]:
-        """The content, and the mark of its end where that is asked for."""
         return with_end_mark(content, n_rows) if self.has_mark else content
 
     @property
@@ -118,7 +110,10 @@ class OutcomesDownload(DownloadView):
         opened = ExitStack()
         try:
             if not enter(opened):
-                return _busy()
+                detail = f"{AT_ONCE} exports are running, as many as this process runs at a time;"
+                content = problem(HTTPStatus.SERVICE_UNAVAILABLE, "exports_busy", f"{detail} try again soon.")
+                later = {"Retry-After": RETRY_AFTER}
+                return Response(content, status=content["status"], headers=later, content_type=MEDIA_TYPE)
             response = self._response(request, self.benchmark, opened)
         except BaseException:
             opened.close()
@@ -137,7 +132,16 @@ class OutcomesDownload(DownloadView):
             return unchanged
         outcomes, made = OutcomeRows(snapshot, costs=policy.show_costs), FORMATS[self.kind]
         headers = self.headers_of(request, f"{about.slug}-outcomes") | {"ETag": etag}
-        headers |= _headers_of(about, outcomes.n_rows) | {"Content-Type": made.media_type}
+        # What says whether a download is whole, and of what; texts are percent-encoded
+        texts = {"Licence": about.licence, "Citation": about.citation[:MAX_CITATION]}
+        dictionary = reverse("api:data_dictionary", args=[about.slug])
+        headers |= {
+            "Bandstand-Rows": str(outcomes.n_rows),
+            "Bandstand-Data-Version": str(about.data_version),
+            "Link": f'<{dictionary}>; rel="describedby"',
+            **{f"Bandstand-{name}": quote(text) for name, text in texts.items() if text},
+            "Content-Type": made.media_type,
+        }
         if self.kind == "parquet":
             headers["Content-Encoding"] = "identity"  # it is compressed already
         if request.method == "HEAD":
@@ -146,26 +150,6 @@ class OutcomesDownload(DownloadView):
         content = self.marked(made.written(outcomes), outcomes.n_rows)
         stream = ExportStream(content, opened.close, wire)
         return StreamingHttpResponse(stream, headers=headers)
-
-
-def _headers_of(about: ExportInfo, n_rows: int) -> dict[str, str]:
-    """What says whether a download is whole, and of what; texts are percent-encoded."""
-    texts = {"Licence": about.licence, "Citation": about.citation[:MAX_CITATION]}
-    dictionary = reverse("api:data_dictionary", args=[about.slug])
-    return {
-        "Bandstand-Rows": str(n_rows),
-        "Bandstand-Data-Version": str(about.data_version),
-        "Link": f'<{dictionary}>; rel="describedby"',
-        **{f"Bandstand-{name}": quote(text) for name, text in texts.items() if text},
-    }
-
-
-def _busy() -> Response:
-    detail = f"{AT_ONCE} exports are running, as many as this process runs at a time; try again soon."
-    content = problem(HTTPStatus.SERVICE_UNAVAILABLE, "exports_busy", detail)
-    return Response(
-        content, status=content["status"], headers={"Retry-After": RETRY_AFTER}, content_type=MEDIA_TYPE
-    )
 
 
 class BoardDownload(DownloadView):

@@ -23,7 +23,7 @@ from rest_framework.request import Request
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.envelope import fault
 from leaderboard.submissions.parsing.files import UploadedPart
-from leaderboard.submissions.parsing.flat import unique
+from leaderboard.submissions.parsing.flat import Fault, unique
 
 MAX_BYTES = 16 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
@@ -165,11 +165,14 @@ def _the_file(files: MultiValueDict) -> UploadedPart:
         rules.append(
             fault("file", None, "comes twice" if parts else "is required: one part with a file name")
         )
-    raise Faulty("The delivery has faults; nothing was stored.", faults=tuple(rules))
+    raise _faulty(rules)
+
+
+def _faulty(faults: list[Fault]) -> Faulty:
+    return Faulty("The delivery has faults; nothing was stored.", faults=tuple(faults))
 
 
 def _envelope(parts: QueryDict) -> dict[str, Any]:
-    """The fields by their paths, or the one part that holds them all."""
     twice = [name for name in parts if len(parts.getlist(name)) > 1]
     foreign = [name for name, value in parts.items() if "\ufffd" in f"{name}{value}"]
     faults = [fault(name, None, "comes twice") for name in twice[:5]]
@@ -177,20 +180,13 @@ def _envelope(parts: QueryDict) -> dict[str, Any]:
     if "submission" in parts and len(parts) > 1:
         faults.append(fault("submission", None, "holds the whole envelope; no other field stands beside it"))
     if faults:
-        raise Faulty("The delivery has faults; nothing was stored.", faults=tuple(faults))
-    if "submission" not in parts:
-        return _nested(parts)
-    fields = parse_json(str(parts["submission"]).encode())
-    if not isinstance(fields, dict):
-        rule = "is a JSON object"
-        raise Faulty(
-            "The delivery has faults; nothing was stored.", faults=(fault("submission", None, rule),)
-        )
-    return fields
-
-
-def _nested(parts: QueryDict) -> dict[str, Any]:
+        raise _faulty(faults)
     fields: dict[str, Any] = {}
+    if "submission" in parts:
+        fields = parse_json(str(parts["submission"]).encode())
+        if not isinstance(fields, dict):
+            raise _faulty([fault("submission", None, "is a JSON object")])
+        return fields
     for name, value in parts.items():
         outer, dot, inner = name.partition(".")
         if dot and isinstance(fields.setdefault(outer, {}), dict):

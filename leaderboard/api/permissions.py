@@ -1,16 +1,43 @@
-"""Who may call what: a token acts with the lesser of its scopes and its owner's role, at each request."""
+"""Who calls, and who may call what: a token acts with the lesser of its scopes and its owner's role.
+
+Bearer tokens alone: cookies never authorise the API.
+"""
 
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from leaderboard.accounts.models import ApiToken, Scope
+from leaderboard.accounts.models import ApiToken, Scope, User
+from leaderboard.accounts.services import note_use, token_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import operates, submits
+from leaderboard.errors import Refusal
 
 if TYPE_CHECKING:  # rest_framework.views imports this module by the settings
     from rest_framework.views import APIView
+
+
+class BearerToken(BaseAuthentication):
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        words = get_authorization_header(request).split()
+        if not words:
+            return None
+        if len(words) != 2 or words[0].lower() != b"bearer":
+            raise AuthenticationFailed("Authorization must read: Bearer bst_…", code="not_a_bearer_token")
+        try:
+            now = timezone.now()
+            token = token_of(words[1].decode("latin-1"), as_of=now)
+        except Refusal as refusal:
+            raise AuthenticationFailed(str(refusal), code=refusal.code) from refusal
+        note_use(token=token, as_of=now)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="bandstand"'
 
 
 class Denied(BasePermission):
@@ -31,24 +58,21 @@ class AnyToken(BasePermission):
         return token_in(request) is not None
 
 
-class MayOperate(BasePermission):
+class MayOperate(AnyToken):
     message = "This needs a token with the scope operate, of an operator of this benchmark."
-
-    def has_permission(self, request: Request, view: "APIView") -> bool:
-        return token_in(request) is not None
 
     def has_object_permission(self, request: Request, view: "APIView", obj: Any) -> bool:
         return may_operate(token_in(request), obj)
 
 
-class MaySubmit(BasePermission):
+class MaySubmit(AnyToken):
     message = "Submitting needs a token with the scope submit, of a submitter or operator of this benchmark."
 
-    def has_permission(self, request: Request, view: "APIView") -> bool:
-        return token_in(request) is not None
-
     def has_object_permission(self, request: Request, view: "APIView", obj: Any) -> bool:
-        return may_submit(token_in(request), obj)
+        token = token_in(request)
+        if token is None or not reaches(token, obj) or Scope.SUBMIT not in token.scopes:
+            return False
+        return submits(token.user, obj)
 
 
 def token_in(request: Request) -> ApiToken | None:
@@ -61,12 +85,3 @@ def reaches(token: ApiToken, benchmark: Benchmark) -> bool:
 
 def may_operate(token: ApiToken | None, benchmark: Benchmark) -> bool:
     return token is not None and reaches(token, benchmark) and operates(token, benchmark)
-
-
-def may_submit(token: ApiToken | None, benchmark: Benchmark) -> bool:
-    return (
-        token is not None
-        and reaches(token, benchmark)
-        and Scope.SUBMIT in token.scopes
-        and submits(token.user, benchmark)
-    )

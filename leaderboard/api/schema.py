@@ -18,6 +18,7 @@ from leaderboard.api.bodies import BodySerializer, Words
 from leaderboard.api.errors import MEDIA_TYPE
 from leaderboard.api.parameters import QueryParameter
 from leaderboard.api.permissions import Anyone
+from leaderboard.api.serializers import page_of
 from leaderboard.catalog.rules import RULES
 
 MEDIA_TYPES = {
@@ -133,8 +134,11 @@ class EndpointSchema(AutoSchema):
         if media_type := MEDIA_TYPES.get(getattr(self.view, "kind", "")):
             form = OpenApiTypes.OBJECT if media_type == "application/json" else OpenApiTypes.BINARY
             return {(200, media_type): OpenApiResponse(form, description="The file.")}
-        answers = getattr(self.view, "answers", {}).get(self.method, {})
-        return {status: OpenApiResponse(form, description="Done.") for status, form in answers.items()}
+        if self.method == "GET" and hasattr(self.view, "row"):
+            return {200: OpenApiResponse(page_of(self.view.row), description="Done.")}
+        one: Any = getattr(self.view, "one", None)
+        statuses = getattr(self.view, "statuses", ()) if self.method == "POST" else (200,)
+        return {status: OpenApiResponse(one, description="Done.") for status in statuses if one}
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         """A token, or none where anyone may call."""

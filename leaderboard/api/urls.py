@@ -3,7 +3,7 @@
 from django.urls import path
 
 from leaderboard.api import exports
-from leaderboard.api.views import boards, catalog, deliveries, rules, studies, watching
+from leaderboard.api.views import boards, catalog, deliveries, studies, watching
 
 app_name = "api"
 OF = "benchmarks/<slug:slug>"
@@ -42,8 +42,8 @@ urlpatterns = [
     path(f"{OF}/reselections/<int:pk>", watching.ReselectionOne.as_view(), name="reselection"),
     path(f"{OF}/reselections/<int:pk>/approve", watching.Approve.as_view(), name="approve"),
     path(f"{OF}/reselections/<int:pk>/reject", watching.Reject.as_view(), name="reject"),
-    path(f"{OF}/policy", rules.PolicyView.as_view(), name="policy"),
-    path(f"{OF}/freeze", rules.Freeze.as_view(), name="freeze"),
+    path(f"{OF}/policy", watching.PolicyView.as_view(), name="policy"),
+    path(f"{OF}/freeze", watching.Freeze.as_view(), name="freeze"),
     path("submissions/<uuid:uuid>", deliveries.SubmissionOne.as_view(), name="submission"),
     path("submissions/<uuid:uuid>/withdraw", deliveries.Withdraw.as_view(), name="withdraw"),
     *(

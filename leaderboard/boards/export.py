@@ -3,18 +3,18 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import tells_costs, without_costs
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.studies.answers import AtTarget, Line, Standings, descriptions, table
-from leaderboard.submissions.export.columns import KNOWN
+from leaderboard.submissions.export.columns import KNOWN, NUMBER, TEXT, TRUTH, WHOLE, ExportColumn, FileFormat
 
 Row = Mapping[str, Any]
-NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+KINDS = {str: TEXT, int: WHOLE, float: NUMBER, bool: TRUTH}
 ON = {"full": "On all tasks", "subset": "On the tasks of the subset", "domain": "On tasks like these"}
 OF_ICC = {
     "icc_lower": (float, "Lower end of the 95% interval of the intraclass correlation."),
@@ -34,22 +34,7 @@ BEHIND = {
 }
 
 
-class BoardExportColumn(NamedTuple):
-    name: str
-    kind: type
-    description: str
-
-    def as_plain(self) -> dict[str, Any]:
-        return {"name": self.name, "type": NAMES[self.kind], "description": self.description}
-
-
-class BoardFormat(NamedTuple):
-    media_type: str
-    written: Callable[[Iterable[Row]], bytes]
-
-
 def rows_of(board: Board, *, costs: bool = True) -> list[dict[str, Any]]:
-    """A row for each agent, in the order of the board; without costs where the policy hides them."""
     standings = standings_of(board)
     return flat_rows(standings if costs or tells_costs(board) else without_costs(standings))
 
@@ -75,20 +60,15 @@ def as_parquet(rows: Iterable[Row]) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    fields = [
-        pa.field(column.name, kinds[column.kind], metadata={"description": column.description})
-        for column in columns()
-    ]
-    sink = io.BytesIO()
-    parquet.write_table(pa.Table.from_pylist(list(rows), schema=pa.schema(fields)), sink)
+    sink, schema = io.BytesIO(), pa.schema([column.field for column in columns()])
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), sink)
     return sink.getvalue()
 
 
 FORMATS = {
-    "csv": BoardFormat("text/csv; charset=utf-8", as_csv),
-    "ndjson": BoardFormat("application/x-ndjson", as_ndjson),
-    "parquet": BoardFormat("application/vnd.apache.parquet", as_parquet),
+    "csv": FileFormat("text/csv; charset=utf-8", as_csv),
+    "ndjson": FileFormat("application/x-ndjson", as_ndjson),
+    "parquet": FileFormat("application/vnd.apache.parquet", as_parquet),
 }
 
 
@@ -96,24 +76,18 @@ FORMATS = {
 
 
 @cache
-def columns() -> tuple[BoardExportColumn, ...]:
+def columns() -> tuple[ExportColumn, ...]:
     """What a row tells, in its order; types and words are those of the fields that it is made of."""
-    plain = _columns(Line, table.LINE_FIELDS)
-    plain += [BoardExportColumn(name, kind, text) for name, (kind, text) in OF_ICC.items()]
-    plain += [BoardExportColumn(name, str, text) for name, text in WORDED.items()]
-    of_target = _columns(AtTarget, table.TARGET_FIELDS)
-    of_target += [BoardExportColumn(name, kind, text) for name, (kind, text) in BEHIND.items()]
-    of_each_target = [
-        BoardExportColumn(f"{target}_{name}", kind, f"{ON[target]}: {text[0].lower()}{text[1:]}")
-        for target in ON
-        for name, kind, text in of_target
-    ]
-    return (*plain, *of_each_target)
-
-
-def _columns(owner: type, kinds: Mapping[str, type]) -> list[BoardExportColumn]:
-    texts = descriptions(owner)
-    return [BoardExportColumn(name, kind, texts[name]) for name, kind in kinds.items()]
+    of_line, of_target = descriptions(Line), descriptions(AtTarget)
+    plain = {name: (kind, of_line[name]) for name, kind in table.LINE_FIELDS.items()}
+    plain |= OF_ICC | {name: (str, text) for name, text in WORDED.items()}
+    at = {name: (kind, of_target[name]) for name, kind in table.TARGET_FIELDS.items()} | BEHIND
+    every = plain | {
+        f"{target}_{name}": (kind, f"{where}: {text[0].lower()}{text[1:]}")
+        for target, where in ON.items()
+        for name, (kind, text) in at.items()
+    }
+    return tuple(ExportColumn(name, KINDS[kind], text) for name, (kind, text) in every.items())
 
 
 PAGE = """\

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.reading import head_of, plain_of, standings_with
+from leaderboard.boards.queries import head_of, plain_of, standings_of
 from leaderboard.boards.signing import identity, signed
 from leaderboard.studies.answers import AtTarget, Line, Standings, words
 
@@ -33,16 +33,11 @@ def visible(board: Board) -> dict[str, Any]:
 
 
 def visible_lines(board: Board, entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    lines: list[dict[str, Any]] = visible_standings(board, entries).as_plain()["agents"]
-    return lines
+    return list(visible_standings(board, entries).as_plain()["agents"])
 
 
 def visible_standings(board: Board, entries: Iterable[Entry]) -> Standings:
-    """The standings with entries that were read already, as visitors see them."""
-    return _for_visitors(board, standings_with(board, entries))
-
-
-def _for_visitors(board: Board, standings: Standings) -> Standings:
+    standings = standings_of(board, entries)
     return standings if tells_costs(board) else without_costs(standings)
 
 
@@ -62,10 +57,9 @@ def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
         at = AtTarget(**dict(zip(OF_TARGET, values[first : first + len(OF_TARGET)], strict=True)))
         told = UNREAD | dict(zip(OF_AGENT[1:], known, strict=True))
         lines[key].append(Line(**told | {"agent": name, "at": {own[key]: at}}))
-    return {
-        board.pk: _for_visitors(board, replace(head_of(board), agents=tuple(lines[board.pk])))
-        for board in boards
-    }
+    found = {board.pk: replace(head_of(board), agents=tuple(lines[board.pk])) for board in boards}
+    hidden = {board.pk for board in boards if not tells_costs(board)}
+    return {key: without_costs(one) if key in hidden else one for key, one in found.items()}
 
 
 def tells_costs(board: Board) -> bool:

@@ -1,14 +1,16 @@
-"""Reads of boards."""
+"""Reads of boards: one, several, as the typed answer they were made from, and what changed between two."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.errors import Missing
-from leaderboard.studies.answers import words
+from leaderboard.studies.answers import Changes, Place, Standings, compared, words
 from leaderboard.submissions.models import Status, Submission
 
 
@@ -82,3 +84,102 @@ def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:
 def entries_of(board: Board) -> list[Entry]:
     """In the order of the board: by rank, names inside ties, unranked last."""
     return list(board.entries.order_by("position"))
+
+
+def standings_of(board: Board, entries: Iterable[Entry] | None = None) -> Standings:
+    """The typed answer that a board was made from: one query, or none with entries that were read already."""
+    return Standings.of_plain(plain_of(board, entries))
+
+
+def head_of(board: Board) -> Standings:
+    """The same without the lines of the agents: no query."""
+    return standings_of(board, ())
+
+
+def plain_of(board: Board, entries: Iterable[Entry] | None = None) -> dict[str, Any]:
+    """What `Standings.as_plain` gave when the board was made."""
+    agents = [
+        {"agent": entry.name} | {field: getattr(entry, field) for field in Entry.LINE_FIELDS}
+        for entry in (entries_of(board) if entries is None else entries)
+    ]
+    return board.content | {"agents": agents}
+
+
+def changes_since(
+    older: Board,
+    newer: Board,
+    *,
+    entries: Sequence[Entry] | None = None,
+    withdrawn_ids: Collection[int] | None = None,
+) -> Changes:
+    """What changed from one board to a later one, withdrawals as of today.
+
+    Queries: the places of both boards and the ids of the agents withdrawn, but for what is given of these.
+    """
+    places = _places([older, newer] if entries is None else [older], newer.target)
+    now = places.get(newer.pk, {})
+    for entry in entries or ():
+        at = entry.at.get(newer.target, {})
+        place = Place(*(at.get(field) for field in Place._fields))
+        now[entry.agent_id] = (entry.name, {newer.target: place})
+    withdrawn_ids = withdrawn_agents(newer.benchmark) if withdrawn_ids is None else withdrawn_ids
+    return _compare(newer, places.get(older.pk, {}), now, withdrawn_ids)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A board as the history lists it, and what changed since the one before; None for the first."""
+
+    board: Board
+    n_ranked: int
+    n_listed: int
+    changes: Changes | None
+
+
+def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> tuple[list[Version], bool]:
+    """The latest boards, or those before a number, newest first, and whether there are older ones.
+
+    Entries are read with their places alone, for a board of many agents is a megabyte: three queries.
+    """
+    boards = benchmark.boards.select_related("subset").defer("content").order_by("-number")
+    if before is not None:
+        boards = boards.filter(number__lt=before)
+    latest = list(boards[: most + 1])
+    entries = _places(latest, *{board.target for board in latest})
+    withdrawn_ids = withdrawn_agents(benchmark) if len(latest) > 1 else set()
+    found = []
+    for newer, older in zip_longest(latest, latest[1:]):
+        now = entries.get(newer.pk, {})
+        n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
+        changes = _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None
+        found.append(Version(newer, n_ranked, len(now), changes))
+    return found[:most], len(latest) > most
+
+
+OnBoard = dict[int, tuple[str, dict[str, Place]]]  # by agent: its name there, and its place for each target
+
+
+def _compare(newer: Board, before: OnBoard, now: OnBoard, withdrawn_ids: Collection[int]) -> Changes:
+    names_before = {agent: name for agent, (name, _) in before.items()}
+    return compared(
+        {name: places[newer.target] for name, places in before.values()},
+        {name: places[newer.target] for name, places in now.values()},
+        target=newer.target,
+        withdrawn={names_before[agent] for agent in withdrawn_ids if agent in names_before},
+        renamed={
+            name: now[agent][0]
+            for agent, name in names_before.items()
+            if agent in now and now[agent][0] != name
+        },
+    )
+
+
+def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
+    fields = {f"{t}_{field}": F(f"at__{t}__{field}") for t in targets for field in Place._fields}
+    rows = Entry.objects.filter(board__in=boards).values_list("board", "agent", "name", *fields.values())
+    places: dict[int, OnBoard] = {}
+    width = len(Place._fields)
+    for board, agent, name, *values in rows.iterator():
+        of_target = {t: Place(*values[i * width : (i + 1) * width]) for i, t in enumerate(targets)}
+        places.setdefault(board, {})[agent] = (name, of_target)
+    return places

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.db import transaction
 
-from leaderboard.boards.digest import digest
 from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.signing import digest
 from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.answers import Standings
 from leaderboard.studies.board_inputs import BoardInputs

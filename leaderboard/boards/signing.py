@@ -1,16 +1,20 @@
 """Signed digests: that this server published a board of this digest under this number, at this time.
 
-What is signed, with Ed25519 (RFC 8032), is `signed_bytes`: the canonical JSON (`boards.digest`) of benchmark,
-number, published_at, data_version and digest, as they stand in the published board. The key is the setting
+What is signed, with Ed25519 (RFC 8032), is `signed_bytes`: the `canonical_json` of benchmark, number,
+published_at, data_version and digest, as they stand in the published board. The key is the setting
 SIGNING_KEY, the base64 of a seed of 32 bytes. The embedded server makes one of its own, once, and keeps it
 beside its data; any other signs nothing without the setting.
 """
 
+import hashlib
+import json
 import os
 import secrets
 from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +22,39 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 
 from leaderboard import postgres
-from leaderboard.boards.digest import canonical_json
 from leaderboard.boards.models import Board
+
+
+def digest(
+    *, policy: Mapping[str, Any], subset: Iterable[str] | None, agents: Iterable[Mapping[str, Any]]
+) -> str:
+    """SHA-256 of the canonical JSON of the policy's values, the subset's tasks and the entries by name."""
+    content = {
+        "policy": policy,
+        "subset": None if subset is None else sorted(subset),
+        "entries": {agent["agent"]: agent for agent in agents},
+    }
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """Sorted keys, no white space, characters as they are, and fractions as `%.9g` prints them."""
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    if kind is int:
+        return int.__repr__(value)
+    if value is None:
+        return "null"
+    if kind is float or isinstance(value, float):
+        return f"{value:.9g}"
+    if kind is list or isinstance(value, list | tuple):
+        return "[" + ",".join([canonical_json(part) for part in value]) + "]"
+    if kind is dict or isinstance(value, Mapping):
+        parts = [f"{encode_basestring(key)}:{canonical_json(value[key])}" for key in sorted(value)]
+        return "{" + ",".join(parts) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
 
 ALGORITHM = "Ed25519"
 SEED_LENGTH = 32  # bytes

@@ -3,8 +3,7 @@
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
-from leaderboard.accounts.models import ApiToken, Scope, User
-from leaderboard.accounts.queries import has_confirmed_address
+from leaderboard.accounts.models import ApiToken, Scope, User, has_confirmed_address
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Policy, Role, Task, Visibility
 from leaderboard.errors import Missing
 

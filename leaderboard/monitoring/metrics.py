@@ -38,23 +38,16 @@ from leaderboard.visitors import address_of, directly_from
 @require_safe
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    if not (_has_token(request) or _is_near(request)):
-        raise Http404
+    token = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+    expected = settings.METRICS_TOKEN.encode()
+    if not expected or not hmac.compare_digest(token, expected):
+        address = directly_from(request) or address_of(request)
+        if address is None or not any(address in network for network in settings.METRICS_NETWORKS):
+            raise Http404
     state = CollectorRegistry(auto_describe=False)
     state.register(State(timezone.now()))
     lines = chain.from_iterable(map(generate_latest, (of_all_processes(), state)))
     return HttpResponse(bytes(lines), content_type=CONTENT_TYPE_LATEST)
-
-
-def _has_token(request: HttpRequest) -> bool:
-    token = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
-    expected = settings.METRICS_TOKEN.encode()
-    return bool(expected) and hmac.compare_digest(token, expected)
-
-
-def _is_near(request: HttpRequest) -> bool:
-    address = directly_from(request) or address_of(request)
-    return address is not None and any(address in network for network in settings.METRICS_NETWORKS)
 
 
 DAY = timedelta(days=1)
@@ -81,7 +74,6 @@ def _one(name: str, about: str, value: float) -> Metric:
 
 
 def _by_labels(name: str, about: str, labels: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Metric:
-    """A gauge of rows that each hold the texts of the labels, and the value last."""
     gauge = GaugeMetricFamily(name, about, labels=labels)
     for *texts, value in rows:
         gauge.add_metric([text or "" for text in texts], value)

@@ -14,8 +14,7 @@ from django.db.models import QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.accounts.services import lock_account
-from leaderboard.boards.queries import NoBoardYet, latest_board
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.queries import NoBoardYet, head_of, latest_board
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import (

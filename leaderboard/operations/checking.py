@@ -27,8 +27,8 @@ from leaderboard.operations.models import Assignment
 from leaderboard.operations.reviewing import let_count
 from leaderboard.operations.secrets_in import secrets_in
 from leaderboard.studies.answers import words
-from leaderboard.studies.flags import flags
 from leaderboard.studies.queries import loaded_is_pass_fail
+from leaderboard.studies.receipt import flags
 from leaderboard.submissions.models import Judged, MachineCheck, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, texts_of
 from leaderboard.submissions.services import append_changes, change_status
@@ -281,15 +281,14 @@ def _too_few(of: DeliveredRows) -> Iterator[str]:
 
 def _flags(of: DeliveredRows) -> Iterator[CheckResult]:
     earlier = of.replaced if of.replaced.num_rows else _latest(of.before)
-    flagged = flags(of.outcomes, earlier, of.of_agent, of.row)
-    others = ", ".join(map(repr, flagged.identical[:N_NAMED]))
-    alike = [f"the same outcome as {others} on every task"] if flagged.identical else []
+    copies, gains, identical = flags(of.outcomes, earlier, of.of_agent, of.row)
+    others = ", ".join(map(repr, identical[:N_NAMED]))
+    alike = [f"the same outcome as {others} on every task"] if identical else []
     repeats = "its trials neither repeat each other nor only improve"
-    yield from _check_result("copies", filter(None, [flagged.copies]), repeats)
-    gains = filter(None, [flagged.gains])
+    yield from _check_result("copies", filter(None, [copies]), repeats)
     is_first = not earlier.num_rows
     otherwise = "it is the first delivery" if is_first else "it is not only better than the one before"
-    yield from _check_result("gains", gains, otherwise, level=CheckLevel.NOTED)
+    yield from _check_result("gains", filter(None, [gains]), otherwise, level=CheckLevel.NOTED)
     yield from _check_result("identical", alike, "no other agent has the same outcomes")
 
 

@@ -147,12 +147,12 @@ def unload_latest(
         raise Conflict(
             "Another load is the latest by now; look again at what would go.", code="loaded_meanwhile"
         )
-    return unload(uuids=[one.uuid for one in gone], reason=reason, as_of=as_of, by=by)
+    return unload(uuids=[one.submission.uuid for one in gone], reason=reason, as_of=as_of, by=by)
 
 
 def latest_load(benchmark: Benchmark) -> list[AcceptedSubmission]:
     """What still counts of the latest load."""
-    loaded = [one for one in deliveries(benchmark) if one.operator]
+    loaded = [one for one in deliveries(benchmark) if one.submission.loaded]
     latest = max((one.arrival for one in loaded), default=None)
     return [one for one in loaded if one.arrival == latest]
 

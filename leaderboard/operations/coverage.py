@@ -10,9 +10,8 @@ from leaderboard.catalog.queries import active_tasks
 from leaderboard.errors import Conflict
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import MAX_VOICES, several
-from leaderboard.studies.records import Reader, Snapshot, store_scores
+from leaderboard.studies.records import Reader, Snapshot, load_notes, store_scores
 from leaderboard.studies.services import CoreError
-from leaderboard.studies.shared import load_notes, offer, shared_tasks
 from leaderboard.submissions.models import Status
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import full_runs, settings_of, trusted_accounts
@@ -85,13 +84,13 @@ def offer_text(benchmark: Benchmark) -> str:
     if now is None:
         return ""
     store_scores(now.stale)
-    return offer(now)
+    return now.offer
 
 
 def common_tasks(benchmark: Benchmark) -> list[str]:
     """Return the common tasks, from 10 on: fewer rank nobody."""
     now = _all_tasks(benchmark)
-    common = shared_tasks(now) if now else ()
+    common = now.shared_tasks if now else ()
     if len(common) < MIN_COMMON:
         raise Conflict(
             f"Only {len(common)} tasks have an outcome from at least 95% of the agents; from {MIN_COMMON} on "

@@ -28,7 +28,7 @@ from leaderboard.operations.models import (
     RerunStatus,
 )
 from leaderboard.operations.services import NothingToRank, check_drift
-from leaderboard.studies.drift_checks import VERDICT, verdict_found, was_better_since, why_reselect
+from leaderboard.studies.kinds import VERDICT, verdict_found, was_better_since, why_reselect
 from leaderboard.studies.models import DriftCheck
 
 RAISED = ("warn", "alert")

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from leaderboard.catalog.queries import operates
 from leaderboard.operations.delivered import DeliveredRows
-from leaderboard.studies.flags import why_implausible
+from leaderboard.studies.receipt import why_implausible
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import held_for_review, is_verified
 

@@ -25,20 +25,25 @@ from leaderboard.operations.models import Assignment
 from leaderboard.studies.answers import words
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import MAX_VOICES, several, uncounted
-from leaderboard.submissions.delivering import (
+from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
+from leaderboard.submissions.parsing.files import (
+    Body,
+    Form,
+    UploadedPart,
+    read_body,
+    read_upload,
+)
+from leaderboard.submissions.parsing.flat import Fault, FlatFile
+from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
+from leaderboard.submissions.services import (
     MatchedRows,
     SubmissionPart,
     Terms,
+    append_changes,
     draft,
     propose_changes,
     record,
 )
-from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
-from leaderboard.submissions.parsing.body import Body, read_body
-from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
-from leaderboard.submissions.parsing.flat import Fault, FlatFile
-from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
-from leaderboard.submissions.services import append_changes
 
 N_NAMED_KEYS = 100
 ANY_FORM = Form()
@@ -91,8 +96,7 @@ def submit_file(
 ) -> Receipt:
     """Do the same with the rows of a file, and the envelope's `fields` beside it."""
     tasks = _tasks(benchmark)
-    place = BenchmarkTasks(benchmark.slug, benchmark.title, list(tasks))
-    parsed = read_upload(upload, fields, place=place, form=form, as_of=as_of)
+    parsed = read_upload(upload, fields, benchmark=benchmark, tasks=list(tasks), form=form, as_of=as_of)
     delivery = _Delivery(parsed, benchmark, tasks, token, as_of)
     return delivery.tried() if dry_run else delivery.stored(idempotency_key)
 
@@ -169,7 +173,7 @@ class _Delivery:
         if is_first := not submissions_of(agent).exists():
             claims.check_made_of(agent)
         left = self._quotas(policy, agent, dry_run=dry_run)
-        matched = MatchedRows.of(
+        matched = MatchedRows(
             self.metadata.flat,
             benchmark=benchmark,
             agents={described.name: agent},

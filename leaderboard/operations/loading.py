@@ -28,11 +28,18 @@ from leaderboard.errors import Faulty, Refusal
 from leaderboard.operations import claims
 from leaderboard.operations.arrivals import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
 from leaderboard.submissions.models import StatusChange, Submission
 from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile, excerpt
 from leaderboard.submissions.rows import KEY, OUTCOME
-from leaderboard.submissions.services import append_changes, carry_details
+from leaderboard.submissions.services import (
+    MatchedRows,
+    SubmissionPart,
+    Terms,
+    append_changes,
+    carry_details,
+    draft,
+    record,
+)
 
 ALONE = "The file"
 
@@ -117,7 +124,7 @@ def _store(
         claims.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
     notes = (*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described))
-    delivery = _Load(MatchedRows.of(metadata.flat, benchmark=benchmark, agents=agents), metadata)
+    delivery = _Load(MatchedRows(metadata.flat, benchmark=benchmark, agents=agents), metadata)
     if delivery.changed.any() and not replace:
         raise delivery.contradiction(called)
     parts = list(delivery.parts())

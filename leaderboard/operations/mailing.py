@@ -10,7 +10,7 @@ from django.conf import settings
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Board
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import Alert, Event, EventKind
 from leaderboard.operations.queries import accounts_behind

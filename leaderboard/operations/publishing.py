@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from leaderboard.boards.history import changes_since
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import without_costs
+from leaderboard.boards.queries import changes_since
 from leaderboard.boards.signing import identity, signed
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force

@@ -15,10 +15,9 @@ from leaderboard.operations.asking import names_asked
 from leaderboard.operations.checking import accept_unseen, status_now, wait
 from leaderboard.operations.corrections import CountsNoMore, locked_submissions
 from leaderboard.operations.holding import is_judged
-from leaderboard.studies.flags import why_implausible
 from leaderboard.studies.models import VerifiedReference
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.receipt import AgentContext, own_row
+from leaderboard.studies.receipt import AgentContext, own_row, why_implausible
 from leaderboard.submissions.models import Judged, Status, StatusChange, Submission, Verification
 from leaderboard.submissions.queries import (
     by_arrival,

@@ -27,7 +27,8 @@ from leaderboard.operations.services import CannotCompute, NothingToRank, recomp
 from leaderboard.operations.staging import BATCHES, decisions_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
-from leaderboard.studies.replays import (
+from leaderboard.studies.services import CoreError, one_blas_thread
+from leaderboard.studies.staged_studies import (
     Trusted,
     courses_of,
     keep_fit,
@@ -35,15 +36,21 @@ from leaderboard.studies.replays import (
     replay_of_stored,
     trusted_as,
 )
-from leaderboard.studies.services import CoreError, one_blas_thread
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
-from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.streams import FORMATS
 from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
-from leaderboard.submissions.services import append_changes
+from leaderboard.submissions.services import (
+    MatchedRows,
+    SubmissionPart,
+    Terms,
+    append_changes,
+    draft,
+    record,
+)
 
 if TYPE_CHECKING:
-    from leaderboard.studies.replays import Course
+    from leaderboard.studies.staged_studies import Course
 
 NOON = time(12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -168,7 +175,7 @@ def _store(
         ],
         owner=None,
     )
-    matched = MatchedRows.of(flat, benchmark=benchmark, agents=agents, are_new=True)
+    matched = MatchedRows(flat, benchmark=benchmark, agents=agents, are_new=True)
     moment = dates[courses[0].agent]
     for course in courses:
         moment = max(moment, dates[course.agent])

@@ -32,8 +32,8 @@ def is_replayed(before: Policy, after: Policy) -> bool:
 def replays(benchmark: Benchmark, after: Policy, progress: jobs.Progress | None = None) -> list[str]:
     """Replay the policy in force and another; a line for each, none without outcomes. Nothing is stored."""
     from leaderboard.studies.records import Reader
-    from leaderboard.studies.replays import replays_of_policies
     from leaderboard.studies.services import one_blas_thread
+    from leaderboard.studies.staged_studies import replays_of_policies
 
     now = Reader(benchmark).now(active_subset(benchmark))
     if now is None:

@@ -14,8 +14,7 @@ from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Entry
-from leaderboard.boards.queries import NoBoardYet, latest_board
-from leaderboard.boards.reading import head_of, standings_of
+from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, standings_of
 from leaderboard.catalog.models import Assigning, Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import bump_shown_version

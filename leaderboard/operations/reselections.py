@@ -25,10 +25,10 @@ from leaderboard.operations.models import (
     Reselection,
     ReselectionStatus,
 )
-from leaderboard.studies.activations import activate
 from leaderboard.studies.models import ESTIMATOR_VERSION, TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import rules_sha256
+from leaderboard.studies.versions import activate
 from leaderboard.submissions.services import bump_data_version
 
 Progress = Callable[[int, int], None]

@@ -20,18 +20,20 @@ from leaderboard.operations.rejudging import judge_held, judge_new
 from leaderboard.operations.reruns import alert_of_closed_forms, close_answered_recalls, open_recalls
 from leaderboard.operations.staging import decisions_of
 from leaderboard.studies.board_inputs import BoardInputs, board_inputs
-from leaderboard.studies.calibrations import get_or_compute_calibration
-from leaderboard.studies.drift_checks import get_or_compute_drift_check
-from leaderboard.studies.flags import get_or_compute_reference
+from leaderboard.studies.kinds import (
+    ClosedFormsDiffer,
+    get_or_compute_drift_check,
+    get_or_compute_validation,
+    get_or_compute_variance,
+)
 from leaderboard.studies.models import DriftCheck, TaskSubset, ValidationStudy, VarianceStudy
+from leaderboard.studies.receipt import get_or_compute_reference
 from leaderboard.studies.record_cache import RecentScores
 from leaderboard.studies.records import Reader, Snapshot, store_scores
 from leaderboard.studies.reselections import proposal_of
 from leaderboard.studies.services import CheckClaim, CoreError, compute_standings, no_claim, one_blas_thread
 from leaderboard.studies.staged_studies import get_or_compute_staged
-from leaderboard.studies.subsets import get_or_compute_subset
-from leaderboard.studies.validations import ClosedFormsDiffer, get_or_compute_validation
-from leaderboard.studies.variances import get_or_compute_variance
+from leaderboard.studies.subsets import get_or_compute_calibration, get_or_compute_subset
 from leaderboard.submissions.models import Status, Submission
 
 Progress = Callable[[int, int], None]

@@ -16,8 +16,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from leaderboard.accounts.models import Scope, User
-from leaderboard.accounts.queries import has_confirmed_address
+from leaderboard.accounts.models import Scope, User, has_confirmed_address
 from leaderboard.accounts.services import MAX_LIFE
 from leaderboard.catalog.models import Agent
 from leaderboard.catalog.queries import operated_benchmarks, visible_benchmarks

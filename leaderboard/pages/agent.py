@@ -15,8 +15,8 @@ from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes, plain
 from leaderboard.pages.replay_summary import full_runs
-from leaderboard.plots.chart import Chart
 from leaderboard.plots.heat_map import strip
+from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import AtTarget, Line, words
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.outcomes import REACH, ExpectedOutcomes, People, expected, people_of

@@ -13,13 +13,13 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.history import changes_since
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import tells_costs, visible_standings
 from leaderboard.boards.queries import (
     NoBoardYet,
     NoSuchBoard,
     board_numbered,
+    changes_since,
     entries_of,
     latest_board,
     withdrawn_agents,
@@ -31,7 +31,7 @@ from leaderboard.pages.access import absolute, for_all, number_in, visible
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.lines import BoardLine, common_marks, compare_to, leader_of, lines_at
 from leaderboard.pages.replay_summary import replay_summary
-from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto
 from leaderboard.studies.answers import Standings, gaps, heads, printed, table, words
 

@@ -7,8 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.queries import NoBoardYet, NoSuchBoard, entries_of, latest_board
-from leaderboard.boards.reading import standings_with
+from leaderboard.boards.queries import NoBoardYet, NoSuchBoard, entries_of, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages import agent, board, compare, health, history, replay_summary, tasks
 from leaderboard.pages.access import for_all, number_in, visible
@@ -16,7 +15,7 @@ from leaderboard.pages.caching import cached_page
 from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.pages.uncertainty import variance_chart
 from leaderboard.pages.validity import validity_chart
-from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import Chart
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import latest_study
 
@@ -34,7 +33,7 @@ def _tasks(benchmark: Benchmark, params: QueryDict) -> Chart | None:
 
 def _replayed(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     latest = latest_board(benchmark)
-    summary = replay_summary.replay_summary(benchmark, standings_with(latest, entries_of(latest)))
+    summary = replay_summary.replay_summary(benchmark, standings_of(latest, entries_of(latest)))
     return summary["chart"] if summary else None
 
 

@@ -19,14 +19,12 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Entry
-from leaderboard.boards.queries import NoBoardYet, latest_board, withdrawn_agents
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, withdrawn_agents
 from leaderboard.catalog.models import Agent, Benchmark, Trust
 from leaderboard.errors import Refusal
 from leaderboard.pages.access import for_all, visible
-from leaderboard.plots.chart import Chart
 from leaderboard.plots.dots import DotRow, both_widths
-from leaderboard.plots.marks import ticks_125
+from leaderboard.plots.marks import Chart, ticks_125
 from leaderboard.studies.answers import words
 
 MIN_AGENTS, MAX_AGENTS = 2, 5

@@ -13,7 +13,6 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.history import versions
 from leaderboard.boards.presentation import outlines
 from leaderboard.boards.queries import (
     NoBoardYet,
@@ -21,6 +20,7 @@ from leaderboard.boards.queries import (
     board_numbered,
     boards_of,
     latest_board,
+    versions,
     withdrawn_since,
 )
 from leaderboard.catalog.models import Visibility

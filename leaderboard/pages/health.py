@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import RerunAgent, RerunStatus
 from leaderboard.pages.access import for_all, visible
-from leaderboard.plots.chart import Chart
-from leaderboard.plots.levels import Look, level_text, levels
+from leaderboard.plots.best import Look, level_text, levels
+from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import ESTIMATOR_VERSION, DriftCheck
 

@@ -15,13 +15,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from leaderboard.boards.history import versions
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.queries import withdrawn_agents
+from leaderboard.boards.queries import versions, withdrawn_agents
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import for_all, number_in, visible
 from leaderboard.plots.best import BestLevel, Step, best_through_boards
-from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import words
 
 N_VERSIONS = 20

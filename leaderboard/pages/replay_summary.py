@@ -5,13 +5,11 @@ from typing import Any
 
 from django.urls import reverse
 
-from leaderboard.boards.queries import board_numbered, entries_of
-from leaderboard.boards.reading import standings_with
+from leaderboard.boards.queries import board_numbered, entries_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.models import Assignment, Mode
-from leaderboard.plots.chart import Chart
-from leaderboard.plots.marks import LinearScale, dot, drawing, rule, text, ticks_125
+from leaderboard.plots.marks import Chart, LinearScale, dot, drawing, rule, text, ticks_125
 from leaderboard.studies.answers import AtTarget, Standings, words
 
 N_TOP = 5
@@ -32,7 +30,7 @@ def full_runs(benchmark: Benchmark) -> dict[str, tuple[float, str]]:
     keys = {entry.name: entry.agent_id for entry in entries}
     return {
         line.agent: (line.at["full"].score, reverse("pages:agent", args=[of.slug, keys[line.agent]]))
-        for line in standings_with(board, entries).agents
+        for line in standings_of(board, entries).agents
         if line.at["full"].score is not None and not line.at["full"].estimated
     }
 

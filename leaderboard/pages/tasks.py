@@ -15,9 +15,8 @@ from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.caching import cached_page
 from leaderboard.pages.ordered_outcomes import OrderedOutcomes, ordered_outcomes, plain
-from leaderboard.plots.chart import Chart
 from leaderboard.plots.heat_map import LONGEST_LABEL, HeatMapRow, heat_map
-from leaderboard.plots.marks import cut_apart
+from leaderboard.plots.marks import Chart, cut_apart
 from leaderboard.plots.of_task import Dot, by_quarter, dot_row
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import SubsetTask, TaskSubset

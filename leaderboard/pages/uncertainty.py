@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.errors import Refusal
 from leaderboard.pages.access import for_all, visible
-from leaderboard.plots.chart import Chart
-from leaderboard.plots.stacked import StackPart, stacked
+from leaderboard.plots.dots import StackPart, stacked
+from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import averaged_over, varied, words
 from leaderboard.studies.models import VarianceStudy
 from leaderboard.studies.queries import latest_study
@@ -215,7 +215,7 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     }
     if faults or not any(lever["text"] for lever in levers):
         return form
-    from leaderboard.studies.projections import project_error  # few ask, and it imports what fits
+    from leaderboard.studies.kinds import project_error  # few ask, and it imports what fits
 
     try:
         projection, before = (

@@ -10,9 +10,8 @@ from django.views.decorators.http import require_safe
 from leaderboard.operations.queries import latest_run
 from leaderboard.pages.access import for_all, visible
 from leaderboard.pages.replay_summary import source_of
-from leaderboard.plots.chart import Chart
 from leaderboard.plots.dots import DotRow, both_widths
-from leaderboard.plots.marks import ticks_125
+from leaderboard.plots.marks import Chart, ticks_125
 from leaderboard.studies.answers import random_text, replay_figures, validated, verdict, why_text, words
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study

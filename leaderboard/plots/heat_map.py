@@ -116,7 +116,6 @@ def dashes(outcomes: Sequence[Outcome]) -> str:
 
 
 def shape_at(drawn: str, *, fill: str, x: float, y: float, pitch: float, height: float) -> SafeString:
-    """A shape in columns and outcomes, its lower left end at (x, y)."""
     return format_html(
         '<path {} transform="translate({} {}) scale({} {})" d="{}"/>',
         paint(fill=fill),

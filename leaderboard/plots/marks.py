@@ -15,6 +15,20 @@ from math import ceil, floor, log10
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+
+@dataclass(frozen=True)
+class Chart:
+    """What a page shows as a figure, and /b/{slug}/plots/{name}.svg alone; `lede` says how to read it."""
+
+    name: str
+    title: str
+    lede: str
+    heads: tuple[str, ...]  # of the table twin, with a row for each mark
+    rows: tuple[tuple[str, ...], ...]
+    svg: SafeString
+    narrow: SafeString | None = None  # for a phone, where that is another drawing
+
+
 # As the variables of the same names in static/css/bandstand.css; contrasts are in its comments.
 PAINT = {
     "paper": "#fdfdfb",
@@ -106,7 +120,6 @@ def line(points: Iterable[Place], *, stroke: str, width: float = 1.6, dash: str 
 
 
 def steps(points: Sequence[Place], *, stroke: str, width: float = 1.6, dash: str = "") -> SafeString:
-    """A line that keeps each height until the next place."""
     (x, y), *rest = points
     drawn = f"M{x:g} {y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in rest)
     return path(drawn, stroke=stroke, width=width, dash=dash)

@@ -6,28 +6,39 @@ Nothing heavy is imported.
 from collections.abc import Mapping
 from typing import Any
 
-from analytics.programs import orderly_end, progress_bar, use_no_pandas
-from analytics.text import as_text
+from analytics.programs import orderly_end as orderly_end
+from analytics.programs import progress_bar as progress_bar
+from analytics.programs import use_no_pandas as use_no_pandas
+from analytics.text import as_text as as_text
 from selection import validation_text as validated
-from selection.schema.board import (
-    AtTarget,
-    Conditions,
-    How,
-    Line,
-    Phase,
-    Standings,
-    SubsetLine,
-    TargetLine,
-    Verdict,
-    descriptions,
-)
-from selection.staged.text import line_of, replay_figures, replay_row
-from selection.standings import printed, table, words
-from selection.standings.changes import Changes, Moved, Place, changes, compared
-from selection.standings.gaps import Gap, gaps
-from selection.standings.terms import heads
-from selection.standings.verdict import advice_text, random_text, verdict, why_text
+from selection.schema.board import AtTarget as AtTarget
+from selection.schema.board import Conditions as Conditions
+from selection.schema.board import How as How
+from selection.schema.board import Line as Line
+from selection.schema.board import Phase as Phase
+from selection.schema.board import Standings as Standings
+from selection.schema.board import SubsetLine as SubsetLine
+from selection.schema.board import Verdict as Verdict
+from selection.schema.board import descriptions as descriptions
+from selection.staged.text import line_of as line_of
+from selection.staged.text import replay_figures as replay_figures
+from selection.staged.text import replay_row as replay_row
+from selection.standings import printed as printed
+from selection.standings import table as table
+from selection.standings import words as words
+from selection.standings.changes import Changes as Changes
+from selection.standings.changes import Moved as Moved
+from selection.standings.changes import Place as Place
+from selection.standings.changes import changes as changes
+from selection.standings.changes import compared as compared
+from selection.standings.gaps import gaps as gaps
+from selection.standings.terms import heads as heads
+from selection.standings.verdict import advice_text as advice_text
+from selection.standings.verdict import random_text as random_text
+from selection.standings.verdict import verdict as verdict
+from selection.standings.verdict import why_text as why_text
 
+__all__ = ["validated"]
 AVERAGED = {
     "prompt": "under each of {n} prompts",
     "judge": "by each of {n} judges",
@@ -44,42 +55,3 @@ def varied(result: Mapping[str, Any]) -> dict[str, int]:
 def averaged_over(result: Mapping[str, Any]) -> str:
     """Say what the mean of a variance study's projections is over, beside tasks and trials; may be empty."""
     return ", ".join(AVERAGED[facet].format(n=n) for facet, n in varied(result).items())
-
-
-__all__ = [
-    "AtTarget",
-    "Changes",
-    "Conditions",
-    "Gap",
-    "How",
-    "Line",
-    "Moved",
-    "Phase",
-    "Place",
-    "Standings",
-    "SubsetLine",
-    "TargetLine",
-    "Verdict",
-    "advice_text",
-    "as_text",
-    "averaged_over",
-    "changes",
-    "compared",
-    "descriptions",
-    "gaps",
-    "heads",
-    "line_of",
-    "orderly_end",
-    "printed",
-    "progress_bar",
-    "random_text",
-    "replay_figures",
-    "replay_row",
-    "table",
-    "use_no_pandas",
-    "validated",
-    "varied",
-    "verdict",
-    "why_text",
-    "words",
-]

@@ -58,7 +58,6 @@ class BoardInputs:
         )
 
     def prior_decisions(self) -> PriorDecisions:
-        """The same for the core."""
         return PriorDecisions(
             subsets=versions(self.subset),
             fitted=_fitted_on(self.calibration) if self.calibration else None,
@@ -86,48 +85,38 @@ def board_inputs(
     calibration: Calibration | None,
     reruns: Reruns = NO_RERUNS,
 ) -> BoardInputs:
-    """Add the studies that stand."""
     both = zip(now.agents, now.record.complete, strict=True)
     complete = {agent.pk: agent.name for agent, is_there in both if is_there}
     return replace(
         _standing(now.benchmark, now.policy, subset, reruns),
         calibration=calibration,
-        staged=_recalled(now, _restated(now), reruns),
+        staged=_staged(now, reruns),
         sampled={complete[pk]: share for pk, share in reruns.sampled.items() if pk in complete},
     )
 
 
-def _restated(now: Snapshot) -> Mapping[str, Staged]:
+def _staged(now: Snapshot, reruns: Reruns) -> dict[str, Staged]:
     """Agents that were asked batch by batch, those that were stopped by the fit to the present data.
 
-    By that which decided where there is none.
+    By that which decided where there is none. Those whose remaining tasks are awaited are marked, and none is
+    ranked whose did not come in time.
     """
     study = latest_study(StagedStudy, now.benchmark) if now.staged else None
-    if study is None or study.data_version != now.data_version:
-        return now.staged
-    estimates = study.result.get("estimates", {})
-    of_study: dict[str, Any] = {
-        "study": (study.data_version, study.policy.number),
-        "n": int(study.result["agents"]),
-        "degrees": degrees_of(study),
-    }
-    return {
-        name: replace(one, **of_study, **{field: estimates[name][field] for field in ESTIMATE})
-        if one.se is not None and name in estimates
-        else one
-        for name, one in now.staged.items()
-    }
-
-
-def _recalled(now: Snapshot, staged: Mapping[str, Staged], reruns: Reruns) -> Mapping[str, Staged]:
-    """Mark those whose remaining tasks are awaited, and rank none whose did not come in time."""
-    ids = {agent.name: agent.pk for agent in now.agents if agent.name in staged}
-    return {
-        name: Staged(study=one.study, n=one.n, reason=OVERDUE)
-        if ids[name] in reruns.overdue
-        else replace(one, recalled=ids[name] in reruns.recalled)
-        for name, one in staged.items()
-    }
+    estimates, of_study = dict[str, Any](), dict[str, Any]()
+    if study is not None and study.data_version == now.data_version:
+        estimates = study.result.get("estimates", {})
+        of_study = {"study": (study.data_version, study.policy.number), "n": int(study.result["agents"])}
+        of_study["degrees"] = degrees_of(study)
+    ids = {agent.name: agent.pk for agent in now.agents if agent.name in now.staged}
+    staged = {}
+    for name, one in now.staged.items():
+        if one.se is not None and name in estimates:
+            one = replace(one, **of_study, **{field: estimates[name][field] for field in ESTIMATE})
+        if ids[name] in reruns.overdue:
+            staged[name] = Staged(study=one.study, n=one.n, reason=OVERDUE)
+        else:
+            staged[name] = replace(one, recalled=ids[name] in reruns.recalled)
+    return staged
 
 
 def standing(benchmark: Benchmark, reruns: Reruns = NO_RERUNS) -> BoardInputs:
@@ -151,26 +140,16 @@ def versions(subset: TaskSubset | None) -> tuple[SubsetVersion, ...]:
     """The version in use and those before it; another may have come since, which is not of this answer."""
     if subset is None:
         return ()
-    known = subset.benchmark.subsets.filter(number__lte=subset.number).order_by("number")
     names = _names(subset.benchmark)
-    return tuple(_version(one, names) for one in known)
-
-
-def _version(subset: TaskSubset, names: dict[int, str]) -> SubsetVersion:
-    return SubsetVersion(
-        number=subset.number,
-        tasks=tuple(subset.members.order_by("task__name").values_list("task__name", flat=True)),
-        chosen_from=tuple(sorted(names[pk] for pk in subset.chosen_from)),
-        arrival=subset.data_version,
-        fixed_on=subset.fixed_at.date(),
-        lo=subset.lo,
-        hi=subset.hi,
-        widened=subset.widened,
-        provisional=subset.provisional,
-        strategy=subset.strategy,
-        reason=subset.reason,
-        n_complete=subset.n_complete,
-        n_tasks=subset.n_tasks,
+    return tuple(
+        SubsetVersion(
+            tasks=tuple(one.members.order_by("task__name").values_list("task__name", flat=True)),
+            chosen_from=tuple(sorted(names[pk] for pk in one.chosen_from)),
+            arrival=one.data_version,
+            fixed_on=one.fixed_at.date(),
+            **{name: getattr(one, name) for name in TaskSubset.VERSION_FIELDS},
+        )
+        for one in subset.benchmark.subsets.filter(number__lte=subset.number).order_by("number")
     )
 
 

@@ -8,14 +8,11 @@ from tempfile import NamedTemporaryFile
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from analytics.drift.tuning import n_audit_tasks
+from analytics.drift.tuning import n_audit_tasks as n_audit_tasks
 from leaderboard import postgres
-
-__all__ = ["digest", "n_audit_tasks"]  # how many audit tasks an agent is asked for is the core's rule
 
 
 def digest(what: str, about: str) -> bytes:
-    """What is drawn for something, as 32 bytes."""
     return salted_hmac(what, about, secret=_secret(), algorithm="sha256").digest()
 
 

@@ -49,7 +49,6 @@ def moments(
 
 
 def _events(benchmark: Benchmark, upto: int) -> Iterable[Any]:
-    """Status changes, verifications and trust in accounts, in the order of their data versions."""
     of_agents = {"submission__agent__benchmark": benchmark}
     submission = (
         *("submission_id", "submission__agent_id", "submission__n_outcomes"),
@@ -132,11 +131,9 @@ class _Past:
     def _n_candidates(self) -> int:
         needed = self._n_tasks()
         complete = [agent for agent in self.n_rows if self._may_be_complete(agent, needed)]
-        of = Counter((self._is_vouched(agent), self.owners.get(agent)) for agent in complete)
+        owners = ((agent, self.owners.get(agent)) for agent in complete)
+        of = Counter((by in self.trusted or self.n_rows[pk].keys() <= self.verified, by) for pk, by in owners)
         return sum(n if is_vouched else min(n, MAX_VOICES) for (is_vouched, _), n in of.items())
-
-    def _is_vouched(self, agent: int) -> bool:
-        return self.owners.get(agent) in self.trusted or self.n_rows[agent].keys() <= self.verified
 
     def _may_be_complete(self, agent: int, needed: int) -> bool:
         n_rows = sum(self.n_rows[agent].values())
@@ -152,5 +149,4 @@ class _Past:
 
 
 def is_active(since: int | None, retired_at: datetime | None, version: int, at: datetime | None) -> bool:
-    """Whether a task was active at a data version, reached at this time."""
     return (since or 0) <= version and (retired_at is None or at is None or retired_at > at)

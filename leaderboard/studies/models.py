@@ -42,6 +42,18 @@ class TaskSubset(models.Model):
     fixed_at = models.DateTimeField(help_text="When that was.")
     tasks: models.ManyToManyField = models.ManyToManyField(Task, through="SubsetTask", related_name="subsets")
 
+    VERSION_FIELDS = (
+        "number",
+        "lo",
+        "hi",
+        "widened",
+        "provisional",
+        "strategy",
+        "reason",
+        "n_complete",
+        "n_tasks",
+    )
+
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["benchmark", "number"], name="tasksubset_number_once"),

@@ -17,9 +17,8 @@ from leaderboard.catalog.models import Agent, Benchmark, MissingPlaces, Policy, 
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.models import AgentScores
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.record_cache import by_agent, keys_of, voter_of
+from leaderboard.studies.record_cache import by_agent, keys_of, unpack, voter_of
 from leaderboard.studies.rules import counting_of
-from leaderboard.studies.scores import unpack
 from leaderboard.submissions.queries import deliveries, trusted_accounts
 from selection.single_tasks import PASSED as PASSED
 from selection.single_tasks import REACH as REACH
@@ -60,7 +59,6 @@ class OutcomeGrid:
     n_unread: int
 
     def in_order(self, rows: Sequence[int]) -> "OutcomeGrid":
-        """The same agents in another order."""
         agents = [self.agents[row] for row in rows]
         return replace(
             self,

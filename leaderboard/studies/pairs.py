@@ -1,7 +1,7 @@
 """A few agents compared on the present data: read, one call, plain values. Nothing is fitted or stored."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from analytics.errors import CoreError
@@ -18,16 +18,9 @@ from selection.standings.pairs import PairwiseComparison, View, pairs_of, positi
 MAX_CELLS = 500_000  # of a record that is kept
 
 
-@dataclass(frozen=True)
-class _Read:
-    """What is read of a benchmark, and how targets look at it, as far as they were asked for."""
-
-    now: Snapshot
-    prior: PriorDecisions
-    views: dict[str | None, View] = field(default_factory=dict)
-
-
-LAST: dict[tuple[Any, ...], _Read] = {}  # what this process read last, by its key
+# The present record, what was decided, and how targets look at it, as far as they were asked for
+Read = tuple[Snapshot, PriorDecisions, dict[str | None, View]]
+LAST: dict[tuple[Any, ...], Read] = {}  # what this process read last, by its key
 
 
 @dataclass(frozen=True)
@@ -47,13 +40,12 @@ def comparison(*, benchmark: Benchmark, agents: Collection[str], target: str | N
 
 def compare_agents(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> PairComparison:
     """The same as the core's own objects."""
-    read = _read(benchmark)
-    now = read.now
+    now, prior, views = _read(benchmark)
     try:
         wanted = positions(now.record, agents)
-        if target not in read.views:
-            read.views[target] = view_of(now.record, now.rules, read.prior, target=target)
-        pairs = pairs_of(read.views[target], wanted)
+        if target not in views:
+            views[target] = view_of(now.record, now.rules, prior, target=target)
+        pairs = pairs_of(views[target], wanted)
     except CoreError as refusal:
         raise Conflict(f"These agents cannot be compared: {refusal}.", code="nothing_to_compare") from refusal
     return PairComparison(
@@ -61,7 +53,7 @@ def compare_agents(*, benchmark: Benchmark, agents: Collection[str], target: str
     )
 
 
-def _read(benchmark: Benchmark) -> _Read:
+def _read(benchmark: Benchmark) -> Read:
     """Read the record with what was decided, or take what this process read last where nothing changed."""
     key = _key(benchmark)
     if cached := LAST.get(key):
@@ -72,7 +64,7 @@ def _read(benchmark: Benchmark) -> _Read:
     if now is None:
         raise Conflict("This benchmark has no outcomes yet.", code="nothing_to_compare")
     calibration = subset.calibrations.order_by("-data_version").first() if subset else None
-    read = _Read(now, board_inputs(now, subset, calibration).prior_decisions())
+    read: Read = (now, board_inputs(now, subset, calibration).prior_decisions(), {})
     LAST.clear()
     if now.record.table.means.size <= MAX_CELLS and key == _key(benchmark):
         LAST[key] = read

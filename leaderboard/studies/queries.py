@@ -19,7 +19,6 @@ def latest_study(model: type[AnyStudy], benchmark: Benchmark) -> AnyStudy | None
 
 
 def is_of_now(study: Study) -> bool:
-    """Whether no outcome has come since a study was made."""
     return study.data_version == study.benchmark.data_version
 
 

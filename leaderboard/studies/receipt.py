@@ -4,20 +4,23 @@ It is reduced by the rules of the board, from the agent's own outcomes; of other
 recompute kept is read, to tell which conditions are compared.
 """
 
+import hashlib
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from django.db.models import BinaryField
+from django.db.models.functions import Substr
 
 from analytics.record import AgentRow as AgentRow
 from analytics.record import (
     Compared,
     Condition,
-    ConditionCounts,
     Delivery,
     Rows,
     Voter,
@@ -27,12 +30,26 @@ from analytics.record import (
     most_lacking,
     vouched_choose,
 )
+from analytics.record.alike import only_better
 from analytics.record.conditions import MAX_VOICES as MAX_VOICES
 from analytics.record.conditions import conditions_of
 from analytics.record.rows import NEVER
+from analytics.trials.flags import identical_agents
 from leaderboard.catalog.models import Policy
-from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.record_cache import TEMPERATURE, by_agent, join_counts, positions, split, voter_of
+from leaderboard.studies.models import AgentScores, TaskSubset, VerifiedReference
+from leaderboard.studies.record_cache import (
+    KINDS,
+    TEMPERATURE,
+    by_agent,
+    delivery_of,
+    join_counts,
+    names_of,
+    positions,
+    rows_of,
+    split,
+    stored_means,
+    voter_of,
+)
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import (
@@ -45,6 +62,10 @@ from leaderboard.submissions.queries import (
 )
 from leaderboard.submissions.rows import standing
 from selection.standings import words
+
+if TYPE_CHECKING:
+    from leaderboard.studies.records import Snapshot
+
 
 DELIVERED = ("submission", "task", "setting", "trial", "valid", "free")
 
@@ -68,17 +89,14 @@ class AgentContext:
 
     @property
     def names(self) -> dict[int, str]:
-        """The active tasks, by name."""
         return dict(sorted(self.tasks.items(), key=lambda task: task[1]))
 
     @cached_property
     def withdrawn(self) -> dict[int, Submission]:
-        """What stands with what was taken back or replaced, in order of arrival; empty without such."""
         return {} if self.is_first else with_withdrawn(self.agent, self.submissions)
 
     @cached_property
     def policies(self) -> list[Policy]:
-        """Those by which the agent may have been asked."""
         first = self.policy.number == 1
         return [self.policy] if first else policies_of(self.policy.benchmark)
 
@@ -95,7 +113,6 @@ class AgentContext:
         return cached_conditions(self.policy, self.agent, latest) if self.is_open else ([], [Voter("")])
 
     def on_active(self, outcomes: pa.Table) -> pa.Table:
-        """What stands of these outcomes on the active tasks."""
         is_own = pc.is_in(outcomes["submission"], pa.array(list(self.submissions), pa.int32()))
         here = standing(outcomes.filter(is_own))
         return here.filter(pc.is_in(here["task"], pa.array(list(self.tasks), pa.int32())))
@@ -131,26 +148,17 @@ def own_part(here: pa.Table, of: AgentContext) -> dict[str, Any]:
     here: all that stands for it on the active tasks.
     """
     source = _source(here, of, as_delivered(here["value"]))
-    compared = _compare_conditions(source, of)
-    return (_and_withdrawn(source, here, of) if of.withdrawn else source) | {"compared": compared}
-
-
-def _and_withdrawn(source: Mapping[str, Any], here: pa.Table, of: AgentContext) -> dict[str, Any]:
-    """The same with what was taken back or replaced, which was delivered, though it counts nowhere."""
+    source["compared"] = _compare_conditions(source, of)
+    if not of.withdrawn:
+        return source
+    # What was taken back or replaced was delivered, though it counts nowhere
     gone = measured_outcomes_of((), [pk for pk in of.withdrawn if pk not in of.submissions])
     gone = gone.filter(pc.is_in(gone["task"], pa.array(list(of.tasks), pa.int32())))
     gone = gone.append_column("free", pa.repeat(pa.scalar(False), gone.num_rows))
     outcome = np.concatenate([as_delivered(part["value"]) for part in (here, gone)])
     both = pa.concat_tables([part.select(DELIVERED) for part in (here, gone)], promote_options="permissive")
-    names, each = of.names, of.withdrawn.items()
-    return {
-        **source,
-        "rows": _rows(both, outcome, list(of.withdrawn), list(names), list(of.settings)),
-        "deliveries": [
-            replace(_delivery(place, one, of), withdrawn=pk not in of.submissions)
-            for place, (pk, one) in enumerate(each)
-        ],
-    }
+    rows = _rows(both, of, outcome, list(of.withdrawn))
+    return source | {"rows": rows, "deliveries": _deliveries(of.withdrawn, of)}
 
 
 def conditions_counted(outcomes: pa.Table, of: AgentContext) -> dict[int, Condition | None]:
@@ -173,14 +181,18 @@ def conditions_counted(outcomes: pa.Table, of: AgentContext) -> dict[int, Condit
 
 
 def _source(here: pa.Table, of: AgentContext, outcome: np.ndarray) -> dict[str, Any]:
-    names = of.names
     return {
-        "rows": _rows(here, outcome, list(of.submissions), list(names), list(of.settings)),
-        "tasks": list(names.values()),
+        "rows": _rows(here, of, outcome, list(of.submissions)),
+        "tasks": list(of.names.values()),
         "settings": list(of.settings.values()),
-        "deliveries": [_delivery(place, one, of) for place, one in enumerate(of.submissions.values())],
+        "deliveries": _deliveries(of.submissions, of),
         "counting": counting_of(of.policy, of.subset),
     }
+
+
+def _rows(table: pa.Table, of: AgentContext, outcome: np.ndarray, submissions: list[int]) -> Rows:
+    delivery = positions(table["submission"], submissions)
+    return rows_of(table, list(of.names), list(of.settings), outcome=outcome, delivery=delivery)
 
 
 def _compare_conditions(source: Mapping[str, Any], of: AgentContext) -> Compared:
@@ -192,46 +204,23 @@ def _compare_conditions(source: Mapping[str, Any], of: AgentContext) -> Compared
     return replace(compared, condition=compared.condition[-1:])
 
 
-def _rows(
-    here: pa.Table,
-    outcome: np.ndarray,
-    submissions: list[int] | None,
-    tasks: list[int],
-    settings: list[int],
-) -> Rows:
-    """Rows of one agent; all are of one delivery where `submissions` is None."""
-    nothing = np.zeros(here.num_rows, np.int64)
-    return Rows(
-        agent=nothing,
-        task=positions(here["task"], tasks, pa.int32()),
-        setting=positions(here["setting"], settings, pa.int32()),
-        delivery=nothing if submissions is None else positions(here["submission"], submissions, pa.int32()),
-        trial=here["trial"].to_numpy().astype(np.int64),
-        outcome=outcome,
-        valid=here["valid"].to_numpy(zero_copy_only=False),
-        confirmed=here["free"].to_numpy(zero_copy_only=False),
-    )
-
-
 def as_delivered(values: pa.ChunkedArray) -> np.ndarray:
     """0.1 as it was delivered and as PostgreSQL prints its four bytes; NaN where there is none."""
     return pc.fill_null(values.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy()
 
 
-def _names_of(task_ids: Sequence[int] | None, names: Mapping[int, str]) -> frozenset[str] | None:
-    return None if task_ids is None else frozenset(names[pk] for pk in task_ids if pk in names)
-
-
-def _delivery(arrival: int, one: Submission, of: AgentContext) -> Delivery:
-    return Delivery(
-        0,
-        arrival,
-        one.loaded,
-        _names_of(one.asked, of.tasks),
-        one.n_trials,
-        capped=one.study_id is not None,
-        fewest_trials=fewest_trials(one, of.policies),
-    )
+def _deliveries(submissions: Mapping[int, Submission], of: AgentContext) -> list[Delivery]:
+    return [
+        delivery_of(
+            one,
+            of.tasks,
+            agent=0,
+            arrival=arrival,
+            fewest=fewest_trials(one, of.policies),
+            withdrawn=pk not in of.submissions,
+        )
+        for arrival, (pk, one) in enumerate(submissions.items())
+    ]
 
 
 TWO_TEMPERATURES = (
@@ -264,39 +253,35 @@ def uncounted(
     names = dict(sorted(tasks.items(), key=lambda task: task[1]))
     here = outcomes.filter(pa.array(np.isin(outcomes["task"], list(names))))
     source: dict[str, Any] = {
-        "rows": _rows(here, np.zeros(here.num_rows), None, list(names), list(settings)),
+        "rows": rows_of(here, list(names), list(settings), outcome=np.zeros(here.num_rows)),
         "n_agents": 1,
         "tasks": list(names.values()),
         "settings": list(settings.values()),
-        "deliveries": [Delivery(0, operator=False, asked=_names_of(task_ids, names))],
+        "deliveries": [Delivery(0, operator=False, asked=names_of(task_ids, names))],
         "counting": counting,
     }
     mine = condition_counts(**source, by_temperature=temperatures)
     every = join_counts([*others, *split(mine)], voters, len(names), temperatures)
-    sentences = _uncounted_of(mine, every, compare(every, counting), zero=counting.missing == "zero")
+    compared = compare(every, counting)
+    own, sentences = compared.condition[-1], list[str]()
+    if own and (few := most_lacking(mine, compared)):
+        name, n_lacking, n_asked = few
+        why = words.lacking_under([name], n_lacking, n_asked, zero=counting.missing == "zero")
+        sentences.append(f"{why}: the agent is listed without a rank")
+    elif own:
+        sentences.append(words.uncounted(own, compared.words))
+    else:
+        out = [one for one in every.conditions if one not in compared.conditions]
+        named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
+        labels = [named[one] for one in mine.conditions if one in named]
+        sentences += [words.uncounted_text(labels, compared.words)] if labels else []
     is_open = counting.settings == "comparable" and not temperatures and not vouched_choose(every)
     if is_open and condition_counts(**source).by_temperature:
         sentences.append(TWO_TEMPERATURES)
     return sentences
 
 
-def _uncounted_of(
-    mine: ConditionCounts, every: ConditionCounts, compared: Compared, *, zero: bool
-) -> list[str]:
-    if compared.condition[-1] and (few := most_lacking(mine, compared)):
-        name, n_lacking, n_asked = few
-        why = words.lacking_under([name], n_lacking, n_asked, zero=zero)
-        return [f"{why}: the agent is listed without a rank"]
-    if compared.condition[-1]:
-        return [words.uncounted(compared.condition[-1], compared.words)]
-    out = [one for one in every.conditions if one not in compared.conditions]
-    named = dict(zip(out, (name for name, _ in compared.left_out), strict=False))
-    labels = [named[one] for one in mine.conditions if one in named]
-    return [words.uncounted_text(labels, compared.words)] if labels else []
-
-
 def differ_in_temperature(parts: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether agents are known under conditions that differ in temperature."""
     return any(one[TEMPERATURE] is not None for part in parts for one in part["conditions"])
 
 
@@ -319,5 +304,82 @@ def cached_conditions(
 
 
 def several(settings: Iterable[tuple[Any, ...]]) -> bool:
-    """Whether settings differ in prompt, judge or temperature."""
     return len({facets[: len(Condition._fields)] for facets in settings}) > 1
+
+
+def flags(
+    outcomes: pa.Table, earlier: pa.Table, of: AgentContext, row: AgentRow | None
+) -> tuple[str, str, tuple[str, ...]]:
+    """Say whether two trials agree too often, and whether the new ones are only better; empty where not.
+
+    With the names of agents that have the same outcome on every task.
+
+    outcomes: with submission, agent, task, setting, trial, value, valid and free; last the delivery that is
+        new.
+    earlier: the delivery before it, or what it replaces; the same columns.
+    of: with the submissions of `outcomes`.
+    row: what `own_row` makes of `outcomes`.
+    """
+    on_active = pa.array(list(of.tasks), pa.int32())
+    here, before = (standing(rows.filter(pc.is_in(rows["task"], on_active))) for rows in (outcomes, earlier))
+    new = here.filter(pc.equal(here["submission"], list(of.submissions)[-1]))
+    gains = ""
+    if before.num_rows and new.num_rows:
+        place = np.repeat([0, 1], [before.num_rows, new.num_rows])
+        both = pa.concat_tables([part.select(["task", "value", "valid"]) for part in (before, new)])
+        valid = both["valid"].to_numpy(zero_copy_only=False)
+        task = np.unique(both["task"].to_numpy(), return_inverse=True)[1]
+        gains = only_better(task[valid], as_delivered(both["value"])[valid], place[valid])
+    if row is None:
+        return "", gains, ()
+    # The means stand first among the arrays that are kept: their bytes find whoever may be alike
+    means = np.asarray(row.means).astype(KINDS["means"])
+    first = Substr("arrays", 1, means.nbytes, output_field=BinaryField())
+    cached = AgentScores.objects.filter(agent__benchmark=of.policy.benchmark, n_tasks=means.size)
+    cached = cached.filter(agent__merged_into=None).exclude(agent_id=of.agent).select_related("agent")
+    identical = list(cached.alias(first=first).filter(first=means.tobytes()).order_by("agent__name"))
+    groups = identical_agents(np.stack([*(stored_means(one) for one in identical), means]))
+    names, mine = [one.agent.name for one in identical], len(identical)
+    same = tuple(names[i] for group in groups if mine in group for i in group if i != mine)
+    return row.repeats.copies, gains, same
+
+
+KIND = "<f8"
+
+
+def get_or_compute_reference(now: "Snapshot") -> None:
+    """Keep what verified agents did, where it has changed; else all that came was judged by it already."""
+    record = now.record
+    verified = [i for i, one in enumerate(record.about) if one.trust == "verified"]
+    means = np.ascontiguousarray(record.table.means[verified], KIND)
+    sha256 = hashlib.sha256(means.tobytes() + repr(now.task_ids).encode()).hexdigest()
+    same = VerifiedReference.objects.filter(benchmark=now.benchmark, sha256=sha256)
+    if same.update(judged_upto=now.data_version):
+        return
+    from selection.plausibility import reference
+
+    computed = reference(means, is_pass_fail=not any(record.n_graded[i] for i in verified))
+    made = {
+        "sha256": sha256,
+        "tasks": now.task_ids,
+        "n_agents": len(verified),
+        "is_pass_fail": computed.is_pass_fail,
+        "arrays": zlib.compress(means.tobytes() + computed.difficulties.astype(KIND).tobytes()),
+    }
+    VerifiedReference.objects.update_or_create(benchmark=now.benchmark, defaults=made)
+
+
+def why_implausible(row: AgentRow | None, of: AgentContext) -> str:
+    """Say what is implausible of all that stands for an agent; empty where nothing is.
+
+    It is judged on the tasks that the last recompute read too. Of verified agents nothing else is read.
+    """
+    stored = VerifiedReference.objects.filter(benchmark=of.policy.benchmark).first()
+    if row is None or stored is None:
+        return ""
+    from selection.plausibility import Reference, implausible
+
+    values = np.frombuffer(zlib.decompress(stored.arrays), KIND).reshape(-1, len(stored.tasks))
+    reference = Reference(values[:-1], values[-1], stored.is_pass_fail)
+    _, mine, theirs = np.intersect1d(list(of.names), stored.tasks, assume_unique=True, return_indices=True)
+    return implausible(reference.on(theirs), row.means[mine], row.n_trials[mine], n_graded=row.n_graded)

@@ -2,20 +2,27 @@
 
 A part is named by all that decides it: the deliveries that count, the active tasks, how outcomes are counted
 and which conditions are compared. Outcomes never change, so that a part with the right name is right.
+
+An agent's part of the record as bytes, so that a recompute reads only the outcomes that are new.
+
+All but the means are compressed: of one trial each a hundredth is left, and bytes travel as text of twice
+their length.
 """
 
 import hashlib
 import json
+import zlib
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, overload
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db.models import QuerySet
 
+from analytics.arrays import FloatArray
 from analytics.record import (
     AgentRow,
     Compared,
@@ -23,6 +30,7 @@ from analytics.record import (
     ConditionCounts,
     Counting,
     Delivery,
+    People,
     Rows,
     Voter,
     agent_rows,
@@ -30,10 +38,60 @@ from analytics.record import (
     condition_counts,
 )
 from analytics.record.rows import none_first
+from analytics.repeats import Repeats
 from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores
-from leaderboard.studies.scores import pack, unpack
 from leaderboard.submissions import queries as submissions
+from leaderboard.submissions.models import Submission
+
+KINDS = {
+    "means": "<f8",
+    "trial_variances": "<f8",
+    "n_trials": "<f8",
+    "costs": "<f8",
+    "n_valid": "<i4",
+    "n_places": "<i4",
+    "n_gaps": "<i4",
+    "n_invalid": "<i4",
+    "n_too_few": "<i4",
+    "asked": "?",
+}
+FASTEST = 1
+OTHERS = {name: kind for name, kind in KINDS.items() if name != "means"}
+PLAIN = tuple(one.name for one in fields(AgentRow) if one.name not in (*KINDS, "repeats", "people"))
+
+
+def pack(row: AgentRow) -> tuple[bytes, dict[str, Any]]:
+    """The means, the other arrays one after the other, compressed, and what is no array."""
+    means, *others = (np.asarray(getattr(row, name)).astype(kind).tobytes() for name, kind in KINDS.items())
+    plain = {name: getattr(row, name) for name in PLAIN} | {"repeats": row.repeats.as_plain()}
+    if row.people is not None:
+        plain["people"] = row.people.as_plain()
+    return means + zlib.compress(b"".join(others), FASTEST), plain
+
+
+def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> AgentRow:
+    """The row; `known` holds what was decompressed before, as most agents of one trial each have the same."""
+    known = {} if known is None else known
+    content, means = dict(stored.content["row"]), stored_means(stored)
+    compressed, offset = bytes(memoryview(stored.arrays)[means.nbytes :]), 0
+    if compressed not in known:
+        known[compressed] = zlib.decompress(compressed)
+    values = known[compressed]
+    arrays: dict[str, Any] = {"means": means}
+    for name, kind in OTHERS.items():
+        arrays[name] = np.frombuffer(values, kind, stored.n_tasks, offset)
+        offset += arrays[name].nbytes
+    content["repeats"] = Repeats.of_plain(content["repeats"])
+    if people := content.get("people"):
+        content["people"] = People.of_plain(people)
+    return AgentRow(**arrays, **content)
+
+
+def stored_means(stored: AgentScores) -> FloatArray:
+    """The mean outcome on each task, which alone tells who may be alike."""
+    return np.frombuffer(stored.arrays, KINDS["means"], stored.n_tasks)
+
 
 CELLS = ("n_tasks", "n_asked_tasks", "n_outcomes")  # of Held, for each agent and condition
 TEMPERATURE = 2
@@ -95,8 +153,10 @@ class AgentRowCache:
         tasks: Sequence[Task],
         counting: Counting,
         voters: Mapping[int, Voter],
-    ) -> "CachedRows":
-        """The conditions compared, and each agent's line under them, in the order of `delivered`."""
+        *,
+        data_version: int,
+    ) -> tuple[Compared, list[AgentRow], "Stale"]:
+        """The conditions compared, each agent's row under them in the order of `delivered`, what is new."""
         keys = keys_of(delivered, tasks, counting)
         absent = [pk for pk, key in keys.items() if key not in self.counts_by_key or not self.one_by_one]
         read, by_temperature = list[int](), False
@@ -118,7 +178,9 @@ class AgentRowCache:
             here = replace(compared, condition=tuple(condition_of[pk] for pk in some))
             reduced = agent_rows(**source, counting=counting, compared=here)
             self.rows |= zip((names[pk] for pk in some), reduced, strict=True)
-        return CachedRows(self, compared, names)
+        stale = {pk: name for pk, name in names.items() if name not in self.stored}
+        rows = [self.line(name) for name in names.values()]
+        return compared, rows, Stale(self, stale, data_version, len(tasks))
 
     def line(self, name: tuple[str, str]) -> AgentRow:
         if name not in self.rows:
@@ -129,11 +191,11 @@ class AgentRowCache:
         """Split agents so that memory need not hold all of their outcomes, where each can be read alone."""
         if not self.one_by_one:
             return [agents] if agents else []
-        n_outcomes = submissions.n_outcomes_of(one.submission for pk in agents for one in delivered[pk])
+        n_outcomes = submissions.n_outcomes_of(one.submission.pk for pk in agents for one in delivered[pk])
         parts: list[list[int]] = []
         n_held = MAX_READ + 1
         for pk in agents:
-            n = sum(n_outcomes[one.submission] for one in delivered[pk])
+            n = sum(n_outcomes[one.submission.pk] for one in delivered[pk])
             if n_held + n > MAX_READ:
                 parts.append([])
                 n_held = 0
@@ -150,106 +212,120 @@ class AgentRowCache:
         return counts.by_temperature
 
 
-class CachedRows:
-    """What `AgentRowCache.of` found."""
-
-    def __init__(self, parts: AgentRowCache, compared: Compared, names: dict[int, tuple[str, str]]) -> None:
-        self.cache, self.compared, self.names = parts, compared, names
-
-    @property
-    def rows(self) -> list[AgentRow]:
-        return [self.cache.line(name) for name in self.names.values()]
-
-    def stale(self, data_version: int, n_tasks: int) -> "Stale":
-        """Rows for the parts that the database does not have."""
-        absent = [pk for pk, name in self.names.items() if name not in self.cache.stored]
-        return Stale(self, absent, data_version, n_tasks)
-
-
 @dataclass(frozen=True, eq=False)
-class Stale(Sequence[AgentScores]):
-    """Rows to be stored, each made when it is asked for."""
+class Stale:
+    """Rows that the database does not have, by the ids of their agents, each made when it is asked for."""
 
-    cached: CachedRows
-    agents: list[int]
+    cache: AgentRowCache
+    names: dict[int, tuple[str, str]]
     data_version: int
     n_tasks: int
 
     def __len__(self) -> int:
-        return len(self.agents)
+        return len(self.names)
 
-    @overload
-    def __getitem__(self, at: int) -> AgentScores: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[AgentScores]: ...
-    def __getitem__(self, at: int | slice) -> AgentScores | list[AgentScores]:
-        if isinstance(at, slice):
-            return [self[i] for i in range(len(self))[at]]
-        pk = self.agents[at]
-        name = key, under = self.cached.names[pk]
-        arrays, content = pack(self.cached.cache.line(name))
-        return AgentScores(
-            agent_id=pk,
-            key=key,
-            under=under,
-            data_version=self.data_version,
-            n_tasks=self.n_tasks,
-            arrays=arrays,
-            content={"row": content, "held": self.cached.cache.counts_by_key[key]},
-        )
+    def __iter__(self) -> Iterator[AgentScores]:
+        for pk, (key, under) in self.names.items():
+            arrays, content = pack(self.cache.line((key, under)))
+            yield AgentScores(
+                agent_id=pk,
+                key=key,
+                under=under,
+                data_version=self.data_version,
+                n_tasks=self.n_tasks,
+                arrays=arrays,
+                content={"row": content, "held": self.cache.counts_by_key[key]},
+            )
 
 
 def _source(
     delivered: DeliveriesByAgent, tasks: Sequence[Task], settings: Sequence[tuple[tuple[Any, ...], int]]
 ) -> dict[str, Any]:
-    """Outcomes of some agents as the core takes them."""
     names = {task.pk: task.name for task in tasks}
     flat = [(agent, one) for agent, mine in enumerate(delivered.values()) for one in mine]
     table = submissions.measured_outcomes_of(
-        (one.submission for _, one in flat if not one.withdrawn),
-        (one.submission for _, one in flat if one.withdrawn),
+        (one.submission.pk for _, one in flat if not one.withdrawn),
+        (one.submission.pk for _, one in flat if one.withdrawn),
     )
     table = table.filter(pc.is_in(table["task"], pa.array(list(names), pa.int32())))
-    delivery = positions(table["submission"], [one.submission for _, one in flat], pa.int32())
-    of_delivery = np.array([agent for agent, _ in flat], np.int64)
-    confirmed = np.array([one.confirmed for _, one in flat], np.bool_)
-    rows = Rows(
-        agent=of_delivery[delivery],
-        task=positions(table["task"], list(names), pa.int32()),
-        setting=positions(table["setting"], [pk for _, pk in settings], pa.int32()),
-        delivery=delivery,
-        trial=table["trial"].to_numpy().astype(np.int64),
+    delivery = positions(table["submission"], [one.submission.pk for _, one in flat])
+    rows = rows_of(
+        table,
+        list(names),
+        [pk for _, pk in settings],
         outcome=_numbers(table["value"]),
-        valid=table["valid"].to_numpy(zero_copy_only=False),
-        confirmed=confirmed[delivery],
-        **{name: _numbers(table[name]) for name in ("cost_usd", "n_tokens", "seconds")},
-        **{name: _numbers(table[name]) for name in LABELS if table[name].null_count < table.num_rows},
+        delivery=delivery,
+        agent=np.array([agent for agent, _ in flat], np.int64)[delivery],
+        confirmed=np.array([one.confirmed for _, one in flat], np.bool_)[delivery],
     )
+    measured = [name for name in LABELS if table[name].null_count < table.num_rows]
+    measured += ["cost_usd", "n_tokens", "seconds"]
     return {
-        "rows": rows,
+        "rows": replace(rows, **{name: _numbers(table[name]) for name in measured}),
         "n_agents": len(delivered),
         "tasks": list(names.values()),
         "settings": [facets for facets, _ in settings],
-        "deliveries": [_delivery(agent, one, names) for agent, one in flat],
+        "deliveries": [
+            delivery_of(
+                one.submission, names, agent, one.arrival, fewest=one.fewest_trials, withdrawn=one.withdrawn
+            )
+            for agent, one in flat
+        ],
     }
 
 
-def _delivery(agent: int, one: submissions.AcceptedSubmission, names: Mapping[int, str]) -> Delivery:
-    task_names = None if one.asked is None else frozenset(names[pk] for pk in one.asked if pk in names)
+def delivery_of(
+    submission: Submission,
+    names: Mapping[int, str],
+    agent: int,
+    arrival: int,
+    *,
+    fewest: int,
+    withdrawn: bool = False,
+) -> Delivery:
+    """A submission as the core takes it; `names` are those of the active tasks, by id."""
     return Delivery(
         agent,
-        one.arrival,
-        one.operator,
-        task_names,
-        one.n_trials,
-        capped=one.study is not None,
-        fewest_trials=one.fewest_trials,
-        withdrawn=one.withdrawn,
+        arrival,
+        submission.loaded,
+        names_of(submission.asked, names),
+        submission.n_trials,
+        capped=submission.study_id is not None,
+        fewest_trials=fewest,
+        withdrawn=withdrawn,
     )
 
 
-def positions(ids: pa.ChunkedArray, known: Sequence[int], kind: pa.DataType) -> np.ndarray:
-    return pc.index_in(ids, pa.array(known, kind)).to_numpy().astype(np.int64)
+def names_of(task_ids: Collection[int] | None, names: Mapping[int, str]) -> frozenset[str] | None:
+    return None if task_ids is None else frozenset(names[pk] for pk in task_ids if pk in names)
+
+
+def rows_of(
+    table: pa.Table,
+    tasks: Sequence[int],
+    settings: Sequence[int],
+    *,
+    outcome: np.ndarray,
+    delivery: np.ndarray | None = None,
+    agent: np.ndarray | None = None,
+    confirmed: np.ndarray | None = None,
+) -> Rows:
+    """Outcomes as the core takes them; of one delivery, one agent, as `free` says, where it is not told."""
+    nothing = np.zeros(table.num_rows, np.int64)
+    return Rows(
+        agent=nothing if agent is None else agent,
+        task=positions(table["task"], tasks),
+        setting=positions(table["setting"], settings),
+        delivery=nothing if delivery is None else delivery,
+        trial=table["trial"].to_numpy().astype(np.int64),
+        outcome=outcome,
+        valid=table["valid"].to_numpy(zero_copy_only=False),
+        confirmed=table["free"].to_numpy(zero_copy_only=False) if confirmed is None else confirmed,
+    )
+
+
+def positions(ids: pa.ChunkedArray, known: Sequence[int]) -> np.ndarray:
+    return pc.index_in(ids, pa.array(known, pa.int32())).to_numpy().astype(np.int64)
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
@@ -293,30 +369,15 @@ def join_counts(
 
 
 def keys_of(delivered: DeliveriesByAgent, tasks: Sequence[Task], counting: Counting) -> dict[int, str]:
-    """The key of each agent's part, by agent id."""
     counted = asdict(counting) | {"universe": None}  # it has become the tasks
     shared = _sha256([ESTIMATOR_VERSION, [task.pk for task in tasks], counted])
-    return {
-        pk: _sha256(
-            [
-                shared,
-                [
-                    [
-                        *(one.submission, one.arrival, one.operator, sorted(one.asked or ())),
-                        *(
-                            one.n_trials,
-                            one.fewest_trials,
-                            one.study is not None,
-                            one.confirmed,
-                            one.withdrawn,
-                        ),
-                    ]
-                    for one in mine
-                ],
-            ]
-        )
-        for pk, mine in delivered.items()
-    }
+
+    def deciding(one: submissions.AcceptedSubmission) -> list[Any]:
+        of = one.submission
+        asked = (sorted({*(of.asked or ())}), of.n_trials, one.fewest_trials, of.study_id is not None)
+        return [of.pk, one.arrival, of.loaded, *asked, one.confirmed, one.withdrawn]
+
+    return {pk: _sha256([shared, [deciding(one) for one in mine]]) for pk, mine in delivered.items()}
 
 
 def voter_of(agent: Agent, mine: Sequence[submissions.AcceptedSubmission], trusted: Collection[int]) -> Voter:
@@ -326,7 +387,7 @@ def voter_of(agent: Agent, mine: Sequence[submissions.AcceptedSubmission], trust
     """
     standing = [one for one in mine if not one.withdrawn] or mine
     vouched = agent.owner_id in trusted or all(
-        one.trust == Trust.VERIFIED or one.account is None for one in standing
+        one.trust == Trust.VERIFIED or one.submission.submitted_by_id is None for one in standing
     )
     return Voter(agent.name, str(agent.owner_id or ""), vouched, min(one.arrival for one in mine))
 

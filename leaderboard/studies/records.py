@@ -3,20 +3,22 @@
 What was delivered up to a version never changes, so that nothing is locked while outcomes are read.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from analytics.names import alike
-from analytics.record import About, Counting, Record, Voter, record, universe
+from analytics.record import About, Counting, Record, Voter, offer, record, shared_tasks, universe
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Trust
 from leaderboard.catalog.queries import agents_of, policy_in_force
 from leaderboard.studies.history import Moment, is_active
 from leaderboard.studies.models import AgentScores, StagedStudy, TaskSubset
-from leaderboard.studies.record_cache import AgentRowCache, RecentScores, by_agent, voter_of
+from leaderboard.studies.record_cache import AgentRowCache, RecentScores, Stale, by_agent, voter_of
 from leaderboard.studies.rules import rules_of
 from leaderboard.studies.staged_steps import DRAWN, STOPPED, degrees_of, step
 from leaderboard.submissions import queries as submissions
@@ -24,6 +26,7 @@ from leaderboard.submissions.queries import AcceptedSubmission
 from selection.prior import GOING_ON, OVER, Staged
 from selection.rules import Rules
 from selection.staged.delivered import delivered_means
+from selection.standings import words
 from selection.standings.adaptive_estimates import marked
 from selection.standings.choice import n_complete, n_teaching
 
@@ -49,7 +52,7 @@ class Snapshot:
     agents: tuple[Agent, ...]
     task_ids: list[int]
     deliveries: list[submissions.AcceptedSubmission] = field(repr=False)
-    stale: Sequence[AgentScores] = field(repr=False)
+    stale: Stale | tuple[()] = field(repr=False)
     staged: Mapping[str, Staged] = field(default_factory=dict)
 
     @property
@@ -59,6 +62,16 @@ class Snapshot:
     @property
     def n_teaching(self) -> int:
         return n_teaching(self.record)
+
+    @property
+    def offer(self) -> str:
+        """Offer to rank on common tasks, where fewer than half of the agents asked for all have them all."""
+        return offer(self.record)
+
+    @property
+    def shared_tasks(self) -> tuple[str, ...]:
+        """Names of the tasks with an outcome from at least 95% of the agents that were asked for all."""
+        return shared_tasks(self.record)
 
 
 class Reader:
@@ -93,7 +106,13 @@ class Reader:
         if tasks is not None:
             rules = replace(rules, counting=replace(rules.counting, universe="all"))
         active = [
-            task for task in self.tasks if (_was_active(task, moment) if tasks is None else task.pk in tasks)
+            task
+            for task in self.tasks
+            if (
+                is_active(task.since, task.retired_at, moment.data_version, moment.at)
+                if tasks is None
+                else task.pk in tasks
+            )
         ]
         return self._snapshot(moment.data_version, moment.policy, active, rules)
 
@@ -106,27 +125,28 @@ class Reader:
         delivered, standing = by_agent(every), by_agent(deliveries)
         trusted = submissions.trusted_accounts(self.benchmark, upto=version)
         voters = {pk: voter_of(self.agents[pk], mine, trusted) for pk, mine in delivered.items()}
-        cached = self.cache.of(delivered, tasks, rules.counting, voters)
+        compared, rows, stale = self.cache.of(delivered, tasks, rules.counting, voters, data_version=version)
         withheld = submissions.withheld(self.benchmark, policy=policy, upto=version)
         approvals = submissions.approvals(self.benchmark, upto=version)
         again = submissions.resubmitted(self.benchmark, policy=policy, upto=version)
-        same_owner = _same_owner_as_withheld(self.agents, withheld)
-        taken_back = submissions.taken_back_whole(self.benchmark, upto=version) - standing.keys()
+        taken_back = [self.agents[pk] for pk in withheld if pk in self.agents and self.agents[pk].owner_id]
+        gone = submissions.taken_back_whole(self.benchmark, upto=version) - standing.keys()
         whole = record(
             [
                 replace(
                     _about(self.agents[pk], standing.get(pk, ()), approvals.get(pk, -1), voters[pk]),
                     withheld=withheld.get(pk, ""),
                     resubmitted=pk in again,
-                    same_owner_as_withheld=pk in same_owner,
-                    n_taken_back=_n_versions(self.agents, pk, taken_back),
+                    same_owner_as_withheld=pk not in withheld
+                    and any(_is_version(self.agents[pk], other) for other in taken_back),
+                    n_taken_back=_n_versions(self.agents, pk, gone),
                 )
                 for pk in delivered
             ],
-            cached.rows,
+            rows,
             tasks=[task.name for task in tasks],
             counting=rules.counting,
-            compared=cached.compared,
+            compared=compared,
             universe=universe_text,
             groups=[task.group for task in tasks],
             categories=[task.category for task in tasks],
@@ -146,11 +166,11 @@ class Reader:
             rules=rules,
             data_version=version,
             record=marked(whole, staged),
-            compared=[condition._asdict() for condition in cached.compared.conditions],
+            compared=[condition._asdict() for condition in compared.conditions],
             agents=tuple(by_name[name] for name in whole.table.agents),
             task_ids=[task.pk for task in tasks],
             deliveries=deliveries,
-            stale=cached.stale(version, len(tasks)),
+            stale=stale,
             staged=staged,
         )
 
@@ -165,57 +185,35 @@ class ChosenTasks(NamedTuple):
 
 def chosen_tasks_of(mine: Sequence[AcceptedSubmission], tasks: Collection[Task]) -> ChosenTasks | None:
     """What was chosen for an agent, as its deliveries tell at any data version; None where nothing was."""
-    by_study = [one for one in mine if one.study is not None]
+    by_study = [one.submission for one in mine if one.submission.study_id is not None]
     if not by_study:
         return None
     names = {task.pk: task.name for task in tasks}
-    longest = max(by_study, key=lambda one: len(one.chosen))
-    assert longest.study is not None
-    return ChosenTasks(longest.study, [names[pk] for pk in longest.chosen], longest.n_trials or 1)
+    longest = max(by_study, key=lambda one: len(one.asked or ()))
+    assert longest.study_id is not None
+    return ChosenTasks(longest.study_id, [names[pk] for pk in longest.asked or ()], longest.n_trials or 1)
 
 
 def staged_of(record: Record, chosen: Mapping[str, ChosenTasks]) -> dict[str, Staged]:
     """Where these agents stand by the outcomes that count."""
     studies = StagedStudy.objects.select_related("policy").in_bulk({one.study for one in chosen.values()})
     place = {name: i for i, name in enumerate(record.table.agents)}
-    return {
-        name: _staged(record, place[name], studies[one.study], one)
-        for name, one in chosen.items()
-        if name in place
-    }
-
-
-def _staged(record: Record, i: int, study: StagedStudy, chosen: ChosenTasks) -> Staged:
-    means = delivered_means(record, i, chosen.n_trials)
-    active, name = set(record.table.tasks), record.table.agents[i]
-    next_step = step(study, tasks_run=chosen.tasks, means=means, active=active, agent=name)
-    is_estimated = next_step.stage in ENDED and next_step.score is not None
-    staged = Staged(
-        study=(study.data_version, study.policy.number),
-        n=int(study.result["agents"]),
-        reason=OVER if is_estimated else GOING_ON,
-    )
-    if not is_estimated:
-        return staged
-    return replace(
-        staged,
-        k=next_step.n_run,
-        score=next_step.score,
-        lower=next_step.lower,
-        upper=next_step.upper,
-        se=next_step.se,
-        degrees=degrees_of(study),
-    )
-
-
-def _same_owner_as_withheld(agents: Mapping[int, Agent], withheld: Collection[int]) -> set[int]:
-    """Ids of agents that an owner has beside a withheld one whose scaffold and model read the same."""
-    taken_back = [agents[pk] for pk in withheld if pk in agents and agents[pk].owner_id]
-    return {
-        pk
-        for pk, agent in agents.items()
-        if pk not in withheld and any(_is_version(agent, other) for other in taken_back)
-    }
+    active, staged = set(record.table.tasks), dict[str, Staged]()
+    for name, one in chosen.items():
+        if name not in place:
+            continue
+        study, means = studies[one.study], delivered_means(record, place[name], one.n_trials)
+        now = step(study, tasks_run=one.tasks, means=means, active=active, agent=name)
+        is_estimated = now.stage in ENDED and now.score is not None
+        staged[name] = Staged(
+            study=(study.data_version, study.policy.number),
+            n=int(study.result["agents"]),
+            reason=OVER if is_estimated else GOING_ON,
+        )
+        if is_estimated:
+            estimate = {field: getattr(now, field) for field in ("score", "lower", "upper", "se")}
+            staged[name] = replace(staged[name], k=now.n_run, degrees=degrees_of(study), **estimate)
+    return staged
 
 
 def _n_versions(agents: Mapping[int, Agent], pk: int, others: Collection[int]) -> int:
@@ -234,10 +232,6 @@ def _is_version(agent: Agent, other: Agent) -> bool:
     )
 
 
-def _was_active(task: Task, moment: Moment) -> bool:
-    return is_active(task.since, task.retired_at, moment.data_version, moment.at)
-
-
 def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
     """The tasks of the universe, and which they are in words; it may name tasks that were retired since."""
     names = [task.name for task in tasks]
@@ -247,10 +241,10 @@ def _universe(tasks: list[Task], counting: Counting) -> tuple[list[Task], str]:
     return [tasks[j] for j in positions.tolist()], text
 
 
-def store_scores(scores: Sequence[AgentScores], recent: RecentScores | None = None) -> None:
+def store_scores(scores: Iterable[AgentScores], recent: RecentScores | None = None) -> None:
     """Keep what was read, so that the next recompute reads only agents that changed."""
-    for first in range(0, len(scores), MAX_STORED):
-        some = scores[first : first + MAX_STORED]
+    rows = iter(scores)
+    while some := list(islice(rows, MAX_STORED)):
         AgentScores.objects.bulk_create(
             some,
             update_conflicts=True,
@@ -266,21 +260,35 @@ def _about(
 ) -> About:
     """By what stands of it; an approval holds for what was delivered before it."""
     trust = min((one.trust for one in mine), key=[*Trust].index, default=Trust.SELF_REPORTED)
-    dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in mine if one.submitted_at]
-    earliest, loaded = min(dated, default=None), bool(mine) and all(one.operator for one in mine)
+    came = [one.submission for one in mine]
+    dated = [(one.submitted_at.astimezone(UTC), one.imprecise) for one in came if one.submitted_at]
+    earliest, loaded = min(dated, default=None), bool(mine) and all(one.loaded for one in came)
     return About(
         name=agent.name,
         scaffold=agent.scaffold.name,
         model=agent.model.name,
         version=agent.version,
         organisation=agent.organisation,
-        links={name: link for one in mine for name, link in one.links.items()},
+        links={name: link for one in came for name, link in one.links.items()},
         run_by="operator" if loaded else "self",
         submitted_at=earliest[0].date().isoformat() if earliest else None,
         approved=approved_at >= max((one.arrival for one in mine), default=0),
-        backdated=any(one.backdated for one in mine),
+        backdated=any(one.backdated for one in came),
         imprecise=bool(earliest and earliest[1]),
         trust=cast(Any, trust.value),
         account="" if loaded else voter.account,
         vouched=voter.vouched,
     )
+
+
+def load_notes(now: Snapshot, loaded: Collection[str]) -> list[str]:
+    """Say what does not count as it stands: absent trials, and outcomes of these agents under conditions."""
+    whole, lacking = now.record, list[str]()
+    elsewhere: defaultdict[str, list[str]] = defaultdict(list)
+    for about, condition, n in zip(whole.about, whole.condition, whole.n_lacking.tolist(), strict=True):
+        if condition and about.name in loaded:
+            (lacking if n else elsewhere[condition]).append(about.name)
+    sentences = [*whole.uneven, words.compared_text(whole.compared, whole.left_out)]
+    sentences += [words.uncounted_agents(ran, whole.compared, who) for ran, who in sorted(elsewhere.items())]
+    sentences += [words.lacking_agents(whole.compared, lacking)] if lacking else []
+    return [words.sentence(one) for one in sentences if one]

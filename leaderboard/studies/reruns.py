@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analytics.drift import Rerun, rerun_set
+from analytics.drift.monitor import N_RERUNS, rerun_set
 from analytics.resampling import generator
 from leaderboard.catalog.models import Agent
 from leaderboard.studies.answers import Line, Standings, words
@@ -36,22 +36,15 @@ def ran_all(now: Snapshot) -> set[int]:
 
 def agents_to_recall(now: Snapshot, board: Standings, podium: int) -> list[AgentToRun]:
     """Whom a board has on the podium by an estimate, and who has to run the rest."""
-    place = {agent.name: i for i, agent in enumerate(now.agents)}
-    return [
-        AgentToRun(
-            agent=now.agents[place[line.agent]],
-            sampled=False,
-            inclusion=1.0,
-            why=f"rank {at.rank} by an estimate of {words.percent(at.score or 0.0)}%",
-            lacking=_lacking(now, place[line.agent]),
-        )
-        for line in owing(board, podium)
-        for at in [line.at["full"]]
-    ]
+    place, asked = {agent.name: i for i, agent in enumerate(now.agents)}, []
+    for line in owing(board, podium):
+        i, at = place[line.agent], line.at["full"]
+        why = f"rank {at.rank} by an estimate of {words.percent(at.score or 0.0)}%"
+        asked.append(AgentToRun(now.agents[i], False, 1.0, why, _lacking(now, i)))
+    return asked
 
 
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:
-    """See `selection.standings.podium.owing`."""
     from selection.standings import podium as places
 
     return places.owing(board, podium)
@@ -64,15 +57,13 @@ def drawn_on_alert(now: Snapshot, *, tied: Collection[str], number: int) -> list
     """
     able = _able(now)
     ties = able[np.isin([now.agents[i].name for i in able], list(tied))]
-    return _agents_to_run(
-        now, rerun_set(able, ties, _first_of_scaffolds(now, able), _draw(now, "drift", number))
-    )
+    return _drawn(now, "drift", number, able, ties, _first_of_scaffolds(now, able))
 
 
 def drawn_for_validation(now: Snapshot, *, n: int, number: int, but: Collection[int]) -> list[AgentToRun]:
     """Draw `n` agents at random; not among those whose ids are in `but`, who are asked already."""
     able = np.array([i for i in _able(now).tolist() if now.agents[i].pk not in but], dtype=np.intp)
-    return _agents_to_run(now, rerun_set(able, NOBODY, NOBODY, _draw(now, "validation", number), n=n))
+    return _drawn(now, "validation", number, able, n=n)
 
 
 def _in_use(now: Snapshot) -> SubsetVersion:
@@ -82,10 +73,6 @@ def _in_use(now: Snapshot) -> SubsetVersion:
 def n_newcomers(now: Snapshot) -> int:
     """Agents with a voice that came since the subset in use was fixed."""
     return int(np.count_nonzero(is_later(now.record, _in_use(now)) & now.record.voice))
-
-
-def _draw(now: Snapshot, kind: str, number: int) -> np.random.Generator:
-    return generator(now.rules.seed, f"{kind} reruns", _in_use(now).number, number)
 
 
 def _able(now: Snapshot) -> np.ndarray:
@@ -98,11 +85,9 @@ def _able(now: Snapshot) -> np.ndarray:
     on_subset = columns_of(record, version)
     if not on_subset.size:
         return NOBODY
+    both = zip(record.about, record.condition, strict=True)
     free = np.array(
-        [
-            not (one.withheld or condition) and (one.stopped or not one.adaptive_reason)
-            for one, condition in zip(record.about, record.condition, strict=True)
-        ]
+        [not (one.withheld or ran) and (one.stopped or not one.adaptive_reason) for one, ran in both]
     )
     stopped = np.array([one.stopped for one in record.about])
     lacks = (record.n_places == 0).any(axis=1)
@@ -111,7 +96,6 @@ def _able(now: Snapshot) -> np.ndarray:
 
 
 def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:
-    """The first able agent of each scaffold that none before the subset was fixed had."""
     record = now.record
     later = is_later(record, _in_use(now))
     known = {now.agents[i].scaffold_id for i in np.flatnonzero(~later).tolist()}
@@ -122,15 +106,19 @@ def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:
     return np.array(sorted(first.values()), dtype=np.intp)
 
 
-def _agents_to_run(now: Snapshot, chosen: list[Rerun]) -> list[AgentToRun]:
+def _drawn(
+    now: Snapshot,
+    kind: str,
+    number: int,
+    able: np.ndarray,
+    ties: np.ndarray = NOBODY,
+    first: np.ndarray = NOBODY,
+    n: int = N_RERUNS,
+) -> list[AgentToRun]:
+    draw = generator(now.rules.seed, f"{kind} reruns", _in_use(now).number, number)
+    chosen = rerun_set(able, ties, first, draw, n=n)
     return [
-        AgentToRun(
-            agent=now.agents[one.agent],
-            sampled=one.sampled,
-            inclusion=one.inclusion,
-            why=one.why,
-            lacking=_lacking(now, one.agent),
-        )
+        AgentToRun(now.agents[one.agent], one.sampled, one.inclusion, one.why, _lacking(now, one.agent))
         for one in chosen
     ]
 

@@ -5,12 +5,11 @@ from typing import Any
 
 from leaderboard.catalog.models import Assigning
 from leaderboard.studies.board_inputs import BoardInputs
-from leaderboard.studies.calibrations import fixing
 from leaderboard.studies.models import TaskSubset
 from leaderboard.studies.records import Reader, Snapshot
-from leaderboard.studies.replays import IN_USE, replays_of_subsets
 from leaderboard.studies.rules import rules_sha256
-from leaderboard.studies.staged_studies import Decisions
+from leaderboard.studies.staged_studies import IN_USE, Decisions, replays_of_subsets
+from leaderboard.studies.subsets import fixing
 from selection.standings.choice import band_of
 from selection.standings.reselecting import proposals_of
 
@@ -31,6 +30,11 @@ def proposal_of(
     not name them.
     """
     content = proposals_of(now.record, now.rules, known.prior_decisions(), _rates_then(subset), progress)
+    proposed = {name: tuple(one["tasks"]) for name, one in content["variants"].items() if "tasks" in one}
+    replays: dict[str, Any] = {}
+    if proposed and now.policy.assignment != Assigning.FULL:
+        tasks = {IN_USE: tuple(subset.members.values_list("task__name", flat=True))} | proposed
+        replays = replays_of_subsets(now, decisions, tasks)
     ids = {agent.name: agent.pk for agent in now.agents}
     for row in _of_agents(content):
         row["agent"] = ids[row["agent"]]
@@ -38,18 +42,8 @@ def proposal_of(
         "chosen_from": [ids[name] for name in content["chosen_from"]],
         "compared": now.compared,
         "rules": rules_sha256(now.policy),
-        "replays": _replays(now, subset, content, decisions),
+        "replays": replays,
     }
-
-
-def _replays(
-    now: Snapshot, subset: TaskSubset, content: dict[str, Any], decisions: Decisions
-) -> dict[str, Any]:
-    proposed = {name: tuple(one["tasks"]) for name, one in content["variants"].items() if "tasks" in one}
-    if now.policy.assignment == Assigning.FULL or not proposed:
-        return {}
-    tasks = {IN_USE: tuple(subset.members.values_list("task__name", flat=True))} | proposed
-    return replays_of_subsets(now, decisions, tasks)
 
 
 def renumber(content: dict[str, Any], *, by: int) -> dict[str, Any]:

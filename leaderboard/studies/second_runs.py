@@ -1,7 +1,6 @@
 """An operator's own run of tasks drawn at random, held against what a submission says."""
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +22,9 @@ CONDITIONS = ("prompt_variant", "judge", "temperature")
 PASS_FAIL = (0.0, 1.0)
 
 
-class _Trials(NamedTuple):
-    """The valid trials of a submission on active tasks."""
-
-    tasks: npt.NDArray[np.str_]
-    outcomes: FloatArray
-    settings: npt.NDArray[np.int32]
-
-
 def drawn_tasks(submission: Submission, n: int = N_FEWEST) -> list[str]:
     """The first n tasks of its random order: the same at each call, and known to this installation alone."""
-    return _drawn(submission, set(_trials(submission).tasks.tolist()), n)
+    return _drawn(submission, set(_trials(submission)[0].tolist()), n)
 
 
 def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
@@ -53,14 +44,22 @@ def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
         for column, in_file, allowed, own in expected
         if in_file not in allowed
     )
-    trials = _trials(submission)
-    first = task_means(trials.tasks, trials.outcomes)
+    tasks, outcomes, settings = _trials(submission)
+    first = task_means(tasks, outcomes)
     second = task_means(np.asarray(flat.tasks)[flat.task[flat.valid]], flat.outcome[flat.valid])
     drawn = _drawn(submission, first, max(len(second), N_FEWEST))
-    _check_tasks(drawn, second)
-    _check_conditions(trials.settings[np.isin(trials.tasks, drawn)], flat)
+    if others := sorted(set(second).difference(drawn)):
+        raise Refusal(
+            f"Not drawn, but in the file: {_named(others)}. Run the tasks that --draw {len(drawn)} names.",
+            code="not_the_drawn_tasks",
+        )
+    if lacking := [task for task in drawn if task not in second]:
+        raise Refusal(
+            f"Drawn, but without a valid outcome in the file: {_named(lacking)}.", code="not_the_drawn_tasks"
+        )
+    _check_conditions(settings[np.isin(tasks, drawn)], flat)
     graded = flat.valid & ~np.isin(flat.outcome, PASS_FAIL)
-    if graded.any() and np.isin(trials.outcomes, PASS_FAIL).all():
+    if graded.any() and np.isin(outcomes, PASS_FAIL).all():
         row = int(np.flatnonzero(graded)[0])
         raise Refusal(
             f"All submitted outcomes are 0 or 1; the file has {flat.outcome[row]:g} on task "
@@ -73,19 +72,16 @@ def compare_runs(submission: Submission, flat: FlatFile) -> RunAgreement:
 def _check_conditions(own: npt.NDArray[np.int32], flat: FlatFile) -> None:
     submitted = Setting.objects.filter(pk__in=np.unique(own).tolist())
     settings = [flat.settings[i] for i in np.unique(flat.setting[flat.valid])]
-    values = [
-        (name, {getattr(one, name) for one in settings}, {getattr(one, name) for one in submitted})
-        for name in CONDITIONS
-    ]
-    _require_same(
-        f"{name} {_shown(in_file)} in the file, {_shown(of_submission)} submitted"
-        for name, in_file, of_submission in values
-        if in_file != of_submission
-    )
-
-
-def _shown(values: Collection[object]) -> str:
-    return " and ".join(sorted("not stated" if one is None else repr(one) for one in values))
+    differences = []
+    for name in CONDITIONS:
+        both = [{getattr(one, name) for one in rows} for rows in (settings, submitted)]
+        if both[0] != both[1]:
+            in_file, of_submission = (
+                " and ".join(sorted("not stated" if one is None else repr(one) for one in values))
+                for values in both
+            )
+            differences.append(f"{name} {in_file} in the file, {of_submission} submitted")
+    _require_same(differences)
 
 
 def _require_same(differences: Iterable[str]) -> None:
@@ -93,25 +89,12 @@ def _require_same(differences: Iterable[str]) -> None:
         raise Refusal(f"The file is of another run: {message}.", code="not_the_same_run")
 
 
-def _check_tasks(drawn: list[str], second: Collection[str]) -> None:
-    if others := sorted(set(second).difference(drawn)):
-        raise Refusal(
-            f"Not drawn, but in the file: {_named(others)}. Run the tasks that --draw {len(drawn)} names.",
-            code="not_the_drawn_tasks",
-        )
-    if lacking := [task for task in drawn if task not in second]:
-        raise Refusal(
-            f"Drawn, but without a valid outcome in the file: {_named(lacking)}.", code="not_the_drawn_tasks"
-        )
-
-
-def _named(tasks: Collection[str]) -> str:
-    more = list(tasks)[N_NAMED:]
-    return ", ".join(list(tasks)[:N_NAMED]) + (f" and {len(more):,} more" if more else "")
+def _named(tasks: list[str]) -> str:
+    more = tasks[N_NAMED:]
+    return ", ".join(tasks[:N_NAMED]) + (f" and {len(more):,} more" if more else "")
 
 
 def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
-    """The first n of the tasks in the random order of this submission."""
     if len(tasks) < max(n, N_FEWEST):
         raise Refusal(
             f"The submission has valid outcomes on {words.counted(len(tasks), 'active task')}; "
@@ -121,15 +104,13 @@ def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
     return sorted(tasks, key=lambda task: digest("verify", f"{submission.uuid}:{task}"))[:n]
 
 
-def _trials(submission: Submission) -> _Trials:
+def _trials(submission: Submission) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.int32]]:
+    """Tasks, outcomes and settings of its valid trials on active tasks."""
     rows = outcomes_of([submission.pk])
     names = dict(
         Task.objects.filter(benchmark=submission.agent.benchmark, retired_at=None).values_list("pk", "name")
     )
     pks = rows["task"].to_numpy()
     is_shown = rows["valid"].to_numpy(zero_copy_only=False) & np.isin(pks, list(names))
-    return _Trials(
-        np.array([names[pk] for pk in pks[is_shown]]),
-        rows["value"].to_numpy()[is_shown],
-        rows["setting"].to_numpy()[is_shown],
-    )
+    value, setting = (rows[name].to_numpy()[is_shown] for name in ("value", "setting"))
+    return np.array([names[pk] for pk in pks[is_shown]]), value, setting

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from django.db import transaction
 
-from analytics.errors import CoreError
-from analytics.programs import one_blas_thread
+from analytics.errors import CoreError as CoreError
+from analytics.programs import one_blas_thread as one_blas_thread
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.board_inputs import BoardInputs
@@ -19,16 +19,6 @@ from selection.standings import answer
 
 CheckClaim = Callable[[], None]
 
-__all__ = [
-    "CheckClaim",
-    "CoreError",
-    "compute_standings",
-    "find_study",
-    "is_studied",
-    "no_claim",
-    "one_blas_thread",
-    "store_study",
-]
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
@@ -38,11 +28,6 @@ def compute_standings(now: Snapshot, known: BoardInputs) -> Standings:
     return answer(now.record, now.rules, known.prior_decisions())
 
 
-def find_study(model: type[AnyStudy], *, snapshot: Snapshot, **more: Any) -> AnyStudy | None:
-    """Return the study of the present data, if there is one."""
-    return model._default_manager.filter(**_key(snapshot.benchmark, snapshot.policy), **more).first()
-
-
 def is_studied(model: type[Study], benchmark: Benchmark) -> bool:
     """Whether the data and rules of now have a study, without reading any outcome."""
     return model._default_manager.filter(**_key(benchmark, policy_in_force(benchmark))).exists()
@@ -50,6 +35,25 @@ def is_studied(model: type[Study], benchmark: Benchmark) -> bool:
 
 def no_claim() -> None:
     """Check nothing: what is computed by hand belongs to no claim."""
+
+
+def get_or_compute(
+    model: type[AnyStudy],
+    compute: Callable[[], dict[str, Any]],
+    *,
+    snapshot: Snapshot,
+    as_of: datetime,
+    check_claim: CheckClaim = no_claim,
+    **more: Any,
+) -> tuple[AnyStudy, bool]:
+    """Return the study of the present data, and whether it was computed just now."""
+    key = _key(snapshot.benchmark, snapshot.policy) | more
+    if study := model._default_manager.filter(**key).first():
+        return study, False
+    result = compute()
+    return store_study(
+        model, snapshot=snapshot, result=result, as_of=as_of, check_claim=check_claim, **more
+    ), True
 
 
 @transaction.atomic

@@ -68,7 +68,6 @@ def step(
 
 
 def degrees_of(study: StagedStudy) -> int:
-    """The degrees of freedom of its intervals."""
     return int(study.result["fit"]["scale"]["degrees"])
 
 

@@ -1,20 +1,124 @@
-"""What staged assignments rest on, stored as a study: a fit to the agents that teach."""
+"""The fit that staged assignments rest on, stored as a study, and replays of the rule in force."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from leaderboard.catalog.models import Assigning, Policy
-from leaderboard.studies.models import StagedStudy, TaskSubset
+from analytics.record import Record
+from leaderboard.catalog.models import Assigning, Benchmark, Policy, Trust
+from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy, TaskSubset
 from leaderboard.studies.records import Snapshot
-from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
+from leaderboard.studies.rules import rules_of, rules_sha256
+from leaderboard.studies.services import CheckClaim, get_or_compute, no_claim
+from leaderboard.submissions.parsing.flat import FlatFile
 
 if TYPE_CHECKING:
     from selection.staged.study import AssignmentRule, WalkResult
+    from selection.staged.study import Course as Course
     from selection.staged.walks import Staging
+
 
 Decisions = Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]]
 """What was decided of agents that were asked batch by batch, by name, with the study that decided it."""
+Progress = Callable[[int, int], None]
+IN_USE, ANEW = "in_use", "anew"
+
+
+def replays_of_subsets(
+    now: Snapshot,
+    decisions: Decisions,
+    tasks: Mapping[str, tuple[str, ...]],
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Replay the policy in force on each subset from the outset, and with one chosen anew as agents come."""
+    from selection.staged.study import of_subsets
+
+    return of_subsets(
+        now.record, rule_of(now.policy), tasks, walks_of(decisions), now.policy.base_seed, progress
+    )
+
+
+def replays_of_policies(
+    now: Snapshot, decisions: Decisions, changed: Policy, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    from selection.staged.study import side_by_side
+
+    rules = (rule_of(now.policy), rule_of(changed))
+    return side_by_side(now.record, rules, walks_of(decisions), now.policy.base_seed, progress)
+
+
+def replay_of_file(
+    flat: FlatFile, policy: Policy, n_seeds: int | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    from selection.staged.study import replayed
+
+    record = Record.from_flat(flat, rules_of(policy).counting)
+    return replayed(record, rule_of(policy), base_seed=policy.base_seed, n_seeds=n_seeds, progress=progress)
+
+
+def replay_of_stored(
+    now: Snapshot, decisions: Decisions, n_seeds: int | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Replay the policy in force on the full runs that it did not choose."""
+    from selection.staged.study import replayed
+
+    return replayed(
+        now.record,
+        rule_of(now.policy),
+        walks_of(decisions),
+        base_seed=now.policy.base_seed,
+        n_seeds=n_seeds,
+        progress=progress,
+    )
+
+
+def courses_of(
+    now: Snapshot, decisions: Decisions, progress: Progress | None = None
+) -> tuple[dict[str, Any], list["Course"]]:
+    """Do the same with the first seed alone, and say what each agent was asked for."""
+    from selection.staged.study import courses
+
+    return courses(
+        now.record,
+        rule_of(now.policy),
+        walks_of(decisions),
+        base_seed=now.policy.base_seed,
+        progress=progress,
+    )
+
+
+class Trusted(NamedTuple):
+    """How far an agent's outcomes can be checked; `links` to logs where each delivery has them.
+
+    `is_confirmed`: no invalid outcome counts as a failure.
+    """
+
+    is_verified: bool
+    links: Mapping[str, str]
+    is_confirmed: bool
+
+
+def trusted_as(now: Snapshot) -> dict[str, Trusted]:
+    return {
+        one.name: Trusted(
+            one.trust == Trust.VERIFIED, one.links if one.trust == Trust.LOGS else {}, not n_unconfirmed
+        )
+        for one, n_unconfirmed in zip(now.record.about, now.record.n_unconfirmed, strict=True)
+    }
+
+
+def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: datetime) -> StagedStudy:
+    """Store the fit by which the next agent of a replay is asked."""
+    benchmark.refresh_from_db(fields=["data_version"])
+    return StagedStudy.objects.create(
+        benchmark=benchmark,
+        rules=rules_sha256(policy),
+        data_version=benchmark.data_version,
+        estimator_version=ESTIMATOR_VERSION,
+        policy=policy,
+        result=fit,
+        created_at=as_of,
+    )
 
 
 def get_or_compute_staged(
@@ -28,22 +132,17 @@ def get_or_compute_staged(
     """Return the study of the present data, made if there is none; None where tasks are not assigned so."""
     if snapshot.policy.assignment != Assigning.STAGED:
         return None
-    if study := find_study(StagedStudy, snapshot=snapshot):
-        return study
-    from selection.staged.study import staged_fit
 
-    names = subset.members.values_list("task__name", flat=True) if subset else None
-    result = staged_fit(
-        snapshot.record,
-        staging_of(snapshot.policy),
-        walks_of(decisions),
-        None if names is None else list(names),
-    )
-    return store_study(StagedStudy, snapshot=snapshot, result=result, as_of=as_of, check_claim=check_claim)
+    def compute() -> dict[str, Any]:
+        from selection.staged.study import staged_fit
+
+        names = list(subset.members.values_list("task__name", flat=True)) if subset else None
+        return staged_fit(snapshot.record, staging_of(snapshot.policy), walks_of(decisions), names)
+
+    return get_or_compute(StagedStudy, compute, snapshot=snapshot, as_of=as_of, check_claim=check_claim)[0]
 
 
 def walks_of(decisions: Decisions) -> dict[str, "WalkResult"]:
-    """How agents went that were asked batch by batch, by name."""
     from selection.staged.study import walked
 
     return {name: walked(made, by.result["fit"]) for name, (by, made) in decisions.items()}
@@ -63,14 +162,12 @@ def published_of(decisions: Decisions, sampled: Collection[str]) -> dict[str, tu
 
 
 def rule_of(policy: Policy) -> "AssignmentRule":
-    """The rule by which a policy assigns, for a replay."""
     from selection.staged.study import AssignmentRule
 
     return AssignmentRule(staging_of(policy), str(policy.assignment))
 
 
 def staging_of(policy: Policy) -> "Staging":
-    """The rule of staged assignment that a policy states."""
     from selection.staged.walks import Staging
 
     return Staging(

@@ -2,13 +2,96 @@
 
 from django.db import transaction
 
+from analytics.errors import CoreError
 from leaderboard.catalog.models import Benchmark
+from leaderboard.studies.board_inputs import versions
 from leaderboard.studies.history import Moment, moments
-from leaderboard.studies.models import ESTIMATOR_VERSION, SubsetTask, TaskSubset
-from leaderboard.studies.queries import active_subset
+from leaderboard.studies.models import ESTIMATOR_VERSION, Calibration, SubsetTask, TaskSubset
+from leaderboard.studies.queries import active_subset, tasks_sha256
 from leaderboard.studies.records import Reader, Snapshot
 from selection.prior import PriorDecisions
-from selection.standings.choice import Choice, band_of, choice
+from selection.rules import BY_CALIBRATION
+from selection.standings.answering import basis_of
+from selection.standings.choice import Choice, band_of, choice, training
+from selection.standings.full_scores import fitted_on
+
+
+def get_or_compute_calibration(reader: Reader, subset: TaskSubset, *, tasks: list[int]) -> Calibration | None:
+    """Return the calibration in use; None where the policy names none, or there is no fit yet.
+
+    It is fitted at the delivery that fixed the subset, or at the approval that activated it, and anew at each
+    delivery, or operator's word for one, that reaches `refit_every` complete agents more than it was fitted
+    to, on all that are complete then, or that is the first under a policy that names another estimator. Where
+    other tasks are active now, which `tasks` names by id, the same agents are fitted on these too. None, too,
+    where no task of the subset is active any more: then nothing is estimated from it, and everybody is asked
+    for all tasks.
+    """
+    if reader.policy.estimator not in BY_CALIBRATION:
+        return None
+    if not subset.tasks.filter(pk__in=tasks).exists():
+        return None
+    stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
+    last = stored.first() or _fitted(reader, subset, fixing(subset))
+    after = last.data_version if last else subset.data_version
+    for moment in moments(reader.benchmark, upto=reader.data_version, after=after):
+        if not moment.is_policy and moment.n_candidates >= _needed(last, moment):
+            last = _fitted(reader, subset, moment, at_least=_needed(last, moment)) or last
+    if last is None or last.active == tasks_sha256(tasks):
+        return last
+    present = stored.filter(data_version=last.data_version, active=tasks_sha256(tasks)).first()
+    moment = Moment(last.data_version, subset.fixed_at, last.policy, False, last.n_agents)
+    return present or _fitted(reader, subset, moment, tasks=tasks)
+
+
+def fixing(subset: TaskSubset) -> Moment:
+    """The delivery that fixed a first version, or the approval that activated a later one."""
+    return Moment(subset.data_version, subset.fixed_at, subset.policy, False, subset.n_complete)
+
+
+def _needed(last: Calibration | None, moment: Moment) -> int:
+    if last is None or moment.policy.estimator != last.estimator:
+        return 1
+    return last.n_agents + moment.policy.refit_every
+
+
+def _fitted(
+    reader: Reader, subset: TaskSubset, moment: Moment, *, at_least: int = 1, tasks: list[int] | None = None
+) -> Calibration | None:
+    if moment.policy.estimator not in BY_CALIBRATION:
+        return None
+    then = reader.at(moment, subset, tasks=tasks)
+    if then is None or then.n_complete < at_least:
+        return None
+    try:
+        # Leave out each agent, each scaffold, and all from each date on, with the selection made anew
+        record = then.record
+        fit_basis = basis_of(record, then.rules, PriorDecisions(subsets=versions(subset)))
+        agents = training(record, fit_basis.scores)
+        names = tuple(record.table.tasks[j] for j in fit_basis.subset)
+        fitted = fitted_on(agents, names, then.rules)
+        ids, ridge = {agent.name: agent.pk for agent in then.agents}, None
+        if fitted.estimator == "ridge":
+            # Of scikit-learn, which no web worker imports, what is stored is all that an answer needs
+            from selection.estimators import FullScore
+
+            on_subset = agents.outcomes[:, fit_basis.subset]
+            ridge = FullScore().fit(on_subset, agents.scores).calibration_.as_plain()
+        made = {
+            "estimator": fitted.estimator,
+            "ridge": ridge,
+            "n_agents": len(fitted.agents),
+            "agents": [ids[name] for name in fitted.agents],
+            "tasks": [then.task_ids[j] for j in fit_basis.subset],
+        } | {name: list(getattr(fitted, name)) for name in Calibration.OF_AGENTS}
+    except CoreError:  # the answer tells of it, where it says that nothing is estimated
+        return None
+    return Calibration.objects.get_or_create(
+        subset=subset,
+        data_version=moment.data_version,
+        active=tasks_sha256(then.task_ids),
+        estimator_version=ESTIMATOR_VERSION,
+        defaults=made | {"policy": moment.policy},
+    )[0]
 
 
 def get_or_compute_subset(reader: Reader) -> TaskSubset | None:

@@ -2,12 +2,14 @@
 
 Outcomes alone do not say which tasks new agents were asked to run, under which rules, and on whom estimates
 were calibrated: that followed from the order in which deliveries came. Loaded with this file they give the
-same board (`boards.digest`). `subsets` has the form that `python -m selection … --subsets FILE` takes.
+same board (`boards.signing.digest`). `subsets` has the form that `python -m selection … --subsets FILE`
+takes.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from operator import methodcaller
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -20,33 +22,60 @@ from leaderboard.studies.queries import active_subset, tasks_sha256
 from leaderboard.studies.rules import FIELDS, policy_values
 from selection.ridge import RidgeFit
 
+
+def activate(
+    *,
+    previous: TaskSubset,
+    content: Mapping[str, Any],
+    variant: str,
+    estimator_version: int,
+    policy: Policy,
+    data_version: int,
+    as_of: datetime,
+) -> TaskSubset:
+    """Store a variant of a proposal as the version after `previous`; part of the caller's transaction."""
+    chosen = content["variants"][variant]
+    subset = TaskSubset.objects.create(
+        benchmark=previous.benchmark,
+        number=previous.number + 1,
+        policy=policy,
+        data_version=data_version,
+        estimator_version=estimator_version,
+        provisional=False,
+        strategy=content["strategy"],
+        chosen_from=content["chosen_from"],
+        compared=content["compared"],
+        n_complete=content["n_complete"],
+        n_tasks=content["n_tasks"],
+        fixed_at=as_of,
+        **{name: chosen[name] for name in ("lo", "hi", "widened", "reason")},
+    )
+    rates = dict(zip(chosen["tasks"], chosen["pass_rates"], strict=True))
+    tasks = Task.objects.filter(benchmark=previous.benchmark, name__in=rates).order_by("name")
+    SubsetTask.objects.bulk_create(
+        SubsetTask(subset=subset, task=task, pass_rate=rates[task.name]) for task in tasks
+    )
+    return subset
+
+
 OF_TASK = ("name", "category", "group")
-OF_VERSION = (
-    "number",
-    "lo",
-    "hi",
-    "widened",
-    "provisional",
-    "strategy",
-    "reason",
-    "n_complete",
-    "n_tasks",
-)
+OF_RETIRED = (*OF_TASK, "retired_at", "retired_reason")
 Read = TypeVar("Read")
 
 
 def versions_file(benchmark: Benchmark) -> dict[str, Any]:
-    """What goes beside the outcomes."""
     subset = active_subset(benchmark)
     known = list(benchmark.subsets.order_by("number"))
     agents = dict(benchmark.agents.values_list("id", "name"))
+    in_some = benchmark.tasks.filter(subsets__in=known)  # version
+    retired = in_some.exclude(retired_at=None).distinct().order_by("name")
     return {
         "benchmark": benchmark.slug,
         "data_version": benchmark.data_version,
         "estimator_version": ESTIMATOR_VERSION,
         "policy": policy_values(policy_in_force(benchmark)),
         "tasks": [{name: getattr(task, name) for name in OF_TASK} for task in active_tasks(benchmark)],
-        "retired": _retired(benchmark, known),
+        "retired": [_plain({name: getattr(task, name) for name in OF_RETIRED}) for task in retired],
         "subsets": [_version(one, agents) for one in known],
         "compared": [one.compared for one in known],
         "pass_rates": [dict(one.members.values_list("task__name", "pass_rate")) for one in known],
@@ -55,20 +84,13 @@ def versions_file(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _version(subset: TaskSubset, agents: Mapping[int, str]) -> dict[str, Any]:
-    version = {name: getattr(subset, name) for name in OF_VERSION}
+    version = {name: getattr(subset, name) for name in TaskSubset.VERSION_FIELDS}
     return version | {
         "tasks": list(subset.members.order_by("task__name").values_list("task__name", flat=True)),
         "chosen_from": sorted(agents[pk] for pk in subset.chosen_from),
         "arrival": subset.data_version,
         "fixed_on": subset.fixed_at.date().isoformat(),
     }
-
-
-def _retired(benchmark: Benchmark, known: list[TaskSubset]) -> list[dict[str, Any]]:
-    """Retired tasks that some version holds."""
-    named = benchmark.tasks.filter(subsets__in=known).exclude(retired_at=None).distinct().order_by("name")
-    fields = (*OF_TASK, "retired_at", "retired_reason")
-    return [_plain({name: getattr(task, name) for name in fields}) for task in named]
 
 
 def _calibration(subset: TaskSubset) -> dict[str, Any] | None:
@@ -99,14 +121,8 @@ def _active_ids(benchmark: Benchmark) -> list[int]:
 
 def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
     """The same with dates as text and tuples as lists."""
-    plain: dict[str, Any] = json.loads(json.dumps(content, default=_dated))
+    plain: dict[str, Any] = json.loads(json.dumps(content, default=methodcaller("isoformat")))
     return plain
-
-
-def _dated(value: object) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(f"{value!r} has no JSON")
 
 
 # ------------------------------------------------------------------------------------------ from the file
@@ -138,7 +154,6 @@ def take_over(*, benchmark: Benchmark, content: Any) -> Policy | None:
 
 
 def versions_in(text: bytes) -> Any:
-    """Parse such a file."""
     return _read(lambda: json.loads(text))
 
 
@@ -178,7 +193,7 @@ def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:
             chosen_from=[agents[name] for name in version["chosen_from"]],
             compared=compared,
             fixed_at=datetime.fromisoformat(f"{version['fixed_on']}T00:00+00:00"),
-            **{name: version[name] for name in OF_VERSION},
+            **{name: version[name] for name in TaskSubset.VERSION_FIELDS},
         )
         SubsetTask.objects.bulk_create(
             SubsetTask(subset=subset, task_id=tasks[name], pass_rate=rates[name]) for name in version["tasks"]

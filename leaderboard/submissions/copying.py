@@ -1,6 +1,7 @@
 """Bulk rows in and out of PostgreSQL: the one place where COPY is spoken."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import IO, Any
 
@@ -24,11 +25,21 @@ SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no header extension
 END = b"\xff\xff"
 
 
-def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
-    """Append `table`, whose columns are named as those of the model's table.
+@contextmanager
+def _copy(statement: sql.Composed | str, parameters: Sequence[object] = ()) -> Iterator[Copy]:
+    """Speak COPY; errors come as Django's (IntegrityError, …), as they do from the ORM."""
+    with connection.wrap_database_errors, connection.cursor() as cursor:
+        # The cursor of a debugging connection copies a statement, but takes no parameters
+        if isinstance(statement, str):
+            text = ClientCursor(connection.connection).mogrify(statement, parameters)
+        else:
+            text = statement.as_string(connection.connection)
+        with cursor.copy(text) as copy:
+            yield copy
 
-    Errors come as Django's (IntegrityError, …), as they do from the ORM.
-    """
+
+def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
+    """Append `table`, whose columns are named as those of the model's table."""
     # The binary form of each column; empty where one has none, or is of another type than the database's
     stored = {field.column: field.db_type(connection) for field in model._meta.concrete_fields}
     forms = [BINARY.get(stored.get(name) or "", (None, "")) for name in table.column_names]
@@ -39,11 +50,7 @@ def copy_in(table: pa.Table, *, model: type[models.Model]) -> None:
         sql.SQL(", ").join(map(sql.Identifier, table.column_names)),
         sql.SQL("binary" if numbers else "csv"),
     )
-    with (
-        connection.wrap_database_errors,
-        connection.cursor() as cursor,
-        cursor.copy(statement.as_string(connection.connection)) as copy,
-    ):
+    with _copy(statement) as copy:
         if numbers:
             copy.write(SIGNATURE)
             for batch in table.to_batches(max_chunksize=BLOCK_ROWS):
@@ -65,11 +72,7 @@ def copy_new(rows: Sequence[models.Model]) -> None:
         sql.Identifier(rows[0]._meta.db_table),
         sql.SQL(", ").join(map(sql.Identifier, [field.column or "" for field in fields])),
     )
-    with (
-        connection.wrap_database_errors,
-        connection.cursor() as cursor,
-        cursor.copy(statement.as_string(connection.connection)) as copy,
-    ):
+    with _copy(statement) as copy:
         for row in rows:
             copy.write_row(
                 [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
@@ -77,16 +80,9 @@ def copy_new(rows: Sequence[models.Model]) -> None:
 
 
 def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> pa.Table:
-    """Return the rows of a query as a table of this schema."""
     import pyarrow.csv as arrow_csv
 
-    # The cursor of a debugging connection copies a statement, but takes no parameters.
-    statement = f"COPY ({query}) TO STDOUT (FORMAT csv)"
-    with (
-        connection.wrap_database_errors,
-        connection.cursor() as cursor,
-        cursor.copy(ClientCursor(connection.connection).mogrify(statement, parameters)) as copy,
-    ):
+    with _copy(f"COPY ({query}) TO STDOUT (FORMAT csv)", parameters) as copy:
         text = b"".join(bytes(block) for block in copy)
     if not text:
         return schema.empty_table()
@@ -102,17 +98,14 @@ def copy_out(query: str, parameters: Sequence[object], *, schema: pa.Schema) -> 
 def text_out(rows: "models.QuerySet[Any]") -> Iterator[bytes]:
     """Give the rows of a query as COPY prints them, in blocks."""
     query, parameters = rows.query.sql_with_params()
-    statement = ClientCursor(connection.connection).mogrify(f"COPY ({query}) TO STDOUT", parameters)
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+    with _copy(f"COPY ({query}) TO STDOUT", parameters) as copy:
         lines = map(bytes, copy)
         while block := b"".join(islice(lines, BLOCK_ROWS)):
             yield block
 
 
 def text_in(text: IO[bytes], *, into: sql.Composable, columns: sql.Composable) -> None:
-    """Append what `text_out` gave to a table with these columns."""
-    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(into, columns).as_string(connection.connection)
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+    with _copy(sql.SQL("COPY {} ({}) FROM STDIN").format(into, columns)) as copy:
         while block := text.read(BLOCK_BYTES):
             copy.write(block)
 
@@ -124,17 +117,15 @@ def _binary_rows(batch: pa.RecordBatch, forms: Sequence[str]) -> bytes:
     mask = np.ones((batch.num_rows, rows.itemsize), dtype=np.bool_)
     rows["n"], ends = len(forms), np.cumsum([rows.dtype[name].itemsize for name in rows.dtype.names or ()])
     for f, column in enumerate(batch.columns):
-        rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, _fill(column)
+        nothing = 0 if column.type != pa.bool_() else False
+        filled = column.fill_null(nothing).to_numpy(zero_copy_only=False)
+        rows[f"n{f}"], rows[f"v{f}"] = rows.dtype[f"v{f}"].itemsize, filled
         if column.null_count:
             is_null = column.is_null().to_numpy(zero_copy_only=False)
             rows[f"n{f}"][is_null] = -1
             mask[is_null, ends[2 * f + 1] : ends[2 * f + 2]] = False
     octets = rows.view(np.uint8).reshape(mask.shape)
     return (octets if mask.all() else octets[mask]).tobytes()
-
-
-def _fill(column: pa.Array) -> np.ndarray:
-    return column.fill_null(0 if column.type != pa.bool_() else False).to_numpy(zero_copy_only=False)
 
 
 class _CopySink:

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import zip_longest
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -145,7 +145,6 @@ def outcomes_of(submissions: Iterable[int]) -> pa.Table:
 
 
 def n_outcomes_of(submissions: Iterable[int]) -> dict[int, int]:
-    """The number of outcomes of each."""
     return dict(Submission.objects.filter(pk__in=list(submissions)).values_list("pk", "n_outcomes"))
 
 
@@ -160,7 +159,6 @@ def measured_outcomes_of(submissions: Iterable[int], withdrawn: Iterable[int] = 
 
 
 def texts_of(submission: int) -> list[tuple[str, pa.Array]]:
-    """The distinct texts of a submission's metadata, by column."""
     schema = pa.schema({"name": pa.string(), "text": pa.string()})
     table = copy_out(TEXTS, [submission], schema=schema)
     return [
@@ -177,33 +175,18 @@ def settings_of(benchmark: Benchmark) -> dict[tuple[object, ...], int]:
 
 @dataclass(frozen=True)
 class AcceptedSubmission:
-    """An accepted submission. Those of one transaction share their `arrival`, a data version.
+    """What counts, of the agent that it counts for; those of one transaction share their `arrival`.
 
-    `n_trials` of a task may count; with fewer than `fewest_trials` its agent is incomplete.
-    `confirmed`: its invalid outcomes are failures of the harness. `asked`: ids of tasks; None: all active.
-    `chosen`: the same in the order in which the study of id `study` chose them for its agent; else empty.
-    `account`: id of the account whose token delivered it.
-    `withdrawn`: taken back or replaced since, so that its outcomes count nowhere.
+    With fewer than `fewest_trials` of a task its agent is incomplete. `confirmed`: its invalid outcomes are
+    failures of the harness. `withdrawn`: taken back or replaced since, so that its outcomes count nowhere.
     """
 
-    submission: int
-    uuid: UUID
+    submission: Submission
     agent_id: int
     arrival: int
-    operator: bool
-    asked: frozenset[int] | None
-    n_trials: int | None
     fewest_trials: int
     confirmed: bool
-    submitted_at: datetime | None
-    received_at: datetime
-    backdated: bool
-    imprecise: bool
-    links: dict[str, str]
-    study: int | None
-    chosen: tuple[int, ...]
     trust: Trust
-    account: int | None
     withdrawn: bool = False
 
 
@@ -223,48 +206,26 @@ def deliveries(
     merged = merged_agents(benchmark, upto)
     several = Exists(benchmark.policies.filter(n_trials__gt=1))
     last = list(latest.annotate(several=several).select_related("submission"))
-    accepted = [change for change in last if change.status == Status.ACCEPTED]
+    counted = [(change, False) for change in last if change.status == Status.ACCEPTED]
     policies = policies_of(benchmark) if any(one.several for one in last) else []
-    delivered = [_delivery(change, confirmed, verified, merged, policies) for change in accepted]
     gone = [one.submission_id for one in last if one.status != Status.ACCEPTED and not one.submission.loaded]
     if withdrawn and gone:
         once = latest.filter(status=Status.ACCEPTED, submission__in=gone).select_related("submission")
-        delivered += [
-            replace(_delivery(change, confirmed, verified, merged, policies), withdrawn=True)
-            for change in once
-        ]
-    return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission))
-
-
-def _delivery(
-    accepted: StatusChange,
-    confirmed: set[int],
-    verified: set[int],
-    merged: Mapping[int, int],
-    policies: Sequence[Policy],
-) -> AcceptedSubmission:
-    submission = accepted.submission
-    assert accepted.data_version is not None
-    return AcceptedSubmission(
-        submission=submission.pk,
-        uuid=submission.uuid,
-        agent_id=merged.get(submission.agent_id, submission.agent_id),
-        arrival=accepted.data_version,
-        operator=submission.loaded,
-        asked=None if submission.asked is None else frozenset(submission.asked),
-        n_trials=submission.n_trials,
-        fewest_trials=fewest_trials(submission, policies),
-        confirmed=submission.loaded or submission.pk in confirmed,
-        submitted_at=submission.submitted_at,
-        received_at=submission.received_at,
-        backdated=submission.backdated,
-        imprecise=submission.imprecise,
-        links=submission.links,
-        study=submission.study_id,
-        chosen=tuple(submission.asked or ()) if submission.study_id else (),
-        trust=trust_of(submission, verified),
-        account=submission.submitted_by_id,
-    )
+        counted += [(change, True) for change in once]
+    delivered = [
+        AcceptedSubmission(
+            submission=one,
+            agent_id=merged.get(one.agent_id, one.agent_id),
+            arrival=change.data_version or 0,
+            fewest_trials=fewest_trials(one, policies),
+            confirmed=one.loaded or one.pk in confirmed,
+            trust=trust_of(one, verified),
+            withdrawn=withdrawn,
+        )
+        for change, withdrawn in counted
+        for one in [change.submission]
+    ]
+    return sorted(delivered, key=lambda one: (one.agent_id, one.arrival, one.submission.pk))
 
 
 def trust_of(submission: Submission, verified: Collection[int]) -> Trust:
@@ -279,7 +240,6 @@ def trust_now(submission: Submission) -> Trust:
 
 
 def is_verified(submission: Submission) -> bool:
-    """Whether an operator confirmed it, as things stand."""
     latest = submission.verifications.order_by("-id").first()
     return latest is not None and latest.verified
 
@@ -319,13 +279,11 @@ def full_runs(benchmark: Benchmark, owner: int, n_tasks: int) -> list[int]:
 
 
 def n_ran_each(submissions: Sequence[int]) -> dict[int, int]:
-    """How many tasks each of these submissions has an outcome of."""
     outcomes = Outcome.objects.filter(submission_id__in=submissions).values_list("submission_id")
     return dict(outcomes.annotate(n=Count("task_id", distinct=True)))
 
 
 def n_ran(submissions: Sequence[int]) -> int:
-    """How many tasks these submissions have an outcome of."""
     return Outcome.objects.filter(submission_id__in=submissions).values("task_id").distinct().count()
 
 
@@ -337,7 +295,6 @@ def trusted_accounts(benchmark: Benchmark, upto: int | None = None) -> set[int]:
 
 
 def policies_of(benchmark: Benchmark) -> list[Policy]:
-    """All policies of a benchmark, in order."""
     return list(benchmark.policies.order_by("number"))
 
 
@@ -349,25 +306,15 @@ def fewest_trials(submission: Submission, policies: Sequence[Policy]) -> int:
     """
     if submission.loaded and not submission.n_trials:
         return 1
-    ended = [*(policy.created_at for policy in policies[1:]), None]
-    numbers = [
-        policy.n_trials
-        for policy, end in zip(policies, ended, strict=False)
-        if policy.created_at <= submission.received_at
-        and (end is None or end > submission.received_at - _longest_open(submission, policy))
-    ]
-    if not numbers:
-        return 1
-    return min([submission.n_trials or numbers[-1], *numbers])
-
-
-def _longest_open(submission: Submission, policy: Policy) -> timedelta:
-    """How long before a submission what it was asked for may have been decided."""
-    return timedelta(days=policy.assignment_days if submission.n_trials else 0)
+    numbers, at = list[int](), submission.received_at
+    for policy, after in zip_longest(policies, policies[1:]):
+        longest_open = timedelta(days=policy.assignment_days if submission.n_trials else 0)
+        if policy.created_at <= at and (after is None or after.created_at > at - longest_open):
+            numbers.append(policy.n_trials)
+    return min([submission.n_trials or numbers[-1], *numbers]) if numbers else 1
 
 
 def held_for_review(benchmark: Benchmark) -> QuerySet[Submission]:
-    """Those that wait as their agent is implausible."""
     waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
     return waiting.alias(judged=_JUDGED).filter(judged=Judged.IMPLAUSIBLE).order_by("id")
 
@@ -443,15 +390,12 @@ def resubmitted(benchmark: Benchmark, *, policy: Policy, upto: int | None = None
     """Ids of agents that ran their tasks again after a board had shown them, where all deliveries count."""
     if policy.resubmission == Resubmission.FREE or policy.duplicates != Duplicates.MEAN:
         return set()
-    again = _after_board(benchmark, upto).filter(status=Status.ACCEPTED)
-    agents = set(again.values_list("submission__agent_id", flat=True))
+    again = StatusChange.objects.filter(
+        submission__agent__benchmark=benchmark, after_board=True, status=Status.ACCEPTED
+    )
+    agents = set(_upto(again, upto).values_list("submission__agent_id", flat=True))
     merged = merged_agents(benchmark, upto) if agents else {}
     return {merged.get(pk, pk) for pk in agents}
-
-
-def _after_board(benchmark: Benchmark, upto: int | None) -> QuerySet[StatusChange]:
-    changes = StatusChange.objects.filter(submission__agent__benchmark=benchmark, after_board=True)
-    return _upto(changes, upto)
 
 
 def approvals(benchmark: Benchmark, upto: int | None = None) -> dict[int, int]:

@@ -1,15 +1,23 @@
-"""Writes to submissions. Each runs inside the caller's transaction, which ends with `append_changes`."""
+"""The one path on which outcomes come in.
 
-from collections.abc import Iterable, Sequence
+What the interface and files deliver differs in how it is parsed and in what is allowed to stand beside it.
+From there on it is the same: `MatchedRows` gives the rows their ids and compares them with what is stored,
+`draft` and `record` store a part of them as a submission, and `append_changes` ends the
+transaction.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import connection
 
-from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark, Task
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.catalog.models import Agent, Benchmark, Task
 from leaderboard.notify import wake
 from leaderboard.submissions.copying import copy_in
 from leaderboard.submissions.models import (
@@ -21,14 +29,14 @@ from leaderboard.submissions.models import (
     StatusChange,
     Submission,
 )
-from leaderboard.submissions.queries import settings_of
-from leaderboard.submissions.rows import KEY, details_of
+from leaderboard.submissions.parsing.flat import FlatFile
+from leaderboard.submissions.queries import live_outcomes, settings_of
+from leaderboard.submissions.rows import KEY, OUTCOME, content_sha256, details_of, place, same_outcome
 
 
 def ensure_settings(
     *, benchmark: Benchmark, settings: Iterable[tuple[Any, ...]]
 ) -> dict[tuple[Any, ...], int]:
-    """Return the ids of these settings, those that are new included."""
     known = settings_of(benchmark)
     absent = [
         Setting(benchmark=benchmark, **dict(zip(Setting.FACETS, s, strict=True)))
@@ -166,3 +174,142 @@ def _keyed(rows: pa.Table, submission: Submission, columns: list[str]) -> pa.Tab
         "trial": rows["trial"],
     }
     return pa.table(key | {name: rows[name] for name in columns})
+
+
+class MatchedRows:
+    """Delivered rows with their ids, beside what is stored under the same keys.
+
+    stored: all live outcomes of these agents.
+    holder: (n_rows,); id of the submission that holds the row's key; 0: it is free.
+    same: (n_rows,) bool; this very outcome is stored.
+    """
+
+    def __init__(
+        self,
+        flat: FlatFile,
+        *,
+        benchmark: Benchmark,
+        agents: Mapping[str, Agent],
+        task_ids: Mapping[str, int] | None = None,
+        are_new: bool = False,
+    ) -> None:
+        """Place the rows of these agents, who are locked, so that what is stored stays as it is.
+
+        `task_ids` by name, where they are known. `are_new`: nothing is stored for these agents.
+        """
+        task_ids = task_ids or dict(benchmark.tasks.values_list("name", "id"))
+        setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
+        self.flat = flat
+        self.agents = {agent.pk: agent for agent in agents.values()}
+        self.task_names = {pk: name for name, pk in task_ids.items()}
+        self.settings = {pk: facets for facets, pk in setting_ids.items()}
+        self.rows = rows = place(
+            flat,
+            agents=[agents[name].pk for name in flat.agents],
+            tasks=[task_ids[name] for name in flat.tasks],
+            settings=[setting_ids[tuple(setting)] for setting in flat.settings],
+        )
+        self.stored = stored = live_outcomes([] if are_new else list(self.agents))
+        self.holder, self.same = np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, bool)
+        if stored.num_rows:
+            numbered = rows.select(OUTCOME).append_column("row", pa.array(np.arange(rows.num_rows)))
+            both = numbered.join(stored, keys=KEY, join_type="inner", right_suffix="_stored")
+            equal = pc.and_(
+                same_outcome(both["value"], both["value_stored"]),
+                same_outcome(both["valid"], both["valid_stored"]),
+            )
+            at, holds = both["row"].to_numpy(), ~both["free"].to_numpy()
+            self.holder[at[holds]] = both["submission"].to_numpy()[holds]
+            self.same[at[equal.to_numpy()]] = True
+
+    def sha256(self, rows: pa.Table) -> bytes:
+        return content_sha256(rows, task_names=self.task_names, settings=self.settings)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What all submissions of one delivery have in common.
+
+    `asked` and `n_trials`: what the agent was asked to run; None: all active tasks, as often as it did.
+    `judged`: implausible, where its agent's line is.
+    `study`: the id of that by which these tasks were chosen for it, in that order.
+    `taken_back_after_board`: what this replaces is its owner's, and a board has shown the agent.
+    """
+
+    as_of: datetime
+    status: Status = Status.ACCEPTED
+    by: User | None = None
+    token: ApiToken | None = None
+    loaded: bool = False
+    reason: str = ""
+    judged: str = ""
+    asked: Sequence[int] | None = None
+    n_trials: int | None = None
+    study: int | None = None
+    embargo_until: datetime | None = None
+    taken_back_after_board: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class SubmissionPart:
+    rows: pa.Table
+    submitted_at: datetime | None
+    imprecise: bool
+    backdated: bool = False
+    links: Mapping[str, str] = field(default_factory=dict)
+    replaces: Sequence[Submission] = ()
+
+
+def record(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
+    """Store a part as its `draft` submission; what it replaces is superseded once it counts.
+
+    Returns the changes to append at the end of the transaction, its own last.
+    """
+    changes: list[StatusChange] = []
+    if submission.status == Status.ACCEPTED:
+        changes += change_status(
+            submissions=part.replaces,
+            status=Status.SUPERSEDED,
+            at=terms.as_of,
+            by=terms.by,
+            reason=f"by {submission.uuid}",
+            after_board=terms.taken_back_after_board,
+        )
+    stored = record_submission(
+        submission=submission, rows=part.rows, by=terms.by, reason=terms.reason, judged=terms.judged
+    )
+    return [*changes, stored]
+
+
+def propose_changes(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
+    """Return what `record` would, and store nothing."""
+    changes = [
+        StatusChange(status=Status.SUPERSEDED, after_board=terms.taken_back_after_board)
+        for _ in part.replaces
+    ]
+    changes.append(StatusChange(status=submission.status))
+    return changes if submission.status == Status.ACCEPTED else []
+
+
+def draft(part: SubmissionPart, *, matched: MatchedRows, terms: Terms) -> Submission:
+    rows = part.rows
+    return Submission(
+        agent=matched.agents[rows["agent"][0].as_py()],
+        status=terms.status,
+        submitted_by=terms.by,
+        token=terms.token,
+        submitted_at=part.submitted_at,
+        imprecise=part.imprecise,
+        received_at=terms.as_of,
+        backdated=part.backdated,
+        content_sha256=matched.sha256(rows),
+        n_outcomes=rows.num_rows,
+        n_invalid=rows.num_rows - pc.sum(rows["valid"]).as_py(),
+        replaces=part.replaces[0] if part.replaces else None,
+        links=dict(part.links),
+        loaded=terms.loaded,
+        asked=None if terms.asked is None else list(terms.asked),
+        n_trials=terms.n_trials,
+        study_id=terms.study,
+        embargo_until=terms.embargo_until,
+    )

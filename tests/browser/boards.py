@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from leaderboard.boards.queries import latest_board
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.queries import head_of, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.loading import load

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
@@ -17,9 +17,15 @@ from leaderboard.operations import reruns
 from leaderboard.operations.assignments import assign, link_delivery, tasks_asked_for
 from leaderboard.operations.models import RerunAgent, RerunStatus
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
-from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
 from leaderboard.submissions.parsing.flat import FlatFile
-from leaderboard.submissions.services import append_changes
+from leaderboard.submissions.services import (
+    MatchedRows,
+    SubmissionPart,
+    Terms,
+    append_changes,
+    draft,
+    record,
+)
 
 NOON = time(12, tzinfo=UTC)
 
@@ -125,4 +131,4 @@ def begun(flat, policy, slug, day):
         AgentDescription(name, flat.scaffolds[i], flat.models[i]) for i, name in enumerate(flat.agents)
     ]
     agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-    return Fed(flat, benchmark, MatchedRows.of(flat, benchmark=benchmark, agents=agents))
+    return Fed(flat, benchmark, MatchedRows(flat, benchmark=benchmark, agents=agents))

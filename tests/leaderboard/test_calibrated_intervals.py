@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError
 from sklearn.linear_model import Ridge
 
-from leaderboard.boards.reading import head_of, standings_of
+from leaderboard.boards.queries import head_of, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.models import Calibration, TaskSubset

@@ -244,8 +244,8 @@ class TestFindings:
         assert (asked.n_trials, asked.n_trials_recommended) == (1, 2)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
         deliver(ada, rows, "assigned", as_of=AS_OF + 2 * DAY)
-        (one,) = [one for one in deliveries(toy) if not one.operator]
-        assert (one.n_trials, one.fewest_trials) == (2, 1)
+        (one,) = [one for one in deliveries(toy) if not one.submission.loaded]
+        assert (one.submission.n_trials, one.fewest_trials) == (2, 1)
 
     def test_tasks_that_were_tried_again_before_a_worse_run_are_flagged(self, ada, toy):
         twice = [row | {"trial": trial, "outcome": 1} for row in marks_of("1") for trial in (1, 2)]
@@ -338,7 +338,7 @@ class TestFindings:
         assert [is_better in one for one in replaced["warnings"]] == [True] * (later.count("1") > 10)
 
     def test_secrets_are_told_by_column_and_never_shown(self, ada):
-        ours = secrets.mint().text
+        ours = secrets.mint()
         rows = marks_of(WHOLE, log=f"called with {ours} twice", note="all is well")
         receipt = deliver(ada, rows, links={"logs": "https://example.org/?key=" + "AK" + "IA" + "A" * 16})
         told = [told for level, told in found(receipt, "secrets") if level == "warned"]
@@ -388,7 +388,7 @@ class TestSecrets:
         assert kind in told
 
     def test_ours_by_their_checksum(self):
-        text = secrets.mint().text
+        text = secrets.mint()
         assert "token of this service" in self.kinds(text)[0]
         wrong = text[:-1] + ("0" if text[-1] != "0" else "1")
         assert self.kinds(wrong) == []

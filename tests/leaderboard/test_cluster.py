@@ -13,8 +13,8 @@ from leaderboard import settings as module
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Refusal
 from leaderboard.operations.services import validate
+from leaderboard.studies.kinds import cluster, spread_over
 from leaderboard.studies.records import Reader
-from leaderboard.studies.validations import cluster, spread_over
 from selection.standings import validating
 from tests.leaderboard.service import PATIENCE, ROOT, free_port, wait_until
 from tests.refusals import refused

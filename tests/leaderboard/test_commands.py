@@ -19,9 +19,9 @@ from django.core.management import CommandError, call_command
 
 from analytics import programs
 from leaderboard import command
-from leaderboard.accounts.queries import token_of
+from leaderboard.accounts.services import token_of
 from leaderboard.boards.models import Board
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Role
 from leaderboard.studies.answers import table, verdict, words
 from leaderboard.studies.models import DriftCheck

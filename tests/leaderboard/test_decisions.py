@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.reading import head_of, standings_of
+from leaderboard.boards.queries import head_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from tests.toys import (
     AS_OF,

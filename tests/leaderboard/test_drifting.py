@@ -377,7 +377,7 @@ def test_a_field_that_moves_asks_for_no_runs_where_tasks_come_in_batches(watched
 
 
 def test_an_expired_request_leaves_the_alert_and_a_notice(watched, toy):
-    from leaderboard.boards.reading import head_of
+    from leaderboard.boards.queries import head_of
     from leaderboard.operations.services import recompute
     from tests.leaderboard.test_reruns import subset_runs
     from tests.toys import AS_OF

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.utils import ProgrammingError
 
 from leaderboard.accounts.models import User
-from leaderboard.accounts.queries import token_of
+from leaderboard.accounts.services import token_of
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Membership
 from leaderboard.errors import Conflict, Refusal

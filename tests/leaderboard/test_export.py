@@ -11,8 +11,9 @@ import pytest
 
 from analytics.flat_file import read
 from leaderboard.catalog.models import Benchmark, Task
-from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
 from leaderboard.submissions.export import outcomes as outcomes_of_export
+from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.streams import FORMATS
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
 from tests.toys import AS_OF, HEAD, csv_text, graded, ladder, load_text, rows_text

@@ -139,7 +139,7 @@ def test_a_file_by_itself_takes_the_versions_too(here, capsys):
 
 
 def standings_plain(board):
-    from leaderboard.boards.reading import standings_of
+    from leaderboard.boards.queries import standings_of
 
     return standings_of(board).as_plain()
 
@@ -171,7 +171,7 @@ def test_a_file_is_there_whole_or_not_at_all(here, monkeypatch):
         yield from ()
         raise OSError("gone")
 
-    monkeypatch.setattr("leaderboard.submissions.export.OutcomeRows.batches", breaks)
+    monkeypatch.setattr("leaderboard.submissions.export.outcomes.OutcomeRows.batches", breaks)
     with pytest.raises(OSError, match="gone"):
         call_command("export", "toy", "--output", "out.csv", "--force")
     assert [path.name for path in here.iterdir()] == ["out.csv"]

@@ -8,10 +8,11 @@ from scipy.stats import t as student
 
 from analytics.flat_file import read
 from analytics.research.__main__ import main
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.operations.corrections import unload
-from leaderboard.submissions.export import FORMATS, ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.streams import FORMATS
 from leaderboard.submissions.models import Submission
 from tests.seen import text_of
 from tests.toys import AS_OF, board_of, recomputed, rows_text

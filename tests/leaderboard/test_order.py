@@ -5,13 +5,12 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.operations import reselections, services
-from leaderboard.studies.calibrations import get_or_compute_calibration
 from leaderboard.studies.models import Calibration, TaskSubset
 from leaderboard.studies.records import Reader
-from leaderboard.studies.subsets import get_or_compute_subset
+from leaderboard.studies.subsets import get_or_compute_calibration, get_or_compute_subset
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.services import append_changes, change_status
 from tests.toys import AS_OF, FIRST, csv_text, graded, in_subset, load_text, only, passing, recomputed

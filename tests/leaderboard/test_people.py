@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.accounts.queries import token_of
+from leaderboard.accounts.services import token_of
 from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations import people

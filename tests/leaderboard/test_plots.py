@@ -8,7 +8,7 @@ import pytest
 
 from leaderboard.plots.best import BestLevel, best_through_boards
 from leaderboard.plots.marks import PAINT, LinearScale, cut_apart, month_ticks, ticks_13, ticks_125
-from leaderboard.plots.shifts import RankSpan, Shift, shifts_chart
+from leaderboard.plots.ranks import RankSpan, Shift, shifts_chart
 from tests.conftest import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,10 +5,9 @@ from datetime import date
 
 import pytest
 
-from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, dots
-from leaderboard.plots.levels import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, level_text, levels
-from leaderboard.plots.levels import TOP as LEVEL_TOP
-from leaderboard.plots.stacked import StackPart, stacked
+from leaderboard.plots import best
+from leaderboard.plots.best import level_text, levels
+from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, StackPart, dots, stacked
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -100,11 +99,14 @@ def test_a_level_stands_against_the_line_at_which_it_alerts():
     ]
     found = ET.fromstring(levels(name="l", title="A level", looks=looks))
     places = [(float(c.get("cx")), float(c.get("cy"))) for c in found.iter(f"{SVG}circle")]
-    middle = (LEVEL_TOP + HEIGHT - BOTTOM) / 2
-    assert places == [(LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, middle)]
+    middle = (best.LEVELS_TOP + best.LEVELS_HEIGHT - best.LEVELS_BOTTOM) / 2
+    assert places == [
+        (best.LEVELS_LEFT, best.LEVELS_HEIGHT - best.LEVELS_BOTTOM),
+        (best.LEVELS_WIDTH - best.LEVELS_RIGHT, middle),
+    ]
     for line in of(found, "path", "s-pareto"):
         assert line.get("stroke-dasharray")
-        assert f" {LEVEL_TOP}H" in line.get("d")
+        assert f" {best.LEVELS_TOP}H" in line.get("d")
     with pytest.raises(ValueError, match="nothing to draw"):
         levels(name="l", title="", looks=[(date(2025, 1, 1), None, 8.0)])
 

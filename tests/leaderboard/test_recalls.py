@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from leaderboard.accounts.models import User
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Membership, Policy
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.operations import due

@@ -29,8 +29,8 @@ from leaderboard.operations.services import issue_token, recompute
 from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import TWO_TEMPERATURES
+from leaderboard.studies.record_cache import unpack
 from leaderboard.studies.records import Reader
-from leaderboard.studies.scores import unpack
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
@@ -107,7 +107,7 @@ def stored(receipt):
 
 
 def counted(benchmark, receipt):
-    return [one for one in deliveries(benchmark) if str(one.uuid) == receipt["id"]]
+    return [one for one in deliveries(benchmark) if str(one.submission.uuid) == receipt["id"]]
 
 
 def test_what_was_withdrawn_is_read_with_its_agent_alone_and_counts_nowhere(ada, toy, monkeypatch):
@@ -123,7 +123,7 @@ def test_what_was_withdrawn_is_read_with_its_agent_alone_and_counts_nowhere(ada,
         withdraw(uuid=stored(one).uuid, token=ada, reason="a bug", as_of=AS_OF)
     second = deliver(ada, every_task() | {"t03": [None]}, "again")
     now = Reader(toy).now(None)
-    every = {one.submission: one for one in deliveries(toy, withdrawn=True)}
+    every = {one.submission.pk: one for one in deliveries(toy, withdrawn=True)}
     withdrawn = sorted(stored(one).pk for one in (gone, first))
     assert read == [(sorted({*every} - {*withdrawn}), withdrawn)]
     assert ("gone" in now.record.table.agents, "again" in now.record.table.agents) == (False, True)
@@ -155,7 +155,8 @@ class TestAsked:
         assert receipt["n_outside"] == 20 - len(names) > 0
         assert receipt["warnings"] == []
         (one,) = counted(toy, receipt)
-        assert (one.asked, one.n_trials, one.operator) == (frozenset(stored(receipt).asked), None, False)
+        kept = one.submission
+        assert (kept.asked, kept.n_trials, kept.loaded) == (stored(receipt).asked, None, False)
 
     def test_a_retired_task_is_not_asked_for(self, ada, toy):
         names = in_subset(first_board(toy))
@@ -972,7 +973,7 @@ class TestUnload:
     def test_submissions_are_left_alone(self, ada, toy):
         receipt = deliver(ada, every_task())
         unload_latest(benchmark=toy, reason="all of it", as_of=AS_OF)
-        assert [str(one.uuid) for one in deliveries(toy)] == [receipt["id"]]
+        assert [str(one.submission.uuid) for one in deliveries(toy)] == [receipt["id"]]
         with refused(Conflict, "nothing_to_unload"):
             unload_latest(benchmark=toy, reason="more", as_of=AS_OF)
 
@@ -1005,7 +1006,7 @@ def test_deliveries_at_once_each_have_their_version():
     ada, toy = token("ada@example.org"), Benchmark.objects.get()
     before = toy.data_version
     receipts = at_once(4, lambda i: deliver(ada, every_task(), agent=f"n{i}", version=str(i)))
-    arrivals = sorted(one.arrival for one in deliveries(toy) if not one.operator)
+    arrivals = sorted(one.arrival for one in deliveries(toy) if not one.submission.loaded)
     assert arrivals == [before + 1, before + 2, before + 3, before + 4]
     assert len({receipt["id"] for receipt in receipts}) == 4
     assert Benchmark.objects.get().data_version == before + 4

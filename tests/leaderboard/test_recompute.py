@@ -11,17 +11,15 @@ from django.db import connection
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import latest_board
-from leaderboard.boards.reading import head_of, standings_of
+from leaderboard.boards.queries import head_of, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
 from leaderboard.operations import services
 from leaderboard.operations.services import NothingToRank, recompute
 from leaderboard.studies import record_cache, records
 from leaderboard.studies.models import AgentScores, TaskSubset
-from leaderboard.studies.record_cache import RecentScores
+from leaderboard.studies.record_cache import KINDS, RecentScores, unpack
 from leaderboard.studies.records import Reader
-from leaderboard.studies.scores import KINDS, unpack
 from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from tests.refusals import refused

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.operations.services import recompute
 from leaderboard.schema import mismatch
 from leaderboard.studies.models import ESTIMATOR_VERSION

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from analytics.command_line import plain
 from analytics.record import Record
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import visible_benchmark
 from leaderboard.operations import due, replaying

@@ -17,8 +17,7 @@ from scipy.stats import t
 
 from analytics.record import Record
 from leaderboard.accounts.models import User
-from leaderboard.boards.queries import promises_of
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import promises_of, standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict

@@ -9,17 +9,16 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Benchmark, Policy, Role, Task
 from leaderboard.errors import Conflict
 from leaderboard.operations import services
 from leaderboard.operations.mailing import body
 from leaderboard.operations.models import Event, EventKind, Notification
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
-from leaderboard.studies import validations
+from leaderboard.studies import kinds as validations
+from leaderboard.studies.kinds import ClosedFormsDiffer, project_error
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
-from leaderboard.studies.projections import project_error
-from leaderboard.studies.validations import ClosedFormsDiffer
 from selection import fold_predictions
 from tests.leaderboard.desk import person
 from tests.leaderboard.stored_validation import made, stored

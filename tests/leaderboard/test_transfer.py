@@ -14,7 +14,7 @@ from django.test import Client
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Scaffold, Task
 from leaderboard.operations.models import Assignment, Reselection, Webhook
 from leaderboard.operations.services import recompute

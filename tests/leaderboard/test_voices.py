@@ -6,7 +6,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from leaderboard.accounts.models import User
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Membership
 from leaderboard.errors import Conflict
 from leaderboard.operations import drifting, mailing

@@ -301,7 +301,7 @@ def test_web_workers_import_no_statistics(db):
     toy = Submission.objects.first().agent.benchmark
     recompute(benchmark=toy, as_of=AS_OF)
     measure_variance(benchmark=toy, as_of=AS_OF)
-    from tests.leaderboard.api.test_submissions import token_for
+    from tests.leaderboard.api.deliver import token_for
 
     database = {key: connection.settings_dict[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
     computed = {path.partition("?")[0] for path in COMPUTED}

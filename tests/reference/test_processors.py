@@ -15,7 +15,7 @@ import pytest
 
 from analytics.flat_file import read
 from analytics.record import Record
-from leaderboard.boards.digest import canonical_json
+from leaderboard.boards.signing import canonical_json
 from leaderboard.studies.demonstration import write_history, write_newcomers
 from selection.standings import answer
 from tests.toys import AS_OF, rows_text

@@ -33,21 +33,21 @@ from analytics.tee.dstudy import parse_design
 from leaderboard.accounts import secrets
 from leaderboard.api import bodies
 from leaderboard.api.parsers import BoundedMultipart, parse_json
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.rules import RULES
 from leaderboard.errors import Refusal
 from leaderboard.pages.access import number_in
 from leaderboard.pages.board import SIGNS, _escaped
 from leaderboard.pages.board_query import filters_of, read_query, unknown
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.body import read_body
-from leaderboard.submissions.parsing.files import BenchmarkTasks, Form, UploadedPart, read_upload
+from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body, read_upload
 from leaderboard.submissions.parsing.task_list import read_tasks
 from tests.leaderboard.importers.base import FILES, text_of
 from tests.toys import AS_OF, csv_text
 
 AGENT = {"name": "a", "scaffold": "Loop", "model": "M"}
 TASKS = ("t00", "t01", "t02", "a", "b", "c")
-PLACE = BenchmarkTasks("toy", "Toy", TASKS)
+PLACE = {"benchmark": Benchmark(slug="toy", title="Toy"), "tasks": TASKS}
 COLUMNS = ("item", "prompt", "judge", "run", "batch/cask")
 MEMORY = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None
 SHOWN = Template('{% load figures %}<a href="{{ link }}">{{ link }}</a>{{ link|prose }}')
@@ -100,7 +100,7 @@ def upload(data: bytes) -> object:
     formats = (None, *importers.FORMATS)
     form = Form(formats[data[0] % len(formats)] if data else None)
     part = UploadedPart(io.BytesIO(data[1:]), "x.gz", len(data) - 1)
-    return read_upload(part, {"agent": AGENT}, place=PLACE, form=form, as_of=AS_OF)
+    return read_upload(part, {"agent": AGENT}, **PLACE, form=form, as_of=AS_OF)
 
 
 def delivered(data: bytes) -> object:
@@ -313,6 +313,6 @@ READERS: dict[str, Reader] = {
     "token": Reader(
         lambda data: secrets.parse(data.decode("utf-8", "replace")),
         (secrets.MalformedTokenError,),
-        (secrets.mint().text.encode(),),
+        (secrets.mint().encode(),),
     ),
 }

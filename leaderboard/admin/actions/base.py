@@ -23,7 +23,7 @@ from django.views import View
 from leaderboard.accounts.models import User
 from leaderboard.admin.forms import ReasonForm
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import Chart
 
 N_FAULTS = 50  # listed on a page; their number always stands there
 CONFIRMED = "confirmed"

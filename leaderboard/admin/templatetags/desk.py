@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django import template
 
 from leaderboard.admin.drawing import stands_chart
-from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import validated
 
 if TYPE_CHECKING:  # every process imports this module, few compare

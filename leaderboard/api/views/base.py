@@ -22,7 +22,6 @@ from leaderboard.catalog.queries import visible_benchmark
 from leaderboard.errors import Missing
 
 Row = TypeVar("Row", bound=Model)
-Answers = Mapping[str, Mapping[int, type[BaseSerializer]]]
 
 
 def no_such_thing(message: str = "There is no such thing on this benchmark.") -> Missing:
@@ -39,13 +38,14 @@ def benchmark_for(request: Request, slug: str) -> Benchmark:
 class BaseEndpoint(APIView):
     """An address. What it takes, may be asked and answers is declared; the schema is made from that.
 
-    `permissions`: by method, where not anyone may call it. `answers`: by method and status. `takes`: the form
-    of a body.
+    `permissions`: by method, where not anyone may call it. `takes`: the form of a body. `one`: that of the
+    answer; `statuses`: of a POST.
     """
 
     permissions: ClassVar[Mapping[str, type[BasePermission]]] = {}
     parameters: ClassVar[Parameters] = {}
-    answers: ClassVar[Answers] = {}
+    one: ClassVar[type[BaseSerializer] | None] = None
+    statuses: ClassVar[tuple[int, ...]] = (200,)
     takes: ClassVar[type[BodySerializer] | None] = None
     subject: ClassVar[str] = ""
 
@@ -94,8 +94,19 @@ class BaseEndpoint(APIView):
         assert self.takes is not None
         return self.takes.read(self.request.data)
 
+    def conditions(self, *names: str, **fields: str) -> dict[str, Any]:
+        """Conditions on the fields of rows, by the parameters that were given."""
+        of = {name: name for name in names} | fields
+        return {field: self.query[name] for name, field in of.items() if self.query[name] is not None}
+
+    def respond(self, row: Any, *, status: int = 200, **extras: Any) -> Response:
+        """Answer a row by the form `one`, whose fields may name `extras` as its attributes `extra_…`."""
+        assert self.one is not None
+        for name, value in extras.items():
+            setattr(row, f"extra_{name}", value)
+        return Response(self.one(row, context={"view": self, "request": self.request}).data, status=status)
+
     def get_or_404(self, rows: "QuerySet[Row]", **kwargs: Any) -> Row:
-        """The one row, or 404."""
         if row := rows.filter(**kwargs).first():
             return row
         raise no_such_thing()

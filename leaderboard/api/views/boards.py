@@ -14,13 +14,13 @@ from rest_framework.response import Response
 from leaderboard.api import serializers
 from leaderboard.api.parameters import PAGE, flag, one_of, text, whole
 from leaderboard.api.views.base import BaseEndpoint, Listing
-from leaderboard.boards.history import changes_since
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.presentation import tells_costs, visible, visible_lines
 from leaderboard.boards.queries import (
     NoSuchBoard,
     board_numbered,
     boards_of,
+    changes_since,
     entries_of,
     latest_board,
     withdrawn_agents,
@@ -35,51 +35,37 @@ MIN_AGENTS, MAX_AGENTS = 2, 5  # agents that are compared
 
 class OneBoard(BaseEndpoint):
     parameters: ClassVar = {"since": whole("Tell also what changed since the board of this number.")}
-    answers: ClassVar = {"GET": {200: serializers.BoardOneSerializer}}
+    one = serializers.BoardOneSerializer
     subject = "boards"
 
     def answer(self, board: Board, *, last_modified: int | None = None) -> HttpResponseBase:
-        older = self._older(board)
+        older = None
+        if (since := self.query["since"]) is not None:
+            if since >= board.number:
+                raise NoSuchBoard(f"There is no board {since} before board {board.number}.")
+            older = board_numbered(self.benchmark, since)
         tag = self._tag(board, older)
         not_modified = get_conditional_response(self.request._request, etag=tag, last_modified=last_modified)
         if not_modified is not None:
             return not_modified
         content = visible(board)
         if older:
-            changes = changes_since(older, board)
-            content["since"] = {"number": older.number, "changes": _plain(changes)}
+            changes = dict(vars(changes_since(older, board)))
+            changes["moved"] = [
+                moved._asdict() | {"before": moved.before._asdict(), "now": moved.now._asdict()}
+                for moved in changes["moved"]
+            ]
+            content["since"] = {"number": older.number, "changes": changes}
         dated = {"Last-Modified": http_date(last_modified)} if last_modified else {}
         return Response(content, headers={"ETag": tag} | dated)
 
-    def _older(self, board: Board) -> Board | None:
-        if self.query["since"] is None:
-            return None
-        if self.query["since"] >= board.number:
-            raise NoSuchBoard(f"There is no board {self.query['since']} before board {board.number}.")
-        return board_numbered(self.benchmark, self.query["since"])
-
     def _tag(self, board: Board, older: Board | None) -> str:
         """Of all that the answer is made from; withdrawals, which `since` tells, are other data versions."""
-        made_from = [
-            FORM,
-            board.pk,
-            board.digest,
-            self.benchmark.shown_version,
-            tells_costs(board),
-            public_key(),
-        ]
+        shown = self.benchmark.shown_version
+        made_from = [FORM, board.pk, board.digest, shown, tells_costs(board), public_key()]
         if older:
             made_from += [older.pk, self.benchmark.data_version]
         return f'"{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]}"'
-
-
-def _plain(changes: Any) -> dict[str, Any]:
-    plain = dict(vars(changes))
-    plain["moved"] = [
-        moved._asdict() | {"before": moved.before._asdict(), "now": moved.now._asdict()}
-        for moved in changes.moved
-    ]
-    return plain
 
 
 class BoardView(OneBoard):
@@ -101,7 +87,6 @@ class Boards(Listing):
     """All boards, the latest first."""
 
     row = serializers.BoardRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.BoardRowSerializer)}}
     subject = "boards"
 
     def rows(self) -> QuerySet[Board]:
@@ -119,7 +104,6 @@ class Entries(Listing):
         "ranked": flag("Those with a rank for the board's own target, or the others."),
     }
     row = serializers.EntrySerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.EntrySerializer)}}
     subject = "boards"
 
     def rows(self) -> list[dict[str, Any]]:
@@ -151,7 +135,7 @@ class Compare(BaseEndpoint):
         ),
         "target": one_of("What the difference is about; by default what the board ranks by.", Target.values),
     }
-    answers: ClassVar = {"GET": {200: serializers.ComparedSerializer}}
+    one = serializers.ComparedSerializer
     subject = "boards"
 
     def get(self, request: Request, slug: str) -> Response:

@@ -2,17 +2,22 @@
 
 from typing import Any, ClassVar
 
+from csp.decorators import csp_update
+from django.conf import settings
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.decorators import method_decorator
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from leaderboard.api import bodies, serializers
 from leaderboard.api.parameters import PAGE, flag, text
-from leaderboard.api.permissions import AnyToken
+from leaderboard.api.permissions import Anyone, AnyToken
+from leaderboard.api.schema import as_text
 from leaderboard.api.views.base import BaseEndpoint, Listing
-from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import visible_lines
 from leaderboard.boards.queries import boards_of
 from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
@@ -23,11 +28,33 @@ from leaderboard.studies.outcomes import people_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.queries import ever_counted
 
+MEDIA_TYPE = "application/vnd.oai.openapi+json"
+
+
+class SchemaView(BaseEndpoint):
+    """The whole interface in OpenAPI 3.1."""
+
+    schema = None  # it does not describe itself
+    subject = "index"
+
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(as_text(), content_type=MEDIA_TYPE)
+
+
+@method_decorator(csp_update(settings.DOCS_CONTENT), name="dispatch")
+class DocsView(SpectacularSwaggerSplitView):
+    """Swagger, its script and style from this server."""
+
+    permission_classes = [Anyone]  # noqa: RUF012 - an instance's, by the class above
+    authentication_classes = []  # noqa: RUF012
+    url_name = "schema"
+    url_self = None
+
 
 class Index(BaseEndpoint):
     """What there is."""
 
-    answers: ClassVar = {"GET": {200: serializers.IndexSerializer}}
+    one = serializers.IndexSerializer
     subject = "index"
 
     def get(self, request: Request) -> Response:
@@ -55,7 +82,6 @@ class Benchmarks(Listing):
     """The benchmarks that are listed for all, and those that the token's owner is a member of."""
 
     row = serializers.BenchmarkRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.BenchmarkRowSerializer)}}
     subject = "benchmarks"
 
     def rows(self) -> QuerySet[Benchmark]:
@@ -71,11 +97,11 @@ class Benchmarks(Listing):
 class BenchmarkOne(BaseEndpoint):
     """One benchmark, and where its parts are."""
 
-    answers: ClassVar = {"GET": {200: serializers.BenchmarkRowSerializer}}
+    one = serializers.BenchmarkRowSerializer
     subject = "benchmarks"
 
     def get(self, request: Request, slug: str) -> Response:
-        return Response(serializers.BenchmarkRowSerializer(self.benchmark, context={"request": request}).data)
+        return self.respond(self.benchmark)
 
 
 class Tasks(Listing):
@@ -88,7 +114,6 @@ class Tasks(Listing):
         "retired": flag("Those that were retired, or the active ones."),
     }
     row = serializers.TaskRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.TaskRowSerializer)}}
     subject = "benchmarks"
 
     def rows(self) -> QuerySet[Task]:
@@ -96,12 +121,9 @@ class Tasks(Listing):
         tasks = self.benchmark.tasks.annotate(
             in_subset=Exists(chosen), pass_rate=Subquery(chosen.values("pass_rate")[:1])
         )
-        for field in ("name", "category", "in_subset"):
-            if self.query[field] is not None:
-                tasks = tasks.filter(**{field: self.query[field]})
         if self.query["retired"] is not None:
             tasks = tasks.filter(retired_at__isnull=not self.query["retired"])
-        return tasks.order_by("name")
+        return tasks.filter(**self.conditions("name", "category", "in_subset")).order_by("name")
 
 
 class AgentEndpoint(BaseEndpoint):
@@ -126,42 +148,32 @@ class Agents(AgentEndpoint, Listing):
         "model": text("Agents of this model."),
     }
     row = serializers.AgentRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.AgentRowSerializer)}}
     subject = "agents"
 
     def rows(self) -> QuerySet[Agent]:
-        fields = {"name": "name", "scaffold": "scaffold__name", "model": "model__name"}
-        wanted = {field: self.query[name] for name, field in fields.items() if self.query[name] is not None}
+        wanted = self.conditions("name", scaffold="scaffold__name", model="model__name")
         return self.agents().filter(**wanted).order_by("name")
 
 
 class AgentOne(AgentEndpoint):
     """One agent, what it delivered, and its line on the latest board."""
 
-    answers: ClassVar = {"GET": {200: serializers.AgentOneSerializer}}
+    one = serializers.AgentOneSerializer
     subject = "agents"
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
         agent: Any = self.get_or_404(self.agents(), pk=pk)
-        delivered = ever_counted().filter(agent=agent).order_by("id")
+        present = agent.merged_into or agent
         board = boards_of(self.benchmark).order_by("-number").first()
-        lines = self._lines(board, agent) if board else []
-        extras = {
-            "aliases": list(agent.aliases.order_by("name").values_list("name", flat=True)),
-            "submissions": delivered,
-            "board": board.number if board and lines else None,
-            "entry": lines[0] if lines else None,
-            "people": people_of(agent.merged_into or agent),
-        }
-        for name, value in extras.items():
-            setattr(agent, f"extra_{name}", value)
-        return Response(
-            serializers.AgentOneSerializer(agent, context={"view": self, "request": request}).data
+        lines = visible_lines(board, board.entries.filter(agent=present)) if board else []
+        return self.respond(
+            agent,
+            aliases=list(agent.aliases.order_by("name").values_list("name", flat=True)),
+            submissions=ever_counted().filter(agent=agent).order_by("id"),
+            board=board.number if board and lines else None,
+            entry=lines[0] if lines else None,
+            people=people_of(present),
         )
-
-    def _lines(self, board: Board, agent: Agent) -> list[dict[str, Any]]:
-        entries = board.entries.filter(agent_id=agent.merged_into_id or agent.pk)
-        return visible_lines(board, entries)
 
 
 class Reports(AgentEndpoint):
@@ -169,10 +181,10 @@ class Reports(AgentEndpoint):
 
     permissions: ClassVar = {"POST": AnyToken}
     takes = bodies.ReportBody
-    answers: ClassVar = {"POST": {201: serializers.ReportedSerializer}}
+    one, statuses = serializers.ReportedSerializer, (201,)
     subject = "agents"
 
     def post(self, request: Request, slug: str, pk: int) -> Response:
         agent = self.get_or_404(self.agents(), pk=pk)
         stored = report(agent=agent, by=self.user, as_of=timezone.now(), **self.cleaned_data())
-        return Response(serializers.ReportedSerializer(stored).data, status=201)
+        return self.respond(stored, status=201)

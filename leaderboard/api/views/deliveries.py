@@ -1,29 +1,166 @@
 """What agents are asked to run, and what became of what they delivered."""
 
-from typing import Any, ClassVar
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from math import ceil
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 from django.utils import timezone
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from leaderboard.accounts.models import ApiToken
 from leaderboard.api import bodies, serializers
-from leaderboard.api.delivering import delivered
+from leaderboard.api.errors import problem_response
 from leaderboard.api.parameters import PAGE, flag, one_of, text
-from leaderboard.api.parsers import BoundedJSON, BoundedMultipart
+from leaderboard.api.parsers import BoundedJSON, BoundedMultipart, Multipart, require_length
 from leaderboard.api.permissions import AnyToken, MaySubmit, reaches
 from leaderboard.api.views.base import BaseEndpoint, Listing, benchmark_for
 from leaderboard.boards.presentation import visible_lines
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import AgentDescription
-from leaderboard.errors import Forbidden
+from leaderboard.errors import Busy, Exhausted, Forbidden, Refusal
+from leaderboard.operations import failed_attempts, quotas
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import NoSuchSubmission, withdraw
-from leaderboard.operations.following import Followed, follow, followed_by, submissions_of
+from leaderboard.operations.following import follow, followed_by, submissions_of
+from leaderboard.operations.intake import Receipt, submit, submit_file
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
+from leaderboard.operations.quotas import DAY, Quotas
 from leaderboard.submissions.models import Status, Submission
+from leaderboard.submissions.parsing.files import Form, UploadedPart
 from leaderboard.submissions.parsing.importers import FORMATS
+
+MAX_KEY_LENGTH = 255
+PARAMETERS = ("dry_run", "format", "metric", "filter")
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
+LARGE = 1 << 20  # bytes of a file; a process reads one such at a time, for its rows take memory
+COMPRESSED = (b"\x1f\x8b", b"PAR1", b"PK")  # may be large, however short
+WAITED, COME_AGAIN = 10, 5  # seconds
+
+_reading = threading.Lock()
+_waiting = threading.Semaphore()  # one delivery of a process: the other threads are for all else
+
+
+def delivered(request: Request, benchmark: Benchmark) -> Response:
+    """Answer a delivery of somebody who may deliver; what stores nothing is counted."""
+    token, as_of = cast("ApiToken", request.auth), timezone.now()
+    left = None
+    try:
+        failed_attempts.check(token=token, as_of=as_of)
+        dry_run, form = _read_delivery_query(request)
+        receipt = _submit(request, benchmark, token, dry_run, form, as_of)
+        response, left = _to_response(request, benchmark, receipt, dry_run), receipt.left
+        counts = dry_run
+    except (Refusal, APIException) as refusal:
+        response = cast("Response", problem_response(refusal, {"request": request}))
+        counts = not isinstance(refusal, Exhausted)
+    if counts:
+        failed_attempts.count(token=token, as_of=as_of)
+    left = left or quotas.remaining(benchmark=benchmark, token=token, agent=None, as_of=as_of)
+    for name, value in rate_limit_headers(left, as_of=as_of).items():
+        response[name] = value
+    return response
+
+
+def _read_delivery_query(request: Request) -> tuple[bool, Form]:
+    params = request.query_params
+    if strange := sorted(set(params) - set(PARAMETERS)):
+        named = ", ".join(strange[:5])
+        raise ParseError(f"A delivery takes {' and '.join(PARAMETERS)} in its address, not {named[:200]}.")
+    if twice := [name for name in PARAMETERS if len(params.getlist(name)) > 1]:
+        raise ParseError(f"{twice[0]} comes once in the address of a delivery.")
+    dry_run = params.get("dry_run", "false")
+    if dry_run not in TRUTH:
+        raise ParseError(f"dry_run is true or false, not {dry_run[:80]!r}.")
+    return TRUTH[dry_run], Form(params.get("format"), params.get("metric"), params.get("filter"))
+
+
+def _submit(
+    request: Request, benchmark: Benchmark, token: ApiToken, dry_run: bool, form: Form, as_of: datetime
+) -> Receipt:
+    require_length(request)
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise ParseError(
+            "An Idempotency-Key has 1 to 255 printable ASCII characters.", code="malformed_idempotency_key"
+        )
+    common: dict[str, Any] = {
+        "benchmark": benchmark,
+        "token": token,
+        "idempotency_key": key,
+        "as_of": as_of,
+        "dry_run": dry_run,
+    }
+    body = request.data
+    if not isinstance(body, Multipart):
+        if form != Form():
+            raise ParseError("format, metric and filter are about a file; a JSON body has its own form.")
+        return submit(body=body, **common)
+    with body.upload.file, _in_turn(body.upload):
+        return submit_file(upload=body.upload, fields=body.fields, form=form, **common)
+
+
+@contextmanager
+def _in_turn(upload: UploadedPart) -> Iterator[None]:
+    """Wait for the file before, but not for long: whoever waits keeps a thread from all others."""
+    is_compressed = upload.file.read(4).startswith(COMPRESSED)
+    upload.file.seek(0)
+    if upload.n_bytes <= LARGE and not is_compressed:
+        yield
+        return
+    if not (_reading.acquire(blocking=False) or _wait_for_turn()):
+        raise Busy(
+            "Another large file is being read; send this one again soon.",
+            code="reading_busy",
+            retry_after=COME_AGAIN,
+        )
+    try:
+        yield
+    finally:
+        _reading.release()
+
+
+def _wait_for_turn() -> bool:
+    """Wait for the turn unless another does, and tell whether it came."""
+    if not _waiting.acquire(blocking=False):
+        return False
+    try:
+        return _reading.acquire(timeout=WAITED)
+    finally:
+        _waiting.release()
+
+
+def _to_response(request: Request, benchmark: Benchmark, receipt: Receipt, dry_run: bool) -> Response:
+    links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
+    if uuid := receipt.content["id"]:
+        links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
+    headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
+    code = status.HTTP_200_OK if dry_run else status.HTTP_201_CREATED
+    return Response(receipt.content | {"links": links}, status=code, headers=headers)
+
+
+def rate_limit_headers(quotas: Quotas | None, *, as_of: datetime) -> dict[str, str]:
+    """What is left of quotas, as draft-ietf-httpapi-ratelimit-headers has it.
+
+    `q` submissions in `w` seconds, `r` of them left until `t` seconds from now; nothing for operators.
+    """
+    if quotas is None:
+        return {}
+    seconds, window = ceil((quotas.resets_at - as_of).total_seconds()), int(DAY.total_seconds())
+    named = quotas.by_name().items()
+    return {
+        "RateLimit-Policy": ", ".join(f'"{name}";q={one.limit};w={window}' for name, one in named),
+        "RateLimit": ", ".join(f'"{name}";r={one.left};t={seconds}' for name, one in named),
+    }
 
 
 class Submissions(Listing):
@@ -44,10 +181,7 @@ class Submissions(Listing):
     }
     row = serializers.SubmissionRowSerializer
     takes = bodies.DeliveryBody
-    answers: ClassVar = {
-        "GET": {200: serializers.page_of(serializers.SubmissionRowSerializer)},
-        "POST": {200: serializers.ReceiptSerializer, 201: serializers.ReceiptSerializer},
-    }
+    one, statuses = serializers.ReceiptSerializer, (200, 201)
     subject = "submissions"
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -65,11 +199,8 @@ class Submissions(Listing):
         submissions = Submission.objects.filter(agent__benchmark=self.benchmark)
         if not self.operates:
             submissions = submissions_of(self.user, self.benchmark)
-        if self.query["status"] is not None:
-            submissions = submissions.filter(status=self.query["status"])
-        if self.query["agent"] is not None:
-            submissions = submissions.filter(agent__name=self.query["agent"])
-        return submissions.select_related("agent").order_by("-id")
+        wanted = self.conditions("status", agent="agent__name")
+        return submissions.filter(**wanted).select_related("agent").order_by("-id")
 
 
 class SubmissionEndpoint(BaseEndpoint):
@@ -89,48 +220,41 @@ class SubmissionEndpoint(BaseEndpoint):
 class SubmissionOne(SubmissionEndpoint):
     """What became of a submission: its status, what it lacks, checks, and the agent's line on the board."""
 
-    answers: ClassVar = {"GET": {200: serializers.SubmissionOneSerializer}}
+    one = serializers.SubmissionOneSerializer
 
     def get(self, request: Request, uuid: UUID) -> Response:
-        follow_up = follow(self.submission(uuid), token=self.token, as_of=timezone.now())
-        context = {"view": self, "request": request}
-        return Response(serializers.SubmissionOneSerializer(_with_extras(follow_up), context=context).data)
-
-
-def _with_extras(follow_up: Followed) -> Any:
-    submission: Any = follow_up.submission
-    lines = visible_lines(follow_up.board, [follow_up.entry]) if follow_up.board and follow_up.entry else []
-    extras = {
-        "benchmark": submission.agent.benchmark.slug,
-        "lacking": follow_up.lacking,
-        "history": follow_up.history,
-        "checks": follow_up.checks,
-        "quota": follow_up.quota,
-        "assignment": _assignment(follow_up),
-        "replaces": submission.replaces.uuid if submission.replaces else None,
-        "replaced_by": follow_up.replaced_by.uuid if follow_up.replaced_by else None,
-        "board": follow_up.board.number if follow_up.board else None,
-        "entry": lines[0] if lines else None,
-        "standing": follow_up.standing,
-    }
-    for name, value in extras.items():
-        setattr(submission, f"extra_{name}", value)
-    return submission
-
-
-def _assignment(follow_up: Followed) -> dict[str, Any] | None:
-    if follow_up.assignment is None:
-        return None
-    fields = {name: getattr(follow_up.assignment, name) for name in ("mode", "status")}
-    staged = {"staged": follow_up.staged.as_plain()} if follow_up.staged else {}
-    return {"id": str(follow_up.assignment.uuid), **fields, **staged}
+        followed = follow(self.submission(uuid), token=self.token, as_of=timezone.now())
+        submission, assignment, board, entry = (
+            followed.submission,
+            followed.assignment,
+            followed.board,
+            followed.entry,
+        )
+        answers: dict[str, Any] | None = None
+        if assignment:
+            answers = {"id": str(assignment.uuid), "mode": assignment.mode, "status": assignment.status}
+            answers |= {"staged": followed.staged.as_plain()} if followed.staged else {}
+        return self.respond(
+            submission,
+            benchmark=submission.agent.benchmark.slug,
+            lacking=followed.lacking,
+            history=followed.history,
+            checks=followed.checks,
+            quota=followed.quota,
+            assignment=answers,
+            replaces=submission.replaces.uuid if submission.replaces else None,
+            replaced_by=followed.replaced_by.uuid if followed.replaced_by else None,
+            board=board.number if board else None,
+            entry=visible_lines(board, [entry])[0] if board and entry else None,
+            standing=followed.standing,
+        )
 
 
 class Withdraw(SubmissionEndpoint):
     """Take a submission back: it counts no more, and its history stays."""
 
     takes = bodies.ReasonBody
-    answers: ClassVar = {"POST": {200: serializers.WithdrawnSerializer}}
+    one = serializers.WithdrawnSerializer
 
     def post(self, request: Request, uuid: UUID) -> Response:
         submission = self.submission(uuid)
@@ -141,7 +265,7 @@ class Withdraw(SubmissionEndpoint):
             )
         withdraw(uuid=submission.uuid, token=self.token, as_of=timezone.now(), **self.cleaned_data())
         submission.refresh_from_db()
-        return Response(serializers.WithdrawnSerializer(submission).data)
+        return self.respond(submission)
 
 
 class AssignmentEndpoint(BaseEndpoint):
@@ -151,14 +275,9 @@ class AssignmentEndpoint(BaseEndpoint):
     subject = "assignments"
 
     def assignments(self) -> QuerySet[Assignment]:
-        assignments = Assignment.objects.filter(agent__benchmark=self.benchmark).select_related(
-            "agent", "subset"
-        )
-        return (
-            assignments
-            if self.operates
-            else assignments.filter(Q(asked_by=self.user) | Q(agent__owner=self.user))
-        )
+        mine = Q() if self.operates else Q(asked_by=self.user) | Q(agent__owner=self.user)
+        of_benchmark = Assignment.objects.filter(mine, agent__benchmark=self.benchmark)
+        return of_benchmark.select_related("agent", "subset")
 
 
 class Assignments(AssignmentEndpoint, Listing):
@@ -171,14 +290,10 @@ class Assignments(AssignmentEndpoint, Listing):
     }
     takes = bodies.AssignmentBody
     row = serializers.AssignmentRowSerializer
-    answers: ClassVar = {
-        "GET": {200: serializers.page_of(serializers.AssignmentRowSerializer)},
-        "POST": {200: serializers.AssignmentOneSerializer, 201: serializers.AssignmentOneSerializer},
-    }
+    one, statuses = serializers.AssignmentOneSerializer, (200, 201)
 
     def rows(self) -> QuerySet[Assignment]:
-        fields = {"status": "status", "mode": "mode", "agent": "agent__name"}
-        wanted = {field: self.query[name] for name, field in fields.items() if self.query[name] is not None}
+        wanted = self.conditions("status", "mode", agent="agent__name")
         return self.assignments().filter(**wanted).order_by("-id")
 
     def post(self, request: Request, slug: str) -> Response:
@@ -194,17 +309,14 @@ class Assignments(AssignmentEndpoint, Listing):
             as_of=now,
             by_operator=self.operates,
         )
-        form = serializers.AssignmentOneSerializer(assignment, context={"view": self, "request": request})
-        return Response(form.data, status=201 if assignment.created_at == now else 200)
+        return self.respond(assignment, status=201 if assignment.created_at == now else 200)
 
 
 class AssignmentOne(AssignmentEndpoint):
     """One assignment with its tasks."""
 
-    answers: ClassVar = {"GET": {200: serializers.AssignmentOneSerializer}}
+    one = serializers.AssignmentOneSerializer
 
     def get(self, request: Request, slug: str, uuid: UUID) -> Response:
         assignment = self.get_or_404(self.assignments(), uuid=uuid)
-        return Response(
-            serializers.AssignmentOneSerializer(assignment, context={"view": self, "request": request}).data
-        )
+        return self.respond(assignment)

@@ -21,6 +21,14 @@ from leaderboard.studies.models import (
 from leaderboard.studies.queries import latest_study
 
 MAX_LEVELS = 1_000_000
+LEVELS = {
+    "N": "Tasks.",
+    "C": "Groups of tasks, where they are drawn together; at most N.",
+    "V": "Prompts.",
+    "M": "Judges.",
+    "R": "Replicates: trials of one cell.",
+    "H": "Temperatures.",
+}
 
 
 class SubsetEndpoint(BaseEndpoint):
@@ -34,7 +42,6 @@ class SubsetsView(SubsetEndpoint, Listing):
     """The versions of the subset, the one in use first."""
 
     row = serializers.SubsetRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.SubsetRowSerializer)}}
 
     def rows(self) -> QuerySet[TaskSubset]:
         return self.subsets().order_by("-number")
@@ -43,21 +50,18 @@ class SubsetsView(SubsetEndpoint, Listing):
 class SubsetOne(SubsetEndpoint):
     """One version of the subset with its tasks."""
 
-    answers: ClassVar = {"GET": {200: serializers.SubsetOneSerializer}}
+    one = serializers.SubsetOneSerializer
 
     def get(self, request: Request, slug: str, number: int) -> Response:
         subset: Any = self.get_or_404(self.subsets(), number=number)
         subset.members_by_name = subset.members.select_related("task").order_by("task__name")
-        return Response(
-            serializers.SubsetOneSerializer(subset, context={"view": self, "request": request}).data
-        )
+        return self.respond(subset)
 
 
 class StudyEndpoint(BaseEndpoint):
     """Studies of one kind."""
 
     kind: ClassVar[type[Study]]
-    one: ClassVar[str]
     subject = "studies"
 
     def studies(self) -> QuerySet[Any]:
@@ -68,7 +72,6 @@ class Studies(StudyEndpoint, Listing):
     """Those of this kind, the latest first."""
 
     row = serializers.StudyRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.StudyRowSerializer)}}
 
     def rows(self) -> QuerySet[Any]:
         return self.studies().defer("result").order_by("-data_version", "-id")
@@ -77,61 +80,58 @@ class Studies(StudyEndpoint, Listing):
 class StudyOne(StudyEndpoint):
     """One study, as it was computed."""
 
-    answers: ClassVar = {"GET": {200: serializers.StudyOneSerializer}}
+    one = serializers.StudyOneSerializer
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
-        study = self.get_or_404(self.studies(), pk=pk)
-        return Response(
-            serializers.StudyOneSerializer(study, context={"view": self, "request": request}).data
-        )
+        return self.respond(self.get_or_404(self.studies(), pk=pk))
 
 
-class ValidationEndpoint(StudyEndpoint):
-    kind, one = ValidationStudy, "validation"
-
-
-class VarianceEndpoint(StudyEndpoint):
-    kind, one = VarianceStudy, "variance"
-
-
-class StagedEndpoint(StudyEndpoint):
-    kind, one = StagedStudy, "staged_study"
-
-
-class DriftEndpoint(StudyEndpoint):
-    kind, one = DriftCheck, "drift"
-
-
-class ValidationsView(ValidationEndpoint, Studies):
+class ValidationsView(Studies):
     """Nested validations of the subset, the latest first."""
 
+    kind = ValidationStudy
 
-class ValidationView(ValidationEndpoint, StudyOne):
+
+class ValidationView(StudyOne):
     """One nested validation: how well the subset ranks and scores like the whole."""
 
+    kind = ValidationStudy
 
-class VariancesView(VarianceEndpoint, Studies):
+
+class VariancesView(Studies):
     """Variance studies, the latest first."""
 
+    kind = VarianceStudy
 
-class VarianceView(VarianceEndpoint, StudyOne):
+
+class VarianceView(StudyOne):
     """One variance study: components, and what was never measured."""
 
+    kind = VarianceStudy
 
-class StagedStudies(StagedEndpoint, Studies):
+
+class StagedStudies(Studies):
     """What staged assignments rest on, the latest first."""
 
+    kind = StagedStudy
 
-class StagedOne(StagedEndpoint, StudyOne):
+
+class StagedOne(StudyOne):
     """What staged assignments rest on, frozen, and its replay on past agents; or why there are none."""
 
+    kind = StagedStudy
 
-class DriftChecks(DriftEndpoint, Studies):
+
+class DriftChecks(Studies):
     """What monitors said of the subset, the latest check first."""
 
+    kind = DriftCheck
 
-class Drift(DriftEndpoint, StudyOne):
+
+class Drift(StudyOne):
     """One check of all monitors."""
+
+    kind = DriftCheck
 
 
 class CalibrationEndpoint(BaseEndpoint):
@@ -146,7 +146,6 @@ class Calibrations(CalibrationEndpoint, Listing):
     """On whom the full score was calibrated, the latest first."""
 
     row = serializers.CalibrationRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.CalibrationRowSerializer)}}
 
     def rows(self) -> QuerySet[Calibration]:
         return self.calibrations().order_by("-data_version", "-id")
@@ -155,36 +154,22 @@ class Calibrations(CalibrationEndpoint, Listing):
 class CalibrationOne(CalibrationEndpoint):
     """One calibration: its agents, and how far off each was where it was left out."""
 
-    answers: ClassVar = {"GET": {200: serializers.CalibrationOneSerializer}}
+    one = serializers.CalibrationOneSerializer
 
     def get(self, request: Request, slug: str, pk: int) -> Response:
         calibration = self.get_or_404(self.calibrations(), pk=pk)
-        row = serializers.CalibrationRowSerializer(
-            calibration, context={"view": self, "request": request}
-        ).data
-        return Response(row | {"agents": self._agents(calibration), "tasks": self._tasks(calibration)})
-
-    def _agents(self, calibration: Calibration) -> list[dict[str, Any]]:
-        """Under their present names."""
-        names = dict(self.benchmark.agents.filter(pk__in=calibration.agents).values_list("id", "name"))
-        columns = zip(
-            calibration.agents,
-            calibration.dates,
-            calibration.residuals,
-            calibration.scaffold_residuals,
-            calibration.in_time,
-            strict=True,
+        agents = dict(self.benchmark.agents.filter(pk__in=calibration.agents).values_list("id", "name"))
+        tasks = dict(self.benchmark.tasks.filter(pk__in=calibration.tasks).values_list("id", "name"))
+        columns = [getattr(calibration, column) for column in Calibration.OF_AGENTS]
+        heads = ("date", "residual", "scaffold_residual", "in_time")
+        return self.respond(
+            calibration,
+            agents=[  # under their present names
+                {"agent": agents[pk], **dict(zip(heads, rest, strict=True))}
+                for pk, *rest in zip(calibration.agents, *columns, strict=True)
+            ],
+            tasks=[tasks[pk] for pk in calibration.tasks],
         )
-        heads = ("agent", "date", "residual", "scaffold_residual", "in_time")
-        return [dict(zip(heads, (names[pk], *rest), strict=True)) for pk, *rest in columns]
-
-    def _tasks(self, calibration: Calibration) -> list[str]:
-        names = dict(self.benchmark.tasks.filter(pk__in=calibration.tasks).values_list("id", "name"))
-        return [names[pk] for pk in calibration.tasks]
-
-
-def levels(description: str) -> Any:
-    return whole(description, most=MAX_LEVELS)
 
 
 class DStudy(BaseEndpoint):
@@ -194,12 +179,7 @@ class DStudy(BaseEndpoint):
     """
 
     parameters: ClassVar = {
-        "N": levels("Tasks."),
-        "C": levels("Groups of tasks, where they are drawn together; at most N."),
-        "V": levels("Prompts."),
-        "M": levels("Judges."),
-        "R": levels("Replicates: trials of one cell."),
-        "H": levels("Temperatures."),
+        **{letter: whole(description, most=MAX_LEVELS) for letter, description in LEVELS.items()},
         "estimand": one_of(
             "Whether tasks are a sample of a domain, or themselves the target.", ["domain", "finite"]
         ),
@@ -207,18 +187,20 @@ class DStudy(BaseEndpoint):
             "Whether the choice of judges and temperatures is error.", ["exclude", "include"]
         ),
     }
-    answers: ClassVar = {"GET": {200: serializers.ProjectedSerializer}}
+    one = serializers.ProjectedSerializer
     subject = "studies"
 
     def get(self, request: Request, slug: str) -> Response:
-        from leaderboard.studies.projections import project_error  # few project, and it imports what fits
+        from leaderboard.studies.kinds import project_error  # few project, and it imports what fits
 
         study = latest_study(VarianceStudy, self.benchmark)
         if study is None:
             raise no_such_thing("There is no variance study of this benchmark yet.")
-        design = {letter: self.query[letter] for letter in "NCVMRH" if self.query[letter] is not None}
-        reading = {
-            "estimand": self.query["estimand"] or "domain",
-            "sensitivity": self.query["sensitivity"] or "exclude",
-        }
-        return Response(project_error(study=study, design=design, **reading))
+        return Response(
+            project_error(
+                study=study,
+                design=self.conditions(*LEVELS),
+                estimand=self.query["estimand"] or "domain",
+                sensitivity=self.query["sensitivity"] or "exclude",
+            )
+        )

@@ -1,5 +1,6 @@
 """What is watched and decided: alerts, rerun requests, proposals of another subset."""
 
+import json
 from typing import Any, ClassVar
 
 from django.db.models import Prefetch, QuerySet
@@ -9,8 +10,11 @@ from rest_framework.response import Response
 
 from leaderboard.api import bodies, serializers
 from leaderboard.api.parameters import PAGE, flag, one_of
-from leaderboard.api.permissions import MayOperate
+from leaderboard.api.permissions import Anyone, MayOperate
 from leaderboard.api.views.base import BaseEndpoint, Listing
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.catalog.rules import RULES
+from leaderboard.operations.benchmarks import Switch, turn
 from leaderboard.operations.models import (
     Alert,
     RerunAgent,
@@ -20,7 +24,71 @@ from leaderboard.operations.models import (
     Reselection,
     ReselectionStatus,
 )
+from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.reselections import approve, obstacle_to, reject
+
+
+class PolicyView(BaseEndpoint):
+    """The policy in force."""
+
+    permissions: ClassVar = {"GET": Anyone, "POST": MayOperate}
+    takes = bodies.PolicyBody
+    one, statuses = serializers.PolicyOneSerializer, (201,)
+    subject = "rules"
+
+    def get(self, request: Request, slug: str) -> Response:
+        return self._to_response(200)
+
+    def post(self, request: Request, slug: str) -> Response:
+        """Set fields of the policy, all or none; the others stay as they are."""
+        body = self.cleaned_data()
+        values = {name: _as_text(value) for name, value in body["values"].items()}
+        policy = changed_policy(benchmark=self.benchmark, values=values)
+        put_in_force(policy=policy, by=self.user, reason=body["reason"])
+        return self._to_response(201)
+
+    def _to_response(self, status: int) -> Response:
+        policy = policy_in_force(self.benchmark)
+        values = {name: getattr(policy, name) for name in RULES}
+        rules = {name: rule.words for name, rule in RULES.items()}
+        content = {"number": policy.number, "created_at": policy.created_at, "values": values, "rules": rules}
+        return self.respond(content, status=status)
+
+
+def _as_text(value: Any) -> str:
+    """A value of JSON as it is typed at the command line."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value)
+
+
+class Freeze(BaseEndpoint):
+    """Whether intake is closed, since when, and why."""
+
+    permissions: ClassVar = {"GET": Anyone, "POST": MayOperate}
+    takes = bodies.FreezeBody
+    one = serializers.FreezeSerializer
+    subject = "rules"
+
+    def get(self, request: Request, slug: str) -> Response:
+        since = self.benchmark.frozen_at
+        content = {"frozen": since is not None, "since": since, "reason": self.benchmark.frozen_reason}
+        return self.respond(content)
+
+    def post(self, request: Request, slug: str) -> Response:
+        """Close intake, or open it again; boards go on."""
+        body = self.cleaned_data()
+        self.benchmark = turn(
+            benchmark=self.benchmark,
+            switch=Switch.FROZEN,
+            on=body["frozen"],
+            by=self.user,
+            reason=body["reason"],
+            as_of=timezone.now(),
+        )
+        return self.get(request, slug)
 
 
 class Alerts(Listing):
@@ -28,7 +96,6 @@ class Alerts(Listing):
 
     parameters = PAGE | {"open": flag("Those that are open, or the closed ones.")}
     row = serializers.AlertRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.AlertRowSerializer)}}
     subject = "watching"
 
     def rows(self) -> QuerySet[Alert]:
@@ -46,13 +113,12 @@ class RerunRequests(Listing):
         "kind": one_of("Those of this kind.", RerunKind.values),
     }
     row = serializers.RerunRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.RerunRowSerializer)}}
     subject = "watching"
 
     def rows(self) -> QuerySet[RerunRequest]:
         agents = RerunAgent.objects.select_related("agent").order_by("agent__name")
         requests = self.benchmark.rerun_requests.select_related("subset")
-        wanted = {name: self.query[name] for name in ("status", "kind") if self.query[name] is not None}
+        wanted = self.conditions("status", "kind")
         return requests.filter(**wanted).prefetch_related(Prefetch("agents", agents)).order_by("-id")
 
 
@@ -60,21 +126,17 @@ class ReselectionEndpoint(BaseEndpoint):
     """Proposals are for operators: they name what a subset may become before it does."""
 
     permissions: ClassVar = {"GET": MayOperate, "POST": MayOperate}
+    one = serializers.ReselectionOneSerializer
     subject = "reselections"
 
     def proposals(self) -> QuerySet[Reselection]:
         return self.benchmark.reselections.select_related("previous", "subset", "benchmark")
 
-    def to_response(self, reselection: Any, status: int = 200) -> Response:
-        reselection.obstacle = (
-            obstacle_to(reselection)
-            if reselection.status == ReselectionStatus.PROPOSED
-            else f"it is {reselection.status}"
-        )
-        form = serializers.ReselectionOneSerializer(
-            reselection, context={"view": self, "request": self.request}
-        )
-        return Response(form.data, status=status)
+    def to_response(self, pk: int) -> Response:
+        reselection = self.get_or_404(self.proposals(), pk=pk)
+        is_open = reselection.status == ReselectionStatus.PROPOSED
+        obstacle = obstacle_to(reselection) if is_open else f"it is {reselection.status}"
+        return self.respond(reselection, obstacle=obstacle)
 
 
 class Reselections(ReselectionEndpoint, Listing):
@@ -82,43 +144,35 @@ class Reselections(ReselectionEndpoint, Listing):
 
     parameters = PAGE | {"status": one_of("Those of this status.", ReselectionStatus.values)}
     row = serializers.ReselectionRowSerializer
-    answers: ClassVar = {"GET": {200: serializers.page_of(serializers.ReselectionRowSerializer)}}
 
     def rows(self) -> QuerySet[Reselection]:
-        proposals = self.proposals().defer("content")
-        return (
-            proposals.filter(status=self.query["status"]) if self.query["status"] else proposals
-        ).order_by("-id")
+        return self.proposals().filter(**self.conditions("status")).defer("content").order_by("-id")
 
 
 class ReselectionOne(ReselectionEndpoint):
     """One proposal with its variants."""
 
-    answers: ClassVar = {"GET": {200: serializers.ReselectionOneSerializer}}
-
     def get(self, request: Request, slug: str, pk: int) -> Response:
-        return self.to_response(self.get_or_404(self.proposals(), pk=pk))
+        return self.to_response(pk)
 
 
 class Approve(ReselectionEndpoint):
     """Activate a variant of the open proposal as the next version of the subset."""
 
     takes = bodies.ApprovalBody
-    answers: ClassVar = {"POST": {200: serializers.ReselectionOneSerializer}}
 
     def post(self, request: Request, slug: str, pk: int) -> Response:
         reselection = self.get_or_404(self.proposals(), pk=pk)
         approve(reselection=reselection, by=self.user, as_of=timezone.now(), **self.cleaned_data())
-        return self.to_response(self.get_or_404(self.proposals(), pk=pk))
+        return self.to_response(pk)
 
 
 class Reject(ReselectionEndpoint):
     """Decide that the subset in use stays."""
 
     takes = bodies.ReasonBody
-    answers: ClassVar = {"POST": {200: serializers.ReselectionOneSerializer}}
 
     def post(self, request: Request, slug: str, pk: int) -> Response:
         reselection = self.get_or_404(self.proposals(), pk=pk)
         reject(reselection=reselection, by=self.user, as_of=timezone.now(), **self.cleaned_data())
-        return self.to_response(self.get_or_404(self.proposals(), pk=pk))
+        return self.to_response(pk)

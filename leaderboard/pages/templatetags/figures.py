@@ -16,7 +16,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import absolute
 from leaderboard.pages.board_query import direction
 from leaderboard.pages.lines import BoardLine
-from leaderboard.plots.chart import Chart
+from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import Changes, table, words
 
 register = template.Library()

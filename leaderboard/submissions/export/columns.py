@@ -5,9 +5,9 @@ where some outcome of the benchmark says something in it; the required ones alwa
 columns that came with deliveries and that the flat file does not name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -31,6 +31,13 @@ class ExportColumn:
     @property
     def field(self) -> pa.Field:
         return pa.field(self.name, self.kind, metadata={"description": self.description})
+
+
+class FileFormat(NamedTuple):
+    """What a file of this format is called over HTTP, and how its bytes are made."""
+
+    media_type: str
+    written: Callable[[Any], Any]
 
 
 AS_DELIVERED = "as it was delivered; empty where it was not stated"

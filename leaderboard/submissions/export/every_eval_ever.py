@@ -19,8 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from leaderboard.submissions.export.columns import FACETS
-from leaderboard.submissions.export.outcomes import OutcomeRows
-from leaderboard.submissions.export.snapshot import ExportInfo
+from leaderboard.submissions.export.outcomes import ExportInfo, OutcomeRows
 
 SCHEMA_VERSION = "0.3.0"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -31,6 +30,8 @@ IN_WORDS = {
     "subset": "the tasks of the subset",
     "domain": "tasks like these",
 }
+OF_SCORE = ("rank", "rank_lower", "rank_upper", "estimated", "reason")
+DETAILS = ("agent", "scaffold", "version", "submitted_at", "trial", "category", *FACETS, "cost_usd")
 NO_LINE: Mapping[str, Any] = {"at": {}}
 Row = Mapping[str, Any]
 Line = Mapping[str, Any]
@@ -121,6 +122,10 @@ def _segment(text: str) -> str:
 
 
 def _instance(row: Row, agent: _Agent, about: ExportInfo) -> dict[str, Any]:
+    read, wrote, tokens = row.get("n_input_tokens"), row.get("n_output_tokens"), None
+    if read is not None and wrote is not None:  # the schema takes no half of it
+        tokens = {"input_tokens": read, "output_tokens": wrote, "total_tokens": read + wrote}
+    seconds = {name: str(row[name]) for name in row if name.startswith("seconds_") and row[name] is not None}
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": agent.evaluation_id,
@@ -134,31 +139,11 @@ def _instance(row: Row, agent: _Agent, about: ExportInfo) -> dict[str, Any]:
         "messages": [],
         "answer_attribution": [],
         "evaluation": {"score": row["outcome"], "is_correct": row["outcome"] == 1},
-        "token_usage": _tokens(row),
-        "performance": _seconds(row),
+        "token_usage": tokens,
+        "performance": {"additional_details": seconds} if seconds else None,
         "error": None if row["valid"] else ERROR,
-        "metadata": dict(_details(row)),
+        "metadata": {name: str(row[name]) for name in DETAILS if row.get(name) is not None},
     }
-
-
-def _tokens(row: Row) -> dict[str, int] | None:
-    """All or nothing: the schema takes no half of it."""
-    read, wrote = row.get("n_input_tokens"), row.get("n_output_tokens")
-    if read is None or wrote is None:
-        return None
-    return {"input_tokens": read, "output_tokens": wrote, "total_tokens": read + wrote}
-
-
-def _seconds(row: Row) -> dict[str, Any] | None:
-    seconds = {name: row[name] for name in row if name.startswith("seconds_") and row[name] is not None}
-    return {"additional_details": {name: str(value) for name, value in seconds.items()}} if seconds else None
-
-
-def _details(row: Row) -> Iterator[tuple[str, str]]:
-    names = ("agent", "scaffold", "version", "submitted_at", "trial", "category", *FACETS, "cost_usd")
-    for name in names:
-        if row.get(name) is not None:
-            yield name, str(row[name])
 
 
 # ---------------------------------------------------------------------------------------------- one agent
@@ -203,12 +188,12 @@ def _aggregate(agent: _Agent, about: ExportInfo, as_of: datetime) -> dict[str, A
 
 
 def _results(agent: _Agent, about: ExportInfo) -> Iterator[dict[str, Any]]:
-    """Its scores; nothing is computed here."""
+    source = {"source_type": "url", "url": [about.url]} if about.url else {"source_type": "other"}
     for target, at in agent.results.items():
         yield {
             "evaluation_result_id": _result_id(agent, target),
             "evaluation_name": about.title,
-            "source_data": _source(about),
+            "source_data": {"dataset_name": about.title, **source},
             "metric_config": {
                 "evaluation_description": f"Mean outcome on {IN_WORDS[target]}, from 0 to 1.",
                 "metric_id": f"bandstand.{target}",
@@ -221,13 +206,7 @@ def _results(agent: _Agent, about: ExportInfo) -> Iterator[dict[str, Any]]:
             },
             "score_details": {
                 "score": at["score"],
-                "details": _as_texts(
-                    rank=at["rank"],
-                    rank_lower=at["rank_lower"],
-                    rank_upper=at["rank_upper"],
-                    estimated=at["estimated"],
-                    reason=at["reason"],
-                ),
+                "details": _as_texts(**{name: at[name] for name in OF_SCORE}),
                 **_uncertainty(at),
             },
         }
@@ -241,12 +220,6 @@ def _uncertainty(at: Line) -> dict[str, Any]:
         interval = {"lower": at["lower"], "upper": at["upper"], "confidence_level": 0.95}
         uncertainty["confidence_interval"] = interval | _as_texts(method=at["source"] or at["method"])
     return {"uncertainty": uncertainty} if uncertainty else {}
-
-
-def _source(about: ExportInfo) -> dict[str, Any]:
-    if about.url:
-        return {"dataset_name": about.title, "source_type": "url", "url": [about.url]}
-    return {"dataset_name": about.title, "source_type": "other"}
 
 
 def _result_id(agent: _Agent, target: str) -> str:

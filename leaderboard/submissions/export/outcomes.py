@@ -5,14 +5,25 @@ of the harness the last outcome does. What a merged agent delivered is the other
 with ids, and get their names here: the server sends a name once, not a million times.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC
+from itertools import groupby, islice
+from operator import attrgetter
+from threading import BoundedSemaphore
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from django.db import DEFAULT_DB_ALIAS, connections
+from psycopg import ClientCursor, Connection
+from psycopg.rows import namedtuple_row, tuple_row
 
+from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.export.columns import (
     FACETS,
     KNOWN,
@@ -25,8 +36,148 @@ from leaderboard.submissions.export.columns import (
     of_metadata,
     schema_of,
 )
-from leaderboard.submissions.export.snapshot import ExportTransaction
-from leaderboard.submissions.parsing.flat import ALIASES, MAX_COLUMNS
+from leaderboard.submissions.parsing.flat import ALIASES, MAX_COLUMNS, is_name
+
+AT_ONCE = 2  # exports in one process: each holds a connection to the database, and most of a thread
+_free = BoundedSemaphore(AT_ONCE)
+IDLE = "60s"  # a reader that takes nothing for so long holds no snapshot any longer
+BEGIN = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE}'",
+    # The same rows come in the same order, export after export.
+    "SET LOCAL synchronize_seqscans = off",
+    "SET LOCAL max_parallel_workers_per_gather = 0",
+)
+BENCHMARK = """
+    SELECT title, slug, url, licence, citation, data_version, shown_version
+    FROM catalog_benchmark WHERE id = %s
+"""
+SUBMISSIONS = """
+    SELECT s.id, a.name AS agent, c.name AS scaffold, m.name AS model, a.version, a.organisation,
+        s.submitted_at, s.imprecise, s.links, s.n_outcomes, s.n_invalid
+    FROM submissions_submission s JOIN catalog_agent o ON o.id = s.agent_id
+    JOIN catalog_agent a ON a.id = coalesce(o.merged_into_id, o.id)
+    JOIN catalog_scaffold c ON c.id = a.scaffold_id JOIN catalog_model m ON m.id = a.model_id
+    WHERE o.benchmark_id = %s AND s.status = 'accepted' ORDER BY s.id
+"""
+TASKS = """
+    SELECT id, name, category, "group", retired_at IS NULL AS is_active
+    FROM catalog_task WHERE benchmark_id = %s ORDER BY id
+"""
+SETTINGS = """
+    SELECT id, prompt_variant, judge, temperature, run FROM submissions_setting
+    WHERE benchmark_id = %s ORDER BY id
+"""
+
+
+def enter(opened: ExitStack) -> bool:
+    """Take a place among the exports, which is given back with what is open; False: there is none."""
+    if not _free.acquire(blocking=False):
+        return False
+    opened.callback(_free.release)
+    return True
+
+
+@dataclass(frozen=True)
+class ExportInfo:
+    title: str
+    slug: str
+    url: str
+    licence: str
+    citation: str
+    data_version: int
+    shown_version: int
+
+    @property
+    def name(self) -> str:
+        """The name that the rows carry: one that a reader of the flat file takes."""
+        return self.title if is_name(self.title) else self.slug
+
+    def as_plain(self) -> dict[str, Any]:
+        fields = ("title", "url", "licence", "citation", "data_version")
+        return {"benchmark": self.slug} | {name: getattr(self, name) for name in fields}
+
+
+def date_text(submission: Any) -> str:
+    """When it was submitted as a flat file says it: no more than is known."""
+    if submission.submitted_at is None:
+        return ""
+    at = submission.submitted_at.astimezone(UTC)
+    if submission.imprecise:
+        return f"{at:%Y-%m}"
+    return f"{at:%Y-%m-%d}" if (at.hour, at.minute, at.second) == (0, 0, 0) else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+class ExportTransaction:
+    """An open transaction on a connection of its own; used as a context, or closed by hand.
+
+    `submissions` (under the agents that they count for), `tasks` and `settings` are rows by names of columns.
+    """
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
+        self._wrapper.ensure_connection()
+        try:
+            for statement in BEGIN:
+                self.run(statement)
+            self.about = ExportInfo(*self.run(BENCHMARK, benchmark.pk)[0])
+            rows: list[Any] = self.run(SUBMISSIONS, benchmark.pk, form=namedtuple_row)
+            # Django's connections hand out JSON as text
+            self.submissions = [row._replace(links=json.loads(str(row.links))) for row in rows]
+            self.tasks: list[Any] = self.run(TASKS, benchmark.pk, form=namedtuple_row)
+            self.settings: list[Any] = self.run(SETTINGS, benchmark.pk, form=namedtuple_row)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._wrapper.close()
+
+    def run(self, query: str, *parameters: object, form: Any = tuple_row) -> list[Any]:
+        with self._wrapper.wrap_database_errors, self._connection.cursor(row_factory=form) as cursor:
+            cursor.execute(query, parameters or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def copy(self, query: str, parameters: Sequence[object]) -> Iterator[bytes]:
+        """Give the rows of a query as CSV, one by one: the server sends a message for each."""
+        statement = f"COPY ({query}) TO STDOUT (FORMAT csv)"
+        with (
+            self._wrapper.wrap_database_errors,
+            self._connection.cursor() as cursor,
+            cursor.copy(ClientCursor(self._connection).mogrify(statement, parameters)) as copy,
+        ):
+            yield from map(bytes, copy)
+
+    @property
+    def _connection(self) -> Connection[Any]:
+        connection: Connection[Any] = self._wrapper.connection
+        return connection
+
+    @property
+    def ids(self) -> list[int]:
+        return [one.id for one in self.submissions]
+
+    @property
+    def active(self) -> list[int]:
+        return [task.id for task in self.tasks if task.is_active]
+
+    def delivered_again(self) -> list[tuple[int, int]]:
+        """Pairs of submissions of one agent: one with failures of the harness, and a later one."""
+        pairs = []
+        in_order = sorted(self.submissions, key=attrgetter("agent", "id"))
+        for _, group in groupby(in_order, attrgetter("agent")):
+            mine = list(group)
+            pairs += [(a.id, b.id) for i, a in enumerate(mine) if a.n_invalid for b in mine[i + 1 :]]
+        return pairs
+
 
 Progress = Callable[[int, int], None]
 
@@ -83,29 +234,27 @@ class OutcomeRows:
         }
         self.keys = [key for (key,) in snapshot.run(KEYS, snapshot.ids)]
         self.columns = self._columns()
-        self.n_rows = self._n_rows()
+        where, parameters = self._where()
+        self.n_rows = (
+            sum(one.n_outcomes for one in snapshot.submissions)
+            if self.is_whole
+            else int(snapshot.run(f"SELECT count(*) {where}", *parameters)[0][0])
+        )
 
     @property
     def schema(self) -> pa.Schema:
-        """With what travels with the rows, and what each column holds."""
         about = {name: str(value) for name, value in self.snapshot.about.as_plain().items()}
         return schema_of(self.columns, about | {"n": str(self.n_rows)})
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the rows in the order of their keys as they are stored."""
         sent = SENT | {name: column.kind for name, column in self.measured.items()}
-        names = [*STORED, *(f"d.{name}" for name in self.measured)]
-        if self.is_together:
-            names, sent = [*names, "d.metadata"], sent | {METADATA: pa.string()}
-        else:
-            names, sent = (
-                [*names, *("d.metadata->>%s" for _ in self.keys)],
-                sent | dict.fromkeys(self.keys, pa.string()),
-            )
-        where, parameters = self._where()
-        query = f"SELECT {', '.join(names)} {where}"
         keys = [] if self.is_together else self.keys
-        rows = self.snapshot.copy(query, [*keys, *parameters])
+        texts = ["d.metadata"] if self.is_together else ["d.metadata->>%s"] * len(keys)
+        sent |= dict.fromkeys([METADATA] if self.is_together else keys, pa.string())
+        names = [*STORED, *(f"d.{name}" for name in self.measured), *texts]
+        where, parameters = self._where()
+        rows = self.snapshot.copy(f"SELECT {', '.join(names)} {where}", [*keys, *parameters])
         schema, n = self.schema, 0
         while block := b"".join(islice(rows, BATCH_ROWS)):
             batch = self._batch(_parse(block, sent), schema)
@@ -122,12 +271,6 @@ class OutcomeRows:
         metadata_keys = [key for key in self.keys if key not in {column.name for column in columns}]
         self.is_together = len(columns) + len(metadata_keys) > MAX_COLUMNS
         return (*columns, *([TOGETHER] if self.is_together else map(of_metadata, metadata_keys)))
-
-    def _n_rows(self) -> int:
-        if self.is_whole:
-            return sum(one.n_outcomes for one in self.snapshot.submissions)
-        where, parameters = self._where()
-        return int(self.snapshot.run(f"SELECT count(*) {where}", *parameters)[0][0])
 
     def _where(self) -> tuple[str, list[object]]:
         details = DETAILS if self.measured or self.keys else ""
@@ -173,8 +316,6 @@ class _Coded:
 
 
 class _Heat:
-    """The temperature of each setting."""
-
     def __init__(self, values: Sequence[float | None]) -> None:
         self.values = np.array([np.nan if value is None else value for value in values], np.float64)
 
@@ -191,7 +332,7 @@ def _named(snapshot: ExportTransaction) -> dict[str, _Coded | _Heat]:
     every, (submission, task, setting) = snapshot.submissions, OWNERS
     columns: dict[str, _Coded | _Heat] = {
         "benchmark": _Coded(submission, [snapshot.about.name] * len(every)),
-        "submitted_at": _Coded(submission, [one.submitted_at for one in every]),
+        "submitted_at": _Coded(submission, [date_text(one) for one in every]),
         "task": _Coded(task, [one.name for one in snapshot.tasks]),
         "category": _Coded(task, [one.category for one in snapshot.tasks]),
         "group": _Coded(task, [one.group for one in snapshot.tasks]),

@@ -47,7 +47,6 @@ def envelope_of(fields: Mapping[str, Any]) -> Envelope:
 
 
 def columns_of(fields: Mapping[str, Any]) -> dict[str, object]:
-    """What the envelope says of all rows, by column of the flat file."""
     agent = fields.get("agent")
     described = agent if isinstance(agent, Mapping) else {}
     columns = {column: described[key] for key, column in COLUMN.items() if described.get(key) not in NOTHING}

@@ -7,7 +7,7 @@ nowhere a path.
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,30 +19,135 @@ from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 import numpy as np
+from rapidfuzz import process
 
 from analytics.flat_file import (
     ALIASES,
     DELIVERED,
+    MAX_FAULTS,
     SUBMISSION,
     Fault,
     FileContext,
     FlatFile,
     FlatFileError,
     GzipMembers,
+    from_records,
     read,
     text_of,
 )
-from leaderboard.errors import Refusal
+from leaderboard.catalog.models import Benchmark
+from leaderboard.errors import Faulty, Refusal
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.body import Body, KnownTasks, together
 from leaderboard.submissions.parsing.envelope import (
     AGENT_OPTIONAL,
     COLUMN,
+    NOTHING,
+    Envelope,
     columns_of,
     envelope_of,
     fault,
     faults_of,
 )
+
+REQUIRED = ("agent", "outcomes")
+MAX_ROWS = SUBMISSION.n_rows
+N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
+NEAR = 80  # of 100
+NO_SUCH_TASK = "is not a task of this benchmark"
+
+
+class KnownTasks:
+    """Says of a name why it is no task, with the tasks near the first few such names; None: it is one."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = set(names)
+        self._explained: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str | None:
+        if name in self.names:
+            return None
+        if name not in self._explained and len(self._explained) < N_EXPLAINED:
+            matches = process.extract(name, self.names, limit=None, score_cutoff=NEAR)
+            near = sorted((-score, match) for match, score, _ in matches)[:3]
+            hint = f"; near it are {', '.join(repr(match) for _, match in near)}" if near else ""
+            self._explained[name] = NO_SUCH_TASK + hint
+        return self._explained.get(name, NO_SUCH_TASK)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A delivery without faults, from a JSON body or a file.
+
+    `sha256` is computed when asked for, from what was said: spacing, order of fields, boundaries of parts
+    and compression make no other body. `notes` tell how the file was read.
+    """
+
+    sha256: Callable[[], bytes]
+    flat: FlatFile
+    envelope: Envelope
+    notes: tuple[str, ...] = ()
+
+
+def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: datetime) -> Body:
+    """Check the whole body and return it, or raise Faulty with every fault at once.
+
+    `tasks` are the names of the benchmark's tasks; for an unknown one near ones are named. A body without
+    `submitted_at` is dated `as_of`, the time of its delivery.
+    """
+    if not isinstance(body, Mapping):
+        raise Faulty(
+            "The body has faults; nothing was stored.", faults=(fault("body", body, "is a JSON object"),)
+        )
+    envelope = faults_of(body, as_of=as_of, required=REQUIRED)
+    flat, row_faults, n_faults = _rows(body, benchmark=benchmark, tasks=tasks, as_of=as_of)
+    if envelope or flat is None:
+        raise together(envelope, row_faults, n_faults)
+    return Body(sha256=partial(_sha256, body), flat=flat, envelope=envelope_of(body))
+
+
+def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
+    """Tell the faults of the envelope and of the rows, what both tell once; the latter may be more."""
+    places, rows = {(one.field, one.row) for one in envelope}, list(rows)
+    for key, column in COLUMN.items():
+        if places & {("agent", None), (f"agent.{key}", None)}:
+            places.add((column, None))
+    new = [one for one in rows if (one.field, one.row) not in places]
+    every = sorted([*envelope, *new], key=lambda one: one.row or 0)
+    return Faulty(
+        "The delivery has faults; nothing was stored.",
+        faults=tuple(every[:MAX_FAULTS]),
+        n_faults=len(every) + n_of_rows - len(rows),
+    )
+
+
+def _sha256(body: Mapping[str, Any]) -> bytes:
+    """Row by row: the text of all rows at once takes many times the memory of the body."""
+    digest = hashlib.sha256()
+    for part in ({**body, "outcomes": len(body["outcomes"])}, *body["outcomes"]):
+        digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
+    return digest.digest()
+
+
+def _rows(
+    body: Mapping[str, Any], *, benchmark: str, tasks: Iterable[str], as_of: datetime
+) -> tuple[FlatFile | None, tuple[Fault, ...], int]:
+    outcomes = body.get("outcomes")
+    if outcomes in (*NOTHING, [], {}):
+        return None, (), 0  # a fault of its own: absent
+    if not isinstance(outcomes, list):
+        return None, (fault("outcomes", outcomes, "is a list of at least one outcome"),), 1
+    if len(outcomes) > MAX_ROWS:
+        rule = f"is a list of at most {MAX_ROWS:,} outcomes; send more as a file"
+        return None, (fault("outcomes", len(outcomes), rule),), 1
+    absent = dict.fromkeys(COLUMN.values())
+    constants = {"benchmark": benchmark, "submitted_at": as_of, **absent, **columns_of(body)}
+    try:
+        known = KnownTasks(tasks)
+        flat = from_records(outcomes, constants=constants, as_of=as_of, limits=SUBMISSION, strange_task=known)
+    except FlatFileError as error:
+        return None, error.faults, error.n_faults
+    return flat, (), 0
+
 
 FLAT = "flat"
 GZIP = b"\x1f\x8b"
@@ -59,15 +164,6 @@ class UploadedPart:
     file: BinaryIO
     name: str
     n_bytes: int
-
-
-@dataclass(frozen=True)
-class BenchmarkTasks:
-    """The benchmark that a file is for: its slug, its title, and the names of its tasks."""
-
-    slug: str
-    title: str
-    tasks: Iterable[str]
 
 
 @dataclass(frozen=True)
@@ -90,19 +186,28 @@ class _InEnvelope(importers.ImportOptions):
 
 
 def read_upload(
-    upload: UploadedPart, fields: Mapping[str, Any], *, place: BenchmarkTasks, form: Form, as_of: datetime
+    upload: UploadedPart,
+    fields: Mapping[str, Any],
+    *,
+    benchmark: Benchmark,
+    tasks: Sequence[str],
+    form: Form,
+    as_of: datetime,
 ) -> Body:
-    """Check envelope and file and return them, or raise Faulty with every fault at once."""
+    """Check envelope and file and return them, or raise Faulty with every fault at once.
+
+    `tasks` are the names of the benchmark's tasks.
+    """
     name = _name(upload, form)
     faults = faults_of(fields, as_of=as_of)
-    known = KnownTasks(place.tasks)
+    known = KnownTasks(tasks)
     columns = {name: column for name, column in columns_of(fields).items() if not _has_fault(name, faults)}
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
             context = FileContext(
-                constants={"benchmark": place.slug, **columns},
-                known_as={"benchmark": (place.title,)},
+                constants={"benchmark": benchmark.slug, **columns},
+                known_as={"benchmark": (benchmark.title,)},
                 optional=("submitted_at",),
                 strange_task=known,
             )
@@ -112,14 +217,35 @@ def read_upload(
         elif faults:
             raise together(faults, (), 0)
         else:
-            flat, notes = _imported(upload, fields, place, replace(form, name=name), as_of)
+            options = _options(fields, form)
+            with _with_path(upload) as path:  # as bounded as a JSON body
+                imported = importers.read(
+                    path,
+                    name=name,
+                    called=upload.name,
+                    options=options,
+                    benchmark=benchmark.slug,
+                    tasks=tasks,
+                    as_of=as_of,
+                    limits=SUBMISSION,
+                )
+            flat, notes = imported.flat, (f"read as {imported.format}", *imported.notes)
     except FlatFileError as error:
         faults_once = list(_once(error.faults))
         raise together(faults, faults_once, error.n_faults - len(error.faults) + len(faults_once)) from None
     if faults := [*faults, *_misplaced(flat, known)]:
         raise together(faults, (), 0)
-    sha256 = partial(_sha256, dict(fields), [name, form.metric, form.filter], digest)
-    return Body(sha256=sha256, flat=_dated(flat, as_of), envelope=envelope_of(fields), notes=notes)
+
+    def sha256() -> bytes:
+        """Of what was decoded, and of the bytes of the file once decompressed."""
+        text = json.dumps([[name, form.metric, form.filter], dict(fields)], sort_keys=True).encode()
+        return hashlib.sha256(text + digest).digest()
+
+    if np.isnat(flat.submitted_at).all():  # a file without a date is of its delivery's
+        now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
+        known_day = np.zeros(flat.n_rows, np.bool_)
+        flat = replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=known_day)
+    return Body(sha256=sha256, flat=flat, envelope=envelope_of(fields), notes=notes)
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
@@ -151,39 +277,16 @@ def _has_fault(column: str, faults: Iterable[Fault]) -> bool:
     return any(one.field in ("agent", path) for one in faults if column in COLUMN.values())
 
 
-def _imported(
-    upload: UploadedPart, fields: Mapping[str, Any], place: BenchmarkTasks, form: Form, as_of: datetime
-) -> tuple[FlatFile, tuple[str, ...]]:
-    """Let an importer read the file, which needs one with a path; as bounded as a JSON body."""
+def _options(fields: Mapping[str, Any], form: Form) -> _InEnvelope:
+    texts = {}
+    for name in ("submitted_at", "run"):
+        text = text_of(fields.get(name))
+        if isinstance(text, ValueError):
+            raise together([fault(name, fields[name], str(text))], (), 0)
+        texts[name] = text or None
     agent = fields.get("agent") or {}
-    agent_fields = {key: agent.get(key) or None for key in ("scaffold", "model", "version", "organisation")}
-    options = _InEnvelope(
-        agent=agent.get("name") or None,
-        **agent_fields,
-        submitted_at=_text(fields, "submitted_at"),
-        run=_text(fields, "run"),
-        metric=form.metric,
-        filter=form.filter,
-    )
-    with _with_path(upload) as path:
-        imported = importers.read(
-            path,
-            name=form.name,
-            called=upload.name,
-            options=options,
-            benchmark=place.slug,
-            tasks=list(place.tasks),
-            as_of=as_of,
-            limits=SUBMISSION,
-        )
-    return imported.flat, (f"read as {imported.format}", *imported.notes)
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    text = text_of(fields.get(name))
-    if isinstance(text, ValueError):
-        raise together([fault(name, fields[name], str(text))], (), 0)
-    return text or None
+    of_agent = {column: agent.get(key) or None for key, column in OF_AGENT.items()}
+    return _InEnvelope(**of_agent, **texts, metric=form.metric, filter=form.filter)
 
 
 @contextmanager
@@ -209,14 +312,6 @@ def _misplaced(flat: FlatFile, known: KnownTasks) -> Iterator[Fault]:
         yield Fault(row + 1, "task", name, known(name) or "")
 
 
-def _dated(flat: FlatFile, as_of: datetime) -> FlatFile:
-    """Date a file that has no date by its delivery."""
-    if not np.isnat(flat.submitted_at).all():
-        return flat
-    now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
-    return replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=np.zeros(flat.n_rows, np.bool_))
-
-
 def _looked_through(file: BinaryIO) -> bytes:
     """Hash the bytes, decompressed where they are compressed, and refuse a bomb before it is read.
 
@@ -235,9 +330,3 @@ def _looked_through(file: BinaryIO) -> bytes:
                 DELIVERED.check_bytes(n_bytes)
                 DELIVERED.check_ratio(n_bytes, file.tell())
     return digest.digest()
-
-
-def _sha256(fields: Mapping[str, Any], form: list[str | None], content: bytes) -> bytes:
-    """What was decoded, and the bytes of the file once decompressed."""
-    text = json.dumps([form, fields], sort_keys=True).encode()
-    return hashlib.sha256(text + content).digest()

@@ -4,68 +4,30 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from analytics.flat_file import (
-    ALIASES,
-    FILE,
-    KNOWN,
-    MAX_COLUMNS,
-    MAX_FAULTS,
-    SUBMISSION,
-    Fault,
-    FlatFile,
-    FlatFileError,
-    GzipMembers,
-    Limits,
-    excerpt,
-    from_records,
-    guarded,
-    head,
-    name_rule,
-    read,
-    unique,
-    wide_encoding,
-)
-from analytics.tables import (
-    AS_FOUND,
-    FrameRefused,
-    TableOptions,
-    add_table_options,
-    is_table,
-    read_table,
-    table_options,
-)
+from analytics.flat_file import ALIASES as ALIASES
+from analytics.flat_file import FILE as FILE
+from analytics.flat_file import KNOWN, from_records, read
+from analytics.flat_file import MAX_COLUMNS as MAX_COLUMNS
+from analytics.flat_file import MAX_FAULTS as MAX_FAULTS
+from analytics.flat_file import SUBMISSION as SUBMISSION
+from analytics.flat_file import Fault as Fault
+from analytics.flat_file import FlatFile as FlatFile
+from analytics.flat_file import FlatFileError as FlatFileError
+from analytics.flat_file import GzipMembers as GzipMembers
+from analytics.flat_file import Limits as Limits
+from analytics.flat_file import excerpt as excerpt
+from analytics.flat_file import guarded as guarded
+from analytics.flat_file import head as head
+from analytics.flat_file import name_rule as name_rule
+from analytics.flat_file import unique as unique
+from analytics.flat_file import wide_encoding as wide_encoding
+from analytics.tables import AS_FOUND as AS_FOUND
+from analytics.tables import FrameRefused, read_table
+from analytics.tables import TableOptions as TableOptions
+from analytics.tables import add_table_options as add_table_options
+from analytics.tables import is_table as is_table
+from analytics.tables import table_options as table_options
 from leaderboard.errors import Faulty, Refusal
-
-__all__ = [
-    "ALIASES",
-    "AS_FOUND",
-    "COLUMNS",
-    "FILE",
-    "MAX_COLUMNS",
-    "MAX_FAULTS",
-    "SUBMISSION",
-    "Fault",
-    "FlatFile",
-    "FlatFileError",
-    "GzipMembers",
-    "Limits",
-    "TableOptions",
-    "add_table_options",
-    "excerpt",
-    "faults_of",
-    "faulty_file",
-    "guarded",
-    "head",
-    "is_name",
-    "is_table",
-    "name_rule",
-    "printable",
-    "read_file",
-    "read_outcomes",
-    "table_options",
-    "unique",
-    "wide_encoding",
-]
 
 Progress = Callable[[int, int | None], None]
 COLUMNS = frozenset((*KNOWN, *ALIASES))

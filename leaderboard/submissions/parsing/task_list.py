@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from analytics.flat_file import MAX_COLUMNS, MAX_FAULTS, Fault, name_rule, unique
 from leaderboard.errors import Faulty
+from leaderboard.submissions.parsing.flat import faulty_file
 
 FIELDS = ("name", "category", "group", "position")
 MAX_POSITION = 2**31 - 1
@@ -40,7 +41,6 @@ class _FaultLog:
 
 
 def read_tasks(path: Path) -> list[ListedTask]:
-    """Read and check the whole list, or raise Faulty with every fault at once."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -54,23 +54,20 @@ def read_tasks(path: Path) -> list[ListedTask]:
         if row > MAX_TASKS:
             raise _whole(path, f"there are more than {MAX_TASKS:,} tasks")
         tasks.append(_task(row, record, log))
-    log.add(_repeats(tasks))
+    first: dict[str, int] = {}
+    for row, task in enumerate(tasks, start=1):
+        if first.setdefault(task.name, row) != row and task.name:
+            rule = f"the task stands in row {first[task.name]} too"
+            log.add([Fault(row, "name", task.name[:80], rule)])
     if not tasks:
         raise _whole(path, "the list has no task")
     if log.n:
-        raise _faulty(path, log.faults, log.n)
+        raise faulty_file(path.name, log.faults, log.n)
     return tasks
 
 
-def _faulty(path: Path, faults: list[Fault], n: int) -> Faulty:
-    number = "a fault" if n == 1 else f"{n:,} faults"
-    message = f"{path.name} has {number}; nothing was stored."
-    return Faulty(message, faults=tuple(faults), n_faults=n)
-
-
 def _whole(path: Path, rule: str, *, row: int | None = None, field: str | None = None) -> Faulty:
-    """The refusal for a fault that leaves nothing else to check."""
-    return _faulty(path, [Fault(row, field, None, rule)], 1)
+    return faulty_file(path.name, [Fault(row, field, None, rule)])
 
 
 def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
@@ -88,7 +85,7 @@ def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
         repeated = [field for field in FIELDS if header.count(field) > 1]
         if repeated:
             faults = [Fault(None, field, None, "several columns have this name") for field in repeated]
-            raise _faulty(path, faults, len(faults))
+            raise faulty_file(path.name, faults)
         yield from reader
     except csv.Error as error:
         raise _whole(path, f"the text is no CSV: {error}") from None
@@ -111,17 +108,13 @@ def _task(row: int, record: dict[str, Any], log: _FaultLog) -> ListedTask:
         if field not in FIELDS
     )
     texts = {field: "" if record.get(field) is None else record[field] for field in FIELDS[:3]}
-    log.add(_name_faults(row, texts))
-    name, category, group = map(str, texts.values())
-    return ListedTask(name, category, group, _position(row, record.get("position"), log))
-
-
-def _name_faults(row: int, texts: dict[str, Any]) -> Iterator[Fault]:
     for field, text in texts.items():
         if text == "" and field == "name":
-            yield Fault(row, field, None, "the field is empty")
+            log.add([Fault(row, field, None, "the field is empty")])
         elif text != "" and (rule := name_rule(text) if isinstance(text, str) else "a name is text"):
-            yield Fault(row, field, str(text)[:80], rule)
+            log.add([Fault(row, field, str(text)[:80], rule)])
+    name, category, group = map(str, texts.values())
+    return ListedTask(name, category, group, _position(row, record.get("position"), log))
 
 
 def _position(row: int, value: object, log: _FaultLog) -> int | None:
@@ -133,10 +126,3 @@ def _position(row: int, value: object, log: _FaultLog) -> int | None:
     rule = f"a position is a whole number from 0 to {MAX_POSITION:,}"
     log.add((Fault(row, "position", text[:80], rule),))
     return None
-
-
-def _repeats(tasks: list[ListedTask]) -> Iterator[Fault]:
-    first: dict[str, int] = {}
-    for row, task in enumerate(tasks, start=1):
-        if first.setdefault(task.name, row) != row and task.name:
-            yield Fault(row, "name", task.name[:80], f"the task stands in row {first[task.name]} too")

@@ -20,11 +20,9 @@ def today():
     return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
-def token_for(email="ada@example.org", scope="submit"):
-    as_of = datetime.now(UTC)
-    return issue_token(email=email, slug="toy", scope=scope, name="ci", as_of=as_of, life=timedelta(days=1))[
-        1
-    ]
+def token_for(email="ada@example.org", scope="submit", as_of=None):
+    now, life = as_of or datetime.now(UTC), timedelta(days=1)
+    return issue_token(email=email, slug="toy", scope=scope, name="ci", as_of=now, life=life)[1]
 
 
 def body(agent="newcomer", **more):

@@ -12,7 +12,8 @@ from analytics.flat_file import read
 from leaderboard.api import exports
 from leaderboard.boards.queries import latest_board
 from leaderboard.catalog.models import Benchmark, Policy, Visibility
-from leaderboard.submissions.export import FORMATS, snapshot
+from leaderboard.submissions.export import outcomes as snapshot
+from leaderboard.submissions.export.streams import FORMATS
 from tests.leaderboard.api.test_routes import APART, asking, media_type_of
 from tests.leaderboard.api.world import KINDS as PEOPLE
 from tests.leaderboard.api.world import World

@@ -10,7 +10,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from leaderboard.api import bodies, delivering
+from leaderboard.api import bodies
+from leaderboard.api.views import deliveries
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Review
 from leaderboard.operations.models import FailedAttempts
 from leaderboard.operations.services import recompute
@@ -67,11 +68,11 @@ class TestLargeFiles:
 
     @pytest.fixture(autouse=True)
     def another_is_read(self, toy, monkeypatch):
-        monkeypatch.setattr(delivering, "WAITED", 0.01)
-        with delivering._reading:
+        monkeypatch.setattr(deliveries, "WAITED", 0.01)
+        with deliveries._reading:
             yield
-        assert delivering._reading.acquire(blocking=False)
-        delivering._reading.release()
+        assert deliveries._reading.acquire(blocking=False)
+        deliveries._reading.release()
 
     @pytest.mark.parametrize("name", ["outcomes.csv.gz", "outcomes.parquet"])
     def test_one_that_may_be_large_is_to_come_again(self, submit_token, name):
@@ -82,24 +83,24 @@ class TestLargeFiles:
         assert not Submission.objects.filter(loaded=False).exists()
 
     def test_a_third_is_to_come_again_while_the_second_waits(self, submit_token, monkeypatch):
-        monkeypatch.setattr(delivering, "WAITED", 60)
+        monkeypatch.setattr(deliveries, "WAITED", 60)
         came = []
 
         def deliver():
-            with delivering._in_turn(UploadedPart(io.BytesIO(b"PAR1"), "second.parquet", 4)):
+            with deliveries._in_turn(UploadedPart(io.BytesIO(b"PAR1"), "second.parquet", 4)):
                 came.append("second")
 
         second = threading.Thread(target=deliver)
         second.start()
-        wait_until(lambda: delivering._waiting._value == 0)
+        wait_until(lambda: deliveries._waiting._value == 0)
         third = send_file(parquet_of(rows()), AGENT, token=submit_token, name="third.parquet")
         assert (third.status_code, third["Retry-After"]) == (503, "5")
         assert Client().get("/healthz").status_code == 200
         assert (second.is_alive(), came) == (True, [])  # it would have given up, had the third waited too
-        delivering._reading.release()
+        deliveries._reading.release()
         second.join()
-        assert delivering._reading.acquire(blocking=False)
-        assert (came, delivering._waiting._value) == (["second"], 1)
+        assert deliveries._reading.acquire(blocking=False)
+        assert (came, deliveries._waiting._value) == (["second"], 1)
 
     def test_a_small_one_does_not_wait(self, submit_token):
         assert send_file(csv_of(rows()), AGENT, token=submit_token).status_code == 201

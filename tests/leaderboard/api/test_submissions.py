@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import pytest
 from django.db import connection
-from django.test import Client
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task, Visibility
-from leaderboard.operations.services import issue_token, recompute
+from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import IdempotencyKey, Outcome, Submission
+from tests.leaderboard.api.deliver import send, token_for
 from tests.toys import AS_OF, csv_text, ladder, lines_of, load_text
 
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
@@ -29,17 +29,12 @@ def body(agent="newcomer", outcomes=None, **more):
     } | more
 
 
-def token_for(email, scope="submit", slug="toy", *, life=timedelta(days=1), as_of=None):
-    return issue_token(
-        email=email, slug=slug, scope=scope, name="ci", as_of=as_of or datetime.now(UTC), life=life
-    )[1]
-
-
 def counts():
     return Submission.objects.count(), Outcome.objects.count(), Benchmark.objects.get(slug="toy").data_version
 
 
-def test_a_delivery_is_on_the_next_board(post, toy):
+def test_a_delivery_counts_once_and_is_on_the_next_board(post, toy):
+    before = counts()
     response = post(body())
     assert response.status_code == 201, response.content
     answer = response.json()
@@ -49,16 +44,11 @@ def test_a_delivery_is_on_the_next_board(post, toy):
     submission = Submission.objects.get(uuid=answer["id"])
     assert submission.submitted_by.email == "ada@example.org"
     assert submission.agent.owner == submission.submitted_by
+    assert counts() == (before[0] + 1, before[1] + 20, before[2] + 1)
     board, is_new = recompute(benchmark=toy, as_of=AS_OF)
     assert is_new
     line = lines_of(board)["newcomer"]
     assert (line.at["full"].score, line.scaffold, line.model, line.run_by) == (0.5, "Loop", "Model 9", "self")
-
-
-def test_a_delivery_counts_once(post):
-    before = counts()
-    post(body())
-    assert counts() == (before[0] + 1, before[1] + 20, before[2] + 1)
 
 
 FAULTS = [
@@ -285,24 +275,24 @@ class TestIdempotency:
         assert post(body(), **{"Idempotency-Key": key}).status_code == 400
 
 
-@pytest.mark.django_db(transaction=True)
-def test_twins_at_once_store_once():
+def at_once(**headers):
+    """Send one body six times at once."""
     load_text(csv_text(ladder(6, 20)))
     token = token_for("ada@example.org")
 
-    def send(_):
+    def deliver(_):
         try:
-            return Client().post(
-                "/api/v1/benchmarks/toy/submissions",
-                json.dumps(body()),
-                content_type="application/json",
-                headers={"Authorization": f"Bearer {token}", "Idempotency-Key": "twin"},
-            )
+            return send(body(), token=token, **headers)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(send, range(6)))
+        return list(pool.map(deliver, range(6)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twins_at_once_store_once():
+    answers = at_once(**{"Idempotency-Key": "twin"})
     assert {a.status_code for a in answers} == {201}
     assert len({a.json()["id"] for a in answers}) == 1
     assert sum("Idempotent-Replayed" not in a for a in answers) == 1
@@ -311,27 +301,7 @@ def test_twins_at_once_store_once():
 
 @pytest.mark.django_db(transaction=True)
 def test_rivals_at_once_without_a_key():
-    """Six deliveries of the same rows: one is stored, five are told so."""
-    load_text(csv_text(ladder(6, 20)))
-    token = token_for("ada@example.org")
-
-    def send(_):
-        try:
-            return (
-                Client()
-                .post(
-                    "/api/v1/benchmarks/toy/submissions",
-                    json.dumps(body()),
-                    content_type="application/json",
-                    headers={"Authorization": f"Bearer {token}"},
-                )
-                .status_code
-            )
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(6) as pool:
-        assert sorted(pool.map(send, range(6))) == [201, 409, 409, 409, 409, 409]
+    assert sorted(a.status_code for a in at_once()) == [201, 409, 409, 409, 409, 409]
 
 
 class TestTokens:

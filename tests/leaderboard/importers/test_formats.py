@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.importers import FORMATS, ImportOptions, document, sniff, source
+from leaderboard.submissions.parsing.importers import FORMATS, ImportOptions, document, importer, sniff
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.base import FILES, NAMED, put, text_of
 from tests.toys import AS_OF, csv_text
@@ -63,8 +63,8 @@ def test_a_flat_file_is_told_too(read, refusal, tmp_path):
 def test_an_unknown_format_names_what_was_looked_for(refusal, tmp_path, text):
     told = refusal(shapes.write(tmp_path / "x.json", text))
     assert "x.json is of no format that is known. Looked for was:" in told
-    for name, importer in FORMATS.items():
-        assert f"\n  {name}: {importer.looked_for}" in told
+    for name, one in FORMATS.items():
+        assert f"\n  {name}: {one.looked_for}" in told
 
 
 def test_of_a_folder_with_two_formats_the_named_one_is_read(read, refusal, tmp_path):
@@ -376,7 +376,7 @@ def test_folders_have_their_caps(refusal, tmp_path, monkeypatch):
     put(tmp_path / "in", "hal")
     shapes.write(tmp_path / "in" / "/".join("abcdefghijklmnopqr") / "x", "x")
     assert "folders lie more than 16 deep" in refusal(tmp_path / "in")
-    monkeypatch.setattr(source, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(importer, "MAX_ENTRIES", 1)
     assert "there are more than 1 files" in refusal(tmp_path / "in")
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.accounts.queries import token_of
+from leaderboard.accounts.services import token_of
 from leaderboard.catalog.models import Benchmark, Role, Visibility
 from leaderboard.operations import disputes
 from leaderboard.operations.intake import submit

@@ -7,7 +7,7 @@ import pgtrigger
 import pytest
 from django.urls import reverse
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.erasing import erase_agent

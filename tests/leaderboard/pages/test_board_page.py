@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from django.core.management import CommandError, call_command
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.studies.answers import gaps, printed, table, words
 from leaderboard.submissions.models import Submission

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.corrections import unload
 from leaderboard.studies.answers import words

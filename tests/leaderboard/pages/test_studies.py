@@ -8,7 +8,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import JobStatus, Lane
 from leaderboard.operations.runs import Due, beat, begin, end

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from leaderboard.boards.reading import standings_of
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Task
 from leaderboard.operations.corrections import unload
 from leaderboard.operations.retirement import retire

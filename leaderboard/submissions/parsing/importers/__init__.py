@@ -4,7 +4,7 @@ Each turns what it reads into rows of the flat file, which go through the rules 
 others. Which project, file and version a reader follows stands at its head.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -36,13 +36,13 @@ from leaderboard.submissions.parsing.importers import (
 from leaderboard.submissions.parsing.importers.document import IssueLog, keys, names_of, on_one_line
 from leaderboard.submissions.parsing.importers.importer import (
     Imported,
-    ImportedRun,
     Importer,
     ImportOptions,
     ReadContext,
+    Run,
+    Source,
 )
 from leaderboard.submissions.parsing.importers.run_columns import PLACEHOLDER, checked, with_columns
-from leaderboard.submissions.parsing.importers.source import Source
 
 __all__ = [
     "FLAT",
@@ -132,7 +132,9 @@ def _format_of(source: Source, name: str | None) -> str:
             faults=(),
         )
     if not format_name:
-        raise _refused(_unknown(source.called), "format", None)
+        looked = "".join(f"\n  {importer.name}: {importer.looked_for}" for importer in FORMATS.values())
+        message = f"{source.called} is of no format that is known. Looked for was:{looked}"
+        raise _refused(message, "format", None)
     return format_name
 
 
@@ -165,22 +167,11 @@ def read(
     importer = FORMATS[sources[0].format]
     if importer.runs is None:
         return flat.import_flat(sources[0], options=options, as_of=as_of, only=only, table=table)
-    return _imported(importer, sources, options, benchmark=benchmark, tasks=tasks, as_of=as_of)
-
-
-def _imported(
-    importer: Importer,
-    sources: list[Source],
-    options: ImportOptions,
-    *,
-    benchmark: str,
-    tasks: Collection[str] | None,
-    as_of: datetime,
-) -> Imported:
-    first, called = sources[0], _called(sources)
+    # Named by the one, or by the first and the last
+    first, called = sources[0], " … ".join(dict.fromkeys([sources[0].called, sources[-1].called]))
     log, notes = IssueLog(names_files=first.is_folder or first.in_full), list[str]()
-    runs = [run for run in _runs(importer, sources, options, log, notes) if run.trials]
-    if importer.is_of_one_model and len(models := {run.carried.model or "" for run in runs} - {""}) > 1:
+    runs = [run for run in _runs(importer.runs, sources, options, log, notes) if run[1]]
+    if importer.is_of_one_model and len(models := {one.model or "" for one, _ in runs} - {""}) > 1:
         log.add("", "", f"there are {len(models):,} models ({names_of(models)}); load each folder by itself")
     # Beside other faults those of the rows are named; who ran them is asked for when all can be read.
     unsettled = [(run, {**PLACEHOLDER, "run": f"{number}"}) for number, run in enumerate(runs)]
@@ -197,8 +188,15 @@ def _imported(
     if n_links := sum(source.n_links for source in sources):
         notes.append(f"Symbolic links, which are not followed: {n_links:,}.")
     notes += [note for source in sources for note in _left(source)]
-    if tasks:
-        notes += _task_differences(set(imported.tasks), set(tasks))
+    # How the tasks differ from the benchmark's: what is asked for is the benchmark's to say
+    delivered, known = set(imported.tasks), set(tasks or ())
+    if lacking := known - delivered:
+        notes.append(
+            f"Tasks of the benchmark that are not in it and stay missing: {len(lacking):,} of {len(known):,}"
+            f" ({names_of(lacking)})."
+        )
+    if known and (new := delivered - known):
+        notes.append(f"Its tasks that are not the benchmark's: {len(new):,} ({names_of(new)}).")
     return Imported(imported, importer.name, [on_one_line(note) for note in notes], called)
 
 
@@ -211,33 +209,19 @@ def _left(source: Source) -> Iterator[str]:
         yield f"Not read: {n} of the format {name} ({_first_of(source, files)}). {how}."
 
 
-def _called(sources: list[Source]) -> str:
-    """The name of the one, or of the first and the last."""
-    return " … ".join(dict.fromkeys(source.called for source in (sources[0], sources[-1])))
-
-
 def _runs(
-    importer: Importer, sources: list[Source], options: ImportOptions, log: IssueLog, notes: list[str]
-) -> Iterator[ImportedRun]:
+    runs_in: Callable[[ReadContext], Iterable[Run]],
+    sources: list[Source],
+    options: ImportOptions,
+    log: IssueLog,
+    notes: list[str],
+) -> Iterator[Run]:
     """The runs of all files; together they may have as many bytes as one folder."""
     n_read, shared = 0, dict[str, Any]()
     for source in sources:
         source.n_read = n_read
-        yield from importer.runs(ReadContext(source, options, log, notes, shared)) if importer.runs else ()
+        yield from runs_in(ReadContext(source, options, log, notes, shared))
         n_read = source.n_read
-
-
-def _task_differences(delivered: set[str], known: set[str]) -> list[str]:
-    """Say how a file's tasks and the benchmark's differ: what is asked for is the benchmark's to say."""
-    notes = []
-    if lacking := known - delivered:
-        notes.append(
-            f"Tasks of the benchmark that are not in it and stay missing: {len(lacking):,} of {len(known):,}"
-            f" ({names_of(lacking)})."
-        )
-    if new := delivered - known:
-        notes.append(f"Its tasks that are not the benchmark's: {len(new):,} ({names_of(new)}).")
-    return notes
 
 
 def _sniffed(name: str, data: bytes) -> str | None:
@@ -249,11 +233,6 @@ def _sniffed(name: str, data: bytes) -> str | None:
     names = keys(data)
     seen = [importer.name for importer in FORMATS.values() if importer.is_one(name, names)]
     return next((one for one in seen if one != FLAT), None) or next(iter(seen), None)
-
-
-def _unknown(called: str) -> str:
-    looked = "".join(f"\n  {importer.name}: {importer.looked_for}" for importer in FORMATS.values())
-    return f"{called} is of no format that is known. Looked for was:{looked}"
 
 
 def _refused(message: str, field: str, value: str | None) -> Faulty:

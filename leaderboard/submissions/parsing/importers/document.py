@@ -128,6 +128,11 @@ class Node:
         return None
 
     @property
+    def is_missing(self) -> bool:
+        """Whether this is null or NaN."""
+        return self.value is None or (isinstance(self.value, float) and math.isnan(self.value))
+
+    @property
     def kind(self) -> str:
         return KINDS.get(type(self.value), "a value of another kind")
 

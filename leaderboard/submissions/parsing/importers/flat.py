@@ -9,8 +9,7 @@ from datetime import datetime
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.flat import COLUMNS, Fault, TableOptions, faulty_file, read_outcomes
-from leaderboard.submissions.parsing.importers.importer import Imported, Importer, ImportOptions
-from leaderboard.submissions.parsing.importers.source import Source
+from leaderboard.submissions.parsing.importers.importer import Imported, Importer, ImportOptions, Source
 
 ENDINGS = (".csv", ".tsv", ".xlsx", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
 PARQUET = b"PAR1"
@@ -40,13 +39,11 @@ def import_flat(
             table=table,
         )
     except Faulty as refusal:
-        raise (_with_file(refusal, name) if source.in_full else refusal) from None
+        if not source.in_full:
+            raise
+        faults = [replace(fault, rule=f"{fault.rule} (in {name})") for fault in refusal.faults]
+        raise Faulty(str(refusal), faults=tuple(faults), n_faults=refusal.n_faults) from None
     return Imported(read, "flat", [note] if note else [], name)
-
-
-def _with_file(refusal: Faulty, file: str) -> Faulty:
-    faults = (replace(fault, rule=f"{fault.rule} (in {file})") for fault in refusal.faults)
-    return Faulty(str(refusal), faults=tuple(faults), n_faults=refusal.n_faults)
 
 
 def is_workbook(name: str, data: bytes) -> bool:
@@ -66,15 +63,11 @@ def has_columns(data: bytes) -> bool:
     return data[:4] == PARQUET or any(COLUMNS & {cell.strip('" ') for cell in row} for row in cells)
 
 
-def _is_one(name: str, keys: frozenset[str]) -> bool:
-    return bool(keys & {"task", "task_id"}) and bool(keys & {"outcome", "score"})
-
-
 IMPORTER = Importer(
     name="flat",
     looked_for="CSV, NDJSON or Parquet with the columns benchmark, agent, …, task, trial, outcome",
     files=tuple(f"*{ending}" for ending in ENDINGS),
-    is_one=_is_one,
+    is_one=lambda name, keys: bool(keys & {"task", "task_id"}) and bool(keys & {"outcome", "score"}),
     runs=None,
     fields={},
 )

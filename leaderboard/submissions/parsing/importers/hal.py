@@ -18,21 +18,14 @@ run_id; ``results`` with the lists successful_tasks and failed_tasks, and total_
 import hashlib
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from leaderboard.submissions.parsing.importers.document import Node
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    ImportedRun,
-    ImportedTrial,
-    Importer,
-    ReadContext,
-)
+from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
 
 LISTS = {"successful_tasks": 1, "failed_tasks": 0}
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
+def runs(reading: ReadContext) -> Iterator[Run]:
     source = reading.source
     seen: set[bytes] = set()
     for path in source.named("*_UPLOAD.json"):
@@ -46,7 +39,7 @@ def runs(reading: ReadContext) -> Iterator[ImportedRun]:
             yield from _run(node, reading)
 
 
-def _run(node: Node, reading: ReadContext) -> Iterator[ImportedRun]:
+def _run(node: Node, reading: ReadContext) -> Iterator[Run]:
     config, results = node.get("config"), node.get("results")
     if not (config.is_object() and results.is_object()):
         return
@@ -57,7 +50,7 @@ def _run(node: Node, reading: ReadContext) -> Iterator[ImportedRun]:
         return
     if benchmark := config.get("benchmark_name").text():
         reading.notes.append(f"{node.file} is of the benchmark {benchmark}.")
-    yield ImportedRun(carried(node.file, config), list(_trials(results)))
+    yield carried(node.file, config), list(_trials(results))
 
 
 def carried(file: str, config: Node) -> Carried:
@@ -86,8 +79,11 @@ def parts(name: str) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _trials(results: Node) -> Iterator[ImportedTrial]:
-    first: dict[Any, str] = {}
+def _trials(results: Node) -> Iterator[Trial]:
+    cost, first = results.get("total_cost").value, dict[str, str]()
+    n = sum(len(entries) for key in LISTS if isinstance(entries := results.get(key).value, list))
+    is_number = isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost)
+    of_each = {"cost_usd": cost / n} if is_number and n else {}
     for key, outcome in LISTS.items():
         for entry in results.get(key).listed(required=True):
             if isinstance(entry.value, bool) or not isinstance(entry.value, str | int):
@@ -97,14 +93,7 @@ def _trials(results: Node) -> Iterator[ImportedTrial]:
             if task in first:
                 entry.fault(f"the task stands at {first[task]} too")
             first.setdefault(task, entry.where)
-            yield ImportedTrial(entry, {"task": task, "trial": 1, "outcome": outcome, **_cost(results)})
-
-
-def _cost(results: Node) -> dict[str, float]:
-    cost = results.get("total_cost").value
-    n = sum(len(entries) for key in LISTS if isinstance(entries := results.get(key).value, list))
-    is_number = isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost)
-    return {"cost_usd": cost / n} if is_number else {}
+            yield entry, {"task": task, "trial": 1, "outcome": outcome, **of_each}
 
 
 IMPORTER = Importer(

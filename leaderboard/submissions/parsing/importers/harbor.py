@@ -19,15 +19,11 @@ Follows laude-institute/harbor 0.25.0, `TrialResult` (harbor/models/trial/result
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    ImportedRun,
-    ImportedTrial,
-    Importer,
-    ReadContext,
-)
+from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
+from leaderboard.submissions.parsing.importers.importer import trial as row_of
 
 OF_AGENT = frozenset(
     {
@@ -44,7 +40,7 @@ REWARD = "reward"
 TOKENS = ("n_input_tokens", "n_output_tokens", "cost_usd")
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
+def runs(reading: ReadContext) -> Iterator[Run]:
     """One run for each job and agent, its trials in order of their start."""
     of_run: dict[Carried, list[Node]] = defaultdict(list)
     met: dict[str, tuple[str, object]] = {}
@@ -62,7 +58,9 @@ def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     if n_again:
         reading.notes.append(f"Trials met twice, which count once: {n_again:,}.")
     for carried, trials in of_run.items():
-        yield ImportedRun(_earliest(carried, trials), list(_numbered(trials, reading)))
+        started = [at for trial in trials if (at := trial.get("started_at").text())]
+        first = replace(carried, file=trials[0].file, submitted_at=min(started, default=None))
+        yield first, list(_numbered(trials, reading.options.metric))
 
 
 def _trial_nodes(reading: ReadContext) -> Iterator[Node]:
@@ -96,37 +94,17 @@ def _carried(trial: Node) -> Carried:
     )
 
 
-def _earliest(carried: Carried, trials: list[Node]) -> Carried:
-    started = [at for trial in trials if (at := trial.get("started_at").text())]
-    known = {key: value for key, value in vars(carried).items() if key not in ("file", "submitted_at")}
-    return Carried(file=trials[0].file, submitted_at=min(started, default=None), **known)
-
-
-def _numbered(trials: list[Node], reading: ReadContext) -> Iterator[ImportedTrial]:
+def _numbered(trials: list[Node], metric: str | None) -> Iterator[Trial]:
+    """In order of their start."""
     n_of_task: dict[str, int] = defaultdict(int)
-    for trial in sorted(trials, key=_order):
-        task = str(trial.get("task_name").value)
-        n_of_task[task] += 1
-        yield ImportedTrial(trial, _columns(trial, n_of_task[task], reading.options.metric))
-
-
-def _order(trial: Node) -> tuple[str, str]:
-    return str(trial.get("started_at").value), str(trial.get("trial_name").value)
-
-
-def _columns(trial: Node, number: int, metric: str | None) -> dict[str, object]:
-    raised = list(_exceptions(trial))
-    voided = next((name for name in raised if name not in OF_AGENT), None)
-    reward = _reward(trial, metric) if voided is None else None
-    reason = voided or (None if reward is not None else "no reward")
-    columns: dict[str, object] = {
-        "task": trial.get("task_name").value,
-        "trial": number,
-        "outcome": reward,
-        "valid": reason is None,
-        "reason": reason,
-    }
-    return columns | {name: _total(trial, name) for name in TOKENS}
+    for one in sorted(trials, key=lambda one: [str(one.get(k).value) for k in ("started_at", "trial_name")]):
+        task = one.get("task_name").value
+        n_of_task[str(task)] += 1
+        voided = next((name for name in list(_exceptions(one)) if name not in OF_AGENT), None)
+        reward = _reward(one, metric) if voided is None else None
+        reason = voided or (None if reward is not None else "no reward")
+        totals = {name: _total(one, name) for name in TOKENS}
+        yield row_of(one, task, n_of_task[str(task)], reward, reason, **totals)
 
 
 def _exceptions(trial: Node) -> Iterator[str]:

@@ -16,17 +16,17 @@ Follows stanford-crfm/helm 0.5.16: `PerInstanceStats` (src/helm/benchmark/metric
   Nothing says when it ran, or what the scaffold is.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
 from leaderboard.submissions.parsing.importers.importer import (
     Carried,
-    ImportedRun,
-    ImportedTrial,
     Importer,
     ReadContext,
+    Run,
+    Trial,
+    trial,
 )
 
 FILE, SPEC = "per_instance_stats.json", "run_spec.json"
@@ -44,7 +44,7 @@ class _Scored:
     figures: dict[str, Node] = field(default_factory=dict)
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
+def runs(reading: ReadContext) -> Iterator[Run]:
     source = reading.source
     for path in source.named(FILE):
         node = reading.document(path)
@@ -58,7 +58,7 @@ def runs(reading: ReadContext) -> Iterator[ImportedRun]:
         trials = [_trial(key, one, metric, shared, spec) for key, one in scored.items()] if metric else []
         model = spec.at("adapter_spec", "model").text() if spec else None
         alone = (model.partition("/")[2],) if model and "/" in model else ()
-        yield ImportedRun(Carried(source.shown(path), model=model, models=alone), trials)
+        yield Carried(source.shown(path), model=model, models=alone), trials
 
 
 def _put_together(node: Node) -> dict[Key, _Scored]:
@@ -113,21 +113,20 @@ def _shared(spec: Node | None) -> str:
     return f"{scenario}{colon if shared else ''}{','.join(shared)}/"
 
 
-def _trial(key: Key, one: _Scored, metric: str, shared: str, spec: Node | None) -> ImportedTrial:
+def _trial(key: Key, one: _Scored, metric: str, shared: str, spec: Node | None) -> Trial:
     instance, variant, number = key
     stat = one.figures.get(metric)
-    value = stat.get("mean").value if stat else None
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    columns = {
-        "task": f"{shared}{instance}" if instance else None,
-        "trial": number + 1,
-        "outcome": None if missing else value,
-        "valid": not missing,
-        "reason": "not scored" if missing else None,
-        "prompt_variant": variant,
-        "temperature": spec.at("adapter_spec", "temperature").number() if spec else None,
-    }
-    return ImportedTrial(one.place, columns)
+    mean = stat.get("mean") if stat else None
+    is_scored = mean is not None and not mean.is_missing
+    return trial(
+        one.place,
+        f"{shared}{instance}" if instance else None,
+        number + 1,
+        mean.value if mean and is_scored else None,
+        None if is_scored else "not scored",
+        prompt_variant=variant,
+        temperature=spec.at("adapter_spec", "temperature").number() if spec else None,
+    )
 
 
 IMPORTER = Importer(

@@ -22,6 +22,7 @@ directly, not by inspect_ai (docs/decisions/intake.md).
 import math
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,11 @@ from leaderboard.submissions.parsing.flat import head
 from leaderboard.submissions.parsing.importers.document import Node, names_of
 from leaderboard.submissions.parsing.importers.importer import (
     Carried,
-    ImportedRun,
-    ImportedTrial,
     Importer,
     ReadContext,
+    Run,
+    Trial,
+    trial,
 )
 
 ZIP = b"PK\x03\x04"
@@ -51,21 +53,18 @@ WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 RULE = "a score is C, I, P, N, yes, no, true, false or a number from 0 to 1"
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
+def runs(reading: ReadContext) -> Iterator[Run]:
     met: set[str] = reading.shared.setdefault("met", set())
-    for path in _files(reading):
+    documents = reading.among(_is_one, "*.json")
+    archives = reading.source.named("*.eval") if reading.source.is_folder else []
+    for path in documents + archives:
         is_archive = head(path)[:4] == ZIP
         for header, samples in _archive(path, reading) if is_archive else _document(path, reading):
             task = header.at("eval", "task").text() or ""
             first = reading.shared.setdefault("task", (task, header.file))
             if task != first[0]:
                 header.at("eval", "task").fault(f"{first[1]} is of {first[0]}; load one task at a time")
-            yield ImportedRun(_carried(header), list(_trials(header, samples, met, reading)))
-
-
-def _files(reading: ReadContext) -> list[Path]:
-    documents = reading.among(_is_one, "*.json")
-    return documents + reading.source.named("*.eval") if reading.source.is_folder else documents
+            yield _carried(header), list(_trials(header, samples, met, reading))
 
 
 def _document(path: Path, reading: ReadContext) -> Iterator[tuple[Node, Iterator[Node]]]:
@@ -99,17 +98,13 @@ def _samples(
 ) -> Iterator[Node]:
     if SUMMARIES in members and header.get("invalidated").value is not True:
         node = _member(archive, members[SUMMARIES], path, reading, where=SUMMARIES)
-        last = {} if node is None else {_key(entry): entry for entry in node.objects(required=True)}
-        yield from last.values()
+        entries = () if node is None else node.objects(required=True)
+        yield from {(str(one.get("id").value), str(one.get("epoch").value)): one for one in entries}.values()
         return
     for name in sorted(name for name in members if name.startswith(SAMPLES) and name.endswith(".json")):
         node = _member(archive, members[name], path, reading, where=name)
         if node is not None and node.is_object():
             yield node
-
-
-def _key(sample: Node) -> tuple[str, str]:
-    return str(sample.get("id").value), str(sample.get("epoch").value)
 
 
 def _member(archive: ZipFile, info: ZipInfo, path: Path, reading: ReadContext, *, where: str) -> Node | None:
@@ -164,9 +159,7 @@ def _carried(header: Node) -> Carried:
     )
 
 
-def _trials(
-    header: Node, samples: Iterator[Node], met: set[str], reading: ReadContext
-) -> Iterator[ImportedTrial]:
+def _trials(header: Node, samples: Iterator[Node], met: set[str], reading: ReadContext) -> Iterator[Trial]:
     status = header.get("status").value
     if status not in (None, "success"):
         reading.notes.append(f"{header.file}: the evaluation did not come to its end ({status}).")
@@ -181,8 +174,22 @@ def _trials(
         scores = _scores(sample)
         others |= set(scores)
         chosen = chosen or next(iter(scores), None)
-        place = Node(None, sample.file, sample.where, sample.log)
-        yield ImportedTrial(place, _columns(header, sample, chosen))
+        outcome, reason = _outcome(sample, chosen)
+        heat = header.at("plan", "config", "temperature")
+        if heat.value is None:
+            heat = header.at("eval", "model_generate_config", "temperature")
+        task = sample.get("id")
+        if isinstance(task.value, bool) or not isinstance(task.value, str | int | None):
+            task.fault(f"the id of a sample is a text or a number, not {task.kind}")
+        yield trial(
+            Node(None, sample.file, sample.where, sample.log),
+            task.value,
+            sample.get("epoch").value,
+            outcome,
+            reason,
+            temperature=heat.number(),
+            **_usage(sample),
+        )
     if chosen and len(others) > 1 and reading.options.metric is None:
         reading.notes.append(
             f"{header.file}: the score of {chosen} counts; there are {names_of(others)},"
@@ -205,24 +212,6 @@ def _scores(sample: Node) -> dict[str, Node]:
     return {"score": sample.get("score")} if isinstance(sample.get("score").value, dict) else {}
 
 
-def _columns(header: Node, sample: Node, chosen: str | None) -> dict[str, object]:
-    outcome, reason = _outcome(sample, chosen)
-    heat = header.at("plan", "config", "temperature")
-    if heat.value is None:
-        heat = header.at("eval", "model_generate_config", "temperature")
-    if isinstance(sample.get("id").value, bool) or not isinstance(sample.get("id").value, str | int | None):
-        sample.get("id").fault(f"the id of a sample is a text or a number, not {sample.get('id').kind}")
-    return {
-        "task": sample.get("id").value,
-        "trial": sample.get("epoch").value,
-        "outcome": outcome,
-        "valid": reason is None,
-        "reason": reason,
-        "temperature": heat.number(),
-        **_usage(sample),
-    }
-
-
 def _outcome(sample: Node, chosen: str | None) -> tuple[object, str | None]:
     """The outcome, or None and why the sample does not count."""
     if sample.get("invalidation").value is not None:
@@ -243,7 +232,7 @@ def _outcome(sample: Node, chosen: str | None) -> tuple[object, str | None]:
 
 def _number(value: Node) -> tuple[object, str | None]:
     number = value.value
-    if number is None or (isinstance(number, float) and math.isnan(number)):
+    if value.is_missing:
         return None, "not scored"
     if isinstance(number, dict):
         value.fault(f"the score has several figures; --metric SCORER/FIGURE names one of {names_of(number)}")
@@ -253,18 +242,12 @@ def _number(value: Node) -> tuple[object, str | None]:
         return number, None
     elif isinstance(number, str) and (known := LETTERS.get(number, WORDS.get(number.lower()))) is not None:
         return known, None
-    elif isinstance(number, str) and _is_number(number):
-        return number, None
     else:
+        with suppress(ValueError, TypeError):
+            if math.isfinite(float(number)):
+                return number, None
         value.fault(RULE)
     return None, None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _usage(sample: Node) -> dict[str, Any]:

@@ -18,7 +18,6 @@ Follows EleutherAI/lm-evaluation-harness 0.4.13: the samples of lm_eval/evaluato
 """
 
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -27,10 +26,11 @@ from pathlib import Path
 from leaderboard.submissions.parsing.importers.document import Node, lines, names_of
 from leaderboard.submissions.parsing.importers.importer import (
     Carried,
-    ImportedRun,
-    ImportedTrial,
     Importer,
     ReadContext,
+    Run,
+    Trial,
+    trial,
 )
 
 NAME = re.compile(
@@ -47,8 +47,7 @@ NOT_APPLICABLE = "N/A"
 Counted = tuple[str, str, tuple[str, ...]]  # metric, filter, other filters
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
-    """One run for each folder and date, over all its tasks."""
+def runs(reading: ReadContext) -> Iterator[Run]:
     of_run: dict[tuple[Path, str], list[tuple[str, Path]]] = defaultdict(list)
     for path in reading.source.named("samples_*.jsonl", "samples_*.jsonl.gz"):
         name = path.name if reading.source.is_folder else Path(reading.source.called).name
@@ -60,7 +59,7 @@ def runs(reading: ReadContext) -> Iterator[ImportedRun]:
     counted: dict[Counted, list[str]] = defaultdict(list)
     for (_, date), files in of_run.items():
         trials = [trial for task, path in files for trial in _trials(task, path, reading, counted)]
-        yield ImportedRun(_carried(files[0][1], date, reading), trials)
+        yield _carried(files[0][1], date, reading), trials
     for (metric, taken, others), tasks in counted.items():
         others_text = f" (also there: {', '.join(others)}; --filter names another)" if others else ""
         reading.notes.append(f"{names_of(tasks)}: {metric} counts, by the filter {taken}{others_text}.")
@@ -69,25 +68,21 @@ def runs(reading: ReadContext) -> Iterator[ImportedRun]:
 def _carried(path: Path, date: str, reading: ReadContext) -> Carried:
     results_path = reading.source.sibling(path, f"results_{date}.json")
     results = reading.object_at(results_path) if results_path else None
+    model = None
+    if results is not None and (name := results.get("model_name").text()):
+        arguments = json.dumps(results.at("config", "model_args").value, ensure_ascii=False)
+        model = name if name in arguments else None
     return Carried(
         file=reading.source.shown(path),
-        model=_model(results) if results is not None else None,
+        model=model,
         submitted_at=date[:10],
         run=date,
     )
 
 
-def _model(results: Node) -> str | None:
-    name = results.get("model_name").text()
-    arguments = results.at("config", "model_args").value
-    return name if name and name in json.dumps(arguments, ensure_ascii=False) else None
-
-
-def _trials(
-    task: str, path: Path, reading: ReadContext, counted: dict[Counted, list[str]]
-) -> list[ImportedTrial]:
+def _trials(task: str, path: Path, reading: ReadContext, counted: dict[Counted, list[str]]) -> list[Trial]:
     source, options = reading.source, reading.options
-    of_filter: dict[str, list[ImportedTrial]] = {}
+    of_filter: dict[str, list[Trial]] = {}
     metric, n_without = options.metric, 0
     for sample in lines(source.data(path), source.shown(path), reading.log, n_bytes=source.limits.n_bytes):
         metric = metric or _first_metric(sample)
@@ -95,11 +90,7 @@ def _trials(
         if sample.get(metric or "").value == NOT_APPLICABLE:
             n_without += 1
         else:
-            trials.append(
-                ImportedTrial(
-                    Node(None, sample.file, "", sample.log, sample.row), _columns(task, sample, metric)
-                )
-            )
+            trials.append(_trial(task, sample, metric))
     taken = _taken(of_filter, options.filter, source.shown(path), reading)
     others = tuple(sorted(of_filter.keys() - {taken}))
     counted[metric or "nothing", taken, others].append(task)
@@ -108,9 +99,7 @@ def _trials(
     return of_filter.get(taken, [])
 
 
-def _taken(
-    of_filter: dict[str, list[ImportedTrial]], chosen: str | None, file: str, reading: ReadContext
-) -> str:
+def _taken(of_filter: dict[str, list[Trial]], chosen: str | None, file: str, reading: ReadContext) -> str:
     if chosen is None or len(of_filter) < 2:
         return next(iter(of_filter), ONLY)
     if chosen not in of_filter:
@@ -126,13 +115,13 @@ def _first_metric(sample: Node) -> str | None:
     return next(iter(metrics), None)
 
 
-def _columns(task: str, sample: Node, metric: str | None) -> dict[str, object]:
+def _trial(task: str, sample: Node, metric: str | None) -> Trial:
     number = sample.get("doc_id")
     if isinstance(number.value, bool) or not isinstance(number.value, int | str):
         number.fault(f"a number is expected, not {number.kind}")
     outcome, valid = _outcome(sample, metric)
-    columns: dict[str, object] = {"task": f"{task}/{number.value}", "trial": 1, "outcome": outcome}
-    return columns | {"valid": valid, "reason": None if valid else "no metric"}
+    place = Node(None, sample.file, "", sample.log, sample.row)
+    return trial(place, f"{task}/{number.value}", 1, outcome, None if valid else "no metric")
 
 
 def _outcome(sample: Node, metric: str | None) -> tuple[object, bool]:
@@ -143,7 +132,7 @@ def _outcome(sample: Node, metric: str | None) -> tuple[object, bool]:
         )
         return None, True
     value = sample.get(metric)
-    if value.value is None or (isinstance(value.value, float) and math.isnan(value.value)):
+    if value.is_missing:
         return None, False
     if isinstance(value.value, list | dict):
         value.fault(f"{value.kind} is no outcome of a sample; --metric names another metric")

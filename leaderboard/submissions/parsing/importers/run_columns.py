@@ -7,7 +7,6 @@ than the file has the wrong file.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from leaderboard.errors import Faulty
@@ -23,12 +22,7 @@ from leaderboard.submissions.parsing.flat import (
     printable,
 )
 from leaderboard.submissions.parsing.importers.document import IssueLog
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    ImportedRun,
-    ImportedTrial,
-    ImportOptions,
-)
+from leaderboard.submissions.parsing.importers.importer import Carried, ImportOptions, Run, Trial
 
 WHO = ("agent", "scaffold", "model")
 REQUIRED = (*WHO, "submitted_at")
@@ -39,27 +33,9 @@ ROW = re.compile(r"\brow (\d+)")
 
 
 def with_columns(
-    runs: Iterable[ImportedRun], options: ImportOptions, called: str, notes: list[str]
-) -> list[tuple[ImportedRun, dict[str, str | None]]]:
+    runs: list[Run], options: ImportOptions, called: str, notes: list[str]
+) -> list[tuple[Run, dict[str, str | None]]]:
     """Give each run with the columns that all its rows share."""
-    all_runs = list(runs)
-    check_options(options, called)
-    others = {field: _other_names(field, [run.carried for run in all_runs], options) for field in WHO}
-    if options.is_strict:
-        _refuse_others(others, options, called)
-    notes += _notes_of_others(others, options)
-    columns = [_of_run(run.carried, options) for run in all_runs]
-    _ask(columns, options, called)
-    # One label cannot stand for several runs of an agent: their trials would be the same
-    agents = [one["agent"] for one in columns]
-    if options.run is not None and len(set(agents)) < len(agents):
-        rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {options.place('run')} out"
-        raise faulty_file(called, (Fault(None, "run", excerpt(options.run), rule),))
-    return list(zip(all_runs, columns, strict=True))
-
-
-def check_options(options: ImportOptions, called: str) -> None:
-    """Refuse what was stated and is no name."""
     faults = [
         Fault(None, field, excerpt(value), rule)
         for field in (*WHO, *OF_AGENT, "run")
@@ -67,13 +43,26 @@ def check_options(options: ImportOptions, called: str) -> None:
     ]
     if faults:
         raise faulty_file(called, faults)
-
-
-def _of_run(carried: Carried, options: ImportOptions) -> dict[str, str | None]:
-    columns = {field: getattr(options, field) or getattr(carried, field, None) for field in OF_RUN}
-    if not columns["agent"] and columns["scaffold"] and columns["model"]:
-        columns["agent"] = f"{columns['scaffold']} ({columns['model']})"
-    return columns
+    others = {field: _other_names(field, [carried for carried, _ in runs], options) for field in WHO}
+    if options.is_strict:
+        _refuse_others(others, options, called)
+    for field, name, n in ((field, *pair) for field, names in others.items() for pair in names.items()):
+        counts = f'{field}: "{excerpt(getattr(options, field))}" counts, as {options.place(field)} states'
+        notes.append(f'{counts}; {n:,} {"run names" if n == 1 else "runs name"} "{excerpt(name)}".')
+    columns = [
+        {field: getattr(options, field) or getattr(carried, field, None) for field in OF_RUN}
+        for carried, _ in runs
+    ]
+    for one in columns:
+        if not one["agent"] and one["scaffold"] and one["model"]:
+            one["agent"] = f"{one['scaffold']} ({one['model']})"
+    _ask(columns, options, called)
+    # One label cannot stand for several runs of an agent: their trials would be the same
+    agents = [one["agent"] for one in columns]
+    if options.run is not None and len(set(agents)) < len(agents):
+        rule = f"one label cannot stand for the {len(agents):,} runs in it; leave {options.place('run')} out"
+        raise faulty_file(called, (Fault(None, "run", excerpt(options.run), rule),))
+    return list(zip(runs, columns, strict=True))
 
 
 def _other_names(field: str, carried: list[Carried], options: ImportOptions) -> Counter[str]:
@@ -95,12 +84,6 @@ def _refuse_others(others: dict[str, Counter[str]], options: ImportOptions, call
     if faults:
         message = f"What was stated contradicts {called}; nothing was stored."
         raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
-
-
-def _notes_of_others(others: dict[str, Counter[str]], options: ImportOptions) -> Iterator[str]:
-    for field, name, n in ((field, *pair) for field, names in others.items() for pair in names.items()):
-        counts = f'{field}: "{excerpt(getattr(options, field))}" counts, as {options.place(field)} states'
-        yield f'{counts}; {n:,} {"run names" if n == 1 else "runs name"} "{excerpt(name)}".'
 
 
 def _ask(columns: list[dict[str, str | None]], options: ImportOptions, called: str) -> None:
@@ -125,7 +108,7 @@ def _ask(columns: list[dict[str, str | None]], options: ImportOptions, called: s
 
 
 def checked(
-    runs: list[tuple[ImportedRun, dict[str, str | None]]],
+    runs: list[tuple[Run, dict[str, str | None]]],
     log: IssueLog,
     *,
     called: str,
@@ -135,14 +118,21 @@ def checked(
     limits: Limits,
 ) -> FlatFile:
     """Put the rows of all runs through the rules of the flat file; faults name the place in the file."""
-    records, trials = [], list[ImportedTrial]()
-    for run, of_run in runs:
-        columns = _probed(run, of_run, log, benchmark=benchmark, as_of=as_of)
-        # What stands once for an agent is said once: metadata are bounded.
-        once, rest = _parted(columns)
-        for i, trial in enumerate(run.trials):
-            records.append({**rest, **(once if i == 0 else {}), **trial.columns})
-            trials.append(trial)
+    records, trials = [], list[Trial]()
+    for (carried, mine), of_run in runs:
+        # One row tells what is wrong in all rows of a run, so that its faults are named once
+        probe = {"submitted_at": None, **of_run, "task": "-", "trial": 1, "outcome": 1}
+        found = faults_of([probe], benchmark=benchmark, as_of=as_of)
+        if not isinstance(found, FlatFile):
+            for fault in found.faults:
+                log.add(carried.file, fault.field or "", fault.rule, value=fault.value)
+            of_run = PLACEHOLDER
+        rest = {field: value for field, value in of_run.items() if value}
+        # What stands once for an agent is said once: metadata are bounded
+        once = {field: rest.pop(field) for field in OF_AGENT if field in rest}
+        for i, trial in enumerate(mine):
+            records.append({"submitted_at": None, **rest, **(once if i == 0 else {}), **trial[1]})
+        trials += mine
     if not records:
         log.add("", "", "there is no outcome in it")
         raise faulty_file(called, log.faults, log.n)
@@ -156,28 +146,9 @@ def checked(
     return faults
 
 
-def _probed(
-    run: ImportedRun, columns: dict[str, str | None], log: IssueLog, *, benchmark: str, as_of: datetime
-) -> dict[str, str | None]:
-    """Check by one row what all rows of a run share, so that its faults are named once."""
-    probe = {"submitted_at": None, **columns, "task": "-", "trial": 1, "outcome": 1}
-    faults = faults_of([probe], benchmark=benchmark, as_of=as_of)
-    if isinstance(faults, FlatFile):
-        return columns
-    for fault in faults.faults:
-        log.add(run.carried.file, fault.field or "", fault.rule, value=fault.value)
-    return PLACEHOLDER
-
-
-def _parted(columns: dict[str, str | None]) -> tuple[dict[str, str], dict[str, str | None]]:
-    filled = {field: value for field, value in columns.items() if value}
-    once = {field: filled.pop(field) for field in OF_AGENT if field in filled}
-    return once, {"submitted_at": None, **filled}
-
-
-def _tell(fault: Fault, trials: list[ImportedTrial], log: IssueLog, fields: dict[str, str]) -> None:
+def _tell(fault: Fault, trials: list[Trial], log: IssueLog, fields: dict[str, str]) -> None:
     def place(number: int) -> str:
-        node = trials[number - 1].place
+        node = trials[number - 1][0]
         where = node.where or (f"line {node.row}" if node.row else "")
         return " of ".join(filter(None, (where, node.file if log.names_files else "")))
 
@@ -185,7 +156,7 @@ def _tell(fault: Fault, trials: list[ImportedTrial], log: IssueLog, fields: dict
     if fault.row is None:
         log.add("", fault.field or "", rule, value=fault.value)
         return
-    node = trials[fault.row - 1].place
+    node = trials[fault.row - 1][0]
     field = fields.get(fault.field or "", fault.field or "")
     where = ".".join(filter(None, (node.where, field)))
     log.add(node.file, where, rule, value=fault.value, row=node.row)

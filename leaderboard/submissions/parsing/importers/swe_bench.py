@@ -23,15 +23,15 @@ same lists but for the two of failures.
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from leaderboard.submissions.parsing.importers.document import Node, names_of
 from leaderboard.submissions.parsing.importers.importer import (
     Carried,
-    ImportedRun,
-    ImportedTrial,
     Importer,
     ReadContext,
+    Run,
+    Trial,
+    trial,
 )
 
 OUTCOMES = {"resolved_ids": 1, "unresolved_ids": 0, "empty_patch_ids": 0, "error_ids": 0}
@@ -41,18 +41,21 @@ REPORT, LOG = "report.json", "run_instance.log"
 LOGS = "run_evaluation"
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
-    of_instances = dict[Path, list[ImportedTrial]]()
+def runs(reading: ReadContext) -> Iterator[Run]:
+    of_instances = dict[Path, list[Trial]]()
     n_runs = n_left = 0
     for path in sorted(reading.among(_is_one, "*.json"), key=lambda path: path.name == REPORT):
         if n_runs and path.name == REPORT:
             n_left += 1
         elif (node := reading.object_at(path)) is not None:
-            if _is_of_instance(node.value):
+            if any(isinstance(entry, dict) and "resolved" in entry for entry in node.value.values()):
                 of_instances[path.parent] = list(_of_instance(node))
-            elif _has_version(node):
+            elif type(node.value.get("schema_version")) is not int or node.value["schema_version"] != VERSION:
+                rule = f"reports of version {VERSION} are read, with lists of ids"
+                node.get("schema_version").fault(rule)
+            else:
                 n_runs += 1
-                yield ImportedRun(Carried(node.file), list(_trials(node, reading)))
+                yield Carried(node.file), list(_trials(node, reading))
     if n_left:
         reading.notes.append(
             f"Reports of single instances, left alone beside the reports of runs: {n_left:,}."
@@ -61,67 +64,45 @@ def runs(reading: ReadContext) -> Iterator[ImportedRun]:
         yield from _runs_in_logs(of_instances, reading)
 
 
-def _is_of_instance(document: dict[str, Any]) -> bool:
-    return any(isinstance(entry, dict) and "resolved" in entry for entry in document.values())
-
-
-def _of_instance(report: Node) -> Iterator[ImportedTrial]:
+def _of_instance(report: Node) -> Iterator[Trial]:
     for name in report.value:
         entry = report.get(name)
         resolved = entry.get("resolved")
         if not isinstance(resolved.value, bool):
             resolved.fault(f"is true or false, not {resolved.kind}")
         elif entry.get("infra_failure").value:
-            yield _trial(entry, name, None, INVALID["infra_failure_ids"])
+            yield trial(entry, name, 1, None, INVALID["infra_failure_ids"])
         elif not resolved.value and entry.get("infra_failure_reason").value:
-            yield _trial(entry, name, None, INVALID["ambiguous_failure_ids"])
+            yield trial(entry, name, 1, None, INVALID["ambiguous_failure_ids"])
         else:
-            yield _trial(entry, name, int(resolved.value))
+            yield trial(entry, name, 1, int(resolved.value))
 
 
-def _runs_in_logs(
-    of_instances: dict[Path, list[ImportedTrial]], reading: ReadContext
-) -> Iterator[ImportedRun]:
+def _runs_in_logs(of_instances: dict[Path, list[Trial]], reading: ReadContext) -> Iterator[Run]:
     """One run for each folder of instances, which is one of a run and a model."""
-    trials_by_run = defaultdict[Path, list[ImportedTrial]](list)
+    trials_by_run = defaultdict[Path, list[Trial]](list)
     for folder, trials in of_instances.items():
         trials_by_run[folder.parent] += trials
     failed = defaultdict[Path, list[str]](list)
     for path in reading.source.named(LOG) if trials_by_run else ():
         if path.parent not in of_instances:
             place = Node(None, reading.source.shown(path), "", reading.log)
-            trials_by_run[path.parent.parent].append(_trial(place, path.parent.name, 0))
+            trials_by_run[path.parent.parent].append(trial(place, path.parent.name, 1, 0))
             failed[path.parent.parent].append(path.parent.name)
     for folder, trials in trials_by_run.items():
-        run, model = _run_and_model(folder)
+        *_, logs, run, model = ("", "", *folder.absolute().parts)
+        if logs != LOGS:
+            run = model = ""
         if names := failed[folder]:
             reading.notes.append(
                 f"{run or reading.source.called}: Instances without a report, counted as failures as "
                 f"SWE-bench does: {len(names):,} ({names_of(names)})."
             )
         models = (model.replace("__", "/"),) if model else ()
-        yield ImportedRun(Carried(trials[0].place.file, model=model, run=run, models=models), trials)
+        yield Carried(trials[0][0].file, model=model or None, run=run or None, models=models), trials
 
 
-def _run_and_model(folder: Path) -> tuple[str | None, str | None]:
-    *_, logs, run, model = ("", "", *folder.absolute().parts)
-    return (run, model) if logs == LOGS else (None, None)
-
-
-def _trial(place: Node, task: str, outcome: int | None, reason: str | None = None) -> ImportedTrial:
-    columns = {"task": task, "trial": 1, "outcome": outcome, "valid": reason is None, "reason": reason}
-    return ImportedTrial(place, columns)
-
-
-def _has_version(report: Node) -> bool:
-    version = report.get("schema_version")
-    if type(version.value) is not int or version.value != VERSION:
-        version.fault(f"reports of version {VERSION} are read, with lists of ids")
-        return False
-    return True
-
-
-def _trials(report: Node, reading: ReadContext) -> Iterator[ImportedTrial]:
+def _trials(report: Node, reading: ReadContext) -> Iterator[Trial]:
     failed = {entry: reason for key, reason in INVALID.items() for entry in _ids(report.get(key))}
     first: dict[str, str] = {}
     for key, outcome in OUTCOMES.items():
@@ -135,7 +116,7 @@ def _trials(report: Node, reading: ReadContext) -> Iterator[ImportedTrial]:
                 entry.fault("the instance is resolved, and stands among the failures of the environment")
             first.setdefault(entry.value, entry.where)
             reason = failed.pop(entry.value, None)
-            yield _trial(entry, entry.value, None if reason else outcome, reason)
+            yield trial(entry, entry.value, 1, None if reason else outcome, reason)
     for name in failed:
         report.fault(f"{name} stands among the failures of the environment, and nowhere else")
     _note(report, first, reading)
@@ -150,10 +131,10 @@ def _ids(node: Node) -> Iterator[str]:
 
 
 def _note(report: Node, notes: dict[str, str], reading: ReadContext) -> None:
-    without = {entry.value for entry in report.get("incomplete_ids").listed() if isinstance(entry.value, str)}
-    submitted = {
-        entry.value for entry in report.get("submitted_ids").listed() if isinstance(entry.value, str)
-    }
+    without, submitted = (
+        {entry.value for entry in report.get(key).listed() if isinstance(entry.value, str)}
+        for key in ("incomplete_ids", "submitted_ids")
+    )
     errors = report.get("error_ids").value if "infra_failure_ids" not in report.value else None
     for n, what in (
         (len(without - notes.keys()), "Instances without a prediction, missing and not failed"),

@@ -24,13 +24,7 @@ from typing import Any
 
 from leaderboard.submissions.parsing.flat import head
 from leaderboard.submissions.parsing.importers.document import Node, keys
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    ImportedRun,
-    ImportedTrial,
-    Importer,
-    ReadContext,
-)
+from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
 
 METADATA, RESULTS = "run_metadata.json", "results.json"
 NUMBER = re.compile(r"\.([0-9]{1,5})-of-[0-9]+\.")
@@ -56,7 +50,7 @@ class _Met:
         return True
 
 
-def runs(reading: ReadContext) -> Iterator[ImportedRun]:
+def runs(reading: ReadContext) -> Iterator[Run]:
     met = _Met()
     for path in _results(reading):
         node = reading.object_at(path)
@@ -89,7 +83,7 @@ def _results(reading: ReadContext) -> list[Path]:
     return paths
 
 
-def _run(node: Node, metadata: Node | None, met: _Met, reading: ReadContext) -> ImportedRun:
+def _run(node: Node, metadata: Node | None, met: _Met, reading: ReadContext) -> Run:
     carried = _carried(node.file, metadata)
     if metadata is not None and (name := metadata.get("dataset_name").text()):
         note = (
@@ -101,7 +95,7 @@ def _run(node: Node, metadata: Node | None, met: _Met, reading: ReadContext) -> 
     results = list(node.get("results").objects(required=True))
     trials = list(_trials(results, carried.run, met))
     met.n_runs += bool(results) and not trials
-    return ImportedRun(carried, trials)
+    return carried, trials
 
 
 def _carried(file: str, metadata: Node | None) -> Carried:
@@ -116,7 +110,7 @@ def _carried(file: str, metadata: Node | None) -> Carried:
     )
 
 
-def _trials(results: list[Node], run: str | None, met: _Met) -> Iterator[ImportedTrial]:
+def _trials(results: list[Node], run: str | None, met: _Met) -> Iterator[Trial]:
     n_of_task = Counter[str]()
     for place, trial in enumerate(results):
         task, name = trial.get("task_id").value, trial.get("trial_name").value
@@ -126,7 +120,7 @@ def _trials(results: list[Node], run: str | None, met: _Met) -> Iterator[Importe
         if not isinstance(identity, str):
             identity = f"{run} {name}" if isinstance(name, str) else f"{trial.file} {place}"
         if not met.again((identity,), trial):
-            yield ImportedTrial(trial, _columns(trial, int(number[1]) if number else n_of_task[str(task)]))
+            yield trial, _columns(trial, int(number[1]) if number else n_of_task[str(task)])
 
 
 def _columns(trial: Node, number: int) -> dict[str, object]:

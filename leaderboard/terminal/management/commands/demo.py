@@ -16,8 +16,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.text import slugify
 
-from leaderboard.boards.queries import latest_board
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.queries import head_of, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.operations.policies import changed_policy, changes, put_in_force

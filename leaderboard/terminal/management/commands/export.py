@@ -13,18 +13,13 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from leaderboard.boards.queries import NoBoardYet, latest_board
-from leaderboard.boards.reading import plain_of
+from leaderboard.boards.queries import NoBoardYet, latest_board, plain_of
 from leaderboard.catalog.models import Benchmark
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export import (
-    FORMATS,
-    ExportTransaction,
-    OutcomeRows,
-    every_eval_ever,
-    hugging_face,
-)
+from leaderboard.submissions.export import every_eval_ever
+from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
+from leaderboard.submissions.export.streams import FORMATS, write_dataset
 from leaderboard.terminal.arguments import USAGE
 from leaderboard.terminal.command import BenchmarkCommand
 from leaderboard.terminal.printing import progress_bar
@@ -91,7 +86,7 @@ def written(benchmark: Benchmark, format: str, target: Path) -> int:
             every_eval_ever.write(part, outcomes, lines=board_lines(benchmark), as_of=timezone.now())
         elif format == "hugging-face":
             part.mkdir()
-            hugging_face.write(part, outcomes)
+            write_dataset(part, outcomes)
         else:
             with part.open("wb") as file:
                 file.writelines(FORMATS[format].written(outcomes))

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils import timezone
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.reading import head_of
+from leaderboard.boards.queries import head_of
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import recompute
