@@ -19,7 +19,7 @@ from leaderboard.api.errors import problem_response
 from leaderboard.api.parsers import Multipart, require_length
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Busy, Exhausted, Refusal
-from leaderboard.operations import failed_attempts, quotas
+from leaderboard.operations import quotas
 from leaderboard.operations.intake import Receipt, submit, submit_file
 from leaderboard.operations.quotas import DAY, Quotas
 from leaderboard.submissions.parsing.files import Form, UploadedPart
@@ -40,7 +40,7 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
     token, as_of = cast("ApiToken", request.auth), timezone.now()
     left = None
     try:
-        failed_attempts.check(token=token, as_of=as_of)
+        quotas.check_attempts(token=token, as_of=as_of)
         dry_run, form = _read_delivery_query(request)
         receipt = _submit(request, benchmark, token, dry_run, form, as_of)
         response, left = _to_response(request, benchmark, receipt, dry_run), receipt.left
@@ -49,7 +49,7 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
         response = cast("Response", problem_response(refusal, {"request": request}))
         counts = not isinstance(refusal, Exhausted)
     if counts:
-        failed_attempts.count(token=token, as_of=as_of)
+        quotas.count_attempt(token=token, as_of=as_of)
     left = left or quotas.remaining(benchmark=benchmark, token=token, agent=None, as_of=as_of)
     for name, value in rate_limit_headers(left, as_of=as_of).items():
         response[name] = value
@@ -141,8 +141,7 @@ def rate_limit_headers(quotas: Quotas | None, *, as_of: datetime) -> dict[str, s
     if quotas is None:
         return {}
     seconds, window = ceil((quotas.resets_at - as_of).total_seconds()), int(DAY.total_seconds())
-    named = quotas.by_name().items()
     return {
-        "RateLimit-Policy": ", ".join(f'"{name}";q={one.limit};w={window}' for name, one in named),
-        "RateLimit": ", ".join(f'"{name}";r={one.left};t={seconds}' for name, one in named),
+        "RateLimit-Policy": ", ".join(f'"{name}";q={n};w={window}' for name, n in quotas.limits.items()),
+        "RateLimit": ", ".join(f'"{name}";r={n};t={seconds}' for name, n in quotas.left.items()),
     }

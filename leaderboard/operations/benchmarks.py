@@ -1,20 +1,37 @@
-"""Opening a benchmark, and its switches: intake frozen, the board hidden, full runs alone asked for."""
+"""Opening a benchmark, and its switches: intake frozen, the board hidden, full runs alone asked for.
 
-from collections.abc import Sequence
+What a benchmark is: its tasks from a list, and what is said about it.
+
+Taking a broken task out of the count, and back; each changes what is counted, and so the data version.
+
+A retired task leaves the subset, the full score and what complete means. Its outcomes stay stored, and count
+again once it is restored.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
+import pghistory
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db import models, transaction
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.services import bump_shown_version
-from leaderboard.errors import Conflict, Refusal
+from leaderboard.catalog.models import TASKS_LISTED, Benchmark, Task, Visibility
+from leaderboard.catalog.services import (
+    N_NAMED,
+    bump_shown_version,
+    ensure_tasks,
+    get_or_create_benchmark,
+    grouped_tasks,
+)
+from leaderboard.errors import Conflict, Faulty, Missing, Refusal
 from leaderboard.notify import wake
-from leaderboard.operations.acting import acting
-from leaderboard.operations.listing import describe_benchmark, list_tasks
+from leaderboard.operations.acting import AT_COMMAND_LINE, acting
+from leaderboard.submissions.parsing.flat import Fault, name_rule
 from leaderboard.submissions.parsing.task_list import ListedTask
+from leaderboard.submissions.services import append_changes, bump_data_version
 
 
 class Switch(models.TextChoices):
@@ -59,3 +76,158 @@ def turn(
         bump_shown_version(benchmark=locked)
     wake()
     return locked
+
+
+DESCRIBED = ("title", "description", "url", "licence", "citation", "unit", "visibility")
+NAMED = ("title", "licence", "unit")  # a line of text that can be seen
+
+
+@dataclass(frozen=True)
+class ListingReport:
+    """What a list of tasks did."""
+
+    n_tasks: int
+    n_new: int
+    n_changed: int
+    is_new_benchmark: bool
+
+
+@transaction.atomic
+def list_tasks(
+    *, slug: str, tasks: Sequence[ListedTask], by: User | None = None, reason: str = AT_COMMAND_LINE
+) -> ListingReport:
+    """Make the tasks that are new; give category and group where there is none, and the positions listed."""
+    with acting(by=by, reason=reason):
+        benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
+        before = grouped_tasks(benchmark)
+        n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
+        known = {task.name: task for task in benchmark.tasks.select_for_update(no_key=True).order_by("id")}
+        _check_groups(known, tasks)
+        changed = [known[task.name] for task in tasks if _take(known[task.name], task)]
+        Task.objects.bulk_update(changed, ["group", "position"])
+        regrouped = {name for name, one in before.items() if one != (known[name].category, known[name].group)}
+        renewed = {task.name for task in changed} | regrouped
+        n_changed = len(renewed & before.keys())
+        if n_changed:
+            bump_shown_version(benchmark=benchmark)
+        if n_new or n_changed:
+            pghistory.create_event(benchmark, label=TASKS_LISTED)
+        append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
+        return ListingReport(len(tasks), n_new, n_changed, is_new)
+
+
+def _check_groups(known: Mapping[str, Task], tasks: Sequence[ListedTask]) -> None:
+    moved = [task for task in tasks if task.group and known[task.name].group not in ("", task.group)]
+    if moved:
+        raise Conflict(
+            "\n".join(
+                f"The task {task.name!r} is in the group {known[task.name].group!r}, but is listed in "
+                f"{task.group!r}."
+                for task in moved[:N_NAMED]
+            ),
+            code="task_in_another_group",
+        )
+
+
+def _take(task: Task, listed: ListedTask) -> bool:
+    """Take group and position over; return whether that changes anything."""
+    group = listed.group or task.group
+    position = task.position if listed.position is None else listed.position
+    changes = (group, position) != (task.group, task.position)
+    task.group, task.position = group, position
+    return changes
+
+
+@transaction.atomic
+def describe_benchmark(
+    *, benchmark: Benchmark, values: Mapping[str, str], by: User | None = None, reason: str = AT_COMMAND_LINE
+) -> list[str]:
+    """Set what is said of a benchmark and return the names of the fields that changed."""
+    locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+    unknown = [name for name in values if name not in DESCRIBED]
+    changed = [name for name in DESCRIBED if name in values and getattr(locked, name) != values[name]]
+    for name in changed:
+        setattr(locked, name, values[name])
+    faults = [
+        *(
+            Fault(None, name, None, f"is not a field here; known are {', '.join(DESCRIBED)}")
+            for name in unknown
+        ),
+        *_faults(locked, changed),
+    ]
+    if faults:
+        raise Faulty("Nothing was changed.", faults=tuple(faults))
+    if changed:
+        with acting(by=by, reason=reason):
+            locked.save(update_fields=changed)
+        bump_shown_version(benchmark=locked)
+    return changed
+
+
+def _faults(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
+    """What the model says, and else the rules of names."""
+    return _faults_of_model(benchmark, fields) or [
+        Fault(None, field, getattr(benchmark, field), rule)
+        for field in NAMED
+        if field in fields and getattr(benchmark, field) and (rule := name_rule(getattr(benchmark, field)))
+    ]
+
+
+def _faults_of_model(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
+    try:
+        benchmark.clean_fields(exclude={f.name for f in Benchmark._meta.fields} - set(fields))
+    except ValidationError as error:
+        return [
+            Fault(None, field, getattr(benchmark, field)[:80], _rule(field, messages[0]))
+            for field, messages in error.message_dict.items()
+        ]
+    return []
+
+
+def _rule(field: str, message: str) -> str:
+    return f"one of {', '.join(Visibility.values)}" if field == "visibility" else message
+
+
+def task_of(benchmark: Benchmark, name: str) -> Task:
+    if task := benchmark.tasks.select_related("benchmark").filter(name=name).first():
+        return task
+    raise Missing(f"There is no task {name!r} on {benchmark}.", code="no_such_task")
+
+
+@transaction.atomic
+def retire(*, task: Task, by: User | None, reason: str, as_of: datetime) -> Task:
+    """Let a task count no more, from now on."""
+    locked = _locked(task)
+    if locked.retired_at:
+        raise Conflict(
+            f"{locked.name!r} is retired since {locked.retired_at:%Y-%m-%d}.", code="retired_already"
+        )
+    if not locked.benchmark.tasks.filter(retired_at=None).exclude(pk=locked.pk).exists():
+        raise Conflict(
+            "This is the last task that counts; freeze or hide the benchmark instead.", code="last_task"
+        )
+    return _set(locked, retired_at=as_of, retired_reason=reason, by=by, reason=reason)
+
+
+@transaction.atomic
+def restore(*, task: Task, by: User | None, reason: str) -> Task:
+    """Let a retired task count again, with the outcomes that it has."""
+    locked = _locked(task)
+    if not locked.retired_at:
+        raise Conflict("This task is not retired.", code="not_retired")
+    return _set(locked, retired_at=None, retired_reason="", by=by, reason=reason)
+
+
+def _locked(task: Task) -> Task:
+    locked = Task.objects.select_for_update(no_key=True, of=("self",)).select_related("benchmark")
+    return locked.get(pk=task.pk)
+
+
+def _set(
+    task: Task, *, retired_at: datetime | None, retired_reason: str, by: User | None, reason: str
+) -> Task:
+    with acting(by=by, reason=reason):
+        task.retired_at, task.retired_reason = retired_at, retired_reason
+        task.save(update_fields=["retired_at", "retired_reason"])
+        bump_data_version(benchmark=task.benchmark)
+    return task

@@ -1,11 +1,25 @@
-"""`load`: whole files of outcomes into a benchmark, in one transaction or not at all."""
+"""`load`: whole files of outcomes into a benchmark, in one transaction or not at all.
 
-from collections.abc import Callable, Iterator, Mapping
+An exported benchmark back: its outcomes, and what was decided about it.
+
+Files that an operator sends through the admin: looked at first, stored on confirmation.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +28,8 @@ from django.db import transaction
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import NAME_LENGTH, Benchmark
+from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import (
     AgentDescription,
     complete_agents,
@@ -24,13 +39,28 @@ from leaderboard.catalog.services import (
     grouped_tasks,
     look_alikes,
 )
-from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations import claims
-from leaderboard.operations.arrivals import tell_of_arrivals
+from leaderboard.errors import Faulty, Missing, Refusal
+from leaderboard.operations import naming
+from leaderboard.operations.acting import acting
+from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
+from leaderboard.operations.models import Upload
+from leaderboard.operations.policies import put_in_force
+from leaderboard.operations.scheduler.children import environment
+from leaderboard.studies.versions import take_over
 from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
 from leaderboard.submissions.models import StatusChange, Submission
-from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile, excerpt
+from leaderboard.submissions.parsing.flat import (
+    MAX_FAULTS,
+    Fault,
+    FlatFile,
+    add_table_options,
+    excerpt,
+    is_table,
+    read_file,
+    table_options,
+)
+from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import append_changes, carry_details
 
@@ -114,7 +144,7 @@ def _store(
             categories=dict(zip(flat.tasks, flat.categories, strict=True)),
             groups=dict(zip(flat.tasks, flat.groups, strict=True)),
         )
-        claims.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
+        naming.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
     notes = (*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described))
     delivery = _Load(MatchedRows.of(metadata.flat, benchmark=benchmark, agents=agents), metadata)
@@ -290,3 +320,132 @@ class _Load:
 
 def _outcome_text(row: dict[str, object]) -> str:
     return "no outcome" if row["value"] is None else f"{row['value']:.9g}" + " (invalid)" * (not row["valid"])
+
+
+@transaction.atomic
+def restore(
+    *,
+    flat: FlatFile | Mapping[str, FlatFile],
+    versions: Any,
+    slug: str,
+    as_of: datetime,
+    dry_run: bool = False,
+    by: User | None = None,
+    reason: str = "load",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> LoadReport:
+    """Load a file into a benchmark that has no subset versions, with those that were exported beside it."""
+    report = load(flat=flat, slug=slug, as_of=as_of, by=by, reason=reason, progress=progress)
+    if policy := take_over(benchmark=benchmark_of(slug), content=versions):
+        put_in_force(policy=policy, by=by, reason=reason)
+    transaction.set_rollback(dry_run)
+    return report
+
+
+LARGEST = 64 * 2**20  # bytes
+KINDS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
+MAX_SECONDS = 60  # seconds for reading a table
+
+
+def no_such_upload() -> Missing:
+    return Missing(
+        "This file was stored already, or dropped after a day; send it again.", code="no_such_upload"
+    )
+
+
+def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: datetime) -> Upload:
+    """Keep a file until its sender confirms it."""
+    if len(content) > LARGEST:
+        raise Refusal(
+            "A file has at most 64 MiB here; load larger ones at the command line.", code="too_large"
+        )
+    short = PurePath(name.replace("\\", "/")).name[-NAME_LENGTH:]
+    if _suffix(short) is None:
+        raise Refusal(
+            "A file of outcomes is CSV, .xlsx, NDJSON or Parquet, as its name says; CSV and NDJSON also "
+            "gzipped.",
+            code="unknown_kind",
+        )
+    return Upload.objects.create(benchmark=benchmark, by=by, name=short, content=content, created_at=as_of)
+
+
+def look(*, upload: Upload, replace: bool, as_of: datetime, options: str = "") -> LoadReport:
+    """Say what storing the file would do, and store nothing; `options` are those of a table, as one types."""
+    flat, notes = _read(upload, options, as_of)
+    report = load(flat=flat, slug=upload.benchmark.slug, as_of=as_of, replace=replace, dry_run=True)
+    return replaced(report, notes=(*notes, *report.notes))
+
+
+@transaction.atomic
+def store(
+    *, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime, options: str = ""
+) -> LoadReport:
+    """Load the file, and keep it no longer."""
+    uploads = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
+    upload_row = uploads.first()
+    if upload_row is None:
+        raise no_such_upload()
+    with acting(by=by, reason=reason):
+        report = load(
+            flat=_read(upload_row, options, as_of)[0],
+            slug=upload_row.benchmark.slug,
+            as_of=as_of,
+            replace=replace,
+            by=by,
+            reason=reason,
+        )
+    upload_row.delete()
+    return report
+
+
+def upload_of(uuid: UUID | str, *, benchmark: Benchmark, by: User) -> Upload:
+    """The file that this person sent for this benchmark."""
+    upload = Upload.objects.select_related("benchmark").filter(uuid=uuid, benchmark=benchmark, by=by).first()
+    if upload is None:
+        raise no_such_upload()
+    return upload
+
+
+def tasks_in(content: bytes) -> list[ListedTask]:
+    """Read a list of tasks that came as bytes or was pasted."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "tasks")
+        path.write_bytes(content)
+        return read_tasks(path)
+
+
+def _suffix(name: str) -> str | None:
+    return max((kind for kind in KINDS if name.lower().endswith(kind)), key=len, default=None)
+
+
+def _read(upload: Upload, options: str, as_of: datetime) -> tuple[FlatFile, list[str]]:
+    """The file, whose own name is nowhere a path, and how it was read where it is a table of people."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    add_table_options(parser)
+    try:
+        words = shlex.split(options)
+        known, others = parser.parse_known_args(words)
+    except (ArgumentError, ValueError) as error:
+        raise Refusal(f"Reading options: {error}.") from None
+    if others:
+        raise Refusal(f"Reading options: {others[0]} is none of --column, --sheet, --wide, --long, --blank.")
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"{upload.benchmark.slug}{_suffix(upload.name)}")
+        path.write_bytes(bytes(upload.content))
+        path, notes = _as_flat(path, words) if is_table(path, table_options(vars(known))) else (path, [])
+        return read_file(path, as_of=as_of), notes
+
+
+def _as_flat(path: Path, options: Sequence[str]) -> tuple[Path, list[str]]:
+    """Let a process of its own read a table: no web worker imports pandas, or holds a workbook."""
+    out = path.with_name("flat.parquet")
+    command = [sys.executable, "-m", "analytics", "table", str(path), "--to", str(out), "--json", *options]
+    try:
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=MAX_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Refusal("The table takes too long to read; load it at the command line.") from None
+    if done.returncode:
+        raise Refusal(
+            done.stderr.strip().removeprefix("python -m analytics table: ") or "The table is too large."
+        )
+    return out, [json.loads(done.stdout)["read_as"]]

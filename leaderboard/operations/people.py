@@ -16,7 +16,7 @@ from leaderboard.catalog.queries import benchmark_of, role_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
-from leaderboard.operations.verifying import trust_account
+from leaderboard.operations.corrections import trust_account
 from leaderboard.submissions.parsing.flat import name_rule
 from leaderboard.submissions.queries import trusted_accounts
 

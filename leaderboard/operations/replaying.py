@@ -22,9 +22,9 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
 from leaderboard.errors import Conflict
+from leaderboard.operations.asking import BATCHES, decisions_of
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
-from leaderboard.operations.staging import BATCHES, decisions_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.studies.replays import (

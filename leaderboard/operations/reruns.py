@@ -21,8 +21,7 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations.acting import acting
-from leaderboard.operations.events import emit, wake
-from leaderboard.operations.mailing import wished_by_owners
+from leaderboard.operations.events import emit, wake, wished_by_owners
 from leaderboard.operations.models import (
     Alert,
     AlertLevel,

@@ -4,18 +4,25 @@ A run belongs to a claim, which the leader draws when it begins to lead. Whoever
 computing for a while, but stores nothing: each result is stored in a transaction that holds the row.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
+from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
-from leaderboard.errors import Missing
+from leaderboard.errors import Conflict, Missing
+from leaderboard.notify import wake
+from leaderboard.operations.acting import reason_missing
 from leaderboard.operations.models import JobRun, JobStatus, Lane
+
+Progress = Callable[[int, int], None]
 
 OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 FIRST_REST, MAX_REST = timedelta(minutes=1), timedelta(hours=6)
@@ -36,6 +43,10 @@ class Due:
     once: bool = False
 
 
+class AlreadyAsked(Conflict):
+    message = "This job is queued or running already."
+
+
 class ClaimLost(RuntimeError):
     """The run was taken over by another scheduler; what it computed is not stored."""
 
@@ -44,6 +55,22 @@ def check_claim(run: JobRun) -> None:
     """Lock the row until the transaction ends, so that nobody takes the run over meanwhile."""
     if _mine(run).select_for_update(no_key=True).first() is None:
         raise ClaimLost
+
+
+@transaction.atomic
+def queue(*, kind: str, lane: Lane, by: User | None, reason: str, as_of: datetime, **of: Any) -> JobRun:
+    """Queue a run that a person asked for; `of` are its benchmark and what it is about."""
+    if not reason.strip():
+        raise reason_missing()
+    try:
+        with transaction.atomic():
+            run = JobRun.objects.create(
+                kind=kind, lane=lane, requested_by=by, reason=reason, created_at=as_of, **of
+            )
+    except IntegrityError:
+        raise AlreadyAsked from None
+    wake()
+    return run
 
 
 def running(pk: int) -> JobRun:
@@ -56,16 +83,10 @@ def running(pk: int) -> JobRun:
 
 def begin(*, kind: str, lane: Lane, due: Due, claim: UUID, as_of: datetime) -> JobRun | None:
     """Start a run; None where one of this kind and benchmark is queued or running."""
+    what = {"benchmark": due.benchmark, "about": due.about, **_running(claim, as_of)}
     try:
         with transaction.atomic():
-            return JobRun.objects.create(
-                kind=kind,
-                lane=lane,
-                benchmark=due.benchmark,
-                about=due.about,
-                created_at=as_of,
-                **_running(claim, as_of),
-            )
+            return JobRun.objects.create(kind=kind, lane=lane, created_at=as_of, **what)
     except IntegrityError:
         return None
 
@@ -131,15 +152,14 @@ def rests(kind: str, due: Due, *, as_of: datetime) -> bool:
         return True
     latest = list(tried.filter(about=due.about).order_by("-id")[:N_LOOKED_AT])
     failed = list(takewhile(lambda run: run.status != JobStatus.DONE, latest))
+    if not latest:
+        return False
+    ended = latest[0].ended_at or latest[0].created_at
     if not failed:
-        return bool(latest and due.about) and (due.once or as_of < _ended(latest[0]) + FIRST_REST)
+        return bool(due.about) and (due.once or as_of < ended + FIRST_REST)
     if failed[0].status == JobStatus.ABANDONED and len(failed) < N_TAKEN_UP_AT_ONCE:
         return False
-    return as_of < _ended(failed[0]) + rest_after(len(failed))
-
-
-def _ended(run: JobRun) -> datetime:
-    return run.ended_at or run.created_at
+    return as_of < ended + rest_after(len(failed))
 
 
 def rest_after(n_failed: int) -> timedelta:

@@ -29,7 +29,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing, Refusal
-from leaderboard.operations import mailing
+from leaderboard.operations import events
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import wake
 from leaderboard.operations.models import (
@@ -237,10 +237,10 @@ def signature(secret: str, body: bytes, at: int) -> str:
 
 def _mail(delivery: Notification) -> None:
     event = delivery.event
-    if not mailing.is_wished(event, delivery.email):
+    if not events.is_wished(event, delivery.email):
         return
     title, text = (
         " ".join(event.benchmark.title.split()),
-        mailing.body(event, delivery.email, content_of(event)),
+        events.mail_body(event, delivery.email, content_of(event)),
     )
     send_mail(f"[Bandstand] {title}: {event.kind}", text, None, [delivery.email])

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leaderboard.called import PROGRAM
-from leaderboard.operations.comparisons import Comparison, MovedTask, Stand, Variant
+from leaderboard.operations.reselections import Comparison, MovedTask, Stand, Variant
 from leaderboard.studies.answers import as_text, validated, words
 
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told

@@ -13,16 +13,16 @@ from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict
-from leaderboard.operations import checking, due, embargoes
+from leaderboard.operations import checking, jobs, reviewing
 from leaderboard.operations.assignments import assign, names_of
+from leaderboard.operations.checking import secrets_in
 from leaderboard.operations.corrections import unload, withdraw
 from leaderboard.operations.intake import submit
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import JobStatus, Lane
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.runs import ClaimLost, begin
-from leaderboard.operations.scheduler import performing
-from leaderboard.operations.secrets_in import secrets_in
+from leaderboard.operations.scheduler import children
 from leaderboard.operations.services import recompute
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, own_row
@@ -45,7 +45,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def one_connection(monkeypatch):
-    monkeypatch.setattr(performing, "close_old_connections", lambda: None)
+    monkeypatch.setattr(children, "close_old_connections", lambda: None)
 
 
 @pytest.fixture
@@ -414,7 +414,7 @@ def long(n=20_020, **more):
 @pytest.fixture
 def short(monkeypatch):
     """Let a delivery of more than ten outcomes be a long one."""
-    monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+    monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
 
 
 def run(kind, as_of=AS_OF):
@@ -422,7 +422,7 @@ def run(kind, as_of=AS_OF):
     told = []
     for one in JOBS[kind].wanted(as_of):
         claimed = begin(kind=kind, lane=Lane.PROMPT, due=one, claim=UUID(int=1), as_of=as_of)
-        performing.perform(claimed, lambda done, total: None)
+        children.perform(claimed, lambda done, total: None)
         claimed.refresh_from_db()
         assert (claimed.status, claimed.error) == (JobStatus.DONE, "")
         told.append(claimed.told)
@@ -435,7 +435,7 @@ class TestLongDeliveries:
         receipt = deliver(ada, marks_of(WHOLE, note="h" + "f_" + "a" * 34))
         assert (receipt["status"], receipt["checks"]) == ("checking", None)
         assert Benchmark.objects.get().data_version == before
-        assert next(iter(due.check(AS_OF))).about == receipt["id"]
+        assert next(iter(jobs.due_checks(AS_OF))).about == receipt["id"]
         (told,) = run("check")
         assert told == "20 outcomes of newcomer: 1 warning, now accepted"
         one = stored(receipt)
@@ -453,7 +453,7 @@ class TestLongDeliveries:
         recompute(benchmark=toy, as_of=AS_OF)
         rows = [*marks_of("0110" * 4 + ".1", note="x"), {"task": "t00", "trial": 2, "outcome": 0.5}]
         quick = deliver(ada, rows, agent="quick")
-        monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+        monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
         slow = deliver(ada, rows, agent="slow")
         run("check")
         assert stored(slow).machine_check.found == quick["checks"]
@@ -469,7 +469,7 @@ class TestLongDeliveries:
         receipt = deliver(ada, marks_of(WHOLE))
         unload(uuids=[UUID(receipt["id"])], reason="mine", as_of=AS_OF)
         assert run("check") == []
-        assert checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF).endswith("withdrawn already")
+        assert reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF).endswith("withdrawn already")
         assert not MachineCheck.objects.exists()
 
     def test_a_lost_claim_stores_nothing(self, ada, short):
@@ -479,22 +479,22 @@ class TestLongDeliveries:
             raise ClaimLost
 
         with pytest.raises(ClaimLost):
-            checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF, check_claim=check_claim)
+            reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF, check_claim=check_claim)
         assert (stored(receipt).status, MachineCheck.objects.count()) == (Status.CHECKING, 0)
         run("check")
         assert stored(receipt).status == Status.ACCEPTED
 
     def test_it_ends_at_any_line_as_if_it_had_not_begun(self, ada, short, monkeypatch):
         receipt = deliver(ada, marks_of(WHOLE))
-        for name in ("keep", "accept_unseen", "check"):
+        for module, name in ((checking, "keep"), (reviewing, "_accept_unseen"), (checking, "check")):
 
             def die(*args, **kwargs):
                 raise KeyboardInterrupt
 
             with monkeypatch.context() as patched:
-                patched.setattr(checking, name, die)
+                patched.setattr(module, name, die)
                 with pytest.raises(KeyboardInterrupt), transaction.atomic():
-                    checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
+                    reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
             assert (stored(receipt).status, MachineCheck.objects.count()) == (Status.CHECKING, 0)
 
     def test_its_keys_are_taken_meanwhile(self, ada, short):
@@ -538,11 +538,11 @@ class TestEmbargo:
         before = Benchmark.objects.get().data_version
         receipt = deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)
         assert (receipt["status"], stored(receipt).embargo_until) == ("waiting", self.AT)
-        assert list(due.embargo(self.AT - timedelta(seconds=1))) == []
+        assert list(jobs.due_embargoes(self.AT - timedelta(seconds=1))) == []
         assert run("embargo", self.AT) == ["1 embargoes have ended"]
         assert (stored(receipt).status, Benchmark.objects.get().data_version) == (Status.ACCEPTED, before + 1)
         assert stored(receipt).machine_check.found == receipt["checks"]
-        assert list(due.embargo(self.AT + DAY)) == []
+        assert list(jobs.due_embargoes(self.AT + DAY)) == []
 
     @pytest.mark.parametrize("way", ["replaces", "run"])
     def test_what_waited_while_a_board_showed_the_agent_comes_after_it(self, ada, toy, way):
@@ -582,14 +582,14 @@ class TestEmbargo:
         uuid = UUID(deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)["id"])
         with refused(Conflict, "under_embargo", match="until 2026-06-11 06:00 UTC"):
             accept(uuid=uuid, by=None, reason="good", as_of=self.AT - DAY)
-        assert list(due.embargo(self.AT)) == []
-        assert embargoes.end_due(benchmark=toy, as_of=self.AT) == "0 embargoes have ended"
+        assert list(jobs.due_embargoes(self.AT)) == []
+        assert reviewing.end_due(benchmark=toy, as_of=self.AT) == "0 embargoes have ended"
         assert accept(uuid=uuid, by=None, reason="good", as_of=self.AT).status == Status.ACCEPTED
 
     def test_a_long_one_is_checked_first(self, ada, short):
         receipt = deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)
         assert receipt["status"] == "checking"
-        told = checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
+        told = reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
         assert (told.split()[-1], stored(receipt).status) == ("waiting", Status.WAITING)
         run("embargo", self.AT)
         assert stored(receipt).status == Status.ACCEPTED

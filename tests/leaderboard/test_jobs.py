@@ -10,12 +10,11 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Missing, Refusal
-from leaderboard.operations import due, runs
+from leaderboard.operations import jobs, runs
+from leaderboard.operations.benchmarks import list_tasks
 from leaderboard.operations.corrections import unload_latest
 from leaderboard.operations.events import emit
-from leaderboard.operations.housekeeping import clear
-from leaderboard.operations.jobs import JOBS, AlreadyAsked, Job, ask
-from leaderboard.operations.listing import list_tasks
+from leaderboard.operations.jobs import JOBS, Job, ask, clear
 from leaderboard.operations.models import (
     Event,
     EventKind,
@@ -26,8 +25,9 @@ from leaderboard.operations.models import (
     Webhook,
 )
 from leaderboard.operations.policies import changed_policy, put_in_force
-from leaderboard.operations.scheduler import performing
-from leaderboard.operations.scheduler.performing import Interrupted, Pulse, perform
+from leaderboard.operations.runs import AlreadyAsked
+from leaderboard.operations.scheduler import children
+from leaderboard.operations.scheduler.children import Interrupted, Pulse, perform
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.models import ESTIMATOR_VERSION, TaskSubset, ValidationStudy
 from leaderboard.studies.rules import rules_sha256
@@ -43,7 +43,7 @@ NIGHT = datetime(2026, 6, 2, 3, tzinfo=UTC)  # the first after AS_OF, noon of 1 
 @pytest.fixture(autouse=True)
 def one_connection(monkeypatch):
     """A run closes what a lost database left of its connection; a test's transaction would go with it."""
-    monkeypatch.setattr(performing, "close_old_connections", lambda: None)
+    monkeypatch.setattr(children, "close_old_connections", lambda: None)
 
 
 @pytest.fixture(autouse=True)
@@ -250,7 +250,7 @@ def test_deliveries_are_due_when_the_next_try_is(toy):
     ],
 )
 def test_the_last_night(now, night):
-    assert due.last_night(now) == night
+    assert jobs.last_night(now) == night
 
 
 def test_housekeeping_is_due_once_a_night(db, settings):
@@ -324,7 +324,7 @@ def test_a_fault_is_logged_and_named(toy, monkeypatch, caplog):
     def fails(run, as_of, progress):
         raise ZeroDivisionError("of our own")
 
-    monkeypatch.setitem(JOBS, "faulty", Job("faulty", Lane.PROMPT, due.when_asked, fails))
+    monkeypatch.setitem(JOBS, "faulty", Job("faulty", Lane.PROMPT, jobs.when_asked, fails))
     run = begun(toy, "faulty")
     perform(run, Pulse(run, lambda: False))
     run.refresh_from_db()

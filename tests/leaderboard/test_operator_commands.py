@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.errors import Conflict
-from leaderboard.operations.coverage import common_tasks, offer_text
 from leaderboard.operations.policies import changed_policy, put_in_force
+from leaderboard.operations.previews import common_tasks, offer_text
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries

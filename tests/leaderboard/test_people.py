@@ -14,8 +14,8 @@ from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations import people
 from leaderboard.operations.benchmarks import create_benchmark
+from leaderboard.operations.corrections import trust_account
 from leaderboard.operations.services import issue_token
-from leaderboard.operations.verifying import trust_account
 from leaderboard.submissions.queries import trusted_accounts
 from tests.leaderboard.desk import PASSWORD, person
 from tests.refusals import refused

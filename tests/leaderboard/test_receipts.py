@@ -12,18 +12,12 @@ from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Model, Policy, Task
 from leaderboard.catalog.services import AgentDescription, AgentMismatch
 from leaderboard.errors import Conflict, Forbidden
-from leaderboard.operations import embargoes
+from leaderboard.operations import reviewing
 from leaderboard.operations.assignments import assign, names_of
-from leaderboard.operations.corrections import (
-    CountsNoMore,
-    approve,
-    confirm,
-    unload,
-    unload_latest,
-    withdraw,
-)
-from leaderboard.operations.following import follow
+from leaderboard.operations.corrections import approve, confirm, unload, unload_latest, withdraw
+from leaderboard.operations.delivered import follow
 from leaderboard.operations.intake import submit
+from leaderboard.operations.queries import CountsNoMore
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import issue_token, recompute
 from leaderboard.studies.outcomes import read_outcomes
@@ -692,7 +686,7 @@ class TestResubmission:
         withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
         deliver(ada, every_task(1), embargo_until=till.isoformat())
         assert withheld(toy) == {}
-        embargoes.end_due(benchmark=toy, as_of=till)
+        reviewing.end_due(benchmark=toy, as_of=till)
         assert len(withheld(toy)) == 1
 
     def test_what_an_operator_took_back_is_delivered_again_freely(self, ada, toy):

@@ -21,7 +21,6 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import reselections, services
 from leaderboard.operations.asking import asked_tasks
-from leaderboard.operations.comparisons import comparison_of
 from leaderboard.operations.models import (
     Alert,
     AlertLevel,
@@ -33,6 +32,7 @@ from leaderboard.operations.models import (
 from leaderboard.operations.reselections import (
     NothingWouldChange,
     approve,
+    comparison_of,
     open_proposal,
     propose,
     reject,

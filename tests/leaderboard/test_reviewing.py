@@ -11,15 +11,11 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force, visible_benchmarks
 from leaderboard.errors import Conflict, Faulty, Frozen, Refusal
 from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
-from leaderboard.operations.corrections import CountsNoMore
-from leaderboard.operations.disputes import (
-    ReportedAlready,
-    decide,
-    report,
-)
+from leaderboard.operations.corrections import ReportedAlready, decide, report
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.policies import changed_policy, put_in_force
+from leaderboard.operations.queries import CountsNoMore
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import Status, Submission

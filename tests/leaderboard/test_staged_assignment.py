@@ -22,7 +22,8 @@ from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict
-from leaderboard.operations import due
+from leaderboard.operations import jobs
+from leaderboard.operations.asking import decisions_of, means_so_far, step_of
 from leaderboard.operations.assignments import assign, expire_due, names_of
 from leaderboard.operations.corrections import confirm, withdraw
 from leaderboard.operations.models import Assignment
@@ -30,7 +31,6 @@ from leaderboard.operations.naming import merge
 from leaderboard.operations.reruns import open_drift_request
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import check_drift, validate
-from leaderboard.operations.staging import decisions_of, means_so_far, step_of
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
@@ -466,7 +466,7 @@ class TestWhatGainsNothing:
         assert (line.how, line.at["full"].score) == ("estimated", told["score"])
         assert line.at["full"].rank is not None
         assert expire_due(as_of=OVER) == "1 assignments have expired"
-        (one,) = due.reconcile(OVER)
+        (one,) = jobs.due_boards(OVER)
         assert one.benchmark == toy()
         for _ in range(2):
             line = lines_of(recomputed(as_of=OVER))["newcomer"]

@@ -13,7 +13,7 @@ from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Benchmark, Policy, Role, Task
 from leaderboard.errors import Conflict
 from leaderboard.operations import services
-from leaderboard.operations.mailing import body
+from leaderboard.operations.events import body
 from leaderboard.operations.models import Event, EventKind, Notification
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import validations

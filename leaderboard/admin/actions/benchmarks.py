@@ -12,15 +12,21 @@ from leaderboard.catalog.models import Assigning, Benchmark, Policy, Visibility
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.errors import Refusal
-from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
-from leaderboard.operations.listing import DESCRIBED, describe_benchmark, list_tasks
+from leaderboard.operations.benchmarks import (
+    DESCRIBED,
+    Switch,
+    create_benchmark,
+    describe_benchmark,
+    list_tasks,
+    turn,
+)
+from leaderboard.operations.loading import tasks_in
 from leaderboard.operations.policies import (
     changed_policy,
     changes,
     policy_changed_meanwhile,
     put_in_force,
 )
-from leaderboard.operations.uploads import tasks_in
 
 TASKS_HELP = (
     "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "
@@ -143,8 +149,8 @@ def _policy_asked(request: ActionRequest) -> Policy:
 
 
 def _preview_policy(request: ActionRequest) -> Preview:
+    from leaderboard.operations.policies import get_or_ask_replays, is_replayed
     from leaderboard.operations.previews import foresee
-    from leaderboard.operations.replays import get_or_ask_replays, is_replayed
 
     after = _policy_asked(request)
     sentences = [
@@ -166,7 +172,7 @@ def _set_policy(request: ActionRequest) -> ActionResult:
 
 
 def _preview_full_runs(request: ActionRequest) -> Preview:
-    from leaderboard.operations.replays import get_or_ask_replays
+    from leaderboard.operations.policies import get_or_ask_replays
 
     after = changed_policy(benchmark=request.row, values={"assignment": Assigning.FULL})
     sentences = get_or_ask_replays(

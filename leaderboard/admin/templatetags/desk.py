@@ -10,7 +10,7 @@ from leaderboard.plots.chart import Chart
 from leaderboard.studies.answers import validated
 
 if TYPE_CHECKING:  # every process imports this module, few compare
-    from leaderboard.operations.comparisons import Comparison, Variant
+    from leaderboard.operations.reselections import Comparison, Variant
 
 register = template.Library()
 FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")

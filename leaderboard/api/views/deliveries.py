@@ -19,9 +19,10 @@ from leaderboard.boards.presentation import visible_lines
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Forbidden
 from leaderboard.operations.assignments import assign
-from leaderboard.operations.corrections import NoSuchSubmission, withdraw
-from leaderboard.operations.following import Followed, follow, followed_by, submissions_of
+from leaderboard.operations.corrections import withdraw
+from leaderboard.operations.delivered import Followed, follow, followed_by, submissions_of
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
+from leaderboard.operations.queries import NoSuchSubmission
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.importers import FORMATS
 

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.queries import benchmark_of
-from leaderboard.operations.previews import preview_of_task
-from leaderboard.operations.retirement import restore, retire, task_of
+from leaderboard.operations.benchmarks import restore, retire, task_of
+from leaderboard.operations.previews import foresee_task
 from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.printing import refusals_as_errors
@@ -33,7 +33,7 @@ class Command(ServiceCommand):
         reason = required_reason(reason)
         with refusals_as_errors():
             stored = task_of(benchmark_of(benchmark), task)
-            for sentence in preview_of_task(stored, as_of=timezone.now()):
+            for sentence in foresee_task(stored, as_of=timezone.now()).sentences:
                 self.stdout.write(sentence)
             if not dry_run:
                 self.stdout.write(_done(stored, reason, back=restore))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.called import PROGRAM
-from leaderboard.operations.listing import list_tasks
+from leaderboard.operations.benchmarks import list_tasks
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
 from leaderboard.terminal.arguments import check_slug, reading

@@ -1,41 +1,226 @@
-"""A benchmark from a file."""
+"""One benchmark to another installation, with all that happened on it and every board under its number.
+
+The file is a zip: `about.json`, and for each table the rows of the benchmark as COPY prints them. On arrival
+the ids of a table all grow by one number, so that their order, which decides which of two deliveries was the
+earlier, stays. Scaffolds and models are found by name, accounts by address. Left behind are roles, tokens,
+invitations and webhooks, which are rights and secrets of an installation; events, job runs and the audit,
+which tell what was done there; and what is computed anew (`AgentScores`, rendered pages).
+
+What moves with a benchmark, and what its columns point to.
+
+A benchmark into a file.
+
+A benchmark from a file.
+"""
 
 import json
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import DataError, IntegrityError, connection, transaction
+from django.db import DataError, IntegrityError, connection, models, transaction
+from django.db.models import QuerySet
 from psycopg import sql
 
 from leaderboard import schema
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.services import get_or_create_user
-from leaderboard.catalog.models import Agent, Benchmark, Task, folded
+from leaderboard.boards.models import Board, Entry
+from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Model, Policy, Scaffold, Task, folded
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.notify import wake
 from leaderboard.operations.acting import acting
-from leaderboard.operations.models import Reselection
-from leaderboard.operations.transfer.tables import (
-    ABOUT,
-    BY_NUMBER,
-    NAMED,
-    PATHS,
-    AnyModel,
-    TransferSummary,
-    columns,
-    is_numbered,
-    table,
-    transfer_summary,
+from leaderboard.operations.models import (
+    Alert,
+    Assignment,
+    Dispute,
+    Erasure,
+    RerunAgent,
+    RerunRequest,
+    Reselection,
+    ReselectionStatus,
 )
-from leaderboard.studies.models import Calibration
+from leaderboard.studies.models import (
+    Calibration,
+    DriftCheck,
+    StagedStudy,
+    SubsetTask,
+    TaskSubset,
+    ValidationStudy,
+    VarianceStudy,
+)
 from leaderboard.studies.queries import tasks_sha256
 from leaderboard.studies.reselections import renumber
-from leaderboard.submissions.copying import text_in
-from leaderboard.submissions.models import Submission
+from leaderboard.submissions.copying import text_in, text_out
+from leaderboard.submissions.models import (
+    AccountTrust,
+    Approval,
+    InvalidConfirmation,
+    MachineCheck,
+    Outcome,
+    OutcomeDetail,
+    Setting,
+    Status,
+    StatusChange,
+    Submission,
+    Verification,
+)
+
+AnyModel = type[models.Model]
+PATHS: dict[AnyModel, str] = {
+    Benchmark: "pk",
+    Policy: "benchmark",
+    Task: "benchmark",
+    Agent: "benchmark",
+    AgentAlias: "benchmark",
+    Setting: "benchmark",
+    StagedStudy: "benchmark",
+    Submission: "agent__benchmark",
+    StatusChange: "submission__agent__benchmark",
+    MachineCheck: "submission__agent__benchmark",
+    InvalidConfirmation: "submission__agent__benchmark",
+    Approval: "agent__benchmark",
+    Verification: "submission__agent__benchmark",
+    AccountTrust: "benchmark",
+    Outcome: "submission_id__in",
+    OutcomeDetail: "submission_id__in",
+    TaskSubset: "benchmark",
+    SubsetTask: "subset__benchmark",
+    Calibration: "subset__benchmark",
+    ValidationStudy: "benchmark",
+    VarianceStudy: "benchmark",
+    DriftCheck: "benchmark",
+    Board: "benchmark",
+    Entry: "board__benchmark",
+    RerunRequest: "benchmark",
+    RerunAgent: "request__benchmark",
+    Assignment: "agent__benchmark",
+    Assignment.submissions.through: "assignment__agent__benchmark",
+    Alert: "benchmark",
+    Reselection: "benchmark",
+    Dispute: "benchmark",
+    Erasure: "benchmark",
+}
+"""The tables that move, and from each the way to its benchmark."""
+
+BY_NUMBER: dict[tuple[AnyModel, str], AnyModel] = {
+    (Outcome, "submission_id"): Submission,
+    (Outcome, "task_id"): Task,
+    (Outcome, "setting_id"): Setting,
+    (OutcomeDetail, "submission_id"): Submission,
+    (OutcomeDetail, "task_id"): Task,
+    (OutcomeDetail, "setting_id"): Setting,
+    (Submission, "asked"): Task,
+    (Submission, "study_id"): StagedStudy,
+    (TaskSubset, "chosen_from"): Agent,
+    (Calibration, "agents"): Agent,
+    (Calibration, "tasks"): Task,
+    (Assignment, "tasks"): Task,
+    (Assignment, "audit"): Task,
+}
+"""Columns that hold ids, one or an array, without a foreign key."""
+
+NAMED: dict[AnyModel, str] = {User: "email", Scaffold: "name", Model: "name"}
+"""What both installations may have, and what it is found by."""
+
+ABOUT = "about.json"
+
+
+@dataclass(frozen=True)
+class TransferSummary:
+    """What a file holds."""
+
+    benchmark: Benchmark
+    n_boards: int
+    n_outcomes: int
+    n_accounts: int
+
+
+def rows_of(model: AnyModel, benchmark: Benchmark) -> "QuerySet[Any]":
+    mine: Any = benchmark.pk
+    if model in (Outcome, OutcomeDetail):
+        mine = Submission.objects.filter(agent__benchmark=benchmark).values("pk")
+    return model._default_manager.filter(**{PATHS[model]: mine}).order_by("pk")
+
+
+def columns(model: AnyModel) -> list[Any]:
+    return list(model._meta.concrete_fields)
+
+
+def is_numbered(model: AnyModel) -> bool:
+    return isinstance(model._meta.pk, models.AutoField)
+
+
+def table(model: AnyModel) -> str:
+    return str(model._meta.db_table)
+
+
+def transfer_summary(benchmark: Benchmark, *, n_accounts: int) -> TransferSummary:
+    outcomes = rows_of(Submission, benchmark).aggregate(n=models.Sum("n_outcomes"))["n"]
+    return TransferSummary(benchmark, benchmark.boards.count(), outcomes or 0, n_accounts)
+
+
+UNDECIDED = (Status.CHECKING, Status.WAITING)
+
+
+@transaction.atomic
+def export_benchmark(*, benchmark: Benchmark, file: Path) -> TransferSummary:
+    """Write one state of a benchmark; the service may go on."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    benchmark = Benchmark.objects.get(pk=benchmark.pk)
+    _check_decided(benchmark)
+    about = _about(benchmark)
+    with file.open("xb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        file.chmod(0o600)  # it holds addresses
+        for model in PATHS:
+            names = [field.attname for field in columns(model)]
+            with archive.open(table(model), "w", force_zip64=True) as part:
+                for block in text_out(rows_of(model, benchmark).values_list(*names)):
+                    part.write(block)
+        archive.writestr(ABOUT, json.dumps(about, ensure_ascii=False, indent=1))
+    return transfer_summary(benchmark, n_accounts=len(about["names"][table(User)]))
+
+
+def _check_decided(benchmark: Benchmark) -> None:
+    """What waits is decided by rights that stay behind: those of the token that delivered it."""
+    waiting = Submission.objects.filter(agent__benchmark=benchmark, status__in=UNDECIDED)
+    if n := waiting.count():
+        waiting_text = "1 submission waits" if n == 1 else f"{n:,} submissions wait"
+        raise Conflict(
+            f"{waiting_text} for a check, a review or the end of an embargo: let that be over first.",
+            code="undecided",
+        )
+    if benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).exists():
+        raise Conflict("Another subset is proposed: approve or reject it.", code="undecided")
+
+
+def _about(benchmark: Benchmark) -> dict[str, Any]:
+    """What the rows do not say: which tables they fit, who they point to."""
+    active = benchmark.tasks.filter(retired_at=None).order_by("name")
+    return {
+        "benchmark": benchmark.slug,
+        "migrations": sorted(schema.known()),
+        "names": {table(model): _names(model, benchmark) for model in NAMED},
+        "active": list(active.values_list("pk", flat=True)),
+    }
+
+
+def _names(named: AnyModel, benchmark: Benchmark) -> dict[int, str]:
+    """Those that the rows point to, by id."""
+    ids: set[int | None] = set()
+    for model in PATHS:
+        for field in columns(model):
+            if field.related_model is named:
+                rows = rows_of(model, benchmark).order_by().distinct()
+                ids |= set(rows.values_list(field.attname, flat=True))
+    named_rows = named._default_manager.filter(pk__in=ids - {None}).order_by("pk")
+    return dict(named_rows.values_list("pk", NAMED[named]))
+
 
 ARRIVED = """
     SELECT b.slug FROM submissions_submission s JOIN {} USING (uuid)
