@@ -31,9 +31,9 @@ def chart_of(shifts: list[Shift], n_ranked: int, *, name: str = "shifts") -> Cha
 
 def stands_chart(variant: "Variant") -> Chart | None:
     """The same of a proposed subset."""
-    moved = [one for one in variant.stands if one.moves]
-    ranked = [one.after["rank"] for one in variant.stands if one.after["rank"]]
-    shifts = [Shift(one.agent, _rank_range(one.before), _rank_range(one.after)) for one in moved]
+    moved = [one for one in variant.stands if one["moves"]]
+    ranked = [one["after"]["rank"] for one in variant.stands if one["after"]["rank"]]
+    shifts = [Shift(one["agent"], _rank_range(one["before"]), _rank_range(one["after"])) for one in moved]
     return chart_of(shifts, len(ranked), name=f"shifts-{variant.name}")
 
 

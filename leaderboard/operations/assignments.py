@@ -81,9 +81,7 @@ def assign(
         naming.check_made_of(described_agent)
     if standing := _current(described_agent, as_of):
         return _going_on(standing, as_of) if standing.mode == Mode.STAGED else standing
-    described_agent.assignments.filter(status=AssignmentStatus.OPEN).update(
-        status=AssignmentStatus.EXPIRED, ended_at=as_of
-    )
+    naming.expire(described_agent.assignments, as_of)
     policy = policy_in_force(locked)
     if by is not None and not by_operator:
         quotas.check_assignments(policy=policy, user=by, as_of=as_of)
@@ -418,6 +416,5 @@ def names_of(assignment: Assignment) -> Collection[str]:
 
 def expire_due(*, as_of: datetime) -> str:
     """Let assignments expire whose days are over; say how many."""
-    due = Assignment.objects.filter(status=AssignmentStatus.OPEN, expires_at__lte=as_of)
-    n = due.update(status=AssignmentStatus.EXPIRED, ended_at=as_of)
+    n = naming.expire(Assignment.objects.filter(expires_at__lte=as_of), as_of)
     return f"{n} assignments have expired"

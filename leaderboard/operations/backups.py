@@ -13,8 +13,8 @@ import hashlib
 import os
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -35,8 +35,7 @@ TABLES = """
 """
 
 
-@dataclass(frozen=True)
-class Backup:
+class Backup(NamedTuple):
     """What a file says of itself."""
 
     server: int  # major version of PostgreSQL
@@ -49,10 +48,11 @@ def back_up(file: Path) -> Backup:
     dump = _program("pg_dump")
     if not _n_tables():
         raise Conflict("The tables are not there yet: there is nothing to back up.", code="no_tables")
+    form = ("--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s")
     left_out = [f"--exclude-table-data={table}" for table in REBUILT]
     with file.open("xb"):
         file.chmod(0o600)  # it holds addresses, and hashes of secrets
-    _run(dump, *_written(), *left_out, f"--file={file}", f"--dbname={_address()}")
+    _run(dump, *form, *left_out, f"--file={file}", f"--dbname={_address()}")
     digest = _sha256(file, file.stat().st_size)
     with file.open("ab") as part:
         part.write(f"\nsha256 {digest}\n".encode())
@@ -75,7 +75,8 @@ def restore(file: Path) -> Backup:
             f"The file is of a later release, with {'.'.join(min(later))}: install that one.",
             code="later_release",
         )
-    if backup.migrations >= schema.known() and (lacking := _with_rows() - backup.tables):
+    with_rows = set(connection.introspection.django_table_names()) - {*REBUILT}
+    if backup.migrations >= schema.known() and (lacking := with_rows - backup.tables):
         raise Refusal(
             f"{file} is a part of a database: it lacks the rows of {min(lacking)}.", code="no_backup"
         )
@@ -124,27 +125,16 @@ def _sha256(file: Path, n_bytes: int) -> str:
     return digest.hexdigest()
 
 
-def _with_rows() -> set[str]:
-    """The tables that a whole backup of this release has rows of."""
-    return set(connection.introspection.django_table_names()) - {*REBUILT}
-
-
-def _written() -> tuple[str, ...]:
-    return ("--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s")
-
-
 def _program(name: str) -> str:
     """The embedded server's own program, else that on PATH; refused unless it is of the server's version."""
     program = f"{postgres.programs()}/{name}" if settings.EMBEDDED else name
     try:
-        version_text = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=True
-        ).stdout
+        printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     except FileNotFoundError:
         raise Refusal(
             f"There is no {name} on PATH; on Debian apt-get install postgresql-client.", code="no_program"
         ) from None
-    version, server = int(re.findall(r"\d+", version_text)[0]), _server_version()
+    version, server = int(re.findall(r"\d+", printed)[0]), _server_version()
     if version != server:
         raise Conflict(
             f"{name} is of PostgreSQL {version}, the server of {server}: "
@@ -171,15 +161,11 @@ def _address() -> str:
     return make_conninfo(**{name: value for name, value in chosen.items() if name not in OF_DJANGO})
 
 
-def _environment() -> dict[str, str]:
-    password = connection.get_connection_params().get("password")
-    return {**os.environ, **({"PGPASSWORD": password} if password else {})}
-
-
 def _run(program: str, *arguments: str) -> None:
-    ended = subprocess.run(
-        [program, "--no-password", *arguments], capture_output=True, text=True, env=_environment()
-    )
+    password = connection.get_connection_params().get("password")
+    environment = os.environ | ({"PGPASSWORD": password} if password else {})
+    command = [program, "--no-password", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
     if ended.returncode:
         raise Refusal(_error_in(ended.stderr) or f"{program} ended with {ended.returncode}.", code="failed")
 

@@ -1,16 +1,8 @@
-"""Opening a benchmark, and its switches: intake frozen, the board hidden, full runs alone asked for.
-
-What a benchmark is: its tasks from a list, and what is said about it.
-
-Taking a broken task out of the count, and back; each changes what is counted, and so the data version.
-
-A retired task leaves the subset, the full score and what complete means. Its outcomes stay stored, and count
-again once it is restored.
-"""
+"""A benchmark: its tasks from a list, what is said about it, its switches, and tasks that count no more."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import pghistory
 from django.core.exceptions import ValidationError
@@ -29,9 +21,13 @@ from leaderboard.catalog.services import (
 from leaderboard.errors import Conflict, Faulty, Missing, Refusal
 from leaderboard.notify import wake
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
+from leaderboard.operations.queries import locked_benchmark
 from leaderboard.submissions.parsing.flat import Fault, name_rule
 from leaderboard.submissions.parsing.task_list import ListedTask
 from leaderboard.submissions.services import append_changes, bump_data_version
+
+DESCRIBED = ("title", "description", "url", "licence", "citation", "unit", "visibility")
+NAMED = ("title", "licence", "unit")  # a line of text that can be seen
 
 
 class Switch(models.TextChoices):
@@ -66,7 +62,7 @@ def turn(
     *, benchmark: Benchmark, switch: Switch, on: bool, by: User | None, reason: str, as_of: datetime
 ) -> Benchmark:
     """Turn a switch on, which keeps the reason for all to see, or off."""
-    locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+    locked = locked_benchmark(benchmark)
     if bool(getattr(locked, f"{switch}_at")) == on:
         raise Conflict("The switch stands so already.", code="already_so")
     with acting(by=by, reason=reason):
@@ -78,14 +74,7 @@ def turn(
     return locked
 
 
-DESCRIBED = ("title", "description", "url", "licence", "citation", "unit", "visibility")
-NAMED = ("title", "licence", "unit")  # a line of text that can be seen
-
-
-@dataclass(frozen=True)
-class ListingReport:
-    """What a list of tasks did."""
-
+class ListingReport(NamedTuple):
     n_tasks: int
     n_new: int
     n_changed: int
@@ -102,7 +91,15 @@ def list_tasks(
         before = grouped_tasks(benchmark)
         n_new = ensure_tasks(benchmark=benchmark, categories={task.name: task.category for task in tasks})
         known = {task.name: task for task in benchmark.tasks.select_for_update(no_key=True).order_by("id")}
-        _check_groups(known, tasks)
+        if moved := [one for one in tasks if one.group and known[one.name].group not in ("", one.group)]:
+            raise Conflict(
+                "\n".join(
+                    f"The task {one.name!r} is in the group {known[one.name].group!r}, but is listed in "
+                    f"{one.group!r}."
+                    for one in moved[:N_NAMED]
+                ),
+                code="task_in_another_group",
+            )
         changed = [known[task.name] for task in tasks if _take(known[task.name], task)]
         Task.objects.bulk_update(changed, ["group", "position"])
         regrouped = {name for name, one in before.items() if one != (known[name].category, known[name].group)}
@@ -114,19 +111,6 @@ def list_tasks(
             pghistory.create_event(benchmark, label=TASKS_LISTED)
         append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
         return ListingReport(len(tasks), n_new, n_changed, is_new)
-
-
-def _check_groups(known: Mapping[str, Task], tasks: Sequence[ListedTask]) -> None:
-    moved = [task for task in tasks if task.group and known[task.name].group not in ("", task.group)]
-    if moved:
-        raise Conflict(
-            "\n".join(
-                f"The task {task.name!r} is in the group {known[task.name].group!r}, but is listed in "
-                f"{task.group!r}."
-                for task in moved[:N_NAMED]
-            ),
-            code="task_in_another_group",
-        )
 
 
 def _take(task: Task, listed: ListedTask) -> bool:
@@ -143,19 +127,13 @@ def describe_benchmark(
     *, benchmark: Benchmark, values: Mapping[str, str], by: User | None = None, reason: str = AT_COMMAND_LINE
 ) -> list[str]:
     """Set what is said of a benchmark and return the names of the fields that changed."""
-    locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
-    unknown = [name for name in values if name not in DESCRIBED]
+    locked = locked_benchmark(benchmark)
+    rule = f"is not a field here; known are {', '.join(DESCRIBED)}"
+    faults = [Fault(None, name, None, rule) for name in values if name not in DESCRIBED]
     changed = [name for name in DESCRIBED if name in values and getattr(locked, name) != values[name]]
     for name in changed:
         setattr(locked, name, values[name])
-    faults = [
-        *(
-            Fault(None, name, None, f"is not a field here; known are {', '.join(DESCRIBED)}")
-            for name in unknown
-        ),
-        *_faults(locked, changed),
-    ]
-    if faults:
+    if faults := [*faults, *_faults(locked, changed)]:
         raise Faulty("Nothing was changed.", faults=tuple(faults))
     if changed:
         with acting(by=by, reason=reason):
@@ -166,26 +144,15 @@ def describe_benchmark(
 
 def _faults(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
     """What the model says, and else the rules of names."""
-    return _faults_of_model(benchmark, fields) or [
-        Fault(None, field, getattr(benchmark, field), rule)
-        for field in NAMED
-        if field in fields and getattr(benchmark, field) and (rule := name_rule(getattr(benchmark, field)))
-    ]
-
-
-def _faults_of_model(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
     try:
         benchmark.clean_fields(exclude={f.name for f in Benchmark._meta.fields} - set(fields))
     except ValidationError as error:
-        return [
-            Fault(None, field, getattr(benchmark, field)[:80], _rule(field, messages[0]))
-            for field, messages in error.message_dict.items()
-        ]
-    return []
-
-
-def _rule(field: str, message: str) -> str:
-    return f"one of {', '.join(Visibility.values)}" if field == "visibility" else message
+        rules = {field: messages[0] for field, messages in error.message_dict.items()}
+        if "visibility" in rules:
+            rules["visibility"] = f"one of {', '.join(Visibility.values)}"
+        return [Fault(None, field, getattr(benchmark, field)[:80], rule) for field, rule in rules.items()]
+    texts = ((field, getattr(benchmark, field)) for field in NAMED if field in fields)
+    return [Fault(None, field, text, rule) for field, text in texts if text and (rule := name_rule(text))]
 
 
 def task_of(benchmark: Benchmark, name: str) -> Task:
@@ -196,7 +163,7 @@ def task_of(benchmark: Benchmark, name: str) -> Task:
 
 @transaction.atomic
 def retire(*, task: Task, by: User | None, reason: str, as_of: datetime) -> Task:
-    """Let a task count no more, from now on."""
+    """Let a task count no more, from now on: it leaves the subset, the full score and what complete means."""
     locked = _locked(task)
     if locked.retired_at:
         raise Conflict(

@@ -1,14 +1,9 @@
-"""Telling of what happened: an event, and a delivery to each webhook that wants it.
+"""Telling of what happened: an event, and a delivery to each webhook and mail address that wants it.
 
 The event is written in the transaction in which it happens, so that neither is without the other; the
-scheduler, woken by the same transaction's NOTIFY, delivers.
-
-Mail to those who wish for it: what became of a submission of theirs, and where their agents stand.
-
-Whoever delivers through the interface has its answer at once; mail is about what happens later. The
-wish is asked again when the mail goes out, so that who takes it back gets nothing that waits.
-
-Events about outcomes that arrive and count: of a submission, and of a load as a whole.
+scheduler, woken by the same transaction's NOTIFY, delivers. Mail is about what happens after a delivery was
+answered: what became of it, and where agents stand. The wish for it is asked again when it goes out, so that
+who takes it back gets nothing that waits.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -29,9 +24,17 @@ from leaderboard.submissions.models import Status, StatusChange, Submission
 
 __all__ = ["CHANNEL", "emit", "wake"]
 
+PERSONAL = (
+    EventKind.SUBMISSION_ACCEPTED,
+    EventKind.SUBMISSION_REFUSED,
+    EventKind.BOARD_PUBLISHED,
+    EventKind.RERUN_REQUESTED,
+)
+LOCAL = "http://localhost:8000"
+MAX_LISTED = 100  # submissions and agents of one event; their numbers are always given
+
 
 def emit(
-    *,
     benchmark: Benchmark,
     kind: EventKind,
     about: str,
@@ -57,15 +60,6 @@ def emit(
     return event
 
 
-PERSONAL = (
-    EventKind.SUBMISSION_ACCEPTED,
-    EventKind.SUBMISSION_REFUSED,
-    EventKind.BOARD_PUBLISHED,
-    EventKind.RERUN_REQUESTED,
-)
-LOCAL = "http://localhost:8000"
-
-
 def wished_by_deliverers(submissions: Iterable[Submission]) -> list[str]:
     """Addresses of who delivered these, and of whose agents they are."""
     people = {pk for one in submissions for pk in (one.submitted_by_id, one.agent.owner_id) if pk}
@@ -87,41 +81,37 @@ def is_wished(event: Event, email: str) -> bool:
 
 
 def mail_body(event: Event, email: str, payload: dict[str, object]) -> str:
-    if event.kind == EventKind.DRIFT_ALERT:
-        return as_text(payload | _accounts_behind(event))
+    if event.kind == EventKind.DRIFT_ALERT:  # to operators alone: a payload goes to webhooks too
+        alert = (
+            Alert.objects.filter(pk=event.payload.get("alert")).select_related("subset__benchmark").first()
+        )
+        behind = accounts_behind(alert.subset, event.payload["evidence"]) if alert else ""
+        return as_text(payload | ({"accounts behind it": behind} if behind else {}))
     if event.kind not in PERSONAL:
         return as_text(payload)
-    of = {EventKind.BOARD_PUBLISHED: _of_board, EventKind.RERUN_REQUESTED: _of_recall}
-    lines = list(of.get(EventKind(event.kind), _of_status)(event, email))
     where = settings.SITE_URL or LOCAL
     page = [f"{where}{event.payload['path']}"] if event.payload.get("path") else []
     end = f"You are told because you wished for it; {where}/account ends that."
-    return "\n\n".join([*lines, *page, end]) + "\n"
+    return "\n\n".join([*_told_in_mail(event, email), *page, end]) + "\n"
 
 
-def _accounts_behind(event: Event) -> dict[str, str]:
-    """For operators alone: a payload goes to webhooks too."""
-    alert = Alert.objects.filter(pk=event.payload.get("alert")).select_related("subset__benchmark").first()
-    behind = accounts_behind(alert.subset, event.payload["evidence"]) if alert else ""
-    return {"accounts behind it": behind} if behind else {}
-
-
-def _of_recall(event: Event, email: str) -> Iterable[str]:
-    for one in event.payload["agents"]:
-        rest, day = words.counted(len(one["tasks"]), "task"), event.payload["deadline"][:10]
-        yield (
-            f"{one['agent']} stands on the podium of {event.benchmark} by an estimate, and is asked for its "
-            f"remaining {rest} until {day}: ask for an assignment. Until they have arrived it is not called "
-            "the best, and after that day it has no rank without them."
-        )
-
-
-def _of_status(event: Event, email: str) -> Iterable[str]:
-    agents = ", ".join(event.payload["agents"])
-    if event.kind == EventKind.SUBMISSION_ACCEPTED:
+def _told_in_mail(event: Event, email: str) -> Iterable[str]:
+    if event.kind == EventKind.BOARD_PUBLISHED:
+        yield from _of_board(event, email)
+    elif event.kind == EventKind.RERUN_REQUESTED:
+        for one in event.payload["agents"]:
+            rest, day = words.counted(len(one["tasks"]), "task"), event.payload["deadline"][:10]
+            yield (
+                f"{one['agent']} stands on the podium of {event.benchmark} by an estimate, and is asked for "
+                f"its remaining {rest} until {day}: ask for an assignment. Until they have arrived it is not "
+                "called the best, and after that day it has no rank without them."
+            )
+    elif event.kind == EventKind.SUBMISSION_ACCEPTED:
+        agents = ", ".join(event.payload["agents"])
         yield f"Outcomes of {agents} count from now on; the next board shows them."
     else:
-        yield f"A submission of {agents} was refused: {event.payload['reason']}"
+        agents, reason = ", ".join(event.payload["agents"]), event.payload["reason"]
+        yield f"A submission of {agents} was refused: {reason}"
 
 
 def _of_board(event: Event, email: str) -> Iterable[str]:
@@ -147,9 +137,6 @@ def _place(line: AtTarget, n_ranked: int) -> str:
     return f"may hold ranks {line.rank_lower:,} to {line.rank_upper:,} of {n_ranked:,}"
 
 
-MAX_LISTED = 100  # submissions and agents of one event; their numbers are always given
-
-
 def tell_of_arrivals(
     *, benchmark: Benchmark, changes: Sequence[StatusChange], as_of: datetime, by_mail: bool = False
 ) -> None:
@@ -158,37 +145,10 @@ def tell_of_arrivals(
     `by_mail`: those too who delivered them and wish for it, as they were answered long before.
     """
     accepted = [change.submission for change in changes if change.status == Status.ACCEPTED]
-    if accepted:
-        emit(
-            benchmark=benchmark,
-            kind=EventKind.SUBMISSION_ACCEPTED,
-            about=str(accepted[0].uuid),
-            payload=_payload(benchmark, accepted),
-            as_of=as_of,
-            emails=wished_by_deliverers(accepted) if by_mail else (),
-        )
-
-
-def tell_of_refusal(*, submission: Submission, reason: str, as_of: datetime) -> None:
-    benchmark = submission.agent.benchmark
-    emit(
-        benchmark=benchmark,
-        kind=EventKind.SUBMISSION_REFUSED,
-        about=str(submission.uuid),
-        payload={
-            "path": f"/submissions/{submission.uuid}",
-            "submissions": [str(submission.uuid)],
-            "agents": [submission.agent.name],
-            "reason": reason,
-        },
-        as_of=as_of,
-        emails=wished_by_deliverers([submission]),
-    )
-
-
-def _payload(benchmark: Benchmark, accepted: Sequence[Submission]) -> dict[str, Any]:
+    if not accepted:
+        return
     agents = list(dict.fromkeys(submission.agent.name for submission in accepted))
-    return {
+    payload = {
         "path": f"/b/{benchmark.slug}",
         "loaded": accepted[0].loaded,
         "n_submissions": len(accepted),
@@ -198,3 +158,17 @@ def _payload(benchmark: Benchmark, accepted: Sequence[Submission]) -> dict[str, 
         "n_outcomes": sum(submission.n_outcomes for submission in accepted),
         "n_invalid": sum(submission.n_invalid for submission in accepted),
     }
+    emails = wished_by_deliverers(accepted) if by_mail else ()
+    emit(benchmark, EventKind.SUBMISSION_ACCEPTED, str(accepted[0].uuid), payload, as_of, emails)
+
+
+def tell_of_refusal(*, submission: Submission, reason: str, as_of: datetime) -> None:
+    about, agent = str(submission.uuid), submission.agent
+    payload = {
+        "path": f"/submissions/{about}",
+        "submissions": [about],
+        "agents": [agent.name],
+        "reason": reason,
+    }
+    emails = wished_by_deliverers([submission])
+    emit(agent.benchmark, EventKind.SUBMISSION_REFUSED, about, payload, as_of, emails)

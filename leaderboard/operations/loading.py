@@ -1,8 +1,6 @@
-"""`load`: whole files of outcomes into a benchmark, in one transaction or not at all.
+"""Whole files of outcomes into a benchmark, in one transaction or not at all.
 
-An exported benchmark back: its outcomes, and what was decided about it.
-
-Files that an operator sends through the admin: looked at first, stored on confirmation.
+A file that an operator sends through the admin is looked at first, and stored on confirmation.
 """
 
 import json
@@ -10,15 +8,14 @@ import shlex
 import subprocess
 import sys
 from argparse import ArgumentError, ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -46,6 +43,7 @@ from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
 from leaderboard.operations.models import Upload
 from leaderboard.operations.policies import put_in_force
+from leaderboard.operations.runs import Progress
 from leaderboard.operations.scheduler.children import environment
 from leaderboard.studies.versions import take_over
 from leaderboard.submissions.delivering import MatchedRows, SubmissionPart, Terms, draft, record
@@ -65,6 +63,9 @@ from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import append_changes, carry_details
 
 ALONE = "The file"
+LARGEST = 64 * 2**20  # bytes
+KINDS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
+MAX_SECONDS = 60  # seconds for reading a table
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,6 @@ class LoadReport:
     notes: tuple[str, ...] = ()
 
 
-class _Stored(NamedTuple):
-    """What one file brought."""
-
-    delivery: "_Load"
-    n_submissions: int
-    n_new_tasks: int
-    changes: list[StatusChange]
-    notes: tuple[str, ...]
-
-
 @transaction.atomic
 def load(
     *,
@@ -103,13 +94,15 @@ def load(
     dry_run: bool = False,
     by: User | None = None,
     reason: str = "load",
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    versions: Any = None,
+    progress: Progress = lambda done, total: None,
 ) -> LoadReport:
     """Store what is new in a file, or in several by name: of each a submission for each agent and run.
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
     `replace` supersedes the submission that holds it. A failure of the harness holds its key against
-    nothing: the trial may be delivered again.
+    nothing: the trial may be delivered again. `versions` were exported beside the file: the benchmark, which
+    has no subset versions of its own, takes them over.
     """
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)
@@ -123,22 +116,32 @@ def load(
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
+    if versions is not None and (policy := take_over(benchmark=benchmark_of(slug), content=versions)):
+        put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
-    return _report(slug, loads)
+    n_rows, n_new = sum(one.matched.flat.n_rows for one in loads), sum(int(one.new.sum()) for one in loads)
+    n_changed = sum(int(one.changed.sum()) for one in loads)
+    return LoadReport(
+        benchmark=slug,
+        n_rows=n_rows,
+        n_new=n_new,
+        n_same=n_rows - n_new - n_changed,
+        n_replaced=n_changed,
+        n_submissions=sum(one.n_submissions for one in loads),
+        n_agents=len({name for one in loads for name in one.matched.flat.agents}),
+        n_tasks=len({name for one in loads for name in one.matched.flat.tasks}),
+        n_new_tasks=sum(one.n_new_tasks for one in loads),
+        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
+    )
 
 
 def _store(
-    flat: FlatFile,
-    benchmark: Benchmark,
-    *,
-    called: str,
-    replace: bool,
-    terms: Terms,
-    progress: Callable[[int, int], None],
-) -> _Stored:
+    flat: FlatFile, benchmark: Benchmark, *, called: str, replace: bool, terms: Terms, progress: Progress
+) -> "_Load":
     metadata = file_metadata_of(flat)
-    described = _descriptions(metadata)
-    with _naming(called):
+    columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
+    described = [AgentDescription(*values) for values in zip(*columns, strict=True)]
+    try:
         n_new_tasks = ensure_tasks(
             benchmark=benchmark,
             categories=dict(zip(flat.tasks, flat.categories, strict=True)),
@@ -146,25 +149,26 @@ def _store(
         )
         naming.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-    notes = (*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described))
-    delivery = _Load(MatchedRows.of(metadata.flat, benchmark=benchmark, agents=agents), metadata)
-    if delivery.changed.any() and not replace:
-        raise delivery.contradiction(called)
-    parts = list(delivery.parts())
-    changes = _record(parts, delivery.matched, terms, progress)
-    complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
-    return _Stored(delivery, len(parts), n_new_tasks, changes, notes)
-
-
-@contextmanager
-def _naming(called: str) -> Iterator[None]:
-    """Put the file's name before a refusal that has none, where there are several files."""
-    try:
-        yield
     except Refusal as refusal:
         if called != ALONE:
             refusal.args = (f"{called}: {refusal}",)
         raise
+    notes = [*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described)]
+    matched = MatchedRows.of(metadata.flat, benchmark=benchmark, agents=agents)
+    loaded = _Load(matched, metadata, n_new_tasks, notes)
+    if loaded.changed.any() and not replace:
+        raise loaded.contradiction(called)
+    parts = list(loaded.parts())
+    for done, part in enumerate(parts):
+        progress(done, len(parts))
+        submission = draft(part, matched=matched, terms=terms)
+        loaded.changes += record(submission, part, terms=terms)
+        if part.replaces:
+            carry_details(old=part.replaces, new=submission)
+    progress(len(parts), len(parts))
+    loaded.n_submissions = len(parts)
+    complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
+    return loaded
 
 
 def _check_spelling(files: Mapping[str, FlatFile]) -> None:
@@ -172,9 +176,8 @@ def _check_spelling(files: Mapping[str, FlatFile]) -> None:
     faults = []
     for column in ("agent", "scaffold", "model"):
         first: dict[str, tuple[str, str]] = {}
-        for file, name in (
-            (file, name) for file, flat in files.items() for name in getattr(flat, f"{column}s")
-        ):
+        names = ((file, name) for file, flat in files.items() for name in getattr(flat, f"{column}s"))
+        for file, name in names:
             other, where = first.setdefault(without_case(name), (name, file))
             if other != name:
                 rule = f'is "{excerpt(other)}" in {where}; spell each {column} one way (in {file})'
@@ -193,60 +196,25 @@ def _other_benchmark(benchmark: Benchmark, flat: FlatFile, called: str) -> Itera
         )
 
 
-def _report(slug: str, loads: list[_Stored]) -> LoadReport:
-    files = [one.delivery.matched.flat for one in loads]
-    n_rows = sum(flat.n_rows for flat in files)
-    n_new = sum(int(one.delivery.new.sum()) for one in loads)
-    n_changed = sum(int(one.delivery.changed.sum()) for one in loads)
-    return LoadReport(
-        benchmark=slug,
-        n_rows=n_rows,
-        n_new=n_new,
-        n_same=n_rows - n_new - n_changed,
-        n_replaced=n_changed,
-        n_submissions=sum(one.n_submissions for one in loads),
-        n_agents=len({name for flat in files for name in flat.agents}),
-        n_tasks=len({name for flat in files for name in flat.tasks}),
-        n_new_tasks=sum(one.n_new_tasks for one in loads),
-        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
-    )
-
-
-def _descriptions(metadata: FileMetadata) -> list[AgentDescription]:
-    flat = metadata.flat
-    columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
-    return [AgentDescription(*values) for values in zip(*columns, strict=True)]
-
-
-def _look_alikes(benchmark: Benchmark, described: list[AgentDescription]) -> tuple[str, ...]:
+def _look_alikes(benchmark: Benchmark, described: list[AgentDescription]) -> Iterator[str]:
     """Say which names of the file read like others of the benchmark; the data may be right."""
-    pairs = []
     for kind, column in (("agent", "name"), ("scaffold", "scaffold__name"), ("model", "model__name")):
         names = {getattr(one, column.partition("__")[0]) for one in described}
-        pairs += look_alikes(kind, sorted(names), set(benchmark.agents.values_list(column, flat=True)))
-    return tuple(f"{one}; if they are the same, rename or merge." for one in pairs)
+        known = set(benchmark.agents.values_list(column, flat=True))
+        for pair in look_alikes(kind, sorted(names), known):
+            yield f"{pair}; if they are the same, rename or merge."
 
 
-def _record(
-    parts: list[SubmissionPart], matched: MatchedRows, terms: Terms, progress: Callable[[int, int], None]
-) -> list[StatusChange]:
-    changes: list[StatusChange] = []
-    for done, part in enumerate(parts):
-        progress(done, len(parts))
-        submission = draft(part, matched=matched, terms=terms)
-        changes += record(submission, part, terms=terms)
-        if part.replaces:
-            carry_details(old=part.replaces, new=submission)
-    progress(len(parts), len(parts))
-    return changes
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Load:
-    """The file's rows, as far as they are new or contradict what is stored."""
+    """A file's rows, as far as they are new or contradict what is stored, and what came of them."""
 
     matched: MatchedRows
     metadata: FileMetadata
+    n_new_tasks: int
+    notes: list[str]
+    n_submissions: int = 0
+    changes: list[StatusChange] = field(default_factory=list)
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -322,31 +290,6 @@ def _outcome_text(row: dict[str, object]) -> str:
     return "no outcome" if row["value"] is None else f"{row['value']:.9g}" + " (invalid)" * (not row["valid"])
 
 
-@transaction.atomic
-def restore(
-    *,
-    flat: FlatFile | Mapping[str, FlatFile],
-    versions: Any,
-    slug: str,
-    as_of: datetime,
-    dry_run: bool = False,
-    by: User | None = None,
-    reason: str = "load",
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> LoadReport:
-    """Load a file into a benchmark that has no subset versions, with those that were exported beside it."""
-    report = load(flat=flat, slug=slug, as_of=as_of, by=by, reason=reason, progress=progress)
-    if policy := take_over(benchmark=benchmark_of(slug), content=versions):
-        put_in_force(policy=policy, by=by, reason=reason)
-    transaction.set_rollback(dry_run)
-    return report
-
-
-LARGEST = 64 * 2**20  # bytes
-KINDS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
-MAX_SECONDS = 60  # seconds for reading a table
-
-
 def no_such_upload() -> Missing:
     return Missing(
         "This file was stored already, or dropped after a day; send it again.", code="no_such_upload"
@@ -386,14 +329,8 @@ def store(
     if upload_row is None:
         raise no_such_upload()
     with acting(by=by, reason=reason):
-        report = load(
-            flat=_read(upload_row, options, as_of)[0],
-            slug=upload_row.benchmark.slug,
-            as_of=as_of,
-            replace=replace,
-            by=by,
-            reason=reason,
-        )
+        flat, slug = _read(upload_row, options, as_of)[0], upload_row.benchmark.slug
+        report = load(flat=flat, slug=slug, as_of=as_of, replace=replace, by=by, reason=reason)
     upload_row.delete()
     return report
 
@@ -445,7 +382,6 @@ def _as_flat(path: Path, options: Sequence[str]) -> tuple[Path, list[str]]:
     except subprocess.TimeoutExpired:
         raise Refusal("The table takes too long to read; load it at the command line.") from None
     if done.returncode:
-        raise Refusal(
-            done.stderr.strip().removeprefix("python -m analytics table: ") or "The table is too large."
-        )
+        why = done.stderr.strip().removeprefix("python -m analytics table: ")
+        raise Refusal(why or "The table is too large.")
     return out, [json.loads(done.stdout)["read_as"]]

@@ -1,6 +1,7 @@
-"""Names of agents, corrected by an operator: another name, or two that are one. Old names stay known.
+"""Names of agents: corrected by an operator, or held.
 
-Names that are held: by an agent that others may not know yet, or by an assignment that came to nothing.
+An agent gets another name, or two are one; old names stay known. A name may be held by an agent that others
+may not know yet, or by an assignment that came to nothing.
 """
 
 from collections.abc import Collection, Iterable
@@ -8,7 +9,7 @@ from datetime import datetime, timedelta
 from secrets import token_hex
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
 from django.db.models.functions import Lower
 
 from analytics.names import alike, forms, without_case
@@ -23,6 +24,9 @@ from leaderboard.submissions.parsing.flat import is_name
 from leaderboard.submissions.queries import ever_counted, live_outcomes
 from leaderboard.submissions.rows import KEY
 from leaderboard.submissions.services import bump_data_version
+
+HELD_FOR = timedelta(days=1)
+REASON = "an assignment was asked for under this name over a day ago, and nothing was delivered"
 
 
 def agent_named(benchmark: Benchmark, name: str) -> Agent:
@@ -65,7 +69,12 @@ def merge(*, agent: Agent, into: Agent, by: User | None, reason: str, as_of: dat
     """Let all that an agent delivered, and what comes under its name, count as another agent's."""
     locked = {one.pk: one for one in _locked([agent, into])}
     source, target = locked[agent.pk], locked[into.pk]
-    _check_mergeable(source, target)
+    if source.merged_into_id:
+        raise Conflict(
+            f"{source.name!r} was merged into {source.merged_into} already.", code="merged_already"
+        )
+    if why := why_not_to_merge(source, target):
+        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
     with acting(by=by, reason=reason):
         version = bump_data_version(benchmark=target.benchmark)
         source.merged.update(merged_into=target)
@@ -73,10 +82,14 @@ def merge(*, agent: Agent, into: Agent, by: User | None, reason: str, as_of: dat
         source.save(update_fields=["merged_into", "merged_version"])
         source.aliases.update(agent=target)
         _alias(target, source.name, by=by, reason=reason, as_of=as_of)
-        source.assignments.filter(status=AssignmentStatus.OPEN).update(
-            status=AssignmentStatus.EXPIRED, ended_at=as_of
-        )
+        expire(source.assignments, as_of)
     return target
+
+
+def expire(assignments: "Manager[Assignment] | QuerySet[Assignment]", as_of: datetime) -> int:
+    """Let the open ones of these expire; return how many."""
+    still_open = assignments.filter(status=AssignmentStatus.OPEN)
+    return still_open.update(status=AssignmentStatus.EXPIRED, ended_at=as_of)
 
 
 def why_not_to_merge(source: Agent, target: Agent) -> str:
@@ -93,15 +106,6 @@ def why_not_to_merge(source: Agent, target: Agent) -> str:
     if n_shared:
         return f"both hold an outcome of the same task, setting and trial, {n_shared:,} times"
     return ""
-
-
-def _check_mergeable(source: Agent, target: Agent) -> None:
-    if source.merged_into_id:
-        raise Conflict(
-            f"{source.name!r} was merged into {source.merged_into} already.", code="merged_already"
-        )
-    if why := why_not_to_merge(source, target):
-        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
 
 
 def _locked(agents: Iterable[Agent]) -> list[Agent]:
@@ -124,10 +128,6 @@ def _alias(agent: Agent, name: str, *, by: User | None, reason: str, as_of: date
     )
 
 
-HELD_FOR = timedelta(days=1)
-REASON = "an assignment was asked for under this name over a day ago, and nothing was delivered"
-
-
 def free_unused(*, benchmark: Benchmark, names: Collection[str], by: User | None, as_of: datetime) -> None:
     """Free these names for `by`, where somebody else asked for an assignment over a day ago and delivered
     nothing. Who asked may still deliver as long as nobody else wants the name.
@@ -143,7 +143,10 @@ def free_unused(*, benchmark: Benchmark, names: Collection[str], by: User | None
     with acting(by=by, reason=REASON):
         for agent in list(locked):
             if _unused(benchmark, as_of).filter(pk=agent.pk).exists():
-                _free(agent, as_of)
+                expire(agent.assignments, as_of)
+                agent.aliases.all().delete()
+                agent.name, agent.owner = f"unused {agent.pk} {token_hex(8)}", None
+                agent.save(update_fields=["name", "owner"])
 
 
 def _unused(benchmark: Benchmark, as_of: datetime) -> QuerySet[Agent]:
@@ -154,15 +157,6 @@ def _unused(benchmark: Benchmark, as_of: datetime) -> QuerySet[Agent]:
     return benchmark.agents.filter(
         Exists(theirs), ~Exists(recent), ~Exists(delivered), ~Exists(merged), merged_into=None
     )
-
-
-def _free(agent: Agent, as_of: datetime) -> None:
-    agent.assignments.filter(status=AssignmentStatus.OPEN).update(
-        status=AssignmentStatus.EXPIRED, ended_at=as_of
-    )
-    agent.aliases.all().delete()
-    agent.name, agent.owner = f"unused {agent.pk} {token_hex(8)}", None
-    agent.save(update_fields=["name", "owner"])
 
 
 def may_know(*, benchmark: Benchmark, name: str, by: User) -> bool:

@@ -84,14 +84,10 @@ def why_over(invitation: Invitation, *, as_of: datetime) -> str:
         return f"was revoked on {invitation.revoked_at:%Y-%m-%d}"
     if invitation.expires_at <= as_of:
         return f"expired on {invitation.expires_at:%Y-%m-%d}"
-    if not _may_invite(invitation.created_by, invitation.benchmark):
+    by = invitation.created_by  # None: at the command line
+    if by and not (by.is_active and role_of(by, invitation.benchmark) == Role.OPERATOR):
         return "was made by somebody who operates the benchmark no more"
     return ""
-
-
-def _may_invite(user: User | None, benchmark: Benchmark) -> bool:
-    """None: at the command line."""
-    return user is None or (user.is_active and role_of(user, benchmark) == Role.OPERATOR)
 
 
 @transaction.atomic
@@ -157,7 +153,6 @@ def revoke_invitation(*, invitation: Invitation, by: User | None, reason: str, a
 
 
 def account_of(email: str) -> User:
-    """Return the account of an address."""
     user = User.objects.filter(email=email.strip().lower()).first()
     if user is None:
         raise Missing("There is no account of this address; invite it.", code="no_such_account")
@@ -197,16 +192,8 @@ def make_token(
     lock_account(user=user)
     if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MAX_TOKENS:
         raise Conflict("An account has at most 100 tokens in use; revoke one first.", code="too_many_tokens")
-    scopes = [*Scope.values][: [*Scope].index(scope) + 1]
     with acting(by=user, reason="made on the account's page"):
-        return create_token(
-            user=user,
-            name=name,
-            scopes=scopes,
-            benchmarks=benchmarks,
-            created_at=as_of,
-            expires_at=as_of + timedelta(days=days),
-        )
+        return _create_token(user, name, scope, benchmarks, as_of, timedelta(days=days))
 
 
 def wish_for_mail(*, user: User, wanted: bool) -> None:
@@ -233,11 +220,15 @@ def issue_token(
     benchmark = benchmark_of(slug)
     user, _ = get_or_create_user(email=email)
     grant(user=user, benchmark=benchmark, role=ROLE_FOR[scope])
-    # A scope includes the lesser ones.
-    scopes = list(Scope.values)[: list(Scope).index(scope) + 1]
-    return create_token(
-        user=user, name=name, scopes=scopes, benchmarks=[slug], created_at=as_of, expires_at=as_of + life
-    )
+    return _create_token(user, name, scope, [slug], as_of, life)
+
+
+def _create_token(
+    user: User, name: str, scope: Scope, benchmarks: list[str], as_of: datetime, life: timedelta
+) -> tuple[ApiToken, str]:
+    scopes = [*Scope.values][: [*Scope].index(scope) + 1]  # one includes the lesser ones
+    stamp = {"created_at": as_of, "expires_at": as_of + life}
+    return create_token(user=user, name=name, scopes=scopes, benchmarks=benchmarks, **stamp)
 
 
 def _require_name(name: str, what: str) -> None:

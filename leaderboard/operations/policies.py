@@ -22,6 +22,7 @@ from leaderboard.operations import runs
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
 from leaderboard.operations.asking import decisions_of
 from leaderboard.operations.models import JobRun, JobStatus, Lane
+from leaderboard.operations.queries import locked_benchmark
 from leaderboard.studies.answers import line_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.parsing.flat import Fault, excerpt
@@ -82,7 +83,7 @@ def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:
 @transaction.atomic
 def put_in_force(*, policy: Policy, by: User | None = None, reason: str = AT_COMMAND_LINE) -> None:
     """Store a changed policy, unless another was stored since it was read."""
-    Benchmark.objects.select_for_update(no_key=True).get(pk=policy.benchmark_id)
+    locked_benchmark(policy.benchmark)
     if policy_in_force(policy.benchmark).number != policy.number - 1:
         raise policy_changed_meanwhile()
     policy.created_by = by

@@ -83,6 +83,11 @@ def has_been_shown(agent: Agent, before: datetime | None = None) -> bool:
     return (shown if before is None else shown.filter(board__published_at__lte=before)).exists()
 
 
+def locked_benchmark(benchmark: Benchmark) -> Benchmark:
+    """The benchmark as it is now; whoever changes what hangs on it waits for the other."""
+    return Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+
+
 def locked_submissions(uuids: Sequence[UUID]) -> list[Submission]:
     """Return live submissions, their agents locked in the order in which deliveries lock them."""
     named = Q(submissions__uuid__in=uuids) | Q(merged__submissions__uuid__in=uuids)

@@ -256,14 +256,7 @@ def tell_of_board(*, board: Board, standings: Standings, as_of: datetime) -> Non
         counts = {name: len(getattr(changes, name)) for name in lists} | {"text": words.changes_text(changes)}
     payload = common | _of_board(board, standings) | since | {"changes": counts}
     emails = wished_by_owners(benchmark, moved)
-    emit(
-        benchmark=benchmark,
-        kind=EventKind.BOARD_PUBLISHED,
-        about=about,
-        payload=payload,
-        as_of=as_of,
-        emails=emails,
-    )
+    emit(benchmark, EventKind.BOARD_PUBLISHED, about, payload, as_of, emails)
     if changes and changes.moved:
         sentences = [words.moved_text(one) for one in changes.moved]
         plain = changes.as_plain()["moved"][:MAX_LISTED]
@@ -272,8 +265,7 @@ def tell_of_board(*, board: Board, standings: Standings, as_of: datetime) -> Non
             "n_agents": len(changes.moved),
             "agents": [one | {"text": text} for one, text in zip(plain, sentences, strict=False)],
         }
-        payload = common | since | payload
-        emit(benchmark=benchmark, kind=EventKind.RANK_CHANGED, about=about, payload=payload, as_of=as_of)
+        emit(benchmark, EventKind.RANK_CHANGED, about, common | since | payload, as_of)
 
 
 def _of_board(board: Board, standings: Standings) -> dict[str, Any]:

@@ -5,21 +5,14 @@ the ids of a table all grow by one number, so that their order, which decides wh
 earlier, stays. Scaffolds and models are found by name, accounts by address. Left behind are roles, tokens,
 invitations and webhooks, which are rights and secrets of an installation; events, job runs and the audit,
 which tell what was done there; and what is computed anew (`AgentScores`, rendered pages).
-
-What moves with a benchmark, and what its columns point to.
-
-A benchmark into a file.
-
-A benchmark from a file.
 """
 
 import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, connection, models, transaction
@@ -130,8 +123,7 @@ NAMED: dict[AnyModel, str] = {User: "email", Scaffold: "name", Model: "name"}
 ABOUT = "about.json"
 
 
-@dataclass(frozen=True)
-class TransferSummary:
+class TransferSummary(NamedTuple):
     """What a file holds."""
 
     benchmark: Benchmark
@@ -151,20 +143,15 @@ def columns(model: AnyModel) -> list[Any]:
     return list(model._meta.concrete_fields)
 
 
-def is_numbered(model: AnyModel) -> bool:
-    return isinstance(model._meta.pk, models.AutoField)
-
-
 def table(model: AnyModel) -> str:
     return str(model._meta.db_table)
 
 
-def transfer_summary(benchmark: Benchmark, *, n_accounts: int) -> TransferSummary:
+def _summary(benchmark: Benchmark, about: Mapping[str, Any]) -> TransferSummary:
     outcomes = rows_of(Submission, benchmark).aggregate(n=models.Sum("n_outcomes"))["n"]
-    return TransferSummary(benchmark, benchmark.boards.count(), outcomes or 0, n_accounts)
-
-
-UNDECIDED = (Status.CHECKING, Status.WAITING)
+    return TransferSummary(
+        benchmark, benchmark.boards.count(), outcomes or 0, len(about["names"][table(User)])
+    )
 
 
 @transaction.atomic
@@ -174,7 +161,13 @@ def export_benchmark(*, benchmark: Benchmark, file: Path) -> TransferSummary:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     benchmark = Benchmark.objects.get(pk=benchmark.pk)
     _check_decided(benchmark)
-    about = _about(benchmark)
+    active = benchmark.tasks.filter(retired_at=None).order_by("name")
+    about = {  # what the rows do not say: which tables they fit, who they point to
+        "benchmark": benchmark.slug,
+        "migrations": sorted(schema.known()),
+        "names": {table(model): _names(model, benchmark) for model in NAMED},
+        "active": list(active.values_list("pk", flat=True)),
+    }
     with file.open("xb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         file.chmod(0o600)  # it holds addresses
         for model in PATHS:
@@ -183,12 +176,14 @@ def export_benchmark(*, benchmark: Benchmark, file: Path) -> TransferSummary:
                 for block in text_out(rows_of(model, benchmark).values_list(*names)):
                     part.write(block)
         archive.writestr(ABOUT, json.dumps(about, ensure_ascii=False, indent=1))
-    return transfer_summary(benchmark, n_accounts=len(about["names"][table(User)]))
+    return _summary(benchmark, about)
 
 
 def _check_decided(benchmark: Benchmark) -> None:
     """What waits is decided by rights that stay behind: those of the token that delivered it."""
-    waiting = Submission.objects.filter(agent__benchmark=benchmark, status__in=UNDECIDED)
+    waiting = Submission.objects.filter(
+        agent__benchmark=benchmark, status__in=(Status.CHECKING, Status.WAITING)
+    )
     if n := waiting.count():
         waiting_text = "1 submission waits" if n == 1 else f"{n:,} submissions wait"
         raise Conflict(
@@ -197,17 +192,6 @@ def _check_decided(benchmark: Benchmark) -> None:
         )
     if benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).exists():
         raise Conflict("Another subset is proposed: approve or reject it.", code="undecided")
-
-
-def _about(benchmark: Benchmark) -> dict[str, Any]:
-    """What the rows do not say: which tables they fit, who they point to."""
-    active = benchmark.tasks.filter(retired_at=None).order_by("name")
-    return {
-        "benchmark": benchmark.slug,
-        "migrations": sorted(schema.known()),
-        "names": {table(model): _names(model, benchmark) for model in NAMED},
-        "active": list(active.values_list("pk", flat=True)),
-    }
 
 
 def _names(named: AnyModel, benchmark: Benchmark) -> dict[int, str]:
@@ -276,12 +260,14 @@ class _Arrival:
             _run(make, _staged(model), _listed(model), sql.Identifier(table(model)))
             with self._archive.open(table(model)) as part:
                 text_in(part, into=_staged(model), columns=_listed(model))
-        self._check_new()
-        self._ends = {model: ends for model in PATHS if is_numbered(model) and (ends := self._span(model))}
+        if rows := _run(ARRIVED, _staged(Submission)):
+            raise Conflict(f"It is here already, as {rows[0][0]}.", code="is_here")
+        numbered = [model for model in PATHS if isinstance(model._meta.pk, models.AutoField)]
+        self._ends = {model: ends for model in numbered if (ends := self._span(model))}
         for model in PATHS:
             self._check_pointers(model)
         self._find_named()
-        self._by = {model: self._reserved(model) for model in PATHS if is_numbered(model)}
+        self._by = {model: self._reserved(model) for model in numbered}
         with acting(by=None, reason="moved in"):
             for model in PATHS:
                 self._store(model)
@@ -289,12 +275,7 @@ class _Arrival:
                 one.content = renumber(one.content, by=self._by[Agent])
                 one.save(update_fields=["content"])
         wake()
-        accounts = self._about["names"][table(User)]
-        return transfer_summary(Benchmark.objects.get(slug=self._slug), n_accounts=len(accounts))
-
-    def _check_new(self) -> None:
-        if rows := _run(ARRIVED, _staged(Submission)):
-            raise Conflict(f"It is here already, as {rows[0][0]}.", code="is_here")
+        return _summary(Benchmark.objects.get(slug=self._slug), self._about)
 
     def _span(self, model: AnyModel) -> tuple[int, int] | None:
         """The lowest and highest id of the rows of a table; None where it has none."""
@@ -327,7 +308,10 @@ class _Arrival:
         _run("CREATE TEMPORARY TABLE moved_names (kind text, there bigint, here bigint) ON COMMIT DROP")
         for model in NAMED:
             names = self._about["names"][table(model)]
-            here = _accounts(names) if model is User else _spelt(model, names)
+            if model is User:  # an account that is new has no password, and no role
+                here = {there: get_or_create_user(email=email)[0].pk for there, email in names.items()}
+            else:
+                here = _spelt(model, names)
             with connection.cursor() as cursor:
                 cursor.executemany(
                     "INSERT INTO moved_names VALUES (%s, %s, %s)",
@@ -393,11 +377,6 @@ def _run(statement: str, *parts: sql.Composable) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL(statement).format(*parts).as_string(connection.connection))
         return list(cursor.fetchall()) if cursor.description else []
-
-
-def _accounts(emails: Mapping[str, str]) -> dict[str, int]:
-    """The account of each address; one that is new has no password, and no role."""
-    return {there: get_or_create_user(email=email)[0].pk for there, email in emails.items()}
 
 
 def _spelt(model: Any, names: Mapping[str, str]) -> dict[str, int]:

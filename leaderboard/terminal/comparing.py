@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leaderboard.called import PROGRAM
-from leaderboard.operations.reselections import Comparison, MovedTask, Stand, Variant
+from leaderboard.operations.reselections import Comparison, Variant
 from leaderboard.studies.answers import as_text, validated, words
 
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
@@ -77,14 +77,14 @@ def _row(label: str, figures: Mapping[str, Any]) -> Plain:
 def _variant(one: Variant) -> Plain:
     if one.k is None:
         return {f"\n{one.label}": f"no subset: {one.reason}"}
-    moved = [row for row in one.stands if row.moves]
+    moved = [row for row in one.stands if row["moves"]]
     return {
         f"\n{one.label}": one.reason,
         f"{one.label}: enter": _some([_moved_rows(row) for row in one.entering]),
         f"{one.label}: leave": _some([_moved_rows(row) for row in one.leaving]),
         f"{one.label}: would have to run": _some(
             [
-                {"agent": row.agent, "tasks": len(row.tasks), "": words.first_names(list(row.tasks))}
+                {"agent": row["agent"], "tasks": len(row["tasks"]), "": words.first_names(row["tasks"])}
                 for row in one.deltas
             ]
         ),
@@ -99,12 +99,13 @@ def _target(one: Variant) -> str:
     return f", the board being ordered by the target {one.target} instead of {one.target_before}"
 
 
-def _moved_rows(row: MovedTask) -> Plain:
-    return {"task": row.task, "pass rate when chosen": row.then, "now": row.now}
+def _moved_rows(row: Plain) -> Plain:
+    return {"task": row["task"], "pass rate when chosen": row["then"], "now": row["now"]}
 
 
-def _stand(row: Stand) -> Plain:
-    return {"agent": row.agent, "rank": _place_text(row.before), "rank after": _place_text(row.after)}
+def _stand(row: Plain) -> Plain:
+    before, after = _place_text(row["before"]), _place_text(row["after"])
+    return {"agent": row["agent"], "rank": before, "rank after": after}
 
 
 def _place_text(place: Mapping[str, Any]) -> str:
