@@ -62,7 +62,6 @@ def agent_context(agent: int, submissions: dict[int, Submission], policy: Policy
 def names_among(
     active: Mapping[int, str], policy: Policy, task_ids: Collection[int] | None
 ) -> dict[int, str]:
-    """Do the same with the names of the active tasks."""
     if task_ids is not None:
         wanted = set(task_ids)
         return {pk: name for pk, name in active.items() if pk in wanted}
@@ -128,7 +127,6 @@ def absent(
 
 
 def trials(outcomes: pa.Table, tasks: Container[int]) -> dict[tuple[int, str], int]:
-    """How many trials there are of these tasks under each condition compared."""
     triples = zip(*(outcomes[name].to_pylist() for name in ("task", "condition", "n")), strict=True)
     return {(task, one): n for task, one, n in triples if one is not None and task in tasks}
 
@@ -193,13 +191,11 @@ def study_to_begin(agent: Agent, policy: Policy, *, is_new: bool) -> StagedStudy
 
 
 def usable_study(benchmark: Benchmark) -> StagedStudy | None:
-    """The study of the latest data, where it carries assignments."""
     study = latest_study(StagedStudy, benchmark)
     return study if study and study.result["available"] else None
 
 
 def first_batch(study: StagedStudy, agent: Agent, policy: Policy) -> list[int]:
-    """Ids of what the first assignment of an agent asks for."""
     ids = {name: pk for pk, name in names_asked(policy, None).items()}
     walk = step(study, tasks_run=[], means={}, active=ids.keys(), **_draws(agent, policy))
     return [ids[name] for name in walk.batch]
@@ -226,7 +222,6 @@ def store_decision(assignment: Assignment) -> WalkState:
 
 
 def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> WalkState:
-    """Where the agent stands."""
     assert assignment.study is not None
     benchmark = assignment.agent.benchmark
     policy, names = policy_in_force(benchmark), dict(benchmark.tasks.values_list("id", "name"))

@@ -121,7 +121,6 @@ def agent_of(
 
 
 def _current(agent: Agent, as_of: datetime) -> Assignment | None:
-    """The assignment that the agent has open."""
     return agent.assignments.filter(status=AssignmentStatus.OPEN, expires_at__gt=as_of).first()
 
 
@@ -389,7 +388,6 @@ def summary(
     *,
     dry_run: bool,
 ) -> dict[str, Any] | None:
-    """What a receipt says of the assignment."""
     if assignment is None:
         return None
     plain: dict[str, Any] = {name: getattr(assignment, name) for name in ("mode", "status")}
@@ -400,7 +398,6 @@ def summary(
 
 
 def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
-    """Say that a delivery came after the assignment had expired."""
     is_open = assignment is not None and assignment.status != AssignmentStatus.FULFILLED
     if assignment is None or not is_open or not _is_late(assignment, as_of):
         return []
@@ -415,6 +412,5 @@ def names_of(assignment: Assignment) -> Collection[str]:
 
 
 def expire_due(*, as_of: datetime) -> str:
-    """Let assignments expire whose days are over; say how many."""
     n = naming.expire(Assignment.objects.filter(expires_at__lte=as_of), as_of)
     return f"{n} assignments have expired"

@@ -36,8 +36,6 @@ TABLES = """
 
 
 class Backup(NamedTuple):
-    """What a file says of itself."""
-
     server: int  # major version of PostgreSQL
     migrations: schema.Names
     tables: frozenset[str]  # with their rows
@@ -92,7 +90,6 @@ def restore(file: Path) -> Backup:
 
 
 def read_description(file: Path) -> Backup:
-    """Read a file's head and its list of migrations."""
     program = _program("pg_restore")
     head = _read(program, "--list", "--", str(file))
     rows = _read(program, "--data-only", f"--table={MIGRATIONS}", "--file=-", "--", str(file))

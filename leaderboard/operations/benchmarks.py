@@ -114,7 +114,6 @@ def list_tasks(
 
 
 def _take(task: Task, listed: ListedTask) -> bool:
-    """Take group and position over; return whether that changes anything."""
     group = listed.group or task.group
     position = task.position if listed.position is None else listed.position
     changes = (group, position) != (task.group, task.position)
@@ -143,7 +142,6 @@ def describe_benchmark(
 
 
 def _faults(benchmark: Benchmark, fields: Sequence[str]) -> list[Fault]:
-    """What the model says, and else the rules of names."""
     try:
         benchmark.clean_fields(exclude={f.name for f in Benchmark._meta.fields} - set(fields))
     except ValidationError as error:

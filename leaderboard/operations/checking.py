@@ -37,7 +37,6 @@ Result = dict[str, str]
 
 
 def check(submission: Submission) -> list[Result]:
-    """Check a stored submission."""
     return check_rows(stored_delivery(submission), texts_of(submission.pk))
 
 
@@ -60,7 +59,6 @@ def warnings(results: Iterable[Result]) -> list[str]:
 def _results(
     name: str, sentences: Iterable[str], otherwise: str = "", *, level: str = WARNED
 ) -> Iterator[Result]:
-    """What there is to say, or that there is nothing."""
     told = list(sentences)
     yield from ({"name": name, "level": level, "told": one} for one in told)
     if otherwise and not told:

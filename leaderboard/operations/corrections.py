@@ -95,7 +95,6 @@ def _taken_back(
 
 
 def may_withdraw(submission: Submission, user: User) -> bool:
-    """Whether it still counts or may come to, and this person may take it back."""
     if submission.status not in LIVE:
         return False
     return is_theirs(submission, user) or role_of(user, submission.agent.benchmark) == Role.OPERATOR
@@ -138,7 +137,6 @@ def unload_latest(
 
 
 def latest_load(benchmark: Benchmark) -> list[AcceptedSubmission]:
-    """What still counts of the latest load."""
     loaded = [one for one in deliveries(benchmark) if one.operator]
     latest = max((one.arrival for one in loaded), default=None)
     return [one for one in loaded if one.arrival == latest]
@@ -207,7 +205,6 @@ def approve(
 
 
 def _is_copy(agent: Agent) -> bool:
-    """Whether the agent is left out of calibration since its outcomes are another's."""
     # A web worker, which only withdraws, never imports what makes a record.
     from leaderboard.studies.records import Reader
 
@@ -222,7 +219,6 @@ def _is_copy(agent: Agent) -> bool:
 def verify(
     *, uuid: UUID, note: str, as_of: datetime, by: User | None = None, verified: bool = True
 ) -> Submission:
-    """Confirm a submission, or with `verified` false take that back."""
     (submission,) = locked_submissions([uuid])
     was_verified = is_verified(submission)
     if verified and (was_verified or submission.loaded):
@@ -242,7 +238,6 @@ def verify(
 
 @transaction.atomic
 def draw(*, uuid: UUID, n: int) -> list[str]:
-    """Name n tasks of a submission for an operator to run again."""
     (submission,) = locked_submissions([uuid])
     return drawn_tasks(submission, n)
 
@@ -277,7 +272,6 @@ def trust_account(
     by: User | None = None,
     trusted: bool = True,
 ) -> None:
-    """Trust an account on a benchmark, or with `trusted` false do so no longer."""
     lock_account(user=account)
     agents = list(benchmark.agents.filter(owner=account).order_by("id").select_for_update(no_key=True))
     if (account.pk in trusted_accounts(benchmark)) == trusted:

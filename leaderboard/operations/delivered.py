@@ -57,7 +57,6 @@ class DeliveredRows:
 
     @cached_property
     def trusted(self) -> set[int]:
-        """Ids of the accounts that operators trust."""
         return trusted_accounts(self.policy.benchmark)
 
     @cached_property
@@ -83,7 +82,6 @@ class DeliveredRows:
         return self.names(self.asked_by_now)
 
     def names(self, task_ids: Collection[int] | None) -> dict[int, str]:
-        """The names of the tasks asked for by id, in task order."""
         return asking.names_among(self._active, self.policy, task_ids)
 
     @cached_property
@@ -308,7 +306,6 @@ class Followed:
 
     @property
     def quota_lines(self) -> list[tuple[str, str]]:
-        """The same in words."""
         counted = [(name, one) for name, one in (self.quota or {}).items() if isinstance(one, dict)]
         return [
             (f"of this {name}", f"{one['left']:,} of {one['limit']:,} submissions") for name, one in counted
@@ -316,7 +313,6 @@ class Followed:
 
     @property
     def standing(self) -> str:
-        """What the board did with it."""
         if sentence := OF_STATUS.get(Status(self.submission.status)):
             return sentence
         if self.entry is None or self.board is None:
@@ -332,7 +328,6 @@ class Followed:
 
 
 def follow(submission: Submission, *, token: ApiToken | None, as_of: datetime) -> Followed:
-    """Read what became of it."""
     agent, counted = submission.agent, token or submission.token
     assignment = submission.assignments.select_related("subset").order_by("-id").first()
     board = boards_of(agent.benchmark).order_by("-number").first()

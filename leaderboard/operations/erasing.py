@@ -156,7 +156,6 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
 
 
 def _tombstone(agent: Agent) -> str:
-    """A name that no other agent has taken beforehand."""
     name = f"erased agent {agent.pk}"
     others = agent.benchmark.agents.exclude(pk=agent.pk).filter(name__iexact=name)
     before = AgentAlias.objects.filter(benchmark=agent.benchmark, name__iexact=name)

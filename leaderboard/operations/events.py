@@ -61,7 +61,6 @@ def emit(
 
 
 def wished_by_deliverers(submissions: Iterable[Submission]) -> list[str]:
-    """Addresses of who delivered these, and of whose agents they are."""
     people = {pk for one in submissions for pk in (one.submitted_by_id, one.agent.owner_id) if pk}
     return _wished(pk__in=people)
 

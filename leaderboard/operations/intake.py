@@ -98,7 +98,6 @@ def submit_file(
 
 
 def _tasks(benchmark: Benchmark) -> dict[str, int]:
-    """Ids of all tasks by name; both are for ever."""
     return dict(benchmark.tasks.values_list("name", "id"))
 
 
@@ -378,7 +377,6 @@ def _named_keys(rows: np.ndarray, matched: MatchedRows) -> list[dict[str, Any]]:
 
 
 def _uncounted(of: DeliveredRows) -> list[str]:
-    """Say which outcomes are of conditions that the board does not compare."""
     if not several(of.settings.values()):
         return []
     return uncounted(
@@ -393,7 +391,6 @@ def _uncounted(of: DeliveredRows) -> list[str]:
 
 
 def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
-    """Say what keeps the outcomes from counting as they stand."""
     submission, policy = of.submission, of.policy
     if submission.n_invalid:
         yield (

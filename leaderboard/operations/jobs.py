@@ -54,14 +54,12 @@ class Job:
     run: Callable[[JobRun, datetime, Progress], str]
 
     def wanted(self, as_of: datetime) -> Iterator[Due]:
-        """What is due and neither done nor resting."""
         return (one for one in self.due(as_of) if not rests(self.kind, one, as_of=as_of))
 
 
 def ask(
     *, kind: str, benchmark: Benchmark | None, by: User | None, reason: str, as_of: datetime, about: str = ""
 ) -> JobRun:
-    """Queue a run that the clock did not ask for."""
     if kind not in JOBS:
         raise Missing(f"There is no job {kind!r}; known are {', '.join(JOBS)}.", code="no_such_job")
     of = {"benchmark": benchmark, "about": about}

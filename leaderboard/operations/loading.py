@@ -70,8 +70,6 @@ MAX_SECONDS = 60  # seconds for reading a table
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a load did, or would do."""
-
     benchmark: str
     n_rows: int
     n_new: int
@@ -227,7 +225,6 @@ class _Load:
         return (self.matched.holder == 0) & ~self.matched.same
 
     def contradiction(self, called: str) -> Faulty:
-        """Name the rows that contradict what is stored, with both outcomes."""
         matched, where = self.matched, np.flatnonzero(self.changed)
         rows = matched.rows.take(where[:MAX_FAULTS])
         holding = matched.stored.filter(pc.invert(matched.stored["free"]))
@@ -297,7 +294,6 @@ def no_such_upload() -> Missing:
 
 
 def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: datetime) -> Upload:
-    """Keep a file until its sender confirms it."""
     if len(content) > LARGEST:
         raise Refusal(
             "A file has at most 64 MiB here; load larger ones at the command line.", code="too_large"
@@ -323,7 +319,6 @@ def look(*, upload: Upload, replace: bool, as_of: datetime, options: str = "") -
 def store(
     *, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime, options: str = ""
 ) -> LoadReport:
-    """Load the file, and keep it no longer."""
     uploads = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
     upload_row = uploads.first()
     if upload_row is None:
@@ -336,7 +331,6 @@ def store(
 
 
 def upload_of(uuid: UUID | str, *, benchmark: Benchmark, by: User) -> Upload:
-    """The file that this person sent for this benchmark."""
     upload = Upload.objects.select_related("benchmark").filter(uuid=uuid, benchmark=benchmark, by=by).first()
     if upload is None:
         raise no_such_upload()
@@ -344,7 +338,6 @@ def upload_of(uuid: UUID | str, *, benchmark: Benchmark, by: User) -> Upload:
 
 
 def tasks_in(content: bytes) -> list[ListedTask]:
-    """Read a list of tasks that came as bytes or was pasted."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "tasks")
         path.write_bytes(content)

@@ -87,13 +87,11 @@ def merge(*, agent: Agent, into: Agent, by: User | None, reason: str, as_of: dat
 
 
 def expire(assignments: "Manager[Assignment] | QuerySet[Assignment]", as_of: datetime) -> int:
-    """Let the open ones of these expire; return how many."""
     still_open = assignments.filter(status=AssignmentStatus.OPEN)
     return still_open.update(status=AssignmentStatus.EXPIRED, ended_at=as_of)
 
 
 def why_not_to_merge(source: Agent, target: Agent) -> str:
-    """Say what stands in the way, or nothing."""
     if source.pk == target.pk:
         return "they are one agent already"
     if source.benchmark_id != target.benchmark_id:

@@ -59,12 +59,10 @@ def invite(
 
 
 def link_of(secret: str) -> str:
-    """The page on which an invitation is accepted."""
     return f"{settings.SITE_URL or LOCAL}/invitation/{secret}"
 
 
 def invitation_of(secret: str, *, as_of: datetime, locked: bool = False) -> Invitation:
-    """Return the invitation of this secret while it can be used."""
     invitations = Invitation.objects.select_related("benchmark")
     if locked:
         invitations = invitations.select_for_update(of=("self",))
@@ -77,7 +75,6 @@ def invitation_of(secret: str, *, as_of: datetime, locked: bool = False) -> Invi
 
 
 def why_over(invitation: Invitation, *, as_of: datetime) -> str:
-    """Say why an invitation cannot be used any more; empty: it can."""
     if invitation.accepted_at:
         return f"was used on {invitation.accepted_at:%Y-%m-%d}"
     if invitation.revoked_at:
@@ -161,7 +158,6 @@ def account_of(email: str) -> User:
 
 @transaction.atomic
 def set_role(*, benchmark: Benchmark, email: str, role: Role, by: User | None, reason: str) -> Membership:
-    """Give a person this role, be it more or less than what they had."""
     user = account_of(email)
     with acting(by=by, reason=reason):
         membership, is_new = Membership.objects.get_or_create(
@@ -197,7 +193,6 @@ def make_token(
 
 
 def wish_for_mail(*, user: User, wanted: bool) -> None:
-    """Keep whether this person wants mail of review, refusal and changed ranks of their agents."""
     User.objects.filter(pk=user.pk).update(told_by_mail=wanted)
 
 

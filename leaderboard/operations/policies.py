@@ -75,7 +75,6 @@ def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, A
 
 
 def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:
-    """The fields that differ, with both values."""
     both = {field: (getattr(before, field), getattr(after, field)) for field in RULES}
     return {field: pair for field, pair in both.items() if pair[0] != pair[1]}
 
@@ -98,7 +97,6 @@ REPLAYED = ("assignment", "podium", "staged_from", "draw_share", "subset_from", 
 
 
 def is_replayed(before: Policy, after: Policy) -> bool:
-    """Whether a replay by one policy may differ from that by the other."""
     return bool(changes(before, after).keys() & {*REPLAYED})
 
 
@@ -137,7 +135,6 @@ def get_or_ask_replays(
 
 
 def replay_asked(run: JobRun, benchmark: Benchmark, progress: runs.Progress) -> str:
-    """Do what `get_or_ask_replays` has asked for."""
     _, _, settings = run.about.partition(": ")
     pairs = (pair.partition("=") for pair in settings.split())
     after = changed_policy(benchmark=benchmark, values={field: value for field, _, value in pairs})

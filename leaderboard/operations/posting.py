@@ -137,7 +137,6 @@ def _is_disguised(host: str) -> bool:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is that of a server in the public internet."""
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv4Address):
         return not any(ip in network for network in NOT_PUBLIC)
@@ -163,8 +162,6 @@ def _check(addresses: list[str]) -> None:
 
 
 class Deadline:
-    """So many seconds from now."""
-
     def __init__(self, seconds: float) -> None:
         self.end = monotonic() + seconds
 

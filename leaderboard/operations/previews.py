@@ -164,7 +164,6 @@ def warnings(files: Collection[FlatFile], benchmark: Benchmark) -> list[str]:
 
 
 def is_uneven(flat: FlatFile) -> bool:
-    """Whether an agent has more trials on some of its tasks than on others."""
     cells, n = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task, return_counts=True)
     most = np.zeros(len(flat.agents), np.int64)
     np.maximum.at(most, cells // len(flat.tasks), n)
@@ -172,7 +171,6 @@ def is_uneven(flat: FlatFile) -> bool:
 
 
 def never_fails(flat: FlatFile) -> bool:
-    """Whether of some agent of a file only passes are there."""
     lowest = np.ones(len(flat.agents))
     np.minimum.at(lowest, flat.agent, np.where(flat.valid, flat.outcome, 0.0))
     return bool((lowest == 1.0).any())

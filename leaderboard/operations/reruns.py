@@ -177,7 +177,6 @@ def _number(subset: TaskSubset, kind: RerunKind) -> int:
 
 
 def _at_the_top(benchmark: Benchmark) -> Collection[str]:
-    """Agents that could be the best, by the latest board."""
     try:
         board = head_of(latest_board(benchmark))
     except NoBoardYet:
@@ -344,7 +343,6 @@ def _close(
 
 
 def alert_payload(alert: Alert) -> dict[str, Any]:
-    """An alert as webhooks and mails tell it."""
     return {
         "alert": alert.pk,
         "monitor": alert.monitor,

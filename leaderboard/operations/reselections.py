@@ -125,7 +125,6 @@ def approve(
 
 @transaction.atomic
 def reject(*, reselection: Reselection, by: User | None, reason: str, as_of: datetime) -> Reselection:
-    """Decide that the subset in use stays."""
     with acting(by=by, reason=reason):
         locked = _locked(reselection)
         _decide(locked, ReselectionStatus.REJECTED, by=by, reason=reason, as_of=as_of)
@@ -133,7 +132,6 @@ def reject(*, reselection: Reselection, by: User | None, reason: str, as_of: dat
 
 
 def open_proposal(benchmark: Benchmark) -> Reselection | None:
-    """Return the proposal that waits to be decided."""
     return benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).first()
 
 
@@ -251,7 +249,6 @@ class Variant:
 
     @property
     def changes(self) -> bool:
-        """Whether there is something to approve."""
         return bool(self.entering or self.leaving)
 
 

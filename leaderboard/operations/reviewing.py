@@ -244,7 +244,6 @@ def _end(uuid: UUID, as_of: datetime) -> bool:
 
 
 def ends_by_itself(benchmark: Benchmark) -> bool:
-    """Whether no operator has to look at what is delivered."""
     return policy_in_force(benchmark).review == Review.AUTOMATIC
 
 

@@ -92,7 +92,6 @@ def begin(*, kind: str, lane: Lane, due: Due, claim: UUID, as_of: datetime) -> J
 
 
 def begin_queued(*, lane: Lane, claim: UUID, as_of: datetime) -> JobRun | None:
-    """Start the run that has been queued for longest."""
     queued = JobRun.objects.filter(lane=lane, status=JobStatus.QUEUED).order_by("id")
     for run in queued.select_related("benchmark"):
         if JobRun.objects.filter(pk=run.pk, status=JobStatus.QUEUED).update(**_running(claim, as_of)):
@@ -106,7 +105,6 @@ def _running(claim: UUID, as_of: datetime) -> dict[str, object]:
 
 
 def beat(run: JobRun, *, n_done: int, n_total: int, as_of: datetime) -> None:
-    """Say how far the run is, and that it lives."""
     if not _mine(run).update(n_done=n_done, n_total=n_total, heartbeat_at=as_of):
         raise ClaimLost
 

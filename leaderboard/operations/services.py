@@ -119,7 +119,6 @@ def validate(
     progress: Progress | None = None,
     check_claim: CheckClaim = no_claim,
 ) -> tuple[ValidationStudy, bool]:
-    """Validate the selection of tasks on the present data; returns the study and whether it is new."""
     now, _ = _present(benchmark, as_of)
     try:
         return get_or_compute_validation(
@@ -139,7 +138,6 @@ def validate(
 def measure_variance(
     *, benchmark: Benchmark, as_of: datetime, check_claim: CheckClaim = no_claim
 ) -> tuple[VarianceStudy, bool]:
-    """Estimate variance components from the present outcomes; returns the study and whether it is new."""
     return get_or_compute_variance(
         snapshot=_present(benchmark, as_of)[0], as_of=as_of, check_claim=check_claim
     )
@@ -147,7 +145,6 @@ def measure_variance(
 
 @_computing()
 def check_drift(*, benchmark: Benchmark, as_of: datetime) -> tuple[DriftCheck, bool]:
-    """Ask the monitors about the present data; returns the check and whether it is new."""
     now, known = _present(benchmark, as_of)
     return get_or_compute_drift_check(
         snapshot=now,
@@ -223,7 +220,6 @@ def _awaited(benchmark: Benchmark, status: RerunStatus) -> tuple[int, ...]:
 
 
 def _not_revalidated(benchmark: Benchmark, subset: TaskSubset) -> str:
-    """Say it of open alerts whose runs did not come; empty without one."""
     expired = {"closed_at": None, "request__status": RerunStatus.EXPIRED}
     alerts = benchmark.alerts.filter(subset=subset, **expired).order_by("opened_at", "id")
     if not (late := list(alerts.select_related("request"))):

@@ -124,8 +124,6 @@ ABOUT = "about.json"
 
 
 class TransferSummary(NamedTuple):
-    """What a file holds."""
-
     benchmark: Benchmark
     n_boards: int
     n_outcomes: int
@@ -195,7 +193,6 @@ def _check_decided(benchmark: Benchmark) -> None:
 
 
 def _names(named: AnyModel, benchmark: Benchmark) -> dict[int, str]:
-    """Those that the rows point to, by id."""
     ids: set[int | None] = set()
     for model in PATHS:
         for field in columns(model):
@@ -278,7 +275,6 @@ class _Arrival:
         return _summary(Benchmark.objects.get(slug=self._slug), self._about)
 
     def _span(self, model: AnyModel) -> tuple[int, int] | None:
-        """The lowest and highest id of the rows of a table; None where it has none."""
         ((lowest, highest),) = _run("SELECT min(id), max(id) FROM {}", _staged(model))
         if lowest is None:
             return None
@@ -335,7 +331,6 @@ class _Arrival:
         _run(insert, sql.Identifier(table(model)), _listed(model), values, _staged(model))
 
     def _value(self, model: AnyModel, field: Any) -> sql.Composable:
-        """What stands here for what stood there."""
         column = sql.Identifier(field.column)
         if (model, field.name) == (Benchmark, "slug"):
             return sql.Literal(self._slug)

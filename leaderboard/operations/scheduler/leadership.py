@@ -46,7 +46,6 @@ class Leadership:
         return any(self._connection.notifies(timeout=within, stop_after=1))
 
     def leads(self) -> bool:
-        """Ask the server by Django's connection whether the lock is still held."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = %s)",
@@ -105,7 +104,6 @@ def silent_for() -> float | None:
 
 
 def trouble() -> str:
-    """Say what is wrong with the scheduler; empty where it is well."""
     seconds = silent_for()
     if seconds is None:
         return "none leads; start one"
