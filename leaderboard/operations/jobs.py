@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -190,103 +191,74 @@ def _unstudied(
 # ---------------------------------------------------------------------------------------------- what they do
 
 
-def _check(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    """`about` names the submission."""
-    from leaderboard.operations.reviewing import conclude
+def _prompt(run: JobRun, as_of: datetime, progress: Progress) -> str:
+    """Do what is soon done. `about` names the submission to check."""
 
-    return conclude(uuid=UUID(run.about), as_of=as_of, check_claim=lambda: check_claim(run))
+    def claim() -> None:
+        check_claim(run)
 
+    match run.kind:
+        case "check":
+            from leaderboard.operations.reviewing import conclude
 
-def _embargo(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.reviewing import end_due
+            return conclude(uuid=UUID(run.about), as_of=as_of, check_claim=claim)
+        case "embargo":
+            from leaderboard.operations.reviewing import end_due
 
-    return end_due(benchmark=_benchmark(run), as_of=as_of)
+            return end_due(benchmark=_benchmark(run), as_of=as_of)
+        case "reconcile":
+            from leaderboard.operations.services import recompute
 
+            board, is_new = recompute(benchmark=_benchmark(run), as_of=as_of, paced=True, check_claim=claim)
+            return f"published board {board.number}" if is_new else f"board {board.number} is up to date"
+        case "drift":  # runs that have arrived count before the monitors are asked
+            from leaderboard.operations.drifting import look
+            from leaderboard.operations.reruns import close_due
 
-def _reconcile(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.services import recompute
+            done = (close_due(as_of=as_of), look(benchmark=_benchmark(run), as_of=as_of))
+            return "; ".join(filter(None, done))
+        case "validation runs":
+            from leaderboard.operations.reruns import draw_validation_runs
 
-    board, is_new = recompute(
-        benchmark=_benchmark(run), as_of=as_of, paced=True, check_claim=lambda: check_claim(run)
-    )
-    return f"published board {board.number}" if is_new else f"board {board.number} is up to date"
+            return draw_validation_runs(benchmark=_benchmark(run), as_of=as_of)
+        case "deliver":
+            from leaderboard.operations.webhooks import deliver_due
 
+            return deliver_due(as_of=as_of)
+        case _:  # housekeeping
+            from leaderboard.operations.assignments import expire_due
 
-def _drift(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    """Runs that have arrived count before the monitors are asked."""
-    from leaderboard.operations.drifting import look
-    from leaderboard.operations.reruns import close_due
-
-    messages = (close_due(as_of=as_of), look(benchmark=_benchmark(run), as_of=as_of))
-    return "; ".join(filter(None, messages))
-
-
-def _validate(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.services import validate
-
-    return _study_message(
-        *validate(
-            benchmark=_benchmark(run),
-            as_of=as_of,
-            n_jobs=os.cpu_count() or 1,
-            progress=progress,
-            check_claim=lambda: check_claim(run),
-        )
-    )
+            return "; ".join(filter(None, (clear(as_of=as_of), expire_due(as_of=as_of))))
 
 
-def _variance(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.services import measure_variance
-
+def _long(run: JobRun, as_of: datetime, progress: Progress) -> str:
+    """Do what takes its time. `about` names the alert that asked for a reselection, or a replay's policy."""
     benchmark = _benchmark(run)
-    return _study_message(
-        *measure_variance(benchmark=benchmark, as_of=as_of, check_claim=lambda: check_claim(run))
-    )
 
+    def claim() -> None:
+        check_claim(run)
 
-def _study_message(study: Study, is_new: bool) -> str:
+    if run.kind == "reselect":
+        from leaderboard.operations.reselections import propose
+
+        number = run.about.removeprefix("alert ")
+        alert = Alert.objects.filter(pk=int(number)).first() if number else None
+        of: dict[str, Any] = {"by": run.requested_by, "reason": run.reason, "alert": alert}
+        proposed = propose(benchmark=benchmark, as_of=as_of, progress=progress, **of)
+        return f"proposed reselection {proposed.pk}"
+    if run.kind == "replay":
+        from leaderboard.operations.policies import replay_asked
+
+        return replay_asked(run, benchmark, progress)
+    from leaderboard.operations.services import measure_variance, validate
+
+    study: Study
+    if run.kind == "validate":
+        how: dict[str, Any] = {"n_jobs": os.cpu_count() or 1, "progress": progress}
+        study, is_new = validate(benchmark=benchmark, as_of=as_of, check_claim=claim, **how)
+    else:
+        study, is_new = measure_variance(benchmark=benchmark, as_of=as_of, check_claim=claim)
     return f"data version {study.data_version}" + ("" if is_new else " was studied before")
-
-
-def _validation_runs(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.reruns import draw_validation_runs
-
-    return draw_validation_runs(benchmark=_benchmark(run), as_of=as_of)
-
-
-def _reselect(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    """`about` names the alert that asked, where it was one."""
-    from leaderboard.operations.reselections import propose
-
-    alert = Alert.objects.filter(pk=int(run.about.removeprefix("alert "))).first() if run.about else None
-    proposed = propose(
-        benchmark=_benchmark(run),
-        by=run.requested_by,
-        reason=run.reason,
-        as_of=as_of,
-        alert=alert,
-        progress=progress,
-    )
-    return f"proposed reselection {proposed.pk}"
-
-
-def _replay(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    """`about` says which policy."""
-    from leaderboard.operations.policies import replay_asked
-
-    return replay_asked(run, _benchmark(run), progress)
-
-
-def _deliver(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.webhooks import deliver_due
-
-    return deliver_due(as_of=as_of)
-
-
-def _housekeeping(run: JobRun, as_of: datetime, progress: Progress) -> str:
-    from leaderboard.operations.assignments import expire_due
-
-    return "; ".join(filter(None, (clear(as_of=as_of), expire_due(as_of=as_of))))
 
 
 @transaction.atomic
@@ -314,17 +286,17 @@ def _benchmark(run: JobRun) -> Benchmark:
 JOBS = {
     job.kind: job
     for job in (
-        Job("check", Lane.PROMPT, due_checks, _check),
-        Job("embargo", Lane.PROMPT, due_embargoes, _embargo),
-        Job("reconcile", Lane.PROMPT, due_boards, _reconcile),
-        Job("drift", Lane.PROMPT, due_drift, _drift),
-        Job("validation runs", Lane.PROMPT, due_validation_runs, _validation_runs),
-        Job("deliver", Lane.PROMPT, due_deliveries, _deliver),
-        Job("housekeeping", Lane.PROMPT, due_housekeeping, _housekeeping),
-        Job("reselect", Lane.LONG, when_asked, _reselect),
-        Job("replay", Lane.LONG, when_asked, _replay),
-        Job("validate", Lane.LONG, due_validations, _validate),
-        Job("variance", Lane.LONG, due_variances, _variance),
+        Job("check", Lane.PROMPT, due_checks, _prompt),
+        Job("embargo", Lane.PROMPT, due_embargoes, _prompt),
+        Job("reconcile", Lane.PROMPT, due_boards, _prompt),
+        Job("drift", Lane.PROMPT, due_drift, _prompt),
+        Job("validation runs", Lane.PROMPT, due_validation_runs, _prompt),
+        Job("deliver", Lane.PROMPT, due_deliveries, _prompt),
+        Job("housekeeping", Lane.PROMPT, due_housekeeping, _prompt),
+        Job("reselect", Lane.LONG, when_asked, _long),
+        Job("replay", Lane.LONG, when_asked, _long),
+        Job("validate", Lane.LONG, due_validations, _long),
+        Job("variance", Lane.LONG, due_variances, _long),
     )
 }
 """By kind, in the order in which a lane works them off."""
