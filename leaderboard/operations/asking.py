@@ -30,11 +30,7 @@ IN_ORDER = "earlier deliveries come first, and the lowest outcomes of one that i
 
 
 def asked_tasks(benchmark: Benchmark) -> list[int] | None:
-    """Return the ids of the active tasks of the subset once it is fixed; None: all active tasks are asked.
-
-    The subset alone is asked for where the policy says so; under staged assignment who asks for no batches
-    runs all tasks.
-    """
+    """Ids of the active tasks of the subset, once it is fixed and the policy asks for it alone; None: all."""
     if benchmark.full_runs_only_at or policy_in_force(benchmark).assignment != Assigning.SUBSET:
         return None
     if (subset := active_subset(benchmark)) is None:
@@ -103,12 +99,10 @@ def lacking(
 def absent(
     outcomes: pa.Table, names: Mapping[int, str], missing: str, *, unranked: bool = True
 ) -> Iterator[str]:
-    """Say which of the tasks asked for, whose names these are, have no outcome, and what becomes of that by
-    the policy on `missing` outcomes.
+    """Say which of the tasks of these names have no outcome, and what becomes of that by the policy on
+    `missing` ones. Not `unranked`: an agent stands as it stood without them, the rest of a full run.
 
-    `outcomes` has a row for each task and condition, null where it is not compared, with the number `n` of
-    its outcomes. Not `unranked`: these are the rest of a full run, without which the agent stands where it
-    stood.
+    `outcomes` has a row for each task and condition, null where it is not compared, with their number `n`.
     """
     delivered = set(outcomes["task"].to_pylist())
     lacks = [name for pk, name in names.items() if pk not in delivered]
@@ -237,8 +231,8 @@ def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> WalkS
 def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
     """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name.
 
-    Versions of an agent are drawn alike, so that nobody asks under many names for the best tasks; so are
-    scaffolds and models that differ in marks, blanks or look-alike letters.
+    Versions, and names that differ in marks, blanks or look-alike letters, are drawn alike, so that nobody
+    asks under many names for the best tasks.
     """
     if agent.benchmark.replay is not None:
         return {"seed": policy.base_seed, "agent": agent.name}

@@ -101,10 +101,8 @@ def agent_of(
     by_operator: bool,
     as_of: datetime,
 ) -> Agent:
-    """Return the agent, made if it is new, and locked after the account that asks; to others than its owner
-    and operators it is closed.
-
-    Of one that nobody may know of yet, they are not told either how it is described.
+    """The agent, made if it is new, and locked after the account that asks; closed to others than its owner
+    and operators, who are not told how one is described that nobody may know of yet.
     """
     if by:
         lock_account(user=by)
@@ -254,8 +252,8 @@ def find_assignment(
 ) -> Assignment | None:
     """The assignment that a delivery is for: the one it names, that of what it replaces, or the open one.
 
-    Where all that was delivered for the last one was withdrawn, and it is of the present subset, it is that
-    again. What comes from an agent whose tasks were chosen for it is for that assignment also after its days.
+    One by which tasks were chosen for the agent is open also after its days; the last one, of the present
+    subset, is open again where all that was delivered for it was withdrawn.
     """
     if named is not None:
         if assignment := agent.assignments.filter(uuid=named).first():
@@ -360,10 +358,8 @@ def _is_late(assignment: Assignment, as_of: datetime) -> bool:
 def link_delivery(
     *, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime
 ) -> None:
-    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it.
-
-    `outcomes` has a row for each task and condition, with the number `n` of its outcomes. An staged one is
-    fulfilled where enough is known.
+    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it, and a
+    staged one where enough is known. `outcomes` has their number `n` for each task and condition.
     """
     assignment.submissions.add(submission)
     if assignment.mode == Mode.STAGED:

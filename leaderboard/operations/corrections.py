@@ -19,7 +19,7 @@ from leaderboard.operations.acting import acting, require_seen
 from leaderboard.operations.delivered import is_better
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.queries import has_been_shown, locked_submissions
-from leaderboard.operations.reviewing import judge_again
+from leaderboard.operations.reviewing import change, judge_again
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.second_runs import RunAgreement, compare_runs, drawn_tasks
 from leaderboard.submissions.models import (
@@ -41,7 +41,7 @@ from leaderboard.submissions.queries import (
     trusted_accounts,
     withheld,
 )
-from leaderboard.submissions.services import append_changes, bump_data_version, change_status
+from leaderboard.submissions.services import bump_data_version
 
 MAX_LENGTH = 5_000  # characters of a report
 MAX_OPEN = 50  # reports of one person that wait for operators
@@ -60,10 +60,8 @@ def not_your_submission() -> Forbidden:
 
 @transaction.atomic
 def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Submission:
-    """Take a submission back, by its owner or an operator.
-
-    Once a board has shown the agent, its owner's withdrawal leaves it without a rank until an operator
-    approves.
+    """Take a submission back; once a board has shown the agent, its owner's withdrawal leaves it without a
+    rank until an operator approves.
     """
     (submission,) = locked_submissions([uuid])
     by_operator = operates(token, submission.agent.benchmark)
@@ -89,7 +87,8 @@ def _taken_back(
         its = pc.equal(live["submission"], submission.pk)
         judged = Judged.BETTER if is_better(live.filter(pc.invert(its)), live.filter(its)) else ""
     with acting(by=by, reason=reason):
-        _withdraw([submission], by=by, reason=reason, as_of=as_of, after_board=shown, judged=judged)
+        marks = {"after_board": shown, "judged": judged}
+        change([submission], Status.WITHDRAWN, by=by, reason=reason, at=as_of, **marks)
         judge_again(submission.agent, as_of=as_of)
     return submission
 
@@ -117,7 +116,7 @@ def unload(
             code="several_benchmarks",
         )
     with acting(by=by, reason=reason):
-        _withdraw(submissions, by=by, reason=reason, as_of=as_of)
+        change(submissions, Status.WITHDRAWN, by=by, reason=reason, at=as_of)
     return submissions
 
 
@@ -142,33 +141,9 @@ def latest_load(benchmark: Benchmark) -> list[AcceptedSubmission]:
     return [one for one in loaded if one.arrival == latest]
 
 
-def _withdraw(
-    submissions: Sequence[Submission],
-    *,
-    by: User | None,
-    reason: str,
-    as_of: datetime,
-    after_board: bool = False,
-    judged: str = "",
-) -> None:
-    changes = change_status(
-        submissions=submissions,
-        status=Status.WITHDRAWN,
-        at=as_of,
-        by=by,
-        reason=reason,
-        after_board=after_board,
-        judged=judged,
-    )
-    append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)
-
-
 @transaction.atomic
 def confirm(*, uuid: UUID, reason: str, as_of: datetime, by: User | None = None) -> Submission:
-    """Confirm that the invalid outcomes of a submission are failures of the harness.
-
-    From then on they are missing instead of failures, and their keys may be delivered again.
-    """
+    """Let invalid outcomes of a submission be missing, not failures; their keys may be delivered again."""
     (submission,) = locked_submissions([uuid])
     obstacle = ""
     if not submission.n_invalid:
@@ -295,10 +270,7 @@ def trust_account(
 def report(
     *, agent: Agent, text: str, by: User | None, as_of: datetime, board: int | None = None, contact: str = ""
 ) -> Dispute:
-    """Store what somebody says of an agent's entry; it changes nothing until an operator acts.
-
-    Whatever is sent twice, or by a machine, would bury what others report.
-    """
+    """Store what somebody says of an agent's entry; it changes nothing until an operator acts."""
     if not text.strip():
         raise Refusal("Say what is wrong with the entry.", code="nothing_said")
     if len(text) > MAX_LENGTH:

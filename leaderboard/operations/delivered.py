@@ -41,9 +41,8 @@ from leaderboard.submissions.rows import KEY, OUTCOME
 class DeliveredRows:
     """Rows that came, under a submission that is stored or would be.
 
-    `rows` has the key of each outcome, its value and whether it is valid. `before` and `replaced` have the
-    submission and whether the key is free beside: what stood and goes on to stand, and what goes.
-    `is_first`: nothing was ever delivered for the agent.
+    `rows` has the key of each outcome, its value and whether it is valid; `before`, what stood and goes on to
+    stand, and `replaced`, what goes, have the submission and whether the key is free beside.
     """
 
     submission: Submission
@@ -288,9 +287,8 @@ def followed_by(user: User, uuid: UUID) -> Submission:
 class Followed:
     """`lacking` is in words and empty for a whole run; `checks` is None until they were made.
 
-    `staged` is where an agent stands that is asked batch by batch. `quota` is what the token and the agent
-    may still deliver today, None where nobody counts, and for operators, who have no bound. `entry` is the
-    agent's line on `board`, the latest, and both are None where it has none.
+    `quota` is what the token and the agent may still deliver today, None where nobody counts, and for
+    operators, who have no bound. `entry` is the agent's line on `board`, the latest; None where it has none.
     """
 
     submission: Submission

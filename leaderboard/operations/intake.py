@@ -49,10 +49,7 @@ IN_BACKGROUND = (
 
 @dataclass(frozen=True)
 class Receipt:
-    """The answer to a delivery. `replayed`: it was given before and nothing happened now.
-
-    `left`: of the quotas; None where there is no bound, or where it was given before.
-    """
+    """The answer to a delivery; `replayed`: it was given before. `left`: of the quotas, if any."""
 
     content: dict[str, Any]
     replayed: bool

@@ -98,9 +98,8 @@ def load(
     """Store what is new in a file, or in several by name: of each a submission for each agent and run.
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
-    `replace` supersedes the submission that holds it. A failure of the harness holds its key against
-    nothing: the trial may be delivered again. `versions` were exported beside the file: the benchmark, which
-    has no subset versions of its own, takes them over.
+    `replace` supersedes the submission that holds it; a failure of the harness contradicts nothing. Subset
+    `versions` that were exported beside the file are taken over by a benchmark that has none.
     """
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)

@@ -93,10 +93,9 @@ def accept_invitation(
 ) -> User:
     """Give role and trust to the account of the invited address, which is opened where there is none.
 
-    A link is handed over by whoever made it, so that it shows nothing of the mailbox: where staff made it, or
-    the command line, who could confirm an address anyway, it counts as confirmed; else its owner confirms it.
-    An account that has a password already, or more than whoever made the link operates, must be signed in to
-    (`user`).
+    A link shows nothing of the mailbox: the address counts as confirmed where staff made it, or the command
+    line; else its owner confirms it. An account that has a password already, or more than whoever made the
+    link operates, must be signed in to (`user`).
     """
     invitation = invitation_of(secret, as_of=as_of, locked=True)
     if user is not None and user.email != invitation.email:

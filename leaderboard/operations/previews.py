@@ -31,10 +31,7 @@ RANKS = ("rank", "rank_lower", "rank_upper")
 
 
 class Foreseen(NamedTuple):
-    """What would change: sentences, and who would move, with the places before and after, by rank then.
-
-    `n_ranked` is of the larger board.
-    """
+    """What would change, and who would move, with places before and after; `n_ranked` of the larger board."""
 
     sentences: list[str]
     moves: Sequence[tuple[str, AtTarget, AtTarget]] = ()

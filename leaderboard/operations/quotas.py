@@ -34,10 +34,7 @@ COUNT = """
 
 
 class Quotas(NamedTuple):
-    """Submissions of a UTC day that ends at `resets_at`: how many there may be, and how many are left.
-
-    By what they are of: an `account` and, where it is known, an `agent`.
-    """
+    """Submissions of a UTC day: how many an `account` and, where it is known, an `agent` may make."""
 
     limits: dict[str, int]
     left: dict[str, int]

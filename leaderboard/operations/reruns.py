@@ -134,8 +134,8 @@ def open_recalls(
 ) -> bool:
     """Ask who stands on the podium of a board that is to be published by an estimate for the rest.
 
-    Returns whether somebody was asked that the board does not know of: it is to be made anew. Nobody is
-    asked for what older data say, nor again where an operator cancelled that.
+    Returns whether the board has to be made anew, since it does not know of somebody asked. Nobody is asked
+    for what older data say, nor again where an operator cancelled that.
     """
     owed = [] if known.podium is None else agents_to_recall(now, standings, known.podium)
     owed = [one for one in owed if one.agent.pk not in known.reruns.recalled]

@@ -225,11 +225,10 @@ ANEW = "Chosen anew after each agent"
 class Variant:
     """A subset that could be activated; `k` is None where there is none, and `reason` says why.
 
-    Rows, `figures` and `cost` (US dollars for a run) are those of `Reselection.content`: a task with its pass
-    rates when the subset in use was chosen, `then`, and `now`; in `deltas` what an agent would have to run to
-    stand on the new subset by its own outcomes; in `stands` an agent's place on the board before and after,
-    and whether its rank, or the way in which it has one, `moves`. `target` is what the board would be ordered
-    by, `target_before` what it is ordered by.
+    Rows, `figures` and `cost` (US dollars for a run) are those of `Reselection.content`: tasks with their
+    pass rates `then`, when the subset in use was chosen, and `now`; in `deltas` what agents lack on the new
+    subset; in `stands` their places before and after, and whether rank or `how` they have it `moves`. The
+    board would be ordered by `target`.
     """
 
     name: str
@@ -254,11 +253,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A proposal: the version in use, the variants, and whether one may still be approved.
-
-    `n_versions_since` counts the changes of the data since it was computed; `obstacle` says why it cannot be
-    approved, and is empty where it can.
-    """
+    """A proposal; `n_versions_since` counts changes of the data since, `obstacle` forbids its approval."""
 
     id: int
     slug: str

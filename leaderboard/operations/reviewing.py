@@ -68,13 +68,16 @@ def refuse(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
     """Let a submission never count; its keys are free again."""
     submission = _waiting(uuid)
     with acting(by=by, reason=reason):
-        changes = change_status(
-            submissions=[submission], status=Status.REFUSED, at=as_of, by=by, reason=reason
-        )
         tell_of_refusal(submission=submission, reason=reason, as_of=as_of)
-        append_changes(benchmark=submission.agent.benchmark, changes=changes)
+        change([submission], Status.REFUSED, by=by, reason=reason, at=as_of)
     submission.status = Status.REFUSED
     return submission
+
+
+def change(submissions: Sequence[Submission], status: Status, **why: Any) -> None:
+    """Change locked submissions of one benchmark; ends the caller's transaction. `why`: by, reason, at."""
+    changes = change_status(submissions=submissions, status=status, **why)
+    append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)
 
 
 def _waiting(uuid: UUID) -> Submission:
@@ -141,8 +144,7 @@ def status_now(
 def conclude(*, uuid: UUID, as_of: datetime, check_claim: Callable[[], None] = lambda: None) -> str:
     """Check a submission that waits for it, and let it count or wait; `check_claim` keeps the run's claim.
 
-    Its checks and what becomes of it are stored in one transaction, so that it is found again by whoever
-    comes after a process that died.
+    Both are stored in one transaction, so that who comes after a process that died finds it again.
     """
     submission = Submission.objects.select_related("agent__benchmark", "token__user").get(uuid=uuid)
     if submission.status != Status.CHECKING:
@@ -178,23 +180,16 @@ def _settle(submission: Submission, *, reason: str, as_of: datetime, implausible
     if status == Status.ACCEPTED:
         _accept_unseen(submission, reason=reason, as_of=as_of)
     else:
-        _wait([submission], reason=why, as_of=as_of, judged=Judged.IMPLAUSIBLE if implausible else "")
+        judged = Judged.IMPLAUSIBLE if implausible else ""
+        change([submission], Status.WAITING, by=None, reason=why, at=as_of, judged=judged)
     return status
-
-
-def _wait(submissions: Sequence[Submission], *, reason: str, as_of: datetime, judged: str) -> None:
-    """Let locked submissions of one benchmark wait, which may have counted; ends the caller's transaction."""
-    changes = change_status(
-        submissions=submissions, status=Status.WAITING, at=as_of, by=None, reason=reason, judged=judged
-    )
-    append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)
 
 
 def _accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> None:
     """Let a locked submission count that no operator has looked at: as if it had counted at once.
 
-    What its owner took back or ran again is marked, where a board had shown the agent before it came; or
-    before its embargo was over, for so long its owner could choose.
+    What its owner took back or ran again is marked, where a board had shown the agent before it came, or
+    before its embargo was over: for so long its owner could choose.
     """
     agent, token = submission.agent, submission.token
     by_operator = token is None or operates(token, agent.benchmark)
@@ -237,7 +232,7 @@ def _end(uuid: UUID, as_of: datetime) -> bool:
         return False
     if why := _why_held_now(submission):
         reason = f"its embargo has ended; held for review: {why}"
-        _wait([submission], reason=reason, as_of=as_of, judged=Judged.IMPLAUSIBLE)
+        change([submission], Status.WAITING, by=None, reason=reason, at=as_of, judged=Judged.IMPLAUSIBLE)
     else:
         _accept_unseen(submission, reason="its embargo has ended", as_of=as_of)
     return True
@@ -324,7 +319,8 @@ def judge_again(agent: Agent, *, as_of: datetime) -> None:
         trusted = trusted_accounts(agent.benchmark)
         unseen = [one for one in counting.values() if _is_judged(one, trusted) and one not in reviewed]
         if unseen:
-            _wait(unseen, reason=f"held for review: {why}", as_of=as_of, judged=Judged.IMPLAUSIBLE)
+            why = f"held for review: {why}"
+            change(unseen, Status.WAITING, by=None, reason=why, at=as_of, judged=Judged.IMPLAUSIBLE)
     else:
         _release(agent, as_of=as_of)
 

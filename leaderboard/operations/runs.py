@@ -34,8 +34,8 @@ N_TAKEN_UP_AT_ONCE = 5  # abandoned runs in a row; a job that ends its process e
 class Due:
     """What a job is to be run for, and the key `about` under which its failures are remembered.
 
-    `once`: a run that is done settles the key for good. Else it rests for a minute after one, and is run
-    again should it still be due then. Without a key it is run as long as it is due.
+    `once`: a run that is done settles the key for good; else it rests for a minute. Without a key it is run
+    as long as it is due.
     """
 
     benchmark: Benchmark | None = None

@@ -81,13 +81,11 @@ def recompute(
 ) -> tuple[Board, bool]:
     """Bring the board up to the present data, rules and studies: subset, calibration, answer, board.
 
-    Subset and calibration follow from the order of deliveries, and each step is stored under a key that
-    names what it came from: a process may die between any two and the next one goes on, and two at once do
-    the same work twice but cannot disagree. No board is published before whoever has to run the rest, as it
-    stands on the podium, is asked for it and marked. Where an agent got another name meanwhile it begins
-    anew, from names that are read again. Returns the board with the present key and whether it is new.
-    `paced`, as the clock does it, returns the latest board while that is younger than the policy's
-    `publish_every`. `check_claim` is called in the transaction that stores the board.
+    Each step is stored under a key that names what it came from: a process may die between any two and the
+    next one goes on, and two at once do the same work twice but cannot disagree. No board is published before
+    whoever stands on the podium by an estimate is asked for the rest and marked. Where an agent got another
+    name meanwhile it begins anew. Returns the board with the present key and whether it is new. `paced`, as
+    the clock does it, returns the latest board while that is younger than the policy's `publish_every`.
     """
     if paced and as_of < may_publish_at(benchmark):
         return latest_board(benchmark), False
@@ -233,10 +231,9 @@ def _not_revalidated(benchmark: Benchmark, subset: TaskSubset) -> str:
 
 
 def tell_of_board(*, board: Board, standings: Standings, as_of: datetime) -> None:
-    """Tell of a new board, and of ranks beyond those that the board before let agents hold.
-
-    For the transaction that publishes it. `standings` are what it was made from. Costs are told as visitors
-    see them. Its place is news to the owners of an agent that moved; of each, where it is the first board.
+    """Tell of a new board, in the transaction that publishes it, and of ranks beyond those that the board
+    before let agents hold. Costs are told as visitors see them; a place is news to the owners of an agent
+    that moved, and of each on the first board.
     """
     benchmark = board.benchmark
     older = benchmark.boards.filter(number__lt=board.number).order_by("-number").first()

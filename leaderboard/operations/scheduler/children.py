@@ -115,10 +115,7 @@ class Pulse:
 
 
 def perform(run: JobRun, progress: Callable[[int, int], None]) -> None:
-    """Do what the run is for, and say in its row how it ended; only the loss of the database is raised.
-
-    What it took of memory goes back: glibc would keep the gaps that it leaves.
-    """
+    """Do what the run is for, and say in its row how it ended; only the loss of the database is raised."""
     close_old_connections()
     about = {"job": run.kind, "run": run.pk, "benchmark": run.benchmark and run.benchmark.slug}
     try:
@@ -133,7 +130,7 @@ def perform(run: JobRun, progress: Callable[[int, int], None]) -> None:
                 runs.end(run, status=status, as_of=now, **{"told" if is_done else "error": message})
     finally:
         close_old_connections()
-        if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # not in every C library
+        if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc would keep the gaps that it left
             trim(0)
 
 
