@@ -14,7 +14,6 @@ from django.db.models import QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.accounts.services import lock_account
-from leaderboard.boards.queries import NoBoardYet, latest_board
 from leaderboard.boards.reading import head_of
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
@@ -202,7 +201,9 @@ def _wanted(agent: Agent, policy: Policy) -> Wanted:
     is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(benchmark)
     in_batches = is_staged and (subset is not None or asking.usable_study(benchmark) is not None)
     if not (of_subset or in_batches):
-        return everything, None, None, _no_subset(benchmark)
+        board = benchmark.boards.order_by("-number").first()
+        why = head_of(board).why if board else "no board has been published yet"
+        return everything, None, None, f"no subset is fixed, so every agent runs all tasks: {why}"
     if request := open_request(benchmark, RerunKind.DRIFT):
         return everything, None, request, f"a drift request is open: {request.reason}"
     if of_subset is None or subset is None:
@@ -210,14 +211,6 @@ def _wanted(agent: Agent, policy: Policy) -> Wanted:
         return everything, None, None, reason
     reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
     return of_subset, subset, None, reason
-
-
-def _no_subset(benchmark: Benchmark) -> str:
-    try:
-        why = head_of(latest_board(benchmark)).why
-    except NoBoardYet:
-        why = "no board has been published yet"
-    return f"no subset is fixed, so every agent runs all tasks: {why}"
 
 
 def _has(stored: pa.Table, n_trials: int) -> set[int]:
@@ -237,10 +230,8 @@ def _audit(agent: Agent, policy: Policy, of_subset: list[int], *, is_new: bool) 
 
 
 def _recommended(benchmark: Benchmark) -> int | None:
-    try:
-        trials = head_of(latest_board(benchmark)).trials
-    except NoBoardYet:
-        return None
+    board = benchmark.boards.order_by("-number").first()
+    trials = head_of(board).trials if board else None
     return trials.recommended if trials else None
 
 

@@ -202,18 +202,13 @@ def secrets_in(texts: Iterable[tuple[str, pa.Array]]) -> list[str]:
     for column, values in texts:
         suspect = values.filter(pc.fill_null(pc.match_substring_regex(values, ANY), False))
         for text in pc.unique(suspect).to_pylist():
-            counts.update((column, kind) for kind in _kinds(text))
+            for kind, pattern in COMPILED.items():
+                matches = pattern.finditer(text)
+                counts[column, kind] += any(kind != OURS or _is_ours(one.group()) for one in matches)
     return [
         f"{column} seems to hold a secret ({kind}), in {n:,} {'text' if n == 1 else 'texts'}"
-        for (column, kind), n in sorted(counts.items())
+        for (column, kind), n in sorted((+counts).items())
     ]
-
-
-def _kinds(text: str) -> Iterator[str]:
-    for kind, pattern in COMPILED.items():
-        matches = pattern.finditer(text)
-        if any(kind != OURS or _is_ours(match.group()) for match in matches):
-            yield kind
 
 
 def _is_ours(text: str) -> bool:

@@ -14,7 +14,6 @@ from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Entry
-from leaderboard.boards.queries import NoBoardYet, latest_board
 from leaderboard.boards.reading import head_of, standings_of
 from leaderboard.catalog.models import Assigning, Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force
@@ -177,10 +176,10 @@ def _number(subset: TaskSubset, kind: RerunKind) -> int:
 
 
 def _at_the_top(benchmark: Benchmark) -> Collection[str]:
-    try:
-        board = head_of(latest_board(benchmark))
-    except NoBoardYet:
+    latest = benchmark.boards.order_by("-number").first()
+    if latest is None:
         return ()
+    board = head_of(latest)
     return board.targets[board.target].may_be_first
 
 
