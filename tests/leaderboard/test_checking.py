@@ -17,7 +17,6 @@ from leaderboard.operations import checking, jobs, reviewing
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.checking import secrets_in
 from leaderboard.operations.corrections import unload, withdraw
-from leaderboard.operations.intake import submit
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import JobStatus, Lane
 from leaderboard.operations.reviewing import accept
@@ -27,7 +26,7 @@ from leaderboard.operations.services import recompute
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, own_row
 from leaderboard.studies.records import Reader
-from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
+from leaderboard.submissions.models import MachineCheck, Outcome, Status
 from leaderboard.submissions.queries import (
     deliveries,
     live_outcomes,
@@ -36,7 +35,7 @@ from leaderboard.submissions.queries import (
     standing_submissions,
     withheld,
 )
-from tests.leaderboard.world import token
+from tests.leaderboard.world import deliver, stored, token
 from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text
 
@@ -61,20 +60,13 @@ def marks_of(text, **more):
     ]
 
 
-def deliver(of, rows, agent="newcomer", as_of=AS_OF, **more):
-    described = {"name": agent, "scaffold": "Loop", "model": f"M {agent}"}
-    body = {"agent": described, "outcomes": rows} | more
-    return submit(
-        benchmark=Benchmark.objects.get(), token=of, body=body, idempotency_key=None, as_of=as_of
-    ).content
-
-
 def found(receipt, name):
     return [(one["level"], one["told"]) for one in receipt["checks"] if one["name"] == name]
 
 
-def stored(receipt):
-    return Submission.objects.get(uuid=receipt["id"])
+def assigned(ada, toy, name="assigned"):
+    described = AgentDescription(name, "Loop", f"M {name}")
+    return assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
 
 
 WHOLE = "01" * 10
@@ -108,8 +100,7 @@ class TestFindings:
             True,
         )
         assert found(deliver(ada, marks_of(WHOLE), "of all tasks"), "audit") == []
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
         assert found(deliver(ada, rows, "assigned"), "audit") == []
 
@@ -117,8 +108,7 @@ class TestFindings:
     def test_more_trials_than_the_assignment_lets_count(self, ada, toy, n_trials):
         """They count where they come at once, and not once all tasks are there."""
         recompute(benchmark=toy, as_of=AS_OF)
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         most = asked.n_trials_recommended
         names = names_of(asked)
         rows = [
@@ -146,8 +136,7 @@ class TestFindings:
             assert own.max() == min(counted, n_trials)
 
     def test_a_third_run_is_bounded_by_the_first(self, ada, toy):
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 1
+        assert assigned(ada, toy).n_trials == 1
         told = [
             found(deliver(ada, marks_of(marks, run=marks), "assigned"), "trials")[0][1]
             for marks in ("01" * 10, "10" * 10, "0110" * 5)
@@ -162,8 +151,7 @@ class TestFindings:
     def test_more_trials_of_an_assignment_that_is_not_named(self, ada, toy):
         """They were asked for, the audit tasks among them, and count."""
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         names = names_of(asked)
         assert (len(set(names) - set(subset)), asked.n_trials_recommended) == (2, 2)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names]
@@ -182,8 +170,7 @@ class TestFindings:
     def test_the_rest_of_a_full_run_has_trials_of_its_own(self, ada, toy):
         """Those that it came with; what comes later counts no more, which the receipt says."""
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        names = names_of(assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF))
+        names = names_of(assigned(ada, toy))
         asked = [row for row in marks_of(WHOLE) if row["task"] in names]
         rest = [row for row in marks_of(WHOLE) if row["task"] not in names]
         deliver(ada, asked, "assigned")
@@ -205,8 +192,7 @@ class TestFindings:
     def test_fewer_trials_than_were_asked_for(self, ada, toy):
         """Without a rank until they are there: who stops at a good result gains nothing."""
         Policy.objects.create(benchmark=toy, number=2, n_trials=3, created_at=AS_OF - DAY)
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 3
+        assert assigned(ada, toy).n_trials == 3
         receipt = deliver(ada, marks_of(WHOLE), "assigned")
         said = (
             "3 trials of each task were asked for; there is 1 so far: until all are delivered, the agent is "
@@ -237,9 +223,8 @@ class TestFindings:
     def test_an_assignment_asked_for_what_the_policy_of_its_day_did(self, ada, toy):
         """Not for what is recommended, nor for what a later policy asks for."""
         recompute(benchmark=toy, as_of=AS_OF)
-        described = AgentDescription("assigned", "Loop", "M assigned")
         Policy.objects.create(benchmark=toy, number=2, n_trials=1, created_at=AS_OF - DAY)
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         Policy.objects.create(benchmark=toy, number=3, n_trials=2, created_at=AS_OF + DAY)
         assert (asked.n_trials, asked.n_trials_recommended) == (1, 2)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
@@ -259,8 +244,7 @@ class TestFindings:
 
     def test_a_receipt_counts_what_was_withdrawn_as_the_board_does(self, ada, toy):
         """Both halves twice where one was asked for; the second withdrawn and delivered anew: not whole."""
-        described = AgentDescription("halves", "Loop", "M halves")
-        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 1
+        assert assigned(ada, toy, "halves").n_trials == 1
         first, second = (
             [row | {"trial": t, "outcome": t % 2} for row in rows for t in (1, 2)]
             for rows in (marks_of(WHOLE)[:10], marks_of(WHOLE)[10:])
@@ -286,8 +270,7 @@ class TestFindings:
 
     def test_what_an_expired_assignment_asked_for_still_lacks(self, ada, toy):
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        assigned(ada, toy)
         rows = [row for row in marks_of(WHOLE) if row["task"] in subset]
         deliver(ada, rows, "assigned")
         late = deliver(ada, [row | {"trial": 2} for row in rows], "assigned", as_of=AS_OF + 90 * DAY)

@@ -13,7 +13,6 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations import reviewing
 from leaderboard.operations.corrections import trust_account, verify, withdraw
-from leaderboard.operations.intake import submit
 from leaderboard.operations.loading import load
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.reviewing import accept, refuse
@@ -23,8 +22,9 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import Judged, Status, Submission
 from leaderboard.submissions.parsing.flat import read_file
 from leaderboard.submissions.queries import held_for_review
+from tests.leaderboard import world
 from tests.leaderboard.desk import person
-from tests.leaderboard.world import token
+from tests.leaderboard.world import stored, token
 from tests.toys import AS_OF, csv_text, flat_of, graded, lines_of, load_text, recomputed
 
 DAY = timedelta(days=1)
@@ -52,20 +52,8 @@ def marks(text, **more):
     ]
 
 
-def deliver(of, rows, agent="invented", as_of=AS_OF, dry_run=False, key=None, **more):
-    described = {"name": agent, "scaffold": "Loop", "model": f"M {agent}"}
-    return submit(
-        benchmark=Benchmark.objects.get(),
-        token=of,
-        body={"agent": described, "outcomes": rows} | more,
-        idempotency_key=key,
-        as_of=as_of,
-        dry_run=dry_run,
-    ).content
-
-
-def stored(receipt):
-    return Submission.objects.get(uuid=receipt["id"])
+def deliver(of, rows, agent="invented", **more):
+    return world.deliver(of, rows, agent, **more)
 
 
 def statuses():

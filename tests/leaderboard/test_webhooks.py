@@ -2,19 +2,19 @@
 
 import hashlib
 import hmac
-import io
 import json
 import logging
 import socket
 import threading
 import time
 from datetime import timedelta
+from functools import partial
 
 import pghistory.models
 import pytest
 from django.apps import apps
 from django.core import mail
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import connection, connections
 
 from leaderboard.catalog.models import Benchmark
@@ -439,13 +439,8 @@ class TestTwoAtOnce:
 
 class TestCommand:
     @pytest.fixture
-    def run(self, benchmark):
-        def call(*arguments):
-            out = io.StringIO()
-            call_command("webhooks", "toy", *arguments, stdout=out)
-            return out.getvalue()
-
-        return call
+    def run(self, run, benchmark):
+        return partial(run, "webhooks", "toy")
 
     def test_from_adding_to_sending_again(self, benchmark, server, run):
         assert "has no webhook" in run()
