@@ -1,15 +1,17 @@
 """Who and what: benchmarks with their policy and tasks, agents with their scaffold and model."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import pghistory
 import pgtrigger
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import BaseValidator, MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower, Now
 
 from leaderboard.accounts.models import User
+
+Row = TypeVar("Row", bound=models.Model)
 
 NAME_LENGTH = 255
 TASKS_LISTED = "tasks listed"
@@ -241,25 +243,60 @@ class MissingPlaces(models.TextChoices):
     ZERO = "zero"
 
 
-FRACTION = (MinValueValidator(0), MaxValueValidator(1))
+def between(least: float, most: float = 2**31 - 1) -> list[BaseValidator]:
+    return [MinValueValidator(least), MaxValueValidator(most)]
 
 
+SHARE = between(0, 1)
+
+
+def with_checks(model: type[Row]) -> type[Row]:
+    """Let the database check what the choices of a column and its `between` say."""
+    for column in (one for one in model._meta.concrete_fields if not one.is_relation):
+        name, values = column.name, [value for value, _ in column.choices or ()]
+        limits = [one.limit_value for one in column.deconstruct()[3].get("validators", ())]
+        if values:
+            condition = Q(**{f"{name}__in": [*values, ""] if column.blank else values})
+        elif limits:
+            condition = Q(**{f"{name}__range": limits})
+        else:
+            continue
+        condition |= Q(**{f"{name}__isnull": True}) if column.null else Q()
+        check = models.CheckConstraint(condition=condition, name=f"{model._meta.model_name}_{name}_allowed")
+        model._meta.constraints = [*model._meta.constraints, check]
+    return model
+
+
+@with_checks
 @pghistory.track(
     pghistory.InsertEvent(),
     fields=["benchmark", "number"],
     model_name="PolicyChange",
 )
 class Policy(models.Model):
-    """The rules of a benchmark. Rows are numbered and never changed; the highest number is in force."""
+    """The rules of a benchmark. Rows are numbered and never changed; the highest number is in force.
+
+    A field is declared here alone: what it may say (`catalog.rules`), the rule of the core that it stands for
+    (`studies.rules`), the form, the API and the command follow. Those of `ADMINISTRATIVE` decide no number.
+    """
+
+    ADMINISTRATIVE: ClassVar = (
+        "audit_share",
+        "review",
+        "members_only",
+        "quota_per_account",
+        "quota_per_agent",
+        "backdating_days",
+        "assignment_days",
+        "rerun_days",
+        "publish_every",
+        "show_costs",
+    )
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="policies")
     number = models.PositiveIntegerField()
-    band_lo = models.FloatField(
-        default=0.30, validators=FRACTION, help_text="Lower edge of the band, included."
-    )
-    band_hi = models.FloatField(
-        default=0.70, validators=FRACTION, help_text="Upper edge of the band, included."
-    )
+    band_lo = models.FloatField(default=0.30, validators=SHARE, help_text="Lower edge of the band, included.")
+    band_hi = models.FloatField(default=0.70, validators=SHARE, help_text="Upper edge of the band, included.")
     strategy = models.CharField(
         max_length=16,
         choices=Strategy,
@@ -269,13 +306,19 @@ class Policy(models.Model):
     history_window = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Pass rates come from the latest so many complete agents, at least 5; empty: from all.",
+        validators=between(5),
+        help_text="Pass rates come from the latest so many complete agents, at least 5; "
+        "empty: all complete agents.",
     )
     hysteresis = models.FloatField(
-        default=0, help_text="How far outside the band a task of the subset may lie and stay in it."
+        default=0,
+        validators=between(0, 0.5),
+        help_text="How far outside the band a task of the subset may lie and stay in it.",
     )
     subset_from = models.PositiveSmallIntegerField(
-        default=15, help_text="Complete agents from which on the subset is fixed (5 to 50)."
+        default=15,
+        validators=between(5, 50),
+        help_text="Complete agents from which on the subset is fixed (5 to 50).",
     )
     estimator = models.CharField(
         max_length=16,
@@ -284,12 +327,25 @@ class Policy(models.Model):
         default="",
         help_text="Of the full score of an agent that ran the subset; empty: the board chooses.",
     )
-    resubmission = models.CharField(
+    refit_every = models.PositiveSmallIntegerField(
+        default=5,
+        validators=between(5, 10),
+        help_text="The calibration is fitted anew after so many complete agents (5 to 10).",
+    )
+    default_target = models.CharField(
         max_length=8,
-        choices=Resubmission,
-        default=Resubmission.APPROVE,
-        help_text="Whether an agent that took outcomes back after a board showed it is ranked again freely, "
-        "or when an operator approves.",
+        choices=Target,
+        blank=True,
+        default="",
+        help_text="What the board is ordered by; "
+        "empty: the full score, or the subset where that orders better.",
+    )
+    groups = models.CharField(
+        max_length=16,
+        choices=TaskGroups,
+        default=TaskGroups.AUTO,
+        help_text="Under the target domain: whether tasks of a group or category are drawn together "
+        "(cluster) or within it (stratum).",
     )
     missing = models.CharField(
         max_length=8,
@@ -315,24 +371,6 @@ class Policy(models.Model):
         help_text="Conditions that are compared, as a list of objects with prompt_variant, judge and "
         "temperature; empty: those that the agents share.",
     )
-    refit_every = models.PositiveSmallIntegerField(
-        default=5, help_text="The calibration is fitted anew after so many complete agents (5 to 10)."
-    )
-    default_target = models.CharField(
-        max_length=8,
-        choices=Target,
-        blank=True,
-        default="",
-        help_text="What the board is ordered by; "
-        "empty: the full score, or the subset where that orders better.",
-    )
-    groups = models.CharField(
-        max_length=16,
-        choices=TaskGroups,
-        default=TaskGroups.AUTO,
-        help_text="Under the target domain: whether tasks of a group or category are drawn together "
-        "(cluster) or within it (stratum).",
-    )
     headline_from = models.CharField(
         max_length=16,
         choices=Trust,
@@ -348,7 +386,16 @@ class Policy(models.Model):
         help_text="Noise of trials that another benchmark measured, as a share of p(1 − p), and its name: "
         "0.118 from Terminal-Bench; used where no agent has two trials of a task; empty: an upper bound.",
     )
-    n_trials = models.PositiveSmallIntegerField(default=1, help_text="Trials asked for on each task.")
+    n_trials = models.PositiveSmallIntegerField(
+        default=1, validators=between(1, 32_767), help_text="Trials asked for on each task."
+    )
+    resubmission = models.CharField(
+        max_length=8,
+        choices=Resubmission,
+        default=Resubmission.APPROVE,
+        help_text="Whether an agent that took outcomes back after a board showed it is ranked again freely, "
+        "or when an operator approves.",
+    )
     assignment = models.CharField(
         max_length=8,
         choices=Assigning,
@@ -357,18 +404,25 @@ class Policy(models.Model):
         "others stop; for the subset; or for all tasks.",
     )
     podium = models.PositiveSmallIntegerField(
-        default=3, help_text="Under staged assignment: first places, which an agent that stops cannot reach."
+        default=3,
+        validators=between(1, 100),
+        help_text="Under staged assignment: first places, which an agent that stops cannot reach.",
     )
     staged_from = models.PositiveSmallIntegerField(
-        default=5, help_text="Agents from which on newcomers are asked batch by batch."
+        default=5,
+        validators=between(5, 1_000),
+        help_text="Agents from which on newcomers are asked batch by batch.",
     )
     draw_share = models.FloatField(
         null=True,
         blank=True,
+        validators=SHARE,
         help_text="Share of the agents that stop which run the rest all the same, so that estimates can be "
         "checked; empty: a quarter until 30 full runs can be replayed, then a tenth.",
     )
-    audit_share = models.FloatField(default=0.05, help_text="Share of k asked for outside the subset.")
+    audit_share = models.FloatField(
+        default=0.05, validators=SHARE, help_text="Share of k asked for outside the subset."
+    )
     review = models.CharField(
         max_length=16,
         choices=Review,
@@ -377,21 +431,29 @@ class Policy(models.Model):
     )
     members_only = models.BooleanField(default=True, help_text="Only members submit.")
     quota_per_account = models.PositiveIntegerField(
-        default=100, help_text="Submissions an account makes in a UTC day, with all of its tokens."
+        default=100,
+        validators=between(1),
+        help_text="Submissions an account makes in a UTC day, with all of its tokens.",
     )
     quota_per_agent = models.PositiveIntegerField(
-        default=20, help_text="Submissions of one agent in a UTC day."
+        default=20, validators=between(1), help_text="Submissions of one agent in a UTC day."
     )
     backdating_days = models.PositiveIntegerField(
-        default=30, help_text="How far submitted_at may lie before the delivery without an operator."
+        default=30,
+        validators=between(0, 36_500),
+        help_text="How far submitted_at may lie before the delivery without an operator.",
     )
-    assignment_days = models.PositiveIntegerField(default=14, help_text="How long an assignment stays open.")
-    rerun_days = models.PositiveIntegerField(default=21, help_text="The deadline of a rerun request.")
+    assignment_days = models.PositiveIntegerField(
+        default=14, validators=between(1, 36_500), help_text="How long an assignment stays open."
+    )
+    rerun_days = models.PositiveIntegerField(
+        default=21, validators=between(1, 36_500), help_text="The deadline of a rerun request."
+    )
     publish_every = models.PositiveIntegerField(default=60, help_text="Seconds between two public boards.")
     show_costs = models.BooleanField(default=True, help_text="Visitors see what runs cost.")
     base_seed = models.BigIntegerField(
         default=0,
-        validators=[MinValueValidator(0)],
+        validators=between(0),
         help_text="Every random draw derives from it and stable names.",
     )
     created_at = models.DateTimeField(db_default=Now())
@@ -401,36 +463,10 @@ class Policy(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["benchmark", "number"], name="policy_number_once"),
             models.CheckConstraint(
-                condition=Q(band_lo__gte=0, band_hi__lte=1, band_lo__lt=F("band_hi")),
+                condition=Q(band_lo__lt=F("band_hi")),
                 name="policy_band_in_order",
             ),
-            models.CheckConstraint(
-                condition=Q(hysteresis__gte=0, hysteresis__lt=0.5), name="policy_hysteresis_range"
-            ),
-            models.CheckConstraint(condition=Q(refit_every__range=(5, 10)), name="policy_refit_every_range"),
-            models.CheckConstraint(condition=Q(subset_from__range=(5, 50)), name="policy_subset_from_range"),
-            models.CheckConstraint(condition=Q(audit_share__range=(0, 1)), name="policy_audit_share_range"),
-            models.CheckConstraint(condition=Q(n_trials__gte=1), name="policy_n_trials_positive"),
-            models.CheckConstraint(condition=Q(base_seed__gte=0), name="policy_base_seed_not_negative"),
-            models.CheckConstraint(
-                condition=Q(history_window__isnull=True) | Q(history_window__gte=5),
-                name="policy_history_window_range",
-            ),
-            models.CheckConstraint(
-                condition=Q(
-                    duplicates__in=Duplicates.values,
-                    review__in=Review.values,
-                    strategy__in=Strategy.values,
-                    default_target__in=["", *Target.values],
-                    groups__in=TaskGroups.values,
-                    estimator__in=["", *Estimator.values],
-                    resubmission__in=Resubmission.values,
-                    missing__in=MissingPlaces.values,
-                    headline_from__in=["", *Trust.values],
-                    assignment__in=Assigning.values,
-                ),
-                name="policy_choices_known",
-            ),
+            models.CheckConstraint(condition=Q(hysteresis__lt=0.5), name="policy_hysteresis_below_half"),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="policy_is_append_only", operation=APPEND_ONLY)]
 

@@ -6,19 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from leaderboard.catalog.models import (
-    NAME_LENGTH,
-    Assigning,
-    Duplicates,
-    Estimator,
-    MissingPlaces,
-    Resubmission,
-    Review,
-    Strategy,
-    Target,
-    TaskGroups,
-    Trust,
-)
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from leaderboard.catalog.models import NAME_LENGTH, Policy
 
 FACETS = ("prompt_variant", "judge", "temperature")
 LARGEST = 2**31 - 1
@@ -35,17 +26,20 @@ class FieldRule:
     read: Callable[[str], Any]
 
 
-def _whole(least: int, most: int = LARGEST, *, empty: str = "") -> FieldRule:
-    def read(text: str) -> int | None:
-        if empty and not text:
-            return None
+def _or_empty(rule: FieldRule, meaning: str, value: Any = None) -> FieldRule:
+    return FieldRule(f"{rule.words}; or empty: {meaning}", lambda text: rule.read(text) if text else value)
+
+
+def _whole(least: int, most: int) -> FieldRule:
+    def read(text: str) -> int:
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
         if not least <= value <= most:
             raise ValueError(text)
         return value
 
-    span = f"from {least} to {most}" if most < LARGEST else f"of at least {least}"
-    return FieldRule(f"a whole number {span}" + (f", or empty: {empty}" if empty else ""), read)
+    return FieldRule(
+        f"a whole number {f'from {least} to {most}' if most < LARGEST else f'of at least {least}'}", read
+    )
 
 
 def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
@@ -63,23 +57,11 @@ def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
     return FieldRule(words, read)
 
 
-FRACTION = _number("a number from 0 to 1", lambda value: 0 <= value <= 1)
+def _one_of(values: list[str]) -> FieldRule:
+    return FieldRule(f"one of {', '.join(values)}", dict(zip(values, values, strict=True)).__getitem__)
+
+
 NOISE = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
-
-
-def _share(*, empty: str) -> FieldRule:
-    return FieldRule(
-        f"{FRACTION.words}; or empty: {empty}", lambda text: FRACTION.read(text) if text else None
-    )
-
-
-def _one_of(values: list[str], *, empty: str = "") -> FieldRule:
-    def read(text: str) -> str:
-        if text not in values and not (empty and text == ""):
-            raise ValueError(text)
-        return text
-
-    return FieldRule(f"one of {', '.join(values)}" + (f"; or empty: {empty}" if empty else ""), read)
 
 
 def _trial_noise(text: str) -> str:
@@ -125,46 +107,47 @@ def _is_condition(value: object) -> bool:
     )
 
 
-RULES: Mapping[str, FieldRule] = {
-    "band_lo": FRACTION,
-    "band_hi": FRACTION,
-    "strategy": _one_of(Strategy.values),
-    "history_window": _whole(5, empty="all complete agents"),
+YES_OR_NO = FieldRule("yes or no", _yes_or_no)
+OTHERWISE: Mapping[str, FieldRule] = {
     "hysteresis": _number("a number of at least 0 and under 0.5", lambda value: 0 <= value < Decimal("0.5")),
-    "subset_from": _whole(5, 50),
-    "estimator": _one_of(Estimator.values, empty="the board chooses"),
-    "refit_every": _whole(5, 10),
-    "default_target": _one_of(Target.values, empty="the board chooses"),
-    "groups": _one_of(TaskGroups.values),
-    "missing": _one_of(MissingPlaces.values),
     "universe": FieldRule("all, common, or a JSON list of names of tasks", _universe),
-    "duplicates": _one_of(Duplicates.values),
     "counted_settings": FieldRule(
         "comparable, or a JSON list of objects with prompt_variant, judge and temperature, each null where "
         'it is not stated (not "")',
         _conditions,
     ),
-    "headline_from": _one_of(Trust.values, empty="verified, once there are five verified agents"),
     "trial_noise": FieldRule(
         f"{NOISE.words}, from, and the benchmark that measured it; or empty: an upper bound", _trial_noise
     ),
-    "n_trials": _whole(1, 32_767),
-    "resubmission": _one_of(Resubmission.values),
-    "assignment": _one_of(Assigning.values),
-    "podium": _whole(1, 100),
-    "staged_from": _whole(5, 1_000),
-    "draw_share": _share(empty="a quarter until 30 full runs can be replayed, then a tenth"),
-    "audit_share": FRACTION,
-    "review": _one_of(Review.values),
-    "members_only": FieldRule("yes or no", _yes_or_no),
-    "quota_per_account": _whole(1),
-    "quota_per_agent": _whole(1),
-    "backdating_days": _whole(0, 36_500),
-    "assignment_days": _whole(1, 36_500),
-    "rerun_days": _whole(1, 36_500),
-    "publish_every": _whole(0),
-    "show_costs": FieldRule("yes or no", _yes_or_no),
-    "base_seed": _whole(0),
+}
+
+
+def _rule(field: Any) -> FieldRule:
+    """What a field may say by its choices and validators; what empty means stands in its help."""
+    if field.name in OTHERWISE:
+        return OTHERWISE[field.name]
+    if isinstance(field, models.BooleanField):
+        return YES_OR_NO
+    if field.choices:
+        rule = _one_of([value for value, _ in field.choices])
+    else:
+        least = max(one.limit_value for one in field.validators if isinstance(one, MinValueValidator))
+        most = min(one.limit_value for one in field.validators if isinstance(one, MaxValueValidator))
+        is_number = isinstance(field, models.FloatField)
+        rule = (
+            _number(f"a number from {least:g} to {most:g}", lambda value: least <= value <= most)
+            if is_number
+            else _whole(least, most)
+        )
+    if not field.blank:
+        return rule
+    return _or_empty(rule, field.help_text.partition("empty: ")[2].rstrip("."), field.get_default())
+
+
+RULES: Mapping[str, FieldRule] = {
+    field.name: _rule(field)
+    for field in Policy._meta.concrete_fields
+    if field.name not in ("id", "benchmark", "number", "created_at", "created_by")
 }
 """By field of a policy, in the order in which they are listed."""
 

@@ -2,39 +2,18 @@
 
 import hashlib
 import json
+from dataclasses import fields
 from typing import Any, cast
 
 from analytics.record import Condition, Counting
 from leaderboard.catalog.models import Policy
+from leaderboard.catalog.rules import RULES
 from leaderboard.studies.models import TaskSubset
-from selection.rules import Rules, Target
+from selection.rules import Rules
 
-# What decides numbers; quotas, deadlines and who may see costs do not.
-FIELDS = (
-    "band_lo",
-    "band_hi",
-    "strategy",
-    "history_window",
-    "hysteresis",
-    "subset_from",
-    "estimator",
-    "refit_every",
-    "default_target",
-    "groups",
-    "n_trials",
-    "base_seed",
-    "duplicates",
-    "counted_settings",
-    "missing",
-    "universe",
-    "resubmission",
-    "headline_from",
-    "assignment",
-    "podium",
-    "staged_from",
-    "draw_share",
-    "trial_noise",
-)
+FIELDS = tuple(field for field in RULES if field not in Policy.ADMINISTRATIVE)
+"""What decides numbers; quotas, deadlines and who may see costs do not."""
+NAMES = {"lo": "band_lo", "hi": "band_hi", "target": "default_target", "seed": "base_seed"}
 
 
 def policy_values(policy: Policy) -> dict[str, Any]:
@@ -49,23 +28,11 @@ def rules_sha256(policy: Policy, **more: Any) -> str:
 
 def rules_of(policy: Policy, subset: TaskSubset | None = None) -> Rules:
     """The rules of a policy; the conditions compared are those of the subset, once it is fixed."""
-    return Rules(
-        lo=policy.band_lo,
-        hi=policy.band_hi,
-        history_window=policy.history_window,
-        hysteresis=policy.hysteresis,
-        strategy=policy.strategy,
-        estimator=policy.estimator,
-        target=cast("Target", policy.default_target) or None,
-        groups=policy.groups,
-        subset_from=policy.subset_from,
-        refit_every=policy.refit_every,
-        n_trials=policy.n_trials,
-        seed=policy.base_seed,
-        headline_from=policy.headline_from,
-        trial_noise=policy.trial_noise,
-        counting=counting_of(policy, subset),
-    )
+    same = (field.name for field in fields(Rules) if field.name in RULES)
+    values = {name: getattr(policy, name) for name in same}
+    values |= {name: getattr(policy, field) for name, field in NAMES.items()}
+    values["target"] = values["target"] or None
+    return Rules(**values, counting=counting_of(policy, subset))
 
 
 def counting_of(policy: Policy, subset: TaskSubset | None = None) -> Counting:

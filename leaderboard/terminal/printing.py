@@ -1,17 +1,12 @@
 """What commands print: faults as lines, a board and its studies as text."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
-
-from django.core.management.base import CommandError
-from django.db import DatabaseError
 
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import withdrawn_since
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
-from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.operations.queries import accounts_behind
 from leaderboard.studies.answers import (
     Changes,
@@ -28,30 +23,6 @@ from leaderboard.studies.answers import (
 )
 from leaderboard.studies.answers import progress_bar as progress_bar
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
-
-N_LINES = 50  # faults printed; their number is always told
-
-
-@contextmanager
-def refusals_as_errors() -> Iterator[None]:
-    """Turn a refusal into the command's error, with a line for each fault."""
-    try:
-        yield
-    except Faulty as faulty:
-        raise CommandError("\n".join([str(faulty), *fault_lines(faulty)])) from faulty
-    except Refusal as refusal:
-        raise CommandError(str(refusal)) from refusal
-    except DatabaseError as error:
-        if not (why := of_database(error)):
-            raise
-        raise CommandError(why) from error
-
-
-def fault_lines(faulty: Faulty) -> list[str]:
-    lines = [f"  {fault}" for fault in faulty.faults[:N_LINES]]
-    if faulty.n_faults > len(lines):
-        lines.append(f"  … and {faulty.n_faults - len(lines):,} more ({faulty.n_faults:,} in all)")
-    return lines
 
 
 def board_text(board: Board, standings: Standings, target: str) -> str:

@@ -141,5 +141,5 @@ def test_no_incomplete_agent_feeds_the_subset(db):
 
 
 def test_a_base_seed_is_not_negative(toy):
-    with pytest.raises(IntegrityError, match="policy_base_seed_not_negative"):
+    with pytest.raises(IntegrityError, match="policy_base_seed_allowed"):
         Policy.objects.create(benchmark=toy, number=2, base_seed=-1)

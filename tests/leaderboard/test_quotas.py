@@ -77,10 +77,11 @@ class TestQuotas:
         deliver(ada, as_of=datetime(2026, 6, 2, tzinfo=UTC), run="2")
 
     def test_operators_and_dry_runs_are_exempt(self, ada, toy):
-        policy(toy, quota_per_account=0, quota_per_agent=0)
-        assert deliver(ada, dry_run=True).content["quota"]["account"] == {"limit": 0, "left": 0}
+        policy(toy, quota_per_account=1, quota_per_agent=1)
+        deliver(ada, run="1")
+        assert deliver(ada, dry_run=True, run="2").content["quota"]["account"] == {"limit": 1, "left": 0}
         operator = token("op@example.org", scope="operate")
-        assert deliver(operator).content["quota"] is None
+        assert deliver(operator, run="2").content["quota"] is None
         assert quotas.remaining(benchmark=toy, token=operator, agent=None, as_of=NOON) is None
 
     def test_what_is_refused_or_loaded_does_not_count(self, ada, toy):

@@ -7,25 +7,24 @@ from typing import Any
 from django.utils import timezone
 
 from leaderboard.accounts.models import User
-from leaderboard.catalog.queries import benchmark_of
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Missing
 from leaderboard.operations.asking import step_of
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.models import Assignment, Mode
 from leaderboard.studies.answers import words
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = (
         "Say which tasks an agent is to run, why, and until when: asked again, the same, or the next ones "
         "where tasks are chosen for each agent. What it delivers meanwhile answers this assignment."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         parser.add_argument("--agent", required=True, metavar="NAME")
         parser.add_argument("--scaffold", required=True, metavar="NAME")
         parser.add_argument("--model", required=True, metavar="NAME")
@@ -38,18 +37,17 @@ class Command(ServiceCommand):
             help="whose agent it is; without it, only operators add to it",
         )
 
-    def handle(self, *, benchmark: str, agent: str, scaffold: str, model: str, **options: Any) -> None:
+    def handle(self, *, benchmark: Benchmark, agent: str, scaffold: str, model: str, **options: Any) -> None:
         described = AgentDescription(
             agent, scaffold, model, options["agent_version"], options["organisation"]
         )
-        with refusals_as_errors():
-            assignment = assign(
-                benchmark=benchmark_of(benchmark),
-                agent=described,
-                by=_account(options["owner"]),
-                by_operator=True,
-                as_of=timezone.now(),
-            )
+        assignment = assign(
+            benchmark=benchmark,
+            agent=described,
+            by=_account(options["owner"]),
+            by_operator=True,
+            as_of=timezone.now(),
+        )
         self.stdout.write("\n".join(_assignment_lines(assignment)))
 
 

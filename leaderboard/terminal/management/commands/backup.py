@@ -7,7 +7,6 @@ from typing import Any
 from leaderboard.operations.backups import back_up
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.export import check_free, replacing
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -22,7 +21,7 @@ class Command(ServiceCommand):
 
     def handle(self, *, file: Path, force: bool, **_: Any) -> None:
         check_free([file], force)
-        with refusals_as_errors(), replacing(file) as part:
+        with replacing(file) as part:
             backup = back_up(part)
             n_bytes = part.stat().st_size
         self.stdout.write(f"{file}: {n_bytes:,} bytes, from PostgreSQL {backup.server}.")

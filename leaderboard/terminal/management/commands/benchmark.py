@@ -4,19 +4,17 @@ from argparse import ArgumentParser
 from typing import Any
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.benchmarks import DESCRIBED, describe_benchmark
 from leaderboard.studies.answers import words
 from leaderboard.terminal.arguments import settings_in
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = "Show what is said of a benchmark, or set it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         parser.add_argument(
             "--set",
             dest="values",
@@ -26,12 +24,10 @@ class Command(ServiceCommand):
             help=", ".join(DESCRIBED),
         )
 
-    def handle(self, *, benchmark: str, values: list[str] | None, **_: Any) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
-            changed = describe_benchmark(benchmark=stored, values=settings_in(values or []))
-        stored.refresh_from_db()
-        self.stdout.write(_text(stored))
+    def handle(self, *, benchmark: Benchmark, values: list[str] | None, **_: Any) -> None:
+        changed = describe_benchmark(benchmark=benchmark, values=settings_in(values or []))
+        benchmark.refresh_from_db()
+        self.stdout.write(_text(benchmark))
         if values:
             self.stdout.write(f"Changed: {', '.join(changed) or 'nothing'}.")
 

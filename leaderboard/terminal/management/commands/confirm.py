@@ -10,7 +10,6 @@ from leaderboard.called import PROGRAM
 from leaderboard.operations.corrections import confirm
 from leaderboard.studies.answers import words
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -24,8 +23,7 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", default="", help="what was found")
 
     def handle(self, *, submission: UUID, reason: str, **_: Any) -> None:
-        with refusals_as_errors():
-            confirmed = confirm(uuid=submission, reason=reason, as_of=timezone.now())
+        confirmed = confirm(uuid=submission, reason=reason, as_of=timezone.now())
         agent, n = confirmed.agent, confirmed.n_invalid
         outcomes, are = words.counted(n, "invalid outcome"), "is a failure" if n == 1 else "are failures"
         self.stdout.write(

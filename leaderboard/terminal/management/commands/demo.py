@@ -32,7 +32,6 @@ from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
 from leaderboard.terminal.management.commands.recompute import board_text
 from leaderboard.terminal.management.commands.serve import check_free
-from leaderboard.terminal.printing import refusals_as_errors
 
 PUBLISH_EVERY = 2  # seconds
 REAL, SIMULATED = EXAMPLES = ("swe-bench-verified", "simulated")
@@ -123,22 +122,19 @@ class Command(ServiceCommand):
         call_command("replay", slug, "--store", here, stdout=self.stdout)
 
     def _load(self, file: Path, table: TableOptions = AS_FOUND) -> str:
-        with refusals_as_errors():
-            flat, note = read(file, table=table)
-            self.stdout.write(note, ending="\n" if note else "")
-            slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
-            self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
+        flat, note = read(file, table=table)
+        self.stdout.write(note, ending="\n" if note else "")
+        slug = slugify(re.sub(r"\W", " ", flat.benchmark))[:100] or "benchmark"
+        self.stdout.write(summary(store(flat, slug=slug), dry_run=False) + notes(flat))
         return slug
 
     def _recompute(self, slug: str) -> None:
-        with refusals_as_errors():
-            board, is_new = recompute(benchmark=benchmark_of(slug), as_of=timezone.now())
+        board, is_new = recompute(benchmark=benchmark_of(slug), as_of=timezone.now())
         self.stdout.write(board_text(board, is_new=is_new))
 
     def _study(self, slug: str) -> None:
         """Measure variances before the board that names them; the scheduler validates."""
-        with refusals_as_errors():
-            variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
+        variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
         self.stdout.write(_measured(variance.result))
 
     def _put_in_force(self, slug: str, **values: str) -> None:

@@ -11,9 +11,8 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.erasing import erase_account, erase_agent
 from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.arguments import USAGE, required_reason
+from leaderboard.terminal.arguments import USAGE
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -21,21 +20,20 @@ class Command(ServiceCommand):
         "Replace the names of an agent by a tombstone wherever they stand, published boards too, or close an "
         "account and replace its address and name. Scores, ranks and digests stay. It cannot be undone."
     )
+    reason = "why, without the name: it is kept"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("benchmark", nargs="?", metavar="SLUG", help="of the agent")
         parser.add_argument("agent", nargs="?")
         parser.add_argument("--account", metavar="EMAIL", help="the account of this address instead")
-        parser.add_argument("--reason", required=True, help="why, without the name: it is kept")
 
     def handle(
         self, *, benchmark: str | None, agent: str | None, account: str | None, reason: str, **_: Any
     ) -> None:
-        reason = required_reason(reason)
         if (account is None) == (benchmark is None or agent is None):
             raise CommandError("Name a benchmark and an agent, or --account.", returncode=USAGE)
-        with refusals_as_errors():
-            erasure = _account(account, reason) if account else _agent(f"{benchmark}", f"{agent}", reason)
+        erasure = _account(account, reason) if account else _agent(f"{benchmark}", f"{agent}", reason)
         self.stdout.write(f"Erased: it is {erasure.tombstone} from now on.")
 
 

@@ -16,7 +16,6 @@ from django.utils import timezone
 from leaderboard.boards.queries import NoBoardYet, latest_board
 from leaderboard.boards.reading import plain_of
 from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import benchmark_of
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_file
 from leaderboard.submissions.export import (
@@ -27,20 +26,20 @@ from leaderboard.submissions.export import (
     hugging_face,
 )
 from leaderboard.terminal.arguments import USAGE
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.printing import progress_bar
 
 FOLDERS = ("every-eval-ever", "hugging-face")
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = (
         "Write all outcomes that count to a file (csv, ndjson, parquet: `load` reads them back), or to a "
         "folder as Every Eval Ever or Hugging Face take them. It is there whole, or not at all."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         parser.add_argument("--format", choices=[*FORMATS, *FOLDERS], default="csv")
         parser.add_argument("--output", type=Path, metavar="PATH", help="else SLUG.csv, … or SLUG-FORMAT")
         parser.add_argument("--force", action="store_true", help="replace what is there")
@@ -53,24 +52,22 @@ class Command(ServiceCommand):
     def handle(
         self,
         *,
-        benchmark: str,
+        benchmark: Benchmark,
         format: str,
         output: Path | None,
         force: bool,
         with_subsets: bool,
         **_: Any,
     ) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
         default = f"{benchmark}-{format}" if format in FOLDERS else f"{benchmark}.{format}"
         target = output or Path(default)
         subsets_file = target.with_name(f"{target.stem}.subsets.json") if with_subsets else None
         check_free([path for path in (target, subsets_file) if path], force)
-        n_rows = written(stored, format, target)
+        n_rows = written(benchmark, format, target)
         self.stdout.write(f"{target}: {words.counted(n_rows, 'outcome')} of {benchmark}.")
         if subsets_file:
             with replacing(subsets_file) as part:
-                part.write_text(json.dumps(versions_file(stored), ensure_ascii=False, indent=1) + "\n")
+                part.write_text(json.dumps(versions_file(benchmark), ensure_ascii=False, indent=1) + "\n")
             self.stdout.write(f"{subsets_file}: its subset versions; load --subsets takes it.")
 
 

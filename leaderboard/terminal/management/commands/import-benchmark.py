@@ -9,7 +9,6 @@ from leaderboard.operations.transfer import import_benchmark
 from leaderboard.studies.answers import words
 from leaderboard.terminal.arguments import check_slug, reading
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -22,7 +21,7 @@ class Command(ServiceCommand):
     def handle(self, *, file: Path, slug: str | None, **_: Any) -> None:
         if slug is not None:
             check_slug(slug)
-        with refusals_as_errors(), reading(file, "what `export-benchmark` wrote"):
+        with reading(file, "what `export-benchmark` wrote"):
             done = import_benchmark(file=file, slug=slug)
         counts = (done.n_outcomes, "outcome"), (done.n_boards, "board"), (done.n_accounts, "account")
         name = done.benchmark.slug

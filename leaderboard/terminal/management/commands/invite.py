@@ -12,7 +12,6 @@ from leaderboard.operations.acting import AT_COMMAND_LINE
 from leaderboard.operations.people import LOCAL, VALID_FOR, invite, link_of
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.serve import served_at
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -29,16 +28,15 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", default=AT_COMMAND_LINE, help="why; it is kept")
 
     def handle(self, *, email: str, benchmark: str, role: str, trusted: bool, reason: str, **_: Any) -> None:
-        with refusals_as_errors():
-            invitation, secret = invite(
-                benchmark=benchmark_of(benchmark),
-                email=email,
-                role=Role(role),
-                trusted=trusted,
-                by=None,
-                reason=reason,
-                as_of=timezone.now(),
-            )
+        invitation, secret = invite(
+            benchmark=benchmark_of(benchmark),
+            email=email,
+            role=Role(role),
+            trusted=trusted,
+            by=None,
+            reason=reason,
+            as_of=timezone.now(),
+        )
         self.stderr.write(
             f"{invitation.email} is invited as {role} of {benchmark} until {invitation.expires_at:%Y-%m-%d}. "
             "The link is shown this once:"

@@ -32,8 +32,8 @@ from leaderboard.submissions.parsing.flat import (
 )
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
 from leaderboard.terminal.arguments import USAGE, check_slug, reading
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import fault_lines, progress_bar, refusals_as_errors
+from leaderboard.terminal.command import ServiceCommand, fault_lines
+from leaderboard.terminal.printing import progress_bar
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
 N_REPLAYED = 10  # agents, at least
@@ -94,14 +94,13 @@ class Command(ServiceCommand):
         **options: Any,
     ) -> None:
         names = ImportOptions(**{name: options.get(name) for name in (*NAMED, *METADATA)})
-        with refusals_as_errors():
-            table = table_options(options, benchmark=benchmark)
-            imported = read_all(files, name=format, options=names, slug=benchmark, only=only, table=table)
-            flat = {one.called: one.flat for one in imported} if len(imported) > 1 else imported[0].flat
-            if subsets:
-                report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
-            else:
-                report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
+        table = table_options(options, benchmark=benchmark)
+        imported = read_all(files, name=format, options=names, slug=benchmark, only=only, table=table)
+        flat = {one.called: one.flat for one in imported} if len(imported) > 1 else imported[0].flat
+        if subsets:
+            report = put_back(flat, slug=benchmark, dry_run=dry_run, subsets=subsets)
+        else:
+            report = store(flat, slug=benchmark, dry_run=dry_run, replace=replace)
         stored = [one.flat for one in imported]
         self.stdout.write("".join(map(read_as, imported)) + summary(report, dry_run=dry_run) + notes(*stored))
         if not dry_run:

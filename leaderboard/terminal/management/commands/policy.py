@@ -6,7 +6,7 @@ from typing import Any
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark, Policy
-from leaderboard.catalog.queries import benchmark_of, policy_in_force
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.operations.policies import changed_policy, changes, is_replayed, put_in_force, replays
 from leaderboard.operations.previews import foresee
@@ -14,38 +14,34 @@ from leaderboard.studies.answers import verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
 from leaderboard.terminal.arguments import settings_in
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import advice, progress_bar, refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.printing import advice, progress_bar
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = (
         "Show the policy of a benchmark with a sentence for each field, or put a changed one in force and "
         "tell what changes with it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         parser.add_argument(
             "--set", dest="values", nargs="+", action="extend", metavar="FIELD=VALUE", help=", ".join(RULES)
         )
         parser.add_argument("--dry-run", action="store_true", help="tell what would change, store nothing")
 
-    def handle(self, *, benchmark: str, values: list[str] | None, dry_run: bool, **_: Any) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
-            if not values:
-                self.stdout.write("\n".join(_sentences(policy_in_force(stored))))
-                if advice := _advice(stored):
-                    self.stdout.write(f"\n{advice}")
-                return
-            after = changed_policy(benchmark=stored, values=settings_in(values))
-            self.stdout.write("\n".join(_preview_lines(stored, after)))
-            if not dry_run and changes(policy_in_force(stored), after):
-                put_in_force(policy=after)
-                self.stdout.write(
-                    f"Policy {after.number} is in force.\nNext: {PROGRAM} recompute {benchmark}"
-                )
+    def handle(self, *, benchmark: Benchmark, values: list[str] | None, dry_run: bool, **_: Any) -> None:
+        if not values:
+            self.stdout.write("\n".join(_sentences(policy_in_force(benchmark))))
+            if advice := _advice(benchmark):
+                self.stdout.write(f"\n{advice}")
+            return
+        after = changed_policy(benchmark=benchmark, values=settings_in(values))
+        self.stdout.write("\n".join(_preview_lines(benchmark, after)))
+        if not dry_run and changes(policy_in_force(benchmark), after):
+            put_in_force(policy=after)
+            self.stdout.write(f"Policy {after.number} is in force.\nNext: {PROGRAM} recompute {benchmark}")
 
 
 def _sentences(policy: Policy) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Bring a board up to date."""
 
-from argparse import ArgumentParser
 from typing import Any
 
 from django.utils import timezone
@@ -8,24 +7,21 @@ from django.utils import timezone
 from leaderboard.boards.models import Board
 from leaderboard.boards.reading import head_of
 from leaderboard.called import PROGRAM
-from leaderboard.catalog.queries import benchmark_of
+from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import recompute
 from leaderboard.studies.rules import rules_sha256
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.printing import progress_bar
 
 MIN_COMPLETE = 5  # that a subset is chosen from
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = "Compute subset, calibration and ranking from the present outcomes and publish the board."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
-
-    def handle(self, *, benchmark: str, **_: Any) -> None:
-        with refusals_as_errors(), progress_bar("recompute"):
-            board, is_new = recompute(benchmark=benchmark_of(benchmark), as_of=timezone.now())
+    def handle(self, *, benchmark: Benchmark, **_: Any) -> None:
+        with progress_bar("recompute"):
+            board, is_new = recompute(benchmark=benchmark, as_of=timezone.now())
         self.stdout.write(board_text(board, is_new=is_new))
         self.stdout.write(_next(board))
 

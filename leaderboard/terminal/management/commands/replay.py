@@ -19,7 +19,7 @@ from leaderboard.submissions.parsing.flat import add_table_options, table_option
 from leaderboard.terminal.arguments import USAGE, check_slug, count
 from leaderboard.terminal.command import ServiceCommand
 from leaderboard.terminal.management.commands.load import read
-from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+from leaderboard.terminal.printing import progress_bar
 
 
 class Command(ServiceCommand):
@@ -57,16 +57,15 @@ class Command(ServiceCommand):
         if store is not None and file:
             raise CommandError("--store replays what is stored: load FILE first.", returncode=USAGE)
         board = None
-        with refusals_as_errors():
-            flat, note = read(file, only=only, table=table_options(options)) if file else (None, "")
-            self.stderr.write(note, ending="\n" if note else "")
-            with progress_bar("Replaying", "agents") as progress:
-                if store is not None:
-                    check_slug(store)
-                    assert known is not None
-                    board, result = store_replay(source=known, slug=store, progress=progress)
-                else:
-                    result = replay(benchmark=known, flat=flat, n_seeds=options["seeds"], progress=progress)
+        flat, note = read(file, only=only, table=table_options(options)) if file else (None, "")
+        self.stderr.write(note, ending="\n" if note else "")
+        with progress_bar("Replaying", "agents") as progress:
+            if store is not None:
+                check_slug(store)
+                assert known is not None
+                board, result = store_replay(source=known, slug=store, progress=progress)
+            else:
+                result = replay(benchmark=known, flat=flat, n_seeds=options["seeds"], progress=progress)
         if options["json"]:
             self.stdout.write(json.dumps(result, indent=2, ensure_ascii=False))
         else:

@@ -9,25 +9,23 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.drifting import close_alert, look
 from leaderboard.operations.models import Alert, RerunRequest
 from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
 from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
 
 N_SHOWN = 10
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = (
         "Show the open alerts and the rerun requests of a benchmark; look at the monitors, open a request, "
         "draw agents for one, or close a request or an alert."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         done = parser.add_mutually_exclusive_group()
         done.add_argument(
             "--look", action="store_true", help="note what has arrived, and ask the monitors for alerts"
@@ -37,13 +35,11 @@ class Command(ServiceCommand):
         done.add_argument("--close", nargs=2, metavar=("ID", "REASON"), help="close an open request")
         done.add_argument("--close-alert", nargs=2, metavar=("ID", "REASON"), help="close an open alert")
 
-    def handle(self, *, benchmark: str, **options: Any) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
-            if done := _done(stored, options, timezone.now()):
-                self.stdout.write(f"{done.rstrip('.')}.\n")
-        self.stdout.write("\n".join(_alerts(stored)))
-        self.stdout.write("\n".join(_requests(stored)))
+    def handle(self, *, benchmark: Benchmark, **options: Any) -> None:
+        if done := _done(benchmark, options, timezone.now()):
+            self.stdout.write(f"{done.rstrip('.')}.\n")
+        self.stdout.write("\n".join(_alerts(benchmark)))
+        self.stdout.write("\n".join(_requests(benchmark)))
 
 
 def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str:

@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.models import Reselection
 from leaderboard.operations.reselections import (
     LABELS,
@@ -20,19 +19,19 @@ from leaderboard.operations.reselections import (
     reject,
 )
 from leaderboard.terminal.arguments import USAGE, required_reason
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import BenchmarkCommand
 from leaderboard.terminal.comparing import comparison_text
-from leaderboard.terminal.printing import progress_bar, refusals_as_errors
+from leaderboard.terminal.printing import progress_bar
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = (
         "Show the open proposal of another subset beside the one in use, make one, or decide it. The subset "
         "changes with an approval alone."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--propose", metavar="REASON", help="compute a proposal; why, in words")
         what.add_argument("--approve", type=int, metavar="ID", help="activate a variant of this proposal")
@@ -43,7 +42,7 @@ class Command(ServiceCommand):
     def handle(
         self,
         *,
-        benchmark: str,
+        benchmark: Benchmark,
         propose: str | None,
         approve: int | None,
         reject: int | None,
@@ -51,16 +50,14 @@ class Command(ServiceCommand):
         reason: str,
         **_: Any,
     ) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
-            if approve is not None:
-                text = _approve(stored, approve, variant, required_reason(reason))
-            elif reject is not None:
-                text = _reject(stored, reject, required_reason(reason))
-            elif propose is not None:
-                text = _propose(stored, propose.strip())
-            else:
-                text = _proposal_text(stored)
+        if approve is not None:
+            text = _approve(benchmark, approve, variant, required_reason(reason))
+        elif reject is not None:
+            text = _reject(benchmark, reject, required_reason(reason))
+        elif propose is not None:
+            text = _propose(benchmark, propose.strip())
+        else:
+            text = _proposal_text(benchmark)
         self.stdout.write(text)
 
 

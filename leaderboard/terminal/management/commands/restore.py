@@ -9,7 +9,6 @@ from leaderboard.operations.backups import restore
 from leaderboard.schema import mismatch
 from leaderboard.terminal.arguments import reading
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -22,7 +21,7 @@ class Command(ServiceCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *, file: Path, **_: Any) -> None:
-        with refusals_as_errors(), reading(file, "what `backup` wrote"):
+        with reading(file, "what `backup` wrote"):
             restore(file)
             earlier = mismatch()
         self.stdout.write(f"Restored from {file}.{f' Next: {PROGRAM} migrate' if earlier else ''}")

@@ -8,42 +8,39 @@ from django.core.management.base import CommandError
 from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
-from leaderboard.catalog.queries import benchmark_of
+from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
 from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
 
 ACCEPTED = "accepted in review"
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = (
         "Show the submissions that wait, with the reason: for review (policy review=manual), held as "
         "implausible, or under embargo. Accept or refuse them."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--accept", type=UUID, metavar="SUBMISSION", help="let it count")
         what.add_argument("--refuse", type=UUID, metavar="SUBMISSION", help="let it never count")
         parser.add_argument("--reason", default="", help="why; it is kept, and a refusal needs one")
 
     def handle(
-        self, *, benchmark: str, accept: UUID | None, refuse: UUID | None, reason: str, **_: Any
+        self, *, benchmark: Benchmark, accept: UUID | None, refuse: UUID | None, reason: str, **_: Any
     ) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
-            uuid = accept or refuse
-            if uuid is None:
-                self.stdout.write(_waiting(stored))
-                return
-            if not Submission.objects.filter(agent__benchmark=stored, uuid=uuid).exists():
-                raise CommandError(f"There is no submission {uuid} on {benchmark}.")
-            self.stdout.write(_decide(uuid, reason, counts=accept is not None))
+        uuid = accept or refuse
+        if uuid is None:
+            self.stdout.write(_waiting(benchmark))
+            return
+        if not Submission.objects.filter(agent__benchmark=benchmark, uuid=uuid).exists():
+            raise CommandError(f"There is no submission {uuid} on {benchmark}.")
+        self.stdout.write(_decide(uuid, reason, counts=accept is not None))
 
 
 def _waiting(benchmark: Any) -> str:

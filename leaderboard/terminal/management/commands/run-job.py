@@ -7,7 +7,6 @@ from leaderboard.notify import wake
 from leaderboard.operations.runs import running
 from leaderboard.operations.scheduler.children import LONG_NICENESS, Pulse, end_with, give_way, perform
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -23,7 +22,6 @@ class Command(ServiceCommand):
         if scheduler:
             end_with(scheduler)
             give_way(LONG_NICENESS)
-        with refusals_as_errors():
-            run = running(id)
+        run = running(id)
         perform(run, Pulse(run, interrupted=lambda: False))
         wake()

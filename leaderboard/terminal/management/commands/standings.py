@@ -12,17 +12,16 @@ from leaderboard.boards.models import Board
 from leaderboard.boards.presentation import as_dict
 from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.boards.reading import standings_of
-from leaderboard.catalog.models import Target
-from leaderboard.catalog.queries import benchmark_of
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import board_text, changes_text, refusals_as_errors
+from leaderboard.catalog.models import Benchmark, Target
+from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.printing import board_text, changes_text
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = "Print the latest board of a benchmark, or an older one, or what changed between two."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         parser.add_argument("--format", choices=["table", "csv", "json"], default="table")
         parser.add_argument(
             "--target",
@@ -41,18 +40,16 @@ class Command(ServiceCommand):
     def handle(
         self,
         *,
-        benchmark: str,
+        benchmark: Benchmark,
         format: str,
         target: str | None,
         board: int | None,
         since: int | None,
         **_: Any,
     ) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
-            shown = latest_board(stored) if board is None else board_numbered(stored, board)
-            if since is not None:
-                return self.tell_changes(board_numbered(stored, since), shown, format)
+        shown = latest_board(benchmark) if board is None else board_numbered(benchmark, board)
+        if since is not None:
+            return self.tell_changes(board_numbered(benchmark, since), shown, format)
         return self.tell(shown, format, target)
 
     def tell_changes(self, older: Board, newer: Board, format: str) -> None:

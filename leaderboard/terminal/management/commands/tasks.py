@@ -10,7 +10,6 @@ from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
 from leaderboard.terminal.arguments import check_slug, reading
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -25,10 +24,9 @@ class Command(ServiceCommand):
 
     def handle(self, *, benchmark: str, file: Path, **_: Any) -> None:
         check_slug(benchmark)
-        with refusals_as_errors():
-            with reading(file, "a list of tasks (CSV with a header, or NDJSON)"):
-                tasks = read_tasks(file)
-            report = list_tasks(slug=benchmark, tasks=tasks)
+        with reading(file, "a list of tasks (CSV with a header, or NDJSON)"):
+            tasks = read_tasks(file)
+        report = list_tasks(slug=benchmark, tasks=tasks)
         self.stdout.write(
             f"{benchmark}: {words.counted(report.n_tasks, 'task')} listed, {report.n_new:,} new, "
             f"{report.n_changed:,} changed."

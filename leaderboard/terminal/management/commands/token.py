@@ -14,7 +14,6 @@ from leaderboard.accounts.services import MAX_LIFE
 from leaderboard.catalog.models import NAME_LENGTH
 from leaderboard.operations.people import issue_token
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -42,15 +41,14 @@ class Command(ServiceCommand):
             raise CommandError(f"{email!r} is not an e-mail address.") from None
         if len(name) > NAME_LENGTH:
             raise CommandError(f"--name has at most {NAME_LENGTH} characters, not {len(name):,}.")
-        with refusals_as_errors():
-            token, secret = issue_token(
-                email=email,
-                slug=benchmark,
-                scope=Scope(scope),
-                name=name,
-                as_of=timezone.now(),
-                life=timedelta(days=days),
-            )
+        token, secret = issue_token(
+            email=email,
+            slug=benchmark,
+            scope=Scope(scope),
+            name=name,
+            as_of=timezone.now(),
+            life=timedelta(days=days),
+        )
         self.stderr.write(
             f"{token.user} may {scope} on {benchmark} until {token.expires_at:%Y-%m-%d}. "
             "The token is shown this once:"

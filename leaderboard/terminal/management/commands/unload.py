@@ -12,9 +12,7 @@ from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.corrections import unload, unload_latest
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, Submission
-from leaderboard.terminal.arguments import required_reason
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -22,8 +20,10 @@ class Command(ServiceCommand):
         "Withdraw submissions, all or none. They stay stored and keep their place in the history, but count "
         "no more; what they replaced stays superseded, and may be loaded again."
     )
+    reason = "why; it is kept"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument(
             "what",
             nargs="+",
@@ -31,12 +31,9 @@ class Command(ServiceCommand):
             help="ids of submissions; with --latest a benchmark's slug",
         )
         parser.add_argument("--latest", action="store_true", help="all of the latest load of a benchmark")
-        parser.add_argument("--reason", required=True, help="why; it is kept")
 
     def handle(self, *, what: list[str], latest: bool, reason: str, **_: Any) -> None:
-        reason = required_reason(reason)
-        with refusals_as_errors():
-            submissions = _latest(what, reason) if latest else _named(what, reason)
+        submissions = _latest(what, reason) if latest else _named(what, reason)
         n_outcomes = sum(submission.n_outcomes for submission in submissions)
         benchmark = submissions[0].agent.benchmark
         self.stdout.write(

@@ -7,25 +7,25 @@ from typing import Any
 from django.utils import timezone
 
 from leaderboard.called import PROGRAM
-from leaderboard.catalog.queries import benchmark_of
+from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.services import validate
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import progress_bar, refusals_as_errors, validation_text
+from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.printing import progress_bar, validation_text
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = (
         "Validate the selection of tasks by nested protocols on the present outcomes, and store the figures."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
 
-    def handle(self, *, benchmark: str, jobs: int, **_: Any) -> None:
-        with refusals_as_errors(), progress_bar("validation", "folds") as progress:
+    def handle(self, *, benchmark: Benchmark, jobs: int, **_: Any) -> None:
+        with progress_bar("validation", "folds") as progress:
             study, is_new = validate(
-                benchmark=benchmark_of(benchmark), as_of=timezone.now(), n_jobs=jobs, progress=progress
+                benchmark=benchmark, as_of=timezone.now(), n_jobs=jobs, progress=progress
             )
         if not is_new:
             self.stdout.write("The data have not changed since this validation.\n")

@@ -17,7 +17,6 @@ from leaderboard.submissions.parsing.flat import read_file
 from leaderboard.submissions.queries import is_verified
 from leaderboard.terminal.arguments import reading
 from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
 
 
 class Command(ServiceCommand):
@@ -51,15 +50,14 @@ class Command(ServiceCommand):
     def handle(
         self, *, submission: UUID, note: str, undo: bool, draw: int | None, rerun: Path | None, **_: Any
     ) -> None:
-        with refusals_as_errors():
-            require_seen(note)
-            if len(note) > MAX_LENGTH:
-                raise CommandError(f"--note takes at most {MAX_LENGTH:,} characters; this has {len(note):,}.")
-            if draw is not None:
-                return self.draw(submission, draw)
-            if rerun is not None:
-                return self.rerun(submission, rerun, note)
-            verified = verify(uuid=submission, note=note, as_of=timezone.now(), verified=not undo)
+        require_seen(note)
+        if len(note) > MAX_LENGTH:
+            raise CommandError(f"--note takes at most {MAX_LENGTH:,} characters; this has {len(note):,}.")
+        if draw is not None:
+            return self.draw(submission, draw)
+        if rerun is not None:
+            return self.rerun(submission, rerun, note)
+        verified = verify(uuid=submission, note=note, as_of=timezone.now(), verified=not undo)
         is_now = "no longer verified" if undo else "verified"
         self.stdout.write(
             f"{submission} of {verified.agent.name} is {is_now}.\n"

@@ -8,7 +8,6 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.models import EventKind, Notification
 from leaderboard.operations.webhooks import (
     add_webhook,
@@ -19,17 +18,16 @@ from leaderboard.operations.webhooks import (
 )
 from leaderboard.studies.answers import as_text
 from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import ServiceCommand
-from leaderboard.terminal.printing import refusals_as_errors
+from leaderboard.terminal.command import BenchmarkCommand
 
 N_LOGGED = 50
 
 
-class Command(ServiceCommand):
+class Command(BenchmarkCommand):
     help = "Show the webhooks of a benchmark, add or disable one, show what was sent, or send it again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("benchmark", metavar="SLUG", help="its name in addresses")
+        super().add_arguments(parser)
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--add", metavar="URL", help="tell this URL; its secret is printed once")
         what.add_argument("--disable", type=int, metavar="ID", help="tell this webhook nothing more")
@@ -40,23 +38,21 @@ class Command(ServiceCommand):
         )
         parser.add_argument("--reason", default="", help="why; it is kept")
 
-    def handle(self, *, benchmark: str, events: list[str] | None, reason: str, **options: Any) -> None:
-        with refusals_as_errors():
-            stored = benchmark_of(benchmark)
-            if options["add"]:
-                self.add(stored, options["add"], events, reason)
-            elif options["disable"] is not None:
-                webhook = webhook_of(stored, options["disable"])
-                why, now = required_reason(reason), timezone.now()
-                disable_webhook(webhook=webhook, by=None, reason=why, as_of=now)
-                self.stdout.write(f"Disabled webhook {webhook.pk}.")
-            elif options["send_again"] is not None:
-                delivery = delivery_of(stored, options["send_again"])
-                send_again(delivery=delivery, as_of=timezone.now())
-                self.stdout.write(f"Delivery {delivery.pk} is due now.")
-            else:
-                lines = _log(stored) if options["log"] else _webhook_lines(stored)
-                self.stdout.write("\n".join(lines))
+    def handle(self, *, benchmark: Benchmark, events: list[str] | None, reason: str, **options: Any) -> None:
+        if options["add"]:
+            self.add(benchmark, options["add"], events, reason)
+        elif options["disable"] is not None:
+            webhook = webhook_of(benchmark, options["disable"])
+            why, now = required_reason(reason), timezone.now()
+            disable_webhook(webhook=webhook, by=None, reason=why, as_of=now)
+            self.stdout.write(f"Disabled webhook {webhook.pk}.")
+        elif options["send_again"] is not None:
+            delivery = delivery_of(benchmark, options["send_again"])
+            send_again(delivery=delivery, as_of=timezone.now())
+            self.stdout.write(f"Delivery {delivery.pk} is due now.")
+        else:
+            lines = _log(benchmark) if options["log"] else _webhook_lines(benchmark)
+            self.stdout.write("\n".join(lines))
 
     def add(self, benchmark: Benchmark, url: str, events: list[str] | None, reason: str) -> None:
         if events == []:
