@@ -100,7 +100,14 @@ def list_tasks(
                 ),
                 code="task_in_another_group",
             )
-        changed = [known[task.name] for task in tasks if _take(known[task.name], task)]
+        changed = []
+        for listed in tasks:
+            task = known[listed.name]
+            position = task.position if listed.position is None else listed.position
+            group = listed.group or task.group
+            if (group, position) != (task.group, task.position):
+                task.group, task.position = group, position
+                changed.append(task)
         Task.objects.bulk_update(changed, ["group", "position"])
         regrouped = {name for name, one in before.items() if one != (known[name].category, known[name].group)}
         renewed = {task.name for task in changed} | regrouped
@@ -111,14 +118,6 @@ def list_tasks(
             pghistory.create_event(benchmark, label=TASKS_LISTED)
         append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
         return ListingReport(len(tasks), n_new, n_changed, is_new)
-
-
-def _take(task: Task, listed: ListedTask) -> bool:
-    group = listed.group or task.group
-    position = task.position if listed.position is None else listed.position
-    changes = (group, position) != (task.group, task.position)
-    task.group, task.position = group, position
-    return changes
 
 
 @transaction.atomic

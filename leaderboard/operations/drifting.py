@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Assigning, Benchmark
@@ -22,11 +23,11 @@ from leaderboard.operations.models import (
     Alert,
     AlertLevel,
     JobRun,
-    JobStatus,
     Lane,
     RerunStatus,
 )
 from leaderboard.operations.queries import locked_benchmark
+from leaderboard.operations.runs import OPEN
 from leaderboard.operations.services import NothingToRank, check_drift
 from leaderboard.studies.drift_checks import VERDICT, verdict_found, was_better_since, why_reselect
 from leaderboard.studies.models import DriftCheck
@@ -179,21 +180,14 @@ def _reselections(
     done = []
     for alert in _now(benchmark, check, monitors, *RAISED):
         waits = alert.request is not None and alert.request.status == RerunStatus.OPEN
-        reason = "" if waits else why_reselect(alert.evidence)
-        if reason and _queue_reselection(benchmark, alert, reason, as_of):
-            done.append("a reselection is asked for")
+        reason, about = "" if waits else why_reselect(alert.evidence), f"alert {alert.pk}"
+        if not reason:
+            continue
+        with transaction.atomic():
+            of = {"kind": RESELECT, "benchmark": locked_benchmark(benchmark)}
+            runs = JobRun.objects.filter(**of)
+            if not runs.filter(Q(about=about) | Q(status__in=OPEN)).exists():
+                of |= {"lane": Lane.LONG, "about": about, "reason": reason}
+                JobRun.objects.create(created_at=as_of, **of)
+                done.append("a reselection is asked for")
     return done
-
-
-def _queue_reselection(benchmark: Benchmark, alert: Alert, reason: str, as_of: datetime) -> bool:
-    about = f"alert {alert.pk}"
-    with transaction.atomic():
-        locked = locked_benchmark(benchmark)
-        runs = JobRun.objects.filter(kind=RESELECT, benchmark=locked)
-        busy = runs.filter(status__in=[JobStatus.QUEUED, JobStatus.RUNNING])
-        if runs.filter(about=about).exists() or busy.exists():
-            return False
-        JobRun.objects.create(
-            kind=RESELECT, lane=Lane.LONG, benchmark=locked, about=about, reason=reason, created_at=as_of
-        )
-    return True

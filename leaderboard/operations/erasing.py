@@ -7,7 +7,7 @@ stay.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -134,10 +134,19 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     if Erasure.objects.filter(benchmark=locked.benchmark, tombstone=locked.name).exists():
         raise erased_already()
     own = locked.aliases.exclude(name__in=locked.merged.values("name"))
-    names, tombstone = [locked.name, *own.values_list("name", flat=True)], _tombstone(locked)
+    names, tombstone = [locked.name, *own.values_list("name", flat=True)], f"erased agent {locked.pk}"
+    others = locked.benchmark.agents.exclude(pk=locked.pk).filter(name__iexact=tombstone)
+    before = AgentAlias.objects.filter(benchmark=locked.benchmark, name__iexact=tombstone)
+    if others.exists() or before.exists():
+        tombstone += f" ({token_hex(8)})"  # another agent has taken the name beforehand
     reason = replacing(names, tombstone)(reason)
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
-        _replace_everywhere(locked.benchmark, names, tombstone)
+        replaced = replacing(names, tombstone)
+        for rows, fields in _places(locked.benchmark):
+            for row in _holding(rows, fields, names):
+                for field in fields:
+                    setattr(row, field, replaced(getattr(row, field)))
+                row.save(update_fields=fields)
         # As one that was merged
         AgentAlias.objects.filter(benchmark=locked.benchmark, name=locked.name).delete()
         locked.aliases.exclude(name__in=locked.merged.values("name")).delete()
@@ -153,13 +162,6 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     for replayed in Agent.objects.filter(benchmark__replay__of=locked.benchmark.slug, name__in=names):
         erase_agent(agent=replayed, by=by, reason=reason, as_of=as_of)
     return erasure
-
-
-def _tombstone(agent: Agent) -> str:
-    name = f"erased agent {agent.pk}"
-    others = agent.benchmark.agents.exclude(pk=agent.pk).filter(name__iexact=name)
-    before = AgentAlias.objects.filter(benchmark=agent.benchmark, name__iexact=name)
-    return f"{name} ({token_hex(8)})" if others.exists() or before.exists() else name
 
 
 @transaction.atomic
@@ -189,22 +191,16 @@ def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) 
         return Erasure.objects.create(what="account", tombstone=tombstone, reason=reason, at=as_of, by=by)
 
 
-def _replace_everywhere(benchmark: Benchmark, names: Sequence[str], tombstone: str) -> None:
-    replaced = replacing(names, tombstone)
-    places = [
-        (model._default_manager.filter(**{path: benchmark.pk}), fields) for model, path, fields in PLACES
-    ]
+def _places(benchmark: Benchmark) -> Iterator[tuple[models.QuerySet[Any], tuple[str, ...]]]:
+    """The rows of a benchmark, and why they were changed."""
+    for model, path, fields in PLACES:
+        yield model._default_manager.filter(**{path: benchmark.pk}), fields
     changed = [
         Q(pk__in=apps.get_model(label).objects.filter(**{path: benchmark.pk}).values("pgh_context"))
         for label, path in RECORDED.items()
         if path
     ]
-    places.append((Context.objects.filter(reduce(or_, changed)), ("metadata",)))  # why they were
-    for rows, fields in places:
-        for row in _holding(rows, fields, names):
-            for field in fields:
-                setattr(row, field, replaced(getattr(row, field)))
-            row.save(update_fields=fields)
+    yield Context.objects.filter(reduce(or_, changed)), ("metadata",)
 
 
 def _holding(rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[str]) -> models.QuerySet[Any]:

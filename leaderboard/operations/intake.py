@@ -267,12 +267,18 @@ class _Delivery:
         *,
         keep: bool,
     ) -> dict[str, Any]:
-        submission, as_of = delivered.submission, self.as_of
-        results = None
-        if submission.status != Status.CHECKING:
-            results = checking.check_rows(delivered, self.metadata.flat.metadata.items())
+        submission, as_of, of = delivered.submission, self.as_of, delivered
+        if submission.status == Status.CHECKING:
+            results, blocks, missing = None, of.blocks, of.policy.missing
+            lacking = asking.lacking(of.standing, of.names_asked, blocks, missing, unranked=of.unranks)
+            found = [IN_BACKGROUND, *lacking, *_doubts(of, changes)]
+        else:
+            results = checking.check_rows(of, self.metadata.flat.metadata.items())
             if keep:
                 checking.keep(submission, results, as_of=as_of)
+            found = [*checking.warnings(results), *_uncounted(of), *_doubts(of, changes), *_unheard(of)]
+        if why_held:
+            found.append(f"held for review: {why_held}; it counts once an operator has accepted it")
         return {
             "id": str(submission.uuid),
             "status": submission.status,
@@ -284,15 +290,7 @@ class _Delivery:
                 *(f"{alias} was read as {name}" for alias, name in self.parsed.flat.aliases.items()),
                 *self.parsed.notes,
                 *assignments.lateness(delivered.assignment, as_of),
-                *(_lacking(delivered) if results is None else checking.warnings(results)),
-                *([] if results is None else _uncounted(delivered)),
-                *_doubts(delivered, changes),
-                *([] if results is None else _unheard(delivered)),
-                *(
-                    [f"held for review: {why_held}; it counts once an operator has accepted it"]
-                    if why_held
-                    else []
-                ),
+                *found,
             ],
             "assignment": assignments.summary(
                 delivered.assignment,
@@ -304,11 +302,6 @@ class _Delivery:
             "checks": results,
             "quota": left and left.as_plain(),
         }
-
-
-def _lacking(of: DeliveredRows) -> Iterator[str]:
-    yield IN_BACKGROUND
-    yield from asking.lacking(of.standing, of.names_asked, of.blocks, of.policy.missing, unranked=of.unranks)
 
 
 def _describe_agent(parsed: Body, metadata: FileMetadata) -> AgentDescription:

@@ -150,7 +150,7 @@ def _store(
         if called != ALONE:
             refusal.args = (f"{called}: {refusal}",)
         raise
-    notes = [*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described)]
+    notes = list(_notes(benchmark, flat, described, called))
     matched = MatchedRows.of(metadata.flat, benchmark=benchmark, agents=agents)
     loaded = _Load(matched, metadata, n_new_tasks, notes)
     if loaded.changed.any() and not replace:
@@ -184,17 +184,15 @@ def _check_spelling(files: Mapping[str, FlatFile]) -> None:
         raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
 
 
-def _other_benchmark(benchmark: Benchmark, flat: FlatFile, called: str) -> Iterator[str]:
-    """Say that a file names another benchmark than it is loaded into; the data may be right."""
+def _notes(
+    benchmark: Benchmark, flat: FlatFile, described: list[AgentDescription], called: str
+) -> Iterator[str]:
+    """Say that a file names another benchmark, and which of its names read like others: all may be right."""
     if flat.benchmark not in (benchmark.slug, benchmark.title):
         yield (
             f'{called} names the benchmark "{flat.benchmark}"; '
             f'"{benchmark.slug}" was loaded as "{benchmark.title}".'
         )
-
-
-def _look_alikes(benchmark: Benchmark, described: list[AgentDescription]) -> Iterator[str]:
-    """Say which names of the file read like others of the benchmark; the data may be right."""
     for kind, column in (("agent", "name"), ("scaffold", "scaffold__name"), ("model", "model__name")):
         names = {getattr(one, column.partition("__")[0]) for one in described}
         known = set(benchmark.agents.values_list(column, flat=True))

@@ -44,7 +44,6 @@ from leaderboard.submissions.queries import (
 from leaderboard.submissions.services import append_changes, change_status
 
 N_IN_REQUEST = 20_000  # outcomes; what has more is checked by the scheduler
-CHECKED = "the scheduler has checked it"
 
 
 @transaction.atomic

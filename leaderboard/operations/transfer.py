@@ -267,7 +267,9 @@ class _Arrival:
         self._by = {model: self._reserved(model) for model in numbered}
         with acting(by=None, reason="moved in"):
             for model in PATHS:
-                self._store(model)
+                values = sql.SQL(", ").join(self._value(model, field) for field in columns(model))
+                insert = "INSERT INTO {} ({}) SELECT {} FROM {}"
+                _run(insert, sql.Identifier(table(model)), _listed(model), values, _staged(model))
             for one in Reselection.objects.filter(benchmark__slug=self._slug):
                 one.content = renumber(one.content, by=self._by[Agent])
                 one.save(update_fields=["content"])
@@ -324,11 +326,6 @@ class _Arrival:
         first = int(_run("SELECT nextval({})", sequence)[0][0])
         _run("SELECT setval({}, {})", sequence, sql.Literal(first + highest - lowest))
         return first - lowest
-
-    def _store(self, model: AnyModel) -> None:
-        values = sql.SQL(", ").join(self._value(model, field) for field in columns(model))
-        insert = "INSERT INTO {} ({}) SELECT {} FROM {}"
-        _run(insert, sql.Identifier(table(model)), _listed(model), values, _staged(model))
 
     def _value(self, model: AnyModel, field: Any) -> sql.Composable:
         column = sql.Identifier(field.column)
