@@ -621,7 +621,13 @@ setattr(reselections, step, die)
 reselections.approve(reselection=Reselection.objects.get(), variant="plain", by=None, reason="agreed",
     as_of=datetime.fromisoformat({as_of!r}))
 """
-STEPS = ["bump_data_version", "activate", "_close_what_was_open", "_decide", "emit"]
+STEPS = [
+    ("bump_data_version", False),
+    ("activate", False),
+    ("activate", True),
+    ("_decide", False),
+    ("emit", True),
+]
 
 
 def everything():
@@ -636,8 +642,8 @@ def test_a_killed_approval_leaves_the_old_version_whole():
     before = everything()
     named = connection.settings_dict["NAME"]
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.leaderboard.same_database", "BST_DB": named}
-    for step in STEPS:
-        code = KILLED.format(step=step, done=step == "emit", as_of=LATER.isoformat())
+    for step, done in STEPS:
+        code = KILLED.format(step=step, done=done, as_of=LATER.isoformat())
         ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)
         assert ended.returncode == -signal.SIGKILL
         assert everything() == before
