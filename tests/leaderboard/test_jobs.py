@@ -193,11 +193,6 @@ def test_a_validation_waits_for_the_end_of_a_burst_but_not_for_more_than_an_hour
     assert kinds_due("validate", AS_OF + HOUR) == [("toy", "data 3, policy 1")]
 
 
-def test_a_validation_tells_how_many_agents_were_complete(small):
-    study, _ = validate(benchmark=small, as_of=AS_OF)
-    assert study.result["agents"] == 6
-
-
 def test_drift_is_looked_for_after_each_board_and_in_each_hour(toy):
     assert kinds_due("drift") == []
     recompute(benchmark=toy, as_of=AS_OF)
@@ -281,12 +276,9 @@ def test_whoever_lost_the_claim_stores_nothing(small):
     toy, run = small, begun(small)
     assert runs.abandon_left(lane=Lane.LONG, as_of=AS_OF) == 0
     assert runs.abandon_left(lane=Lane.PROMPT, as_of=AS_OF) == 1
-    with pytest.raises(runs.ClaimLost):
-        recompute(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
-    with pytest.raises(runs.ClaimLost):
-        validate(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
-    with pytest.raises(runs.ClaimLost):
-        measure_variance(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
+    for compute in (recompute, validate, measure_variance):
+        with pytest.raises(runs.ClaimLost):
+            compute(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
     with pytest.raises(runs.ClaimLost):
         runs.beat(run, n_done=1, n_total=2, as_of=AS_OF)
     assert not runs.end(run, status=JobStatus.DONE, as_of=AS_OF)
@@ -411,13 +403,7 @@ def test_housekeeping_clears_what_is_old(toy):
             Webhook.objects.create(
                 benchmark=toy, url="https://e.org", secret="s", events=["board.published"], created_at=AS_OF
             )
-        emit(
-            benchmark=toy,
-            kind=EventKind.BOARD_PUBLISHED,
-            about=about,
-            payload={},
-            as_of=AS_OF - age * DAY,
-        )
+        emit(toy, EventKind.BOARD_PUBLISHED, about, {}, AS_OF - age * DAY)
     for age in (33, 32, 31, 1):
         ended("reconcile", runs.Due(toy, f"{age}"), JobStatus.DONE, at=AS_OF - age * DAY)
     ended("variance", runs.Due(toy, "last"), JobStatus.DONE, at=AS_OF - 40 * DAY)
@@ -439,3 +425,4 @@ def test_the_jobs_of_a_fresh_benchmark_are_done(small):
         perform(run, Pulse(run, lambda: False))
         run.refresh_from_db()
         assert (run.status, run.error) == ("done", "")
+    assert ValidationStudy.objects.get().result["agents"] == 6
