@@ -14,7 +14,6 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -35,14 +34,8 @@ TABLES = """
 """
 
 
-class Backup(NamedTuple):
-    server: int  # major version of PostgreSQL
-    migrations: schema.Names
-    tables: frozenset[str]  # with their rows
-
-
-def back_up(file: Path) -> Backup:
-    """Write what is committed now; the service may go on. Returns what the file says, read back from it."""
+def back_up(file: Path) -> int:
+    """Write what is committed now; the service may go on. Returns the version of the server."""
     dump = _program("pg_dump")
     if not _n_tables():
         raise Conflict("The tables are not there yet: there is nothing to back up.", code="no_tables")
@@ -54,27 +47,27 @@ def back_up(file: Path) -> Backup:
     digest = _sha256(file, file.stat().st_size)
     with file.open("ab") as part:
         part.write(f"\nsha256 {digest}\n".encode())
-    return read_description(file)
+    return _description(file)[0]
 
 
-def restore(file: Path) -> Backup:
+def restore(file: Path) -> None:
     """Read a file into an empty database, whole or not at all."""
     program = _program("pg_restore")
     _check_seal(file)
-    backup = read_description(file)
-    if backup.server > _server_version():
+    server, migrations, tables = _description(file)
+    if server > _server_version():
         raise Conflict(
-            f"The file is of PostgreSQL {backup.server}, this server of {_server_version()}: a backup goes "
+            f"The file is of PostgreSQL {server}, this server of {_server_version()}: a backup goes "
             "into its own version or a later one.",
             code="other_version",
         )
-    if later := schema.unknown(backup.migrations):
+    if later := schema.unknown(migrations):
         raise Conflict(
             f"The file is of a later release, with {'.'.join(min(later))}: install that one.",
             code="later_release",
         )
     with_rows = set(connection.introspection.django_table_names()) - {*REBUILT}
-    if backup.migrations >= schema.known() and (lacking := with_rows - backup.tables):
+    if migrations >= schema.known() and (lacking := with_rows - tables):
         raise Refusal(
             f"{file} is a part of a database: it lacks the rows of {min(lacking)}.", code="no_backup"
         )
@@ -86,10 +79,10 @@ def restore(file: Path) -> Backup:
     _run(program, *whole, f"--dbname={_address()}", "--", str(file))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return backup
 
 
-def read_description(file: Path) -> Backup:
+def _description(file: Path) -> tuple[int, schema.Names, set[str]]:
+    """The major version of its server, its migrations, and the tables that it has rows of."""
     program = _program("pg_restore")
     head = _read(program, "--list", "--", str(file))
     rows = _read(program, "--data-only", f"--table={MIGRATIONS}", "--file=-", "--", str(file))
@@ -98,7 +91,7 @@ def read_description(file: Path) -> Backup:
     if not version or not names:
         raise Refusal(f"{file} holds a backup of another database, not of this service.", code="no_backup")
     tables = re.findall(r"^\d+; \d+ \d+ TABLE DATA \S+ (\S+)", head, re.MULTILINE)
-    return Backup(int(version[1]), frozenset(names), frozenset(tables))
+    return int(version[1]), frozenset(names), set(tables)
 
 
 def _check_seal(file: Path) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 import pghistory
 from django.core.exceptions import ValidationError
@@ -74,18 +73,14 @@ def turn(
     return locked
 
 
-class ListingReport(NamedTuple):
-    n_tasks: int
-    n_new: int
-    n_changed: int
-    is_new_benchmark: bool
-
-
 @transaction.atomic
 def list_tasks(
     *, slug: str, tasks: Sequence[ListedTask], by: User | None = None, reason: str = AT_COMMAND_LINE
-) -> ListingReport:
-    """Make the tasks that are new; give category and group where there is none, and the positions listed."""
+) -> tuple[int, int, bool]:
+    """Make the tasks that are new; give category and group where there is none, and the positions listed.
+
+    Returns how many are new, how many are changed, and whether the benchmark is new.
+    """
     with acting(by=by, reason=reason):
         benchmark, is_new = get_or_create_benchmark(slug=slug, title=slug)
         before = grouped_tasks(benchmark)
@@ -117,7 +112,7 @@ def list_tasks(
         if n_new or n_changed:
             pghistory.create_event(benchmark, label=TASKS_LISTED)
         append_changes(benchmark=benchmark, changes=[], tasks_came=n_new > 0 or bool(regrouped))
-        return ListingReport(len(tasks), n_new, n_changed, is_new)
+        return n_new, n_changed, is_new
 
 
 @transaction.atomic

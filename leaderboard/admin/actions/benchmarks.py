@@ -126,10 +126,9 @@ def _add_tasks(request: ActionRequest) -> ActionResult:
     content = _listed(request)
     if not content.strip():
         raise Refusal("Paste a list of tasks, or choose a file.", code="no_tasks")
-    report = list_tasks(slug=request.row.slug, tasks=tasks_in(content), by=request.by, reason=request.reason)
-    return ActionResult(
-        f"{report.n_tasks:,} tasks listed: {report.n_new:,} new, {report.n_changed:,} changed."
-    )
+    tasks, slug = tasks_in(content), request.row.slug
+    n_new, n_changed, _ = list_tasks(slug=slug, tasks=tasks, by=request.by, reason=request.reason)
+    return ActionResult(f"{len(tasks):,} tasks listed: {n_new:,} new, {n_changed:,} changed.")
 
 
 def _describe(request: ActionRequest) -> ActionResult:
