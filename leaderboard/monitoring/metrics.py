@@ -30,7 +30,7 @@ from leaderboard.operations.models import (
     NotificationStatus,
     RerunRequest,
 )
-from leaderboard.operations.scheduler.leadership import silent_for
+from leaderboard.operations.scheduler.leadership import is_led
 from leaderboard.submissions.models import Submission
 from leaderboard.visitors import address_of, directly_from
 
@@ -166,7 +166,7 @@ def _watched(as_of: datetime) -> Iterator[Metric]:
 
 
 def _service(as_of: datetime) -> Iterator[Metric]:
-    yield _one("bandstand_scheduler_leads", "Whether a scheduler leads.", silent_for() is not None)
+    yield _one("bandstand_scheduler_leads", "Whether a scheduler leads.", is_led())
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         (n_bytes,) = cursor.fetchone()

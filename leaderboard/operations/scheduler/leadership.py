@@ -20,10 +20,13 @@ from leaderboard.notify import CHANNEL
 LOCK = 0x62616E64737461  # "bandsta": a number that nobody else takes by chance
 KEEPALIVE = {"idle": 5, "interval": 2, "count": 3}  # seconds, seconds, probes
 LEADER = """
-    SELECT extract(epoch FROM clock_timestamp() - a.state_change)::float
-    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_database d ON d.oid = l.database
+    SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
     WHERE l.locktype = 'advisory' AND l.granted AND d.datname = current_database()
         AND l.objsubid = 1 AND l.classid::bigint = %s AND l.objid::bigint = %s
+"""
+SILENCE = f"""
+    SELECT extract(epoch FROM clock_timestamp() - state_change)::float FROM pg_stat_activity
+    WHERE pid IN ({LEADER})
 """
 OF_DJANGO = {"context", "cursor_factory", "prepare_threshold"}  # parameters that are not the server's
 PAUSE, LOOK_EVERY = 1.0, 0.2  # seconds
@@ -95,10 +98,19 @@ def pause(seconds: float, ended: Callable[[], bool]) -> None:
         time.sleep(min(left, LOOK_EVERY))
 
 
+def is_led() -> bool:
+    """Whether a scheduler leads, of all that use this database."""
+    return _of_leader(LEADER) is not None
+
+
 def silent_for() -> float | None:
     """Seconds since the leader's last sign of life; None where no scheduler leads."""
+    return _of_leader(SILENCE)
+
+
+def _of_leader(query: str) -> float | None:
     with connection.cursor() as cursor:
-        cursor.execute(LEADER, divmod(LOCK, 1 << 32))
+        cursor.execute(query, divmod(LOCK, 1 << 32))
         row = cursor.fetchone()
     return None if row is None else float(row[0])
 
