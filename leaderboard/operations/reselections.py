@@ -57,7 +57,8 @@ def propose(
     from leaderboard.operations.services import compute_reselection  # a web worker never imports the core
 
     with acting(by=by, reason=reason):
-        if why := benchmark.full_runs_only_at and benchmark.full_runs_only_reason:
+        if benchmark.full_runs_only_at:
+            why = benchmark.full_runs_only_reason
             raise Conflict(f"An operator asked for full runs only: {why}", code="full_runs_only")
         subset, version, content = compute_reselection(benchmark=benchmark, as_of=as_of, progress=progress)
         known = [variant for variant in content["variants"].values() if "tasks" in variant]
