@@ -308,12 +308,12 @@ def _owes_a_full_run(agent: Agent) -> bool:
     if request is None:
         return False
     earlier = _live(agent).filter(received_at__lte=request.opened_at)
-    asked = dict(earlier.values_list("pk", "asked"))
-    if not asked:
+    tasks_of = dict(earlier.values_list("pk", "asked"))
+    if not tasks_of:
         return True
     stored = live_outcomes([agent.pk])
-    before = stored.filter(pc.is_in(stored["submission"], pa.array(list(asked), pa.int32())))
-    named = [pk for tasks in asked.values() for pk in tasks or ()] or None
+    before = stored.filter(pc.is_in(stored["submission"], pa.array(list(tasks_of), pa.int32())))
+    named = [pk for tasks in tasks_of.values() for pk in tasks or ()] or None
     return not asking.names_asked(policy_in_force(agent.benchmark), named).keys() <= _has(before, 1)
 
 

@@ -59,9 +59,9 @@ def warnings(results: Iterable[Result]) -> list[str]:
 def _results(
     name: str, sentences: Iterable[str], otherwise: str = "", *, level: str = WARNED
 ) -> Iterator[Result]:
-    told = list(sentences)
-    yield from ({"name": name, "level": level, "told": one} for one in told)
-    if otherwise and not told:
+    texts = list(sentences)
+    yield from ({"name": name, "level": level, "told": one} for one in texts)
+    if otherwise and not texts:
         yield {"name": name, "level": PASSED, "told": otherwise}
 
 

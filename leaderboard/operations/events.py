@@ -91,10 +91,10 @@ def mail_body(event: Event, email: str, payload: dict[str, object]) -> str:
     where = settings.SITE_URL or LOCAL
     page = [f"{where}{event.payload['path']}"] if event.payload.get("path") else []
     end = f"You are told because you wished for it; {where}/account ends that."
-    return "\n\n".join([*_told_in_mail(event, email), *page, end]) + "\n"
+    return "\n\n".join([*_mail_lines(event, email), *page, end]) + "\n"
 
 
-def _told_in_mail(event: Event, email: str) -> Iterable[str]:
+def _mail_lines(event: Event, email: str) -> Iterable[str]:
     if event.kind == EventKind.BOARD_PUBLISHED:
         yield from _of_board(event, email)
     elif event.kind == EventKind.RERUN_REQUESTED:

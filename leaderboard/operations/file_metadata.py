@@ -46,9 +46,10 @@ def file_metadata_of(flat: FlatFile) -> FileMetadata:
     of_run = {name: _one_each(flat, name, delivery, _is_link) for name in LINKS}
     taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
     metadata = {name: column for name, column in flat.metadata.items() if name not in taken}
-    nothing, stated = [""] * len(flat.agents), {name: texts for name, texts in of_run.items() if texts}
+    nothing, columns = [""] * len(flat.agents), {name: texts for name, texts in of_run.items() if texts}
     links = [
-        {name: texts[i] for name, texts in stated.items() if texts[i]} for i in range(int(delivery.max()) + 1)
+        {name: texts[i] for name, texts in columns.items() if texts[i]}
+        for i in range(int(delivery.max()) + 1)
     ]
     return FileMetadata(
         flat=replace(flat, metadata=metadata),

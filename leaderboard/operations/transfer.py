@@ -64,7 +64,7 @@ from leaderboard.submissions.models import (
 )
 
 AnyModel = type[models.Model]
-Held = tuple[Benchmark, dict[str, int]]  # what a file holds, by its noun
+TransferCounts = tuple[Benchmark, dict[str, int]]  # what a file holds, by its noun
 PATHS: dict[AnyModel, str] = {
     Benchmark: "pk",
     Policy: "benchmark",
@@ -139,14 +139,14 @@ def table(model: AnyModel) -> str:
     return str(model._meta.db_table)
 
 
-def _held(benchmark: Benchmark, about: Mapping[str, Any]) -> Held:
+def _counts_of(benchmark: Benchmark, about: Mapping[str, Any]) -> TransferCounts:
     n = rows_of(Submission, benchmark).aggregate(n=models.Sum("n_outcomes"))["n"] or 0
     names = about["names"][table(User)]
     return benchmark, {"outcome": n, "board": benchmark.boards.count(), "account": len(names)}
 
 
 @transaction.atomic
-def export_benchmark(*, benchmark: Benchmark, file: Path) -> Held:
+def export_benchmark(*, benchmark: Benchmark, file: Path) -> TransferCounts:
     """Write one state of a benchmark; the service may go on."""
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -167,7 +167,7 @@ def export_benchmark(*, benchmark: Benchmark, file: Path) -> Held:
                 for block in text_out(rows_of(model, benchmark).values_list(*names)):
                     part.write(block)
         archive.writestr(ABOUT, json.dumps(about, ensure_ascii=False, indent=1))
-    return _held(benchmark, about)
+    return _counts_of(benchmark, about)
 
 
 def _check_decided(benchmark: Benchmark) -> None:
@@ -208,7 +208,7 @@ ASTRAY = "SELECT 1 FROM {} s, LATERAL {} AS told (id) WHERE told.id NOT BETWEEN 
 EACH = "ARRAY(SELECT u.id + {} FROM unnest({}) WITH ORDINALITY AS u (id, place) ORDER BY u.place)"
 
 
-def import_benchmark(*, file: Path, slug: str | None = None) -> Held:
+def import_benchmark(*, file: Path, slug: str | None = None) -> TransferCounts:
     """Store a benchmark that `export_benchmark` wrote, whole or not at all, under its own slug or another."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -238,7 +238,7 @@ class _Arrival:
         self._by: dict[AnyModel, int] = {}
 
     @transaction.atomic
-    def stored(self) -> Held:
+    def stored(self) -> TransferCounts:
         if Benchmark.objects.filter(slug=self._slug).exists():
             raise Conflict(
                 f"There is a benchmark {self._slug} already; --slug gives this one another address.",
@@ -267,7 +267,7 @@ class _Arrival:
                 one.content = renumber(one.content, by=self._by[Agent])
                 one.save(update_fields=["content"])
         wake()
-        return _held(Benchmark.objects.get(slug=self._slug), self._about)
+        return _counts_of(Benchmark.objects.get(slug=self._slug), self._about)
 
     def _span(self, model: AnyModel) -> tuple[int, int] | None:
         ((lowest, highest),) = _run("SELECT min(id), max(id) FROM {}", _staged(model))

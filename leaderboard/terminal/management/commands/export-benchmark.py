@@ -26,7 +26,7 @@ class Command(BenchmarkCommand):
         check_free([file], force)
         with replacing(file) as part:
             exported, counts = export_benchmark(benchmark=benchmark, file=part)
-        held = ", ".join(words.counted(n, noun) for noun, n in counts.items())
-        self.stdout.write(f"{file}: {benchmark}, {held}.")
+        counted = ", ".join(words.counted(n, noun) for noun, n in counts.items())
+        self.stdout.write(f"{file}: {benchmark}, {counted}.")
         if exported.frozen_at is None:
             self.stdout.write("Its intake is not frozen: what comes from now on is not in the file.")

@@ -23,6 +23,6 @@ class Command(ServiceCommand):
             check_slug(slug)
         with reading(file, "what `export-benchmark` wrote"):
             benchmark, counts = import_benchmark(file=file, slug=slug)
-        name, held = benchmark.slug, (words.counted(n, noun) for noun, n in counts.items())
-        self.stdout.write(f"{name}: {', '.join(held)}.")
+        name, counted = benchmark.slug, (words.counted(n, noun) for noun, n in counts.items())
+        self.stdout.write(f"{name}: {', '.join(counted)}.")
         self.stdout.write(f"Nobody has a role in it yet. Next: {PROGRAM} invite EMAIL --benchmark {name}")
