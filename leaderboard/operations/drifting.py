@@ -132,8 +132,10 @@ def _was_decided(benchmark: Benchmark, check: DriftCheck, monitor: Monitor) -> b
     if monitor["name"] == VERDICT:
         return not was_better_since(benchmark, last.evidence["validation"])
     since = check.subset.drift_checks.filter(pk__gt=last.latest_id)
-    said = (one for later in since for one in later.result["monitors"] if one["name"] == last.monitor)
-    return all(one["state"] in RAISED for one in said)
+    states = (
+        one["state"] for later in since for one in later.result["monitors"] if one["name"] == last.monitor
+    )
+    return all(state in RAISED for state in states)
 
 
 def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -> str:

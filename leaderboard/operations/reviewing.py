@@ -272,9 +272,9 @@ def _is_judged(submission: Submission, trusted: Collection[int]) -> bool:
 
 def judge_held(*, benchmark: Benchmark, as_of: datetime) -> bool:
     """Let count what is held and is plausible by now; say whether there was any."""
-    held = held_for_review(benchmark)
-    agents = list(held.order_by("agent").values_list("agent", flat=True).distinct())
-    done = [_locked(held.filter(agent=agent), _release, as_of) for agent in agents]
+    waiting = held_for_review(benchmark)
+    agents = list(waiting.order_by("agent").values_list("agent", flat=True).distinct())
+    done = [_locked(waiting.filter(agent=agent), _release, as_of) for agent in agents]
     return sum(filter(None, done)) > 0
 
 
