@@ -44,7 +44,6 @@ def names_asked(policy: Policy, task_ids: Collection[int] | None) -> dict[int, s
 
 
 def agent_context(agent: int, submissions: dict[int, Submission], policy: Policy) -> AgentContext:
-    """An agent's deliveries, and the rules in force that they are read by."""
     return AgentContext(
         agent=agent,
         submissions=submissions,
@@ -66,7 +65,6 @@ def names_among(
 
 
 def n_outside(rows: pa.Table, task_ids: Collection[int] | None) -> int:
-    """How many of the outcomes lie on tasks that were not asked for."""
     return 0 if task_ids is None else int(np.count_nonzero(~np.isin(rows["task"].to_numpy(), list(task_ids))))
 
 
@@ -166,7 +164,6 @@ STORED = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "
 
 
 def earlier(agent: Agent) -> Assignment | None:
-    """The agent's last staged assignment."""
     staged = agent.assignments.filter(mode=Mode.STAGED).select_related("study", "agent__benchmark")
     return staged.order_by("-id").first()
 

@@ -41,7 +41,6 @@ class Switch(models.TextChoices):
 def create_benchmark(
     *, slug: str, title: str, tasks: Sequence[ListedTask], by: User | None, reason: str
 ) -> Benchmark:
-    """Open a benchmark under the default policy, with its tasks where they are known already."""
     try:
         validate_slug(slug)
     except ValidationError:
@@ -170,7 +169,6 @@ def retire(*, task: Task, by: User | None, reason: str, as_of: datetime) -> Task
 
 @transaction.atomic
 def restore(*, task: Task, by: User | None, reason: str) -> Task:
-    """Let a retired task count again, with the outcomes that it has."""
     locked = _locked(task)
     if not locked.retired_at:
         raise Conflict("This task is not retired.", code="not_retired")

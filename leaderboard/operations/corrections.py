@@ -108,7 +108,6 @@ def is_theirs(submission: Submission, user: User) -> bool:
 def unload(
     *, uuids: Sequence[UUID], reason: str, as_of: datetime, by: User | None = None
 ) -> list[Submission]:
-    """Withdraw these submissions, which are of one benchmark, by an operator's hand."""
     submissions = locked_submissions(uuids)
     if len({submission.agent.benchmark_id for submission in submissions}) > 1:
         raise Conflict(
@@ -230,7 +229,6 @@ def verify_by_rerun(
 
 
 def figures(of: RunAgreement) -> str:
-    """Say how two runs differ: the submission's first, then the operator's."""
     return (
         f"rerun of {of.n_tasks} tasks: {of.first_mean:.1%} submitted, {of.second_mean:.1%} rerun; "
         f"better on {of.n_first} and {of.n_second} tasks; {of.test}, p = {of.p:.3g}"

@@ -113,7 +113,6 @@ class DeliveredRows:
 
     @cached_property
     def conditions(self) -> Mapping[int, object]:
-        """By setting, as the board compares them."""
         return conditions_counted(self.outcomes, self.of_agent)
 
     @cached_property
@@ -127,7 +126,6 @@ class DeliveredRows:
 
     @cached_property
     def row(self) -> AgentRow | None:
-        """The agent's part of the record, were this to count."""
         return own_row(self.outcomes, self.of_agent)
 
     @property
@@ -264,7 +262,6 @@ OF_STATUS = {
 
 
 def submissions_of(user: User, benchmark: Benchmark | None = None) -> QuerySet[Submission]:
-    """What this person delivered, and what their agents did; the latest first."""
     submissions = Submission.objects.filter(Q(submitted_by=user) | Q(agent__owner=user))
     if benchmark is not None:
         submissions = submissions.filter(agent__benchmark=benchmark)

@@ -148,7 +148,6 @@ def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -
 
 
 def _now(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor], *states: str) -> list[Alert]:
-    """Open alerts whose monitor is in one of these states by the latest check."""
     names = [one["name"] for one in monitors if one["state"] in states]
     alerts = benchmark.alerts.filter(subset=check.subset, closed_at=None, monitor__in=names)
     return list(alerts.select_related("request").order_by("id"))

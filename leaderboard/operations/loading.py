@@ -169,7 +169,6 @@ def _store(
 
 
 def _check_spelling(files: Mapping[str, FlatFile]) -> None:
-    """Refuse a name that two files spell in two ways, as one file with both is refused."""
     faults = []
     for column in ("agent", "scaffold", "model"):
         first: dict[str, tuple[str, str]] = {}
@@ -242,7 +241,6 @@ class _Load:
         return Faulty(message, faults=faults, n_faults=len(where))
 
     def parts(self) -> Iterator[SubmissionPart]:
-        """The rows to store, one part for each agent and run, in order of agent name and run."""
         flat = self.matched.flat
         wanted = np.flatnonzero(self.new | self.changed)
         label = self.metadata.delivery[wanted]

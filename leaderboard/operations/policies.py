@@ -81,7 +81,6 @@ def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:
 
 @transaction.atomic
 def put_in_force(*, policy: Policy, by: User | None = None, reason: str = AT_COMMAND_LINE) -> None:
-    """Store a changed policy, unless another was stored since it was read."""
     locked_benchmark(policy.benchmark)
     if policy_in_force(policy.benchmark).number != policy.number - 1:
         raise policy_changed_meanwhile()

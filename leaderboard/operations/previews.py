@@ -185,7 +185,6 @@ def loader_of(benchmark: Benchmark) -> User | None:
 
 
 def offer_text(benchmark: Benchmark) -> str:
-    """Where most agents cannot be ranked, say on which tasks they could be; else empty."""
     try:
         now = _all_tasks(benchmark)
     except CoreError:
@@ -197,7 +196,6 @@ def offer_text(benchmark: Benchmark) -> str:
 
 
 def common_tasks(benchmark: Benchmark) -> list[str]:
-    """Return the common tasks, from 10 on: fewer rank nobody."""
     now = _all_tasks(benchmark)
     common = shared_tasks(now) if now else ()
     if len(common) < MIN_COMMON:

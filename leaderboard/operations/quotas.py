@@ -67,7 +67,6 @@ def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime)
 
 
 def count_one(*, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime) -> Quotas | None:
-    """Refuse a submission that would be one too many; return what is left once it is stored."""
     if operates(token, policy.benchmark):
         return None
     quotas = _left(policy, token, agent, as_of)
@@ -104,7 +103,6 @@ def _day(as_of: datetime) -> datetime:
 
 
 def check_attempts(*, token: ApiToken, as_of: datetime) -> None:
-    """Refuse whatever comes from a token that has spent its tries, until the minute is over."""
     spent = FailedAttempts.objects.filter(token=token, n__gte=MAX_ATTEMPTS, since__gt=as_of - MINUTE).first()
     if spent is not None:
         raise Exhausted(

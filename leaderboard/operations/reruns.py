@@ -365,7 +365,6 @@ def alert_of_closed_forms(*, benchmark: Benchmark, about: str, why: Refusal, as_
 
 
 def close_request(*, request: RerunRequest, by: User | None, reason: str, as_of: datetime) -> RerunRequest:
-    """Close an open request by an operator's hand; what has arrived stays sampled."""
     with acting(by=by, reason=reason), transaction.atomic():
         locked = locked_benchmark(request.benchmark)
         locked_request = locked.rerun_requests.get(pk=request.pk)

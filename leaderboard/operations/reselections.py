@@ -53,7 +53,6 @@ def propose(
     alert: Alert | None = None,
     progress: Progress | None = None,
 ) -> Reselection:
-    """Compute what could replace the subset in use, and store it as the one open proposal."""
     from leaderboard.operations.services import compute_reselection  # a web worker never imports the core
 
     with acting(by=by, reason=reason):
@@ -137,7 +136,6 @@ def open_proposal(benchmark: Benchmark) -> Reselection | None:
 
 
 def obstacle_to(reselection: Reselection) -> str:
-    """Say what has changed since that keeps a proposal from being approved; else empty."""
     benchmark, content = reselection.benchmark, reselection.content
     if active_subset(benchmark) != reselection.previous:
         return f"version {reselection.previous.number} of the subset is not in use any more"

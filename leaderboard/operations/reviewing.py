@@ -64,7 +64,6 @@ def accept(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Subm
 
 @transaction.atomic
 def refuse(*, uuid: UUID, by: User | None, reason: str, as_of: datetime) -> Submission:
-    """Let a submission never count; its keys are free again."""
     submission = _waiting(uuid)
     with acting(by=by, reason=reason):
         tell_of_refusal(submission=submission, reason=reason, as_of=as_of)

@@ -74,7 +74,6 @@ def queue(*, kind: str, lane: Lane, by: User | None, reason: str, as_of: datetim
 
 
 def running(pk: int) -> JobRun:
-    """The run that a scheduler has begun, for the process that works it off."""
     run = JobRun.objects.select_related("benchmark").filter(pk=pk, status=JobStatus.RUNNING).first()
     if run is None:
         raise Missing("No run of this number is under way; the scheduler begins runs.", code="not_running")
@@ -82,7 +81,6 @@ def running(pk: int) -> JobRun:
 
 
 def begin(*, kind: str, lane: Lane, due: Due, claim: UUID, as_of: datetime) -> JobRun | None:
-    """Start a run; None where one of this kind and benchmark is queued or running."""
     what = {"benchmark": due.benchmark, "about": due.about, **_running(claim, as_of)}
     try:
         with transaction.atomic():

@@ -88,7 +88,6 @@ def disable_webhook(*, webhook: Webhook, by: User | None, reason: str, as_of: da
 
 @transaction.atomic
 def send_again(*, delivery: Notification, as_of: datetime) -> None:
-    """Try a delivery at once, and for another day, whatever became of it."""
     rows = Notification.objects.select_for_update(of=("self",)).select_related("webhook")
     locked = rows.get(pk=delivery.pk)
     if locked.webhook and locked.webhook.disabled_at:
@@ -120,7 +119,6 @@ def due_deliveries(as_of: datetime) -> QuerySet[Notification]:
 
 
 def deliver_due(*, as_of: datetime) -> str:
-    """Send what is due, one after the other, for the length of a turn; say what came of it."""
     begun, counts = monotonic(), Counter[str]()
     while monotonic() - begun < TURN and (delivery := _claim(as_of)):
         counts[_record_attempt(delivery, _try_delivery(delivery, as_of), as_of)] += 1

@@ -34,12 +34,10 @@ logger = logging.getLogger(__name__)
 
 
 def program(*arguments: str) -> list[str]:
-    """The command line that runs a command as this process was run."""
     return [sys.executable, "-m", "leaderboard.command", *arguments]
 
 
 def environment() -> dict[str, str]:
-    """With the package findable from any folder."""
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(settings.PACKAGE.parent)]))
     return os.environ | {"PYTHONPATH": path}
 
