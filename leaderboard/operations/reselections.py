@@ -254,49 +254,29 @@ class Variant:
 class Comparison:
     """A proposal; `n_versions_since` counts changes of the data since, `obstacle` forbids its approval."""
 
-    id: int
-    slug: str
-    status: str
-    reason: str
-    alert: str
-    proposed_at: datetime
+    row: Reselection
     n_versions_since: int
     obstacle: str
-    previous: int
-    strategy: str
-    n_complete: int
-    n_tasks: int
-    k: int
-    figures: Mapping[str, Any]
-    cost: Mapping[str, Any]
-    variants: tuple[Variant, ...]
-    replays: tuple[dict[str, Any], ...]
+    variants: list[Variant]
+    replays: list[dict[str, Any]]
+
+    @property
+    def in_use(self) -> dict[str, Any]:
+        """The subset in use: k, figures and cost."""
+        return dict(self.row.content["kept"])
 
 
 def comparison_of(reselection: Reselection) -> Comparison:
     """Read a proposal, agents under the names that they have now."""
-    benchmark, content = reselection.benchmark, reselection.content
+    benchmark, variants = reselection.benchmark, reselection.content["variants"]
     names = dict(benchmark.agents.values_list("id", "name"))
-    in_use = content["kept"]
     is_open = reselection.status == ReselectionStatus.PROPOSED
     return Comparison(
-        id=reselection.pk,
-        slug=benchmark.slug,
-        status=reselection.status,
-        reason=reselection.reason,
-        alert=str(reselection.alert) if reselection.alert else "",
-        proposed_at=reselection.proposed_at,
-        n_versions_since=benchmark.data_version - reselection.data_version,
-        obstacle=obstacle_to(reselection) if is_open else f"it is {reselection.status} already",
-        previous=reselection.previous.number,
-        strategy=content["strategy"],
-        n_complete=content["n_complete"],
-        n_tasks=content["n_tasks"],
-        k=in_use["k"],
-        figures=in_use["figures"],
-        cost=in_use["cost"],
-        variants=tuple(_shown_variant(name, content["variants"][name], names) for name in LABELS),
-        replays=tuple(_replays(reselection)),
+        reselection,
+        benchmark.data_version - reselection.data_version,
+        obstacle_to(reselection) if is_open else f"it is {reselection.status} already",
+        [_shown_variant(name, variants[name], names) for name in LABELS],
+        list(_replays(reselection)),
     )
 
 

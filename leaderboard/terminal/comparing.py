@@ -19,11 +19,11 @@ Plain = dict[str, Any]
 
 def comparison_text(comparison: Comparison) -> str:
     """Set a proposal as text, with what to do next."""
+    one, content = comparison.row, comparison.row.content
     rows: Plain = {
-        "proposal": f"{comparison.id}, {comparison.status}, {comparison.proposed_at:%Y-%m-%d}: "
-        f"{comparison.reason}",
-        "alert": comparison.alert or None,
-        "rests on": f"{words.counted(comparison.n_complete, 'complete agent')}, {comparison.n_tasks:,} tasks"
+        "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",
+        "alert": str(one.alert) if one.alert else None,
+        "rests on": f"{words.counted(content['n_complete'], 'complete agent')}, {content['n_tasks']:,} tasks"
         + _since(comparison),
         "\nsubsets": list(_subsets(comparison)),
         "\nreplays of the policy in force on this benchmark's own full runs": list(comparison.replays)
@@ -44,7 +44,10 @@ def _since(comparison: Comparison) -> str:
 
 
 def _subsets(comparison: Comparison) -> Iterator[Plain]:
-    yield {"subset": f"Version {comparison.previous}, in use", "tasks": comparison.k} | _cost(comparison.cost)
+    yield {
+        "subset": f"Version {comparison.row.previous.number}, in use",
+        "tasks": comparison.in_use["k"],
+    } | _cost(comparison.in_use["cost"])
     for one in comparison.variants:
         row = {"enter": len(one.entering), "leave": len(one.leaving), "deltas": len(one.deltas)}
         yield {"subset": one.label, "tasks": one.k} | (row | _cost(one.cost) if one.cost else {})
@@ -57,12 +60,12 @@ def _cost(cost: Mapping[str, Any]) -> Plain:
 
 def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
     """One table, a line for each subset; the reason where there are no figures."""
-    if protocol not in comparison.figures:
+    if protocol not in comparison.in_use["figures"]:
         return {}
-    figures = comparison.figures[protocol]
+    figures = comparison.in_use["figures"][protocol]
     if figures["reason"]:
         return {f"\n{label}": f"not available: {figures['reason']}"}
-    rows = [(f"Version {comparison.previous}, in use", figures)]
+    rows = [(f"Version {comparison.row.previous.number}, in use", figures)]
     rows += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
     n_used = figures["n_folds"] - figures["n_skipped"]
     return {f"\n{label}, {n_used} of {figures['n_folds']} folds": [_row(*row) for row in rows]}
@@ -125,10 +128,10 @@ def _some(rows: list[Plain]) -> list[Plain] | None:
 def _next(comparison: Comparison) -> Iterator[str]:
     if comparison.obstacle:
         yield f"It cannot be approved: {comparison.obstacle}."
-        yield f"Next: {PROGRAM} reselect {comparison.slug} --propose REASON"
+        yield f"Next: {PROGRAM} reselect {comparison.row.benchmark.slug} --propose REASON"
         return
-    command = f"{PROGRAM} reselect {comparison.slug}"
+    command = f"{PROGRAM} reselect {comparison.row.benchmark.slug}"
     for one in comparison.variants:
         if one.changes:
-            yield f"Next: {command} --approve {comparison.id} --variant {one.name} --reason REASON"
-    yield f"  or: {command} --reject {comparison.id} --reason REASON"
+            yield f"Next: {command} --approve {comparison.row.pk} --variant {one.name} --reason REASON"
+    yield f"  or: {command} --reject {comparison.row.pk} --reason REASON"

@@ -194,7 +194,7 @@ def test_the_cost_of_a_run_on_each(db):
     recomputed()
     load_text(priced(csv_text(passing(toys.LATER, seed=1, prefix="b"))))
     found = comparison_of(proposed(Benchmark.objects.get()))
-    runs = [found.cost, *(variant.cost for variant in found.variants)]
+    runs = [found.in_use["cost"], *(variant.cost for variant in found.variants)]
     assert [run["subset_run"]["median"] for run in runs] == [4.5, 4.5, 5.0]
 
 
@@ -330,7 +330,7 @@ def test_alerts_and_drift_requests_of_the_version_before_are_closed(drifted):
     drift = RerunRequest.objects.create(kind=RerunKind.DRIFT, **ask)
     weekly = RerunRequest.objects.create(kind=RerunKind.VALIDATION, **ask)
     found = waiting(drifted, alert=alert)
-    assert comparison_of(found).alert == "alert of rank fidelity on toy"
+    assert str(found.alert) == "alert of rank fidelity on toy"
     approved(found)
     for one in (alert, drift, weekly):
         one.refresh_from_db()
