@@ -12,7 +12,8 @@ from leaderboard.boards.reading import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations import services
 from leaderboard.operations.models import Event, EventKind
-from leaderboard.operations.services import AT_ONCE, may_publish_at, measure_variance, recompute
+from leaderboard.operations.queries import AT_ONCE, may_publish_at
+from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission
 from tests.toys import AS_OF, board_of, csv_text, ladder, load_text, recomputed
