@@ -11,7 +11,7 @@ from django.db import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from leaderboard import schema
-from leaderboard.operations.scheduler import heartbeat
+from leaderboard.operations.scheduler import leadership
 
 WELL = "ok"
 NOT_KNOWN = "not known"
@@ -35,7 +35,7 @@ def found_out() -> dict[str, str]:
     """What is said of each; the message of a database names hosts and accounts, and stays here."""
     try:
         tables = schema.mismatch()
-        scheduler = NOT_KNOWN if tables else heartbeat.trouble()
+        scheduler = NOT_KNOWN if tables else leadership.trouble()
     except Error:
         return {"database": "does not answer", "migrations": NOT_KNOWN, "scheduler": NOT_KNOWN}
     return {"database": WELL, "migrations": tables or WELL, "scheduler": scheduler or WELL}

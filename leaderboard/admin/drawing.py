@@ -7,8 +7,8 @@ from leaderboard.plots.marks import Chart
 from leaderboard.plots.ranks import RankSpan, Shift, shifts_chart
 
 if TYPE_CHECKING:  # every process imports this module, few compare
-    from leaderboard.operations.comparisons import Variant
     from leaderboard.operations.previews import Foreseen
+    from leaderboard.operations.reselections import Variant
 
 MAX_SHIFTS = 40  # agents of one drawing
 
@@ -16,8 +16,8 @@ MAX_SHIFTS = 40  # agents of one drawing
 def moves_chart(foreseen: "Foreseen") -> Chart | None:
     """The agents that would move; None where none does."""
     shifts = [
-        Shift(one.agent, _rank_range(vars(one.before)), _rank_range(vars(one.after)))
-        for one in foreseen.moves
+        Shift(agent, _rank_range(vars(before)), _rank_range(vars(after)))
+        for agent, before, after in foreseen.moves
     ]
     return chart_of(shifts, foreseen.n_ranked)
 
@@ -31,9 +31,9 @@ def chart_of(shifts: list[Shift], n_ranked: int, *, name: str = "shifts") -> Cha
 
 def stands_chart(variant: "Variant") -> Chart | None:
     """The same of a proposed subset."""
-    moved = [one for one in variant.stands if one.moves]
-    ranked = [one.after["rank"] for one in variant.stands if one.after["rank"]]
-    shifts = [Shift(one.agent, _rank_range(one.before), _rank_range(one.after)) for one in moved]
+    moved = [one for one in variant.stands if one["moves"]]
+    ranked = [one["after"]["rank"] for one in variant.stands if one["after"]["rank"]]
+    shifts = [Shift(one["agent"], _rank_range(one["before"]), _rank_range(one["after"])) for one in moved]
     return chart_of(shifts, len(ranked), name=f"shifts-{variant.name}")
 
 

@@ -322,9 +322,9 @@ class AssignmentOneSerializer(AssignmentRowSerializer):
         return list(names_of(assignment))
 
     def get_staged(self, assignment: Any) -> dict[str, Any] | None:
-        from leaderboard.operations.staging import summary
+        from leaderboard.operations.asking import staged_summary
 
-        return summary(assignment)
+        return staged_summary(assignment)
 
     def get_submissions(self, assignment: Any) -> list[str]:
         return [str(uuid) for uuid in assignment.submissions.order_by("id").values_list("uuid", flat=True)]

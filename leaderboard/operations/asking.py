@@ -1,24 +1,35 @@
-"""What an agent without an assignment is asked to run, and what a delivery lacks of it."""
+"""What agents are asked to run, and what a delivery lacks of it.
+
+A staged assignment asks batch after batch, until the score of an agent is known and it cannot reach the
+podium. The study that it names is frozen, and so is what it decides: each decision is kept as it was made.
+The next batch is asked for once all before it is there, and what is delivered beside them is not looked at.
+"""
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from leaderboard.catalog.models import Assigning, Benchmark, MissingPlaces, Policy
+from analytics.names import letters
+from leaderboard.catalog.models import Agent, Assigning, Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
-from leaderboard.studies.queries import active_subset
+from leaderboard.operations.models import Assignment, Mode
+from leaderboard.studies.draws import digest
+from leaderboard.studies.models import StagedStudy
+from leaderboard.studies.queries import active_subset, latest_study
+from leaderboard.studies.receipt import AgentContext, means_of
+from leaderboard.studies.staged_steps import DRAWN, STOPPED, WalkState, step
+from leaderboard.submissions.models import Submission
+from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
 
 N_NAMED = 10
 IN_ORDER = "earlier deliveries come first, and the lowest outcomes of one that is no whole run"
 
 
 def asked_tasks(benchmark: Benchmark) -> list[int] | None:
-    """Return the ids of the active tasks of the subset once it is fixed; None: all active tasks are asked.
-
-    The subset alone is asked for where the policy says so; under staged assignment who asks for no batches
-    runs all tasks.
-    """
+    """Ids of the active tasks of the subset, once it is fixed and the policy asks for it alone; None: all."""
     if benchmark.full_runs_only_at or policy_in_force(benchmark).assignment != Assigning.SUBSET:
         return None
     if (subset := active_subset(benchmark)) is None:
@@ -31,10 +42,20 @@ def names_asked(policy: Policy, task_ids: Collection[int] | None) -> dict[int, s
     return names_among(dict(active_tasks(policy.benchmark).values_list("id", "name")), policy, task_ids)
 
 
+def agent_context(agent: int, submissions: dict[int, Submission], policy: Policy) -> AgentContext:
+    return AgentContext(
+        agent=agent,
+        submissions=submissions,
+        policy=policy,
+        subset=active_subset(policy.benchmark),
+        tasks=names_asked(policy, None),
+        settings={pk: facets for facets, pk in settings_of(policy.benchmark).items()},
+    )
+
+
 def names_among(
     active: Mapping[int, str], policy: Policy, task_ids: Collection[int] | None
 ) -> dict[int, str]:
-    """Do the same with the names of the active tasks."""
     if task_ids is not None:
         wanted = set(task_ids)
         return {pk: name for pk, name in active.items() if pk in wanted}
@@ -43,7 +64,6 @@ def names_among(
 
 
 def n_outside(rows: pa.Table, task_ids: Collection[int] | None) -> int:
-    """How many of the outcomes lie on tasks that were not asked for."""
     return 0 if task_ids is None else int(np.count_nonzero(~np.isin(rows["task"].to_numpy(), list(task_ids))))
 
 
@@ -76,12 +96,10 @@ def lacking(
 def absent(
     outcomes: pa.Table, names: Mapping[int, str], missing: str, *, unranked: bool = True
 ) -> Iterator[str]:
-    """Say which of the tasks asked for, whose names these are, have no outcome, and what becomes of that by
-    the policy on `missing` outcomes.
+    """Say which of the tasks of these names have no outcome, and what becomes of that by the policy on
+    `missing` ones. Not `unranked`: an agent stands as it stood without them, the rest of a full run.
 
-    `outcomes` has a row for each task and condition, null where it is not compared, with the number `n` of
-    its outcomes. Not `unranked`: these are the rest of a full run, without which the agent stands where it
-    stood.
+    `outcomes` has a row for each task and condition, null where it is not compared, with their number `n`.
     """
     delivered = set(outcomes["task"].to_pylist())
     lacks = [name for pk, name in names.items() if pk not in delivered]
@@ -100,7 +118,6 @@ def absent(
 
 
 def trials(outcomes: pa.Table, tasks: Container[int]) -> dict[tuple[int, str], int]:
-    """How many trials there are of these tasks under each condition compared."""
     triples = zip(*(outcomes[name].to_pylist() for name in ("task", "condition", "n")), strict=True)
     return {(task, one): n for task, one, n in triples if one is not None and task in tasks}
 
@@ -131,3 +148,129 @@ def counting(n: int) -> str:
 def first(names: Sequence[str]) -> str:
     more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
     return ", ".join(map(repr, names[:N_NAMED])) + more
+
+
+TrialDelivery = tuple[pa.Table, Submission]
+"""All that would stand for an agent, and the delivery on trial among it: its outcomes have the id 0 where it
+is not stored.
+"""
+BATCHES = (
+    "tasks come in batches, until the standard error is at most 3 points and the agent cannot reach the "
+    "podium, or it is under 1 point and the agent cannot lead: ask again once these are delivered"
+)
+NOT_YET_TOLD = "whether the rest is to be run all the same is told once this is delivered"
+STORED = ("stage", "n_run", "score", "lower", "upper", "se", "podium", "best", "reason")
+
+
+def earlier(agent: Agent) -> Assignment | None:
+    staged = agent.assignments.filter(mode=Mode.STAGED).select_related("study", "agent__benchmark")
+    return staged.order_by("-id").first()
+
+
+def study_to_begin(agent: Agent, policy: Policy, *, is_new: bool) -> StagedStudy | None:
+    """The study by which an agent is asked batch by batch; None: it is not.
+
+    One that has delivered before is not, as it could have chosen what. One that has begun so goes on,
+    whatever the policy says by now.
+    """
+    if before := earlier(agent):
+        return before.study
+    if policy.assignment != Assigning.STAGED or not is_new:
+        return None
+    return usable_study(agent.benchmark)
+
+
+def usable_study(benchmark: Benchmark) -> StagedStudy | None:
+    study = latest_study(StagedStudy, benchmark)
+    return study if study and study.result["available"] else None
+
+
+def first_batch(study: StagedStudy, agent: Agent, policy: Policy) -> list[int]:
+    ids = {name: pk for pk, name in names_asked(policy, None).items()}
+    walk = step(study, tasks_run=[], means={}, active=ids.keys(), **_draws(agent, policy))
+    return [ids[name] for name in walk.batch]
+
+
+def go_on(assignment: Assignment) -> WalkState:
+    """Keep what is decided, and add the next batch where all before it is there; the agent is locked."""
+    decision = store_decision(assignment)
+    if decision.batch:
+        ids = dict(assignment.agent.benchmark.tasks.values_list("name", "id"))
+        assignment.tasks = [*assignment.tasks, *(ids[name] for name in decision.batch)]
+        assignment.save(update_fields=["tasks"])
+    return decision
+
+
+def store_decision(assignment: Assignment) -> WalkState:
+    """Keep what is decided once a batch is there: estimate, error, what it is compared with, and why."""
+    walk, stored = step_of(assignment), assignment.decisions
+    if walk.score is not None and (not stored or stored[-1]["n_run"] < walk.n_run):
+        state = {name: value for name, value in asdict(walk).items() if name in STORED}
+        assignment.decisions = [*stored, state]
+        assignment.save(update_fields=["decisions"])
+    return walk
+
+
+def step_of(assignment: Assignment, trial: TrialDelivery | None = None) -> WalkState:
+    assert assignment.study is not None
+    benchmark = assignment.agent.benchmark
+    policy, names = policy_in_force(benchmark), dict(benchmark.tasks.values_list("id", "name"))
+    return step(
+        assignment.study,
+        tasks_run=[names[pk] for pk in assignment.tasks],
+        means=means_so_far(assignment, trial),
+        active=set(names_asked(policy, None).values()),
+        **_draws(assignment.agent, policy),
+    )
+
+
+def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
+    """What decides an agent's draws: a key of the server; in a replay the policy's seed and its name.
+
+    Versions, and names that differ in marks, blanks or look-alike letters, are drawn alike, so that nobody
+    asks under many names for the best tasks.
+    """
+    if agent.benchmark.replay is not None:
+        return {"seed": policy.base_seed, "agent": agent.name}
+    made_of = (letters(one.name) for one in (agent.scaffold, agent.model))
+    return {
+        "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),
+        "agent": " ".join([f"{agent.owner_id}", *made_of]),
+    }
+
+
+def means_so_far(assignment: Assignment, trial: TrialDelivery | None = None) -> dict[str, float | None]:
+    """Mean outcomes of the tasks that are there whole, by all that stands, as the board counts."""
+    agent = assignment.agent.merged_into_id or assignment.agent_id
+    outcomes, new = trial or (live_outcomes([agent]), None)
+    policy = policy_in_force(assignment.agent.benchmark)
+    delivered = agent_context(agent, standing_submissions(agent, new), policy)
+    return means_of(outcomes, delivered, n_trials=assignment.n_trials)
+
+
+def staged_summary(
+    assignment: Assignment, trial: TrialDelivery | None = None, *, dry_run: bool = False
+) -> dict[str, Any] | None:
+    """Score, interval and what is left of a staged assignment; None for another.
+
+    A dry run does not say who is drawn: that is told once the estimate is stored, so that nobody can look for
+    outcomes, or an agent, that are not.
+    """
+    if assignment.mode != Mode.STAGED:
+        return None
+    walk = step_of(assignment, trial)
+    plain = walk.as_plain()
+    if dry_run and walk.stage in (STOPPED, DRAWN):
+        known, _, _ = walk.sentence.partition("; ")
+        plain |= {"stage": "estimated", "done": None, "told": f"{known}; {walk.reason}: {NOT_YET_TOLD}"}
+    return plain
+
+
+def decisions_of(benchmark: Benchmark) -> dict[str, tuple[StagedStudy, list[dict[str, Any]]]]:
+    """What was decided of the agents that were asked batch by batch, by name, and by which study."""
+    of = Assignment.objects.filter(agent__benchmark=benchmark, mode=Mode.STAGED)
+    decisions = {}
+    for one in of.select_related("agent", "study").order_by("id"):
+        assert one.study is not None
+        decisions[one.agent.name] = (one.study, one.decisions)
+    return decisions

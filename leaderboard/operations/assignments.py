@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from secrets import SystemRandom
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.accounts.services import lock_account
-from leaderboard.boards.queries import NoBoardYet, head_of, latest_board
+from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import (
@@ -23,7 +23,7 @@ from leaderboard.catalog.services import (
     ensure_agents,
 )
 from leaderboard.errors import Conflict, Forbidden, Frozen
-from leaderboard.operations import asking, claims, quotas, staging
+from leaderboard.operations import asking, naming, quotas
 from leaderboard.operations.models import (
     Assignment,
     AssignmentStatus,
@@ -33,7 +33,7 @@ from leaderboard.operations.models import (
 )
 from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.draws import n_audit_tasks
-from leaderboard.studies.models import TaskSubset
+from leaderboard.studies.models import StagedStudy, TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, submissions_of
@@ -53,14 +53,8 @@ def nothing_lacks() -> Conflict:
     return Conflict("This agent has run everything that it could be asked for.", code="nothing_lacks")
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """What agents are asked for now: all tasks, or those of the subset; and why, in words."""
-
-    tasks: list[int]
-    subset: TaskSubset | None
-    request: RerunRequest | None
-    reason: str
+Wanted = tuple[list[int], TaskSubset | None, RerunRequest | None, str]
+"""What agents are asked for now: all tasks, or those of a subset; the request that asks; why, in words."""
 
 
 @transaction.atomic
@@ -83,12 +77,10 @@ def assign(
         benchmark=locked, described=agent, by=by, by_operator=by_operator or by is None, as_of=as_of
     )
     if by and not submissions_of(described_agent).exists():
-        claims.check_made_of(described_agent)
-    if standing := current(described_agent, as_of):
+        naming.check_made_of(described_agent)
+    if standing := _current(described_agent, as_of):
         return _going_on(standing, as_of) if standing.mode == Mode.STAGED else standing
-    described_agent.assignments.filter(status=AssignmentStatus.OPEN).update(
-        status=AssignmentStatus.EXPIRED, ended_at=as_of
-    )
+    naming.expire(described_agent.assignments, as_of)
     policy = policy_in_force(locked)
     if by is not None and not by_operator:
         quotas.check_assignments(policy=policy, user=by, as_of=as_of)
@@ -108,18 +100,16 @@ def agent_of(
     by_operator: bool,
     as_of: datetime,
 ) -> Agent:
-    """Return the agent, made if it is new, and locked after the account that asks; to others than its owner
-    and operators it is closed.
-
-    Of one that nobody may know of yet, they are not told either how it is described.
+    """The agent, made if it is new, and locked after the account that asks; closed to others than its owner
+    and operators, who are not told how one is described that nobody may know of yet.
     """
     if by:
         lock_account(user=by)
-    claims.free_unused(benchmark=benchmark, names=[described.name], by=by, as_of=as_of)
+    naming.free_unused(benchmark=benchmark, names=[described.name], by=by, as_of=as_of)
     try:
         agent = ensure_agents(benchmark=benchmark, descriptions=[described], owner=by)[described.name]
     except AgentMismatch:
-        if by is None or by_operator or claims.may_know(benchmark=benchmark, name=described.name, by=by):
+        if by is None or by_operator or naming.may_know(benchmark=benchmark, name=described.name, by=by):
             raise
         raise not_your_agent() from None
     if agent.owner != by and not by_operator:
@@ -127,34 +117,38 @@ def agent_of(
     return agent
 
 
-def current(agent: Agent, as_of: datetime) -> Assignment | None:
-    """The assignment that the agent has open."""
+def _current(agent: Agent, as_of: datetime) -> Assignment | None:
     return agent.assignments.filter(status=AssignmentStatus.OPEN, expires_at__gt=as_of).first()
 
 
 def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assignment:
-    wanted, stored = _wanted(agent, policy), live_outcomes([agent.pk])
-    asks_for_all = wanted.request or agent.benchmark.full_runs_only_at
+    (wanted, subset, request, reason), stored = _wanted(agent, policy), live_outcomes([agent.pk])
     is_new = not submissions_of(agent).exists()  # who took everything back has seen what it scores
-    if not asks_for_all and (start := staging.begun(agent, policy, is_new=is_new)):
-        return _assign_staged(agent, policy, start, by, as_of)
+    if not (request or agent.benchmark.full_runs_only_at) and (
+        study := asking.study_to_begin(agent, policy, is_new=is_new)
+    ):
+        return _assign_staged(agent, policy, study, by, as_of)
     has = _has(stored, policy.n_trials)
-    audit = _audit(agent, policy, wanted, is_new=not stored.num_rows)
-    tasks = [pk for pk in asking.names_asked(policy, [*wanted.tasks, *audit]) if pk not in has]
+    drawn = _audit(agent, policy, wanted, is_new=not stored.num_rows) if subset else []
+    tasks = [pk for pk in asking.names_asked(policy, [*wanted, *drawn]) if pk not in has]
     if not tasks:
         raise nothing_lacks()
-    asked_beside = [pk for pk in audit if pk in tasks and pk not in wanted.tasks]
-    mode = Mode.DELTA if has else Mode.SUBSET if wanted.subset else Mode.FULL
+    audit = [pk for pk in drawn if pk in tasks and pk not in wanted]
+    if has:
+        reason += "; asked for is what the agent lacks of it"
+    if audit:
+        n = "1 task" if len(audit) == 1 else f"{len(audit)} tasks"
+        reason += f"; {n} from outside it, drawn for this agent, check that it ranks like the rest"
     return Assignment.objects.create(
         agent=agent,
-        mode=mode,
-        reason=_reason(wanted, mode, n_audit=len(asked_beside)),
-        subset=wanted.subset,
-        request=wanted.request,
+        mode=Mode.DELTA if has else Mode.SUBSET if subset else Mode.FULL,
+        reason=reason,
+        subset=subset,
+        request=request,
         tasks=tasks,
-        audit=asked_beside,
+        audit=audit,
         n_trials=policy.n_trials,
-        n_trials_recommended=_recommended(agent.benchmark) if wanted.subset else None,
+        n_trials_recommended=_recommended(agent.benchmark) if subset else None,
         asked_by=by,
         created_at=as_of,
         expires_at=as_of + timedelta(days=policy.assignment_days),
@@ -162,23 +156,23 @@ def _new(agent: Agent, policy: Policy, by: User | None, as_of: datetime) -> Assi
 
 
 def _assign_staged(
-    agent: Agent, policy: Policy, start: staging.Begun, by: User | None, as_of: datetime
+    agent: Agent, policy: Policy, study: StagedStudy, by: User | None, as_of: datetime
 ) -> Assignment:
     """Begin with the first batch; go on where an earlier assignment expired.
 
     One that has come to its end stays: there is nothing more to ask for.
     """
-    before = staging.earlier(agent)
-    if before and before.status == AssignmentStatus.FULFILLED and staging.step_of(before).is_over:
+    before = asking.earlier(agent)
+    if before and before.status == AssignmentStatus.FULFILLED and asking.step_of(before).is_over:
         return before
-    tasks = staging.first_batch(start, agent, policy)
+    tasks = list(before.tasks) if before else asking.first_batch(study, agent, policy)
     if not tasks:
         raise nothing_lacks()
     made = Assignment.objects.create(
         agent=agent,
         mode=Mode.STAGED,
-        reason=staging.BATCHES,
-        study=start.study,
+        reason=asking.BATCHES,
+        study=study,
         tasks=tasks,
         n_trials=before.n_trials if before else policy.n_trials,
         asked_by=by,
@@ -189,47 +183,34 @@ def _assign_staged(
 
 
 def _going_on(assignment: Assignment, as_of: datetime) -> Assignment:
-    _end_if(assignment, staging.go_on(assignment).is_over, as_of)
+    _end_if(assignment, asking.go_on(assignment).is_over, as_of)
     return assignment
 
 
-def _wanted(agent: Agent, policy: Policy) -> _Wanted:
+def _wanted(agent: Agent, policy: Policy) -> Wanted:
     """All tasks while there is no subset, full runs are asked for, or a request names the agent; else it."""
     benchmark = agent.benchmark
     everything, subset = list(asking.names_asked(policy, None)), active_subset(benchmark)
     if benchmark.full_runs_only_at:
         reason = f"an operator asked for full runs: {benchmark.full_runs_only_reason}"
-        return _Wanted(everything, None, None, reason)
+        return everything, None, None, reason
     if named := request_naming(agent):
-        return _Wanted(everything, None, named, f"a {named.kind} request names this agent: {named.reason}")
+        return everything, None, named, f"a {named.kind} request names this agent: {named.reason}"
     if policy.assignment == Assigning.FULL:
-        return _Wanted(everything, None, None, "the policy asks every agent for all tasks")
+        return everything, None, None, "the policy asks every agent for all tasks"
     is_staged, of_subset = policy.assignment == Assigning.STAGED, asking.asked_tasks(benchmark)
-    in_batches = is_staged and (subset is not None or staging.usable_study(benchmark) is not None)
+    in_batches = is_staged and (subset is not None or asking.usable_study(benchmark) is not None)
     if not (of_subset or in_batches):
-        return _Wanted(everything, None, None, _no_subset(benchmark))
+        board = benchmark.boards.order_by("-number").first()
+        why = head_of(board).why if board else "no board has been published yet"
+        return everything, None, None, f"no subset is fixed, so every agent runs all tasks: {why}"
     if request := open_request(benchmark, RerunKind.DRIFT):
-        return _Wanted(everything, None, request, f"a drift request is open: {request.reason}")
+        return everything, None, request, f"a drift request is open: {request.reason}"
     if of_subset is None or subset is None:
         reason = "batches are for agents that have not delivered yet; others run all tasks"
-        return _Wanted(everything, None, None, reason)
+        return everything, None, None, reason
     reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
-    return _Wanted(of_subset, subset, None, reason)
-
-
-def _no_subset(benchmark: Benchmark) -> str:
-    try:
-        why = head_of(latest_board(benchmark)).why
-    except NoBoardYet:
-        why = "no board has been published yet"
-    return f"no subset is fixed, so every agent runs all tasks: {why}"
-
-
-def _reason(wanted: _Wanted, mode: Mode, *, n_audit: int) -> str:
-    lacking = "; asked for is what the agent lacks of it" if mode == Mode.DELTA else ""
-    tasks = "1 task" if n_audit == 1 else f"{n_audit} tasks"
-    audit = f"; {tasks} from outside it, drawn for this agent, check that it ranks like the rest"
-    return wanted.reason + lacking + (audit if n_audit else "")
+    return of_subset, subset, None, reason
 
 
 def _has(stored: pa.Table, n_trials: int) -> set[int]:
@@ -238,23 +219,19 @@ def _has(stored: pa.Table, n_trials: int) -> set[int]:
     return {task for task, n_stored in n.items() if n_stored >= n_trials}
 
 
-def _audit(agent: Agent, policy: Policy, wanted: _Wanted, *, is_new: bool) -> list[int]:
+def _audit(agent: Agent, policy: Policy, of_subset: list[int], *, is_new: bool) -> list[int]:
     """Tasks from outside the subset, drawn once for an agent: who asks again gets no other ones."""
-    if wanted.subset is None:
-        return []
     earlier = agent.assignments.exclude(subset=None).order_by("-id").first()
     if earlier or not is_new:
         return list(earlier.audit) if earlier else []
-    outside = [pk for pk in asking.names_asked(policy, None) if pk not in wanted.tasks]
-    n = n_audit_tasks(len(wanted.tasks), policy.audit_share)
+    outside = [pk for pk in asking.names_asked(policy, None) if pk not in of_subset]
+    n = n_audit_tasks(len(of_subset), policy.audit_share)
     return SystemRandom().sample(outside, min(n, len(outside)))
 
 
 def _recommended(benchmark: Benchmark) -> int | None:
-    try:
-        trials = head_of(latest_board(benchmark)).trials
-    except NoBoardYet:
-        return None
+    board = benchmark.boards.order_by("-number").first()
+    trials = head_of(board).trials if board else None
     return trials.recommended if trials else None
 
 
@@ -266,19 +243,16 @@ def find_assignment(
 ) -> Assignment | None:
     """The assignment that a delivery is for: the one it names, that of what it replaces, or the open one.
 
-    Where all that was delivered for the last one was withdrawn, it is that again. What comes from an agent
-    whose tasks were chosen for it is for that assignment also after its days.
+    One by which tasks were chosen for the agent is open also after its days; the last one, of the present
+    subset, is open again where all that was delivered for it was withdrawn.
     """
     if named is not None:
         if assignment := agent.assignments.filter(uuid=named).first():
             return assignment
         raise Conflict("`assignment` must name an assignment of the same agent.", code="not_its_assignment")
     before = Assignment.objects.filter(submissions__in=replaces).order_by("-id").first()
-    return before or current(agent, as_of) or staging.earlier(agent) or _taken_back(agent)
-
-
-def _taken_back(agent: Agent) -> Assignment | None:
-    """The last assignment, if all that fulfilled it was withdrawn, and it is of the present subset."""
+    if found := before or _current(agent, as_of) or asking.earlier(agent):
+        return found
     last = agent.assignments.order_by("-id").first()
     if last is None or last.status != AssignmentStatus.FULFILLED:
         return None
@@ -350,7 +324,7 @@ def tasks_asked_for(assignment: Assignment | None, agent: Agent, as_of: datetime
     unless it has an assignment from before, within its days.
     """
     is_subset = assignment is None or _is_the_rest(assignment)
-    is_over = assignment is not None and assignment.mode != Mode.STAGED and is_late(assignment, as_of)
+    is_over = assignment is not None and assignment.mode != Mode.STAGED and _is_late(assignment, as_of)
     if (is_subset or is_over) and _owes_a_full_run(agent):
         if not _live(agent).exclude(asked=None).exists():
             return None
@@ -369,14 +343,13 @@ def _owes_a_full_run(agent: Agent) -> bool:
     request = open_request(agent.benchmark, RerunKind.DRIFT)
     if request is None:
         return False
-    tasks_by_submission = dict(
-        _live(agent).filter(received_at__lte=request.opened_at).values_list("pk", "asked")
-    )
-    if not tasks_by_submission:
+    earlier = _live(agent).filter(received_at__lte=request.opened_at)
+    tasks_of = dict(earlier.values_list("pk", "asked"))
+    if not tasks_of:
         return True
     stored = live_outcomes([agent.pk])
-    before = stored.filter(pc.is_in(stored["submission"], pa.array(list(tasks_by_submission), pa.int32())))
-    named = [pk for tasks in tasks_by_submission.values() for pk in tasks or ()] or None
+    before = stored.filter(pc.is_in(stored["submission"], pa.array(list(tasks_of), pa.int32())))
+    named = [pk for tasks in tasks_of.values() for pk in tasks or ()] or None
     return not asking.names_asked(policy_in_force(agent.benchmark), named).keys() <= _has(before, 1)
 
 
@@ -405,21 +378,19 @@ def n_counted(assignment: Assignment | None) -> int | None:
     return max(assignment.n_trials, assignment.n_trials_recommended or 0)
 
 
-def is_late(assignment: Assignment, as_of: datetime) -> bool:
+def _is_late(assignment: Assignment, as_of: datetime) -> bool:
     return assignment.status == AssignmentStatus.EXPIRED or assignment.expires_at <= as_of
 
 
 def link_delivery(
     *, assignment: Assignment, submission: Submission, outcomes: pa.Table, as_of: datetime
 ) -> None:
-    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it.
-
-    `outcomes` has a row for each task and condition, with the number `n` of its outcomes. An staged one is
-    fulfilled where enough is known.
+    """Link a delivery to its assignment, which is fulfilled where the agent's outcomes now cover it, and a
+    staged one where enough is known. `outcomes` has their number `n` for each task and condition.
     """
     assignment.submissions.add(submission)
     if assignment.mode == Mode.STAGED:
-        _end_if(assignment, staging.store_decision(assignment).is_over, as_of)
+        _end_if(assignment, asking.store_decision(assignment).is_over, as_of)
         return
     n = Counter[int]()
     for task, n_outcomes in zip(outcomes["task"].to_pylist(), outcomes["n"].to_pylist(), strict=True):
@@ -428,7 +399,7 @@ def link_delivery(
 
 
 def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
-    if covers and assignment.status == AssignmentStatus.OPEN and not is_late(assignment, as_of):
+    if covers and assignment.status == AssignmentStatus.OPEN and not _is_late(assignment, as_of):
         assignment.status, assignment.ended_at = AssignmentStatus.FULFILLED, as_of
         assignment.save(update_fields=["status", "ended_at"])
 
@@ -436,29 +407,22 @@ def _end_if(assignment: Assignment, covers: bool, as_of: datetime) -> None:
 def summary(
     assignment: Assignment | None,
     as_of: datetime,
-    trial: Callable[[], staging.TrialDelivery],
+    trial: Callable[[], asking.TrialDelivery],
     *,
     dry_run: bool,
-) -> dict[str, object] | None:
-    """What a receipt says of the assignment."""
+) -> dict[str, Any] | None:
     if assignment is None:
         return None
-    staged = staging.summary(assignment, trial, dry_run=dry_run)
-    return {
-        "id": str(assignment.uuid),
-        "mode": assignment.mode,
-        "status": assignment.status,
-        "late": assignment.status != AssignmentStatus.FULFILLED and is_late(assignment, as_of),
-    } | ({"staged": staged} if staged else {})
+    plain: dict[str, Any] = {name: getattr(assignment, name) for name in ("mode", "status")}
+    plain = {"id": str(assignment.uuid), **plain, "late": bool(lateness(assignment, as_of))}
+    if assignment.mode == Mode.STAGED:
+        plain["staged"] = asking.staged_summary(assignment, trial(), dry_run=dry_run)
+    return plain
 
 
 def lateness(assignment: Assignment | None, as_of: datetime) -> list[str]:
-    """Say that a delivery came after the assignment had expired."""
-    if (
-        assignment is None
-        or assignment.status == AssignmentStatus.FULFILLED
-        or not is_late(assignment, as_of)
-    ):
+    is_open = assignment is not None and assignment.status != AssignmentStatus.FULFILLED
+    if assignment is None or not is_open or not _is_late(assignment, as_of):
         return []
     return [f"the assignment expired on {assignment.expires_at:%Y-%m-%d}: the outcomes count, marked as late"]
 
@@ -471,7 +435,5 @@ def names_of(assignment: Assignment) -> Collection[str]:
 
 
 def expire_due(*, as_of: datetime) -> str:
-    """Let assignments expire whose days are over; say how many."""
-    due = Assignment.objects.filter(status=AssignmentStatus.OPEN, expires_at__lte=as_of)
-    n = due.update(status=AssignmentStatus.EXPIRED, ended_at=as_of)
+    n = naming.expire(Assignment.objects.filter(expires_at__lte=as_of), as_of)
     return f"{n} assignments have expired"

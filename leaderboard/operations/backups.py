@@ -13,7 +13,6 @@ import hashlib
 import os
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
@@ -35,47 +34,40 @@ TABLES = """
 """
 
 
-@dataclass(frozen=True)
-class Backup:
-    """What a file says of itself."""
-
-    server: int  # major version of PostgreSQL
-    migrations: schema.Names
-    tables: frozenset[str]  # with their rows
-
-
-def back_up(file: Path) -> Backup:
-    """Write what is committed now; the service may go on. Returns what the file says, read back from it."""
+def back_up(file: Path) -> int:
+    """Write what is committed now; the service may go on. Returns the version of the server."""
     dump = _program("pg_dump")
     if not _n_tables():
         raise Conflict("The tables are not there yet: there is nothing to back up.", code="no_tables")
+    form = ("--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s")
     left_out = [f"--exclude-table-data={table}" for table in REBUILT]
     with file.open("xb"):
         file.chmod(0o600)  # it holds addresses, and hashes of secrets
-    _run(dump, *_written(), *left_out, f"--file={file}", f"--dbname={_address()}")
+    _run(dump, *form, *left_out, f"--file={file}", f"--dbname={_address()}")
     digest = _sha256(file, file.stat().st_size)
     with file.open("ab") as part:
         part.write(f"\nsha256 {digest}\n".encode())
-    return read_description(file)
+    return _description(file)[0]
 
 
-def restore(file: Path) -> Backup:
+def restore(file: Path) -> None:
     """Read a file into an empty database, whole or not at all."""
     program = _program("pg_restore")
     _check_seal(file)
-    backup = read_description(file)
-    if backup.server > _server_version():
+    server, migrations, tables = _description(file)
+    if server > _server_version():
         raise Conflict(
-            f"The file is of PostgreSQL {backup.server}, this server of {_server_version()}: a backup goes "
+            f"The file is of PostgreSQL {server}, this server of {_server_version()}: a backup goes "
             "into its own version or a later one.",
             code="other_version",
         )
-    if later := schema.unknown(backup.migrations):
+    if later := schema.unknown(migrations):
         raise Conflict(
             f"The file is of a later release, with {'.'.join(min(later))}: install that one.",
             code="later_release",
         )
-    if backup.migrations >= schema.known() and (lacking := _with_rows() - backup.tables):
+    with_rows = set(connection.introspection.django_table_names()) - {*REBUILT}
+    if migrations >= schema.known() and (lacking := with_rows - tables):
         raise Refusal(
             f"{file} is a part of a database: it lacks the rows of {min(lacking)}.", code="no_backup"
         )
@@ -87,11 +79,10 @@ def restore(file: Path) -> Backup:
     _run(program, *whole, f"--dbname={_address()}", "--", str(file))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return backup
 
 
-def read_description(file: Path) -> Backup:
-    """Read a file's head and its list of migrations."""
+def _description(file: Path) -> tuple[int, schema.Names, set[str]]:
+    """The major version of its server, its migrations, and the tables that it has rows of."""
     program = _program("pg_restore")
     head = _read(program, "--list", "--", str(file))
     rows = _read(program, "--data-only", f"--table={MIGRATIONS}", "--file=-", "--", str(file))
@@ -100,7 +91,7 @@ def read_description(file: Path) -> Backup:
     if not version or not names:
         raise Refusal(f"{file} holds a backup of another database, not of this service.", code="no_backup")
     tables = re.findall(r"^\d+; \d+ \d+ TABLE DATA \S+ (\S+)", head, re.MULTILINE)
-    return Backup(int(version[1]), frozenset(names), frozenset(tables))
+    return int(version[1]), frozenset(names), set(tables)
 
 
 def _check_seal(file: Path) -> None:
@@ -124,27 +115,16 @@ def _sha256(file: Path, n_bytes: int) -> str:
     return digest.hexdigest()
 
 
-def _with_rows() -> set[str]:
-    """The tables that a whole backup of this release has rows of."""
-    return set(connection.introspection.django_table_names()) - {*REBUILT}
-
-
-def _written() -> tuple[str, ...]:
-    return ("--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s")
-
-
 def _program(name: str) -> str:
     """The embedded server's own program, else that on PATH; refused unless it is of the server's version."""
     program = f"{postgres.programs()}/{name}" if settings.EMBEDDED else name
     try:
-        version_text = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=True
-        ).stdout
+        printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     except FileNotFoundError:
         raise Refusal(
             f"There is no {name} on PATH; on Debian apt-get install postgresql-client.", code="no_program"
         ) from None
-    version, server = int(re.findall(r"\d+", version_text)[0]), _server_version()
+    version, server = int(re.findall(r"\d+", printed)[0]), _server_version()
     if version != server:
         raise Conflict(
             f"{name} is of PostgreSQL {version}, the server of {server}: "
@@ -171,15 +151,11 @@ def _address() -> str:
     return make_conninfo(**{name: value for name, value in chosen.items() if name not in OF_DJANGO})
 
 
-def _environment() -> dict[str, str]:
-    password = connection.get_connection_params().get("password")
-    return {**os.environ, **({"PGPASSWORD": password} if password else {})}
-
-
 def _run(program: str, *arguments: str) -> None:
-    ended = subprocess.run(
-        [program, "--no-password", *arguments], capture_output=True, text=True, env=_environment()
-    )
+    password = connection.get_connection_params().get("password")
+    environment = os.environ | ({"PGPASSWORD": password} if password else {})
+    command = [program, "--no-password", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
     if ended.returncode:
         raise Refusal(_error_in(ended.stderr) or f"{program} ended with {ended.returncode}.", code="failed")
 

@@ -1,240 +1,96 @@
 """Machine checks: what a delivery lacks, what is odd in it, what it should not hold.
 
-They are shown with the submission, and none of them refuses it. A short delivery is checked in the request
-that brings it; a longer one waits as `checking` until the scheduler has. Its checks and what becomes of it
-are stored in one transaction, so that it is found again by whoever comes after a process that died.
+They are shown with the submission, and none of them refuses it. A result is stored as it is told: the name of
+the check, its level and a sentence; what is noted is for the operator, what is warned for the submitter too.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
-from enum import StrEnum
-from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from django.db import transaction
 
-from leaderboard.catalog.models import MissingPlaces, Policy, Review
-from leaderboard.catalog.queries import operates, policy_in_force
+from leaderboard.accounts.secrets import MalformedTokenError, parse
+from leaderboard.catalog.models import MissingPlaces
 from leaderboard.operations import asking
-from leaderboard.operations.corrections import CountsNoMore, has_been_shown, locked_submissions
-from leaderboard.operations.delivered import DeliveredRows, split_replaced
-from leaderboard.operations.holding import why_held
+from leaderboard.operations.delivered import DeliveredRows, stored_delivery
 from leaderboard.operations.models import Assignment
-from leaderboard.operations.reviewing import let_count
-from leaderboard.operations.secrets_in import secrets_in
+from leaderboard.operations.queries import has_been_shown
 from leaderboard.studies.answers import words
 from leaderboard.studies.queries import loaded_is_pass_fail
 from leaderboard.studies.receipt import flags
-from leaderboard.submissions.models import Judged, MachineCheck, Status, Submission
-from leaderboard.submissions.queries import live_outcomes, settings_of, texts_of
-from leaderboard.submissions.services import append_changes, change_status
+from leaderboard.submissions.models import MachineCheck, Submission
+from leaderboard.submissions.queries import texts_of
 
-N_IN_REQUEST = 20_000  # outcomes; what has more is checked by the scheduler
+PASSED, NOTED, WARNED = "passed", "noted", "warned"
 N_NAMED = 10
-CHECKED = "the scheduler has checked it"
 UNAUDITED = (
     "it came without an assignment: no task from outside the subset was asked for that would check whether "
     "the agent ranks there like the rest"
 )
 
 Texts = Iterable[tuple[str, pa.Array]]
+Result = dict[str, str]
 
 
-class CheckLevel(StrEnum):
-    """`NOTED` is for the operator, `WARNED` for the submitter too."""
-
-    PASSED = "passed"
-    NOTED = "noted"
-    WARNED = "warned"
+def check(submission: Submission) -> list[Result]:
+    return check_rows(stored_delivery(submission), texts_of(submission.pk))
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """What one check says."""
-
-    name: str
-    level: CheckLevel
-    told: str
-
-
-def check(submission: Submission) -> list[CheckResult]:
-    """Check a stored submission."""
-    return check_rows(_delivered_rows(submission), texts_of(submission.pk))
-
-
-def check_rows(delivered: DeliveredRows, texts: Texts) -> list[CheckResult]:
+def check_rows(delivered: DeliveredRows, texts: Texts) -> list[Result]:
     """Check a delivery; `texts` are its metadata by column."""
-    return [
-        *_coverage(delivered),
-        *_trials(delivered),
-        *_audit(delivered),
-        *_flags(delivered),
-        *_fractions(delivered),
-        *_secrets(delivered, texts),
-        *_dates(delivered),
-    ]
+    checks = (_coverage, _trials, _audit, _flags, _fractions)
+    of_rows = [one for check_part in checks for one in check_part(delivered)]
+    return [*of_rows, *_secrets(delivered, texts), *_dates(delivered)]
 
 
-def keep(submission: Submission, results: Sequence[CheckResult], *, as_of: datetime) -> None:
-    """Store what was found."""
-    MachineCheck.objects.create(submission=submission, found=[asdict(one) for one in results], at=as_of)
+def keep(submission: Submission, results: list[Result], *, as_of: datetime) -> None:
+    MachineCheck.objects.create(submission=submission, found=results, at=as_of)
 
 
-def status_now(
-    *,
-    n_outcomes: int,
-    embargo_until: datetime | None,
-    policy: Policy,
-    as_of: datetime,
-    checked: bool = False,
-    implausible: str = "",
-) -> tuple[Status, str]:
-    """What becomes of a submission, and why it does not count; empty where it does."""
-    if n_outcomes > N_IN_REQUEST and not checked:
-        return Status.CHECKING, f"it has more than {N_IN_REQUEST:,} outcomes"
-    reasons = []
-    if policy.review == Review.MANUAL:
-        reasons.append("an operator reviews it")
-    if embargo_until and embargo_until > as_of:
-        reasons.append(f"under embargo until {embargo_until:%Y-%m-%d %H:%M} UTC")
-    if implausible:
-        reasons.append(f"held for review: {implausible}")
-    return (Status.WAITING if reasons else Status.ACCEPTED), "; ".join(reasons)
+def warnings(results: Iterable[Result]) -> list[str]:
+    """What a receipt tells of the checks."""
+    return [one["told"] for one in results if one["level"] == WARNED]
 
 
-def conclude(*, uuid: UUID, as_of: datetime, check_claim: Callable[[], None] = lambda: None) -> str:
-    """Check a submission that waits for it, and let it count or wait; `check_claim` keeps the run's claim."""
-    submission = Submission.objects.select_related("agent__benchmark", "token__user").get(uuid=uuid)
-    if submission.status != Status.CHECKING:
-        return f"{submission.agent} is {submission.status} already"
-    results = check(submission)
-    with transaction.atomic():
-        check_claim()
-        return _conclude(uuid, results, as_of)
-
-
-def _conclude(uuid: UUID, results: list[CheckResult], as_of: datetime) -> str:
-    try:
-        (submission,) = locked_submissions([uuid])
-    except CountsNoMore as taken_back:
-        return str(taken_back)
-    if submission.status != Status.CHECKING:
-        return f"{submission.agent} is {submission.status} already"
-    benchmark = submission.agent.benchmark
-    keep(submission, results, as_of=as_of)
-    implausible = why_held_now(submission)
-    status, why = status_now(
-        n_outcomes=submission.n_outcomes,
-        embargo_until=submission.embargo_until,
-        policy=policy_in_force(benchmark),
-        as_of=as_of,
-        checked=True,
-        implausible=implausible,
-    )
-    if status == Status.ACCEPTED:
-        accept_unseen(submission, reason=CHECKED, as_of=as_of)
-    else:
-        wait([submission], reason=why, as_of=as_of, judged=Judged.IMPLAUSIBLE if implausible else "")
-    n_warned = sum(one.level == CheckLevel.WARNED for one in results)
-    delivered = f"{words.counted(submission.n_outcomes, 'outcome')} of {submission.agent}"
-    return f"{delivered}: {words.counted(n_warned, 'warning')}, now {status}"
-
-
-def wait(submissions: Sequence[Submission], *, reason: str, as_of: datetime, judged: str = "") -> None:
-    """Let locked submissions of one benchmark wait, which may have counted; ends the caller's transaction."""
-    changes = change_status(
-        submissions=submissions, status=Status.WAITING, at=as_of, by=None, reason=reason, judged=judged
-    )
-    append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)
-
-
-def why_held_now(submission: Submission) -> str:
-    """Say what is implausible of the agent, with all that was delivered while this waited."""
-    return why_held(_delivered_rows(submission, overtaken=True))
-
-
-def accept_unseen(submission: Submission, *, reason: str, as_of: datetime) -> None:
-    """Let a locked submission count that no operator has looked at: as if it had counted at once.
-
-    What its owner took back or ran again is marked, where a board had shown the agent before it came; or
-    before its embargo was over, for so long its owner could choose.
-    """
-    agent, token = submission.agent, submission.token
-    by_operator = token is None or operates(token, agent.benchmark)
-    decided = max(filter(None, (submission.received_at, submission.embargo_until)))
-    shown = not by_operator and has_been_shown(agent, before=decided)
-    delivered = _delivered_rows(submission, overtaken=True)
-    let_count(
-        submission=submission,
-        by=None,
-        reason=reason,
-        as_of=as_of,
-        taken_back=shown and submission.replaces_id is not None,
-        again=shown and delivered.is_again,
-        judged=Judged.BETTER if not by_operator and delivered.is_better_again else "",
-    )
-
-
-def _delivered_rows(submission: Submission, *, overtaken: bool = False) -> DeliveredRows:
-    """A stored submission beside what was delivered before it; `overtaken`: or since, while it waited."""
-    agent = submission.agent
-    live = live_outcomes([agent.pk])
-    rows = live.filter(pc.equal(live["submission"], submission.pk))
-    compare = pc.not_equal if overtaken else pc.less
-    earlier = live.filter(compare(live["submission"], submission.pk))
-    before, replaced = split_replaced(earlier, [submission.replaces_id] if submission.replaces_id else [])
-    return DeliveredRows(
-        submission=submission,
-        policy=policy_in_force(agent.benchmark),
-        rows=rows,
-        before=before,
-        replaced=replaced,
-        settings={pk: facets for facets, pk in settings_of(agent.benchmark).items()},
-        assignment=submission.assignments.first(),
-    )
-
-
-def _check_result(
-    name: str, sentences: Iterable[str], otherwise: str, *, level: CheckLevel = CheckLevel.WARNED
-) -> Iterator[CheckResult]:
-    """What there is to say, or that there is nothing."""
+def _results(
+    name: str, sentences: Iterable[str], otherwise: str = "", *, level: str = WARNED
+) -> Iterator[Result]:
     texts = list(sentences)
-    yield from (CheckResult(name, level, one) for one in texts)
-    if not texts:
-        yield CheckResult(name, CheckLevel.PASSED, otherwise)
+    yield from ({"name": name, "level": level, "told": one} for one in texts)
+    if otherwise and not texts:
+        yield {"name": name, "level": PASSED, "told": otherwise}
 
 
-def _coverage(of: DeliveredRows) -> Iterator[CheckResult]:
+def _coverage(of: DeliveredRows) -> Iterator[Result]:
     lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=of.unranks)
-    yield from _check_result(
-        "coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome"
-    )
+    yield from _results("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")
     if n := asking.n_outside(of.rows, of.asked_by_now):
         outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
-        yield CheckResult("coverage", CheckLevel.NOTED, outside)
+        yield from _results("coverage", [outside], level=NOTED)
 
 
-def _trials(of: DeliveredRows) -> Iterator[CheckResult]:
+def _trials(of: DeliveredRows) -> Iterator[Result]:
+    """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
+    uneven = [one for block in of.blocks for one in asking.uneven(of.standing, block, of.policy.missing)]
+    uneven += asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
     otherwise = f"{_fewest(of, of.names_asked):,} of each task"
-    yield from _check_result("trials", [*_uneven(of), *_beyond(of), *_too_few(of)], otherwise)
-    if of.submission.n_invalid:
-        yield CheckResult(
-            "trials", CheckLevel.NOTED, f"{words.counted(of.submission.n_invalid, 'invalid outcome')}"
-        )
+    yield from _results("trials", [*uneven, *_beyond(of), *_too_few(of)], otherwise)
+    if n := of.submission.n_invalid:
+        yield from _results("trials", [words.counted(n, "invalid outcome")], level=NOTED)
 
 
-def _audit(of: DeliveredRows) -> Iterator[CheckResult]:
+def _audit(of: DeliveredRows) -> Iterator[Result]:
     """Say where nothing outside the subset was asked for, since no delivery answers an assignment."""
     task_ids = of.submission.asked
     is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
     if not is_assigned and task_ids is not None and of.policy.audit_share:
         everything = of.names(None).keys()
         if not (everything <= set(task_ids) or everything <= set(of.standing["task"].to_pylist())):
-            yield CheckResult("audit", CheckLevel.NOTED, UNAUDITED)
+            yield from _results("audit", [UNAUDITED], level=NOTED)
 
 
 def _fewest(of: DeliveredRows, names: Container[int]) -> int:
@@ -242,13 +98,6 @@ def _fewest(of: DeliveredRows, names: Container[int]) -> int:
     where none is.
     """
     return min(asking.trials(of.standing, names).values(), default=0)
-
-
-def _uneven(of: DeliveredRows) -> Iterator[str]:
-    """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
-    for block in of.blocks:
-        yield from asking.uneven(of.standing, block, of.policy.missing)
-    yield from asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
 
 
 def _beyond(of: DeliveredRows) -> Iterator[str]:
@@ -279,25 +128,23 @@ def _too_few(of: DeliveredRows) -> Iterator[str]:
         )
 
 
-def _flags(of: DeliveredRows) -> Iterator[CheckResult]:
-    earlier = of.replaced if of.replaced.num_rows else _latest(of.before)
+def _flags(of: DeliveredRows) -> Iterator[Result]:
+    last = pc.max(of.before["submission"]).as_py()
+    earlier = of.replaced
+    if not earlier.num_rows:
+        earlier = of.before.filter(pc.equal(of.before["submission"], -1 if last is None else last))
     copies, gains, identical = flags(of.outcomes, earlier, of.of_agent, of.row)
     others = ", ".join(map(repr, identical[:N_NAMED]))
     alike = [f"the same outcome as {others} on every task"] if identical else []
     repeats = "its trials neither repeat each other nor only improve"
-    yield from _check_result("copies", filter(None, [copies]), repeats)
+    yield from _results("copies", filter(None, [copies]), repeats)
     is_first = not earlier.num_rows
     otherwise = "it is the first delivery" if is_first else "it is not only better than the one before"
-    yield from _check_result("gains", filter(None, [gains]), otherwise, level=CheckLevel.NOTED)
-    yield from _check_result("identical", alike, "no other agent has the same outcomes")
+    yield from _results("gains", filter(None, [gains]), otherwise, level=NOTED)
+    yield from _results("identical", alike, "no other agent has the same outcomes")
 
 
-def _latest(before: pa.Table) -> pa.Table:
-    last = pc.max(before["submission"]).as_py()
-    return before.filter(pc.equal(before["submission"], -1 if last is None else last))
-
-
-def _fractions(of: DeliveredRows) -> Iterator[CheckResult]:
+def _fractions(of: DeliveredRows) -> Iterator[Result]:
     value = of.rows["value"].to_numpy()
     n_graded = int(np.count_nonzero((value > 0) & (value < 1)))
     odd = bool(n_graded) and loaded_is_pass_fail(of.policy.benchmark)
@@ -306,39 +153,67 @@ def _fractions(of: DeliveredRows) -> Iterator[CheckResult]:
         f"{words.counted(n_graded, 'outcome')} {lie} between 0 and 1; all that an operator loaded here are 0 "
         "or 1: the board flags the agent for the operator (a mean of several runs says so by n_averaged)"
     )
-    yield from _check_result(
-        "fractions", [sentence] * odd, "outcomes are of the kind that this benchmark has"
-    )
+    yield from _results("fractions", [sentence] * odd, "outcomes are of the kind that this benchmark has")
 
 
-def _secrets(of: DeliveredRows, texts: Texts) -> Iterator[CheckResult]:
+def _secrets(of: DeliveredRows, texts: Texts) -> Iterator[Result]:
     links = [(f"links.{name}", pa.array([link])) for name, link in of.submission.links.items()]
     revoke = "it will be published with the outcomes: take the submission back, and revoke it"
     sentences = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
-    yield from _check_result("secrets", sentences, "nothing looks like a token or a key")
+    yield from _results("secrets", sentences, "nothing looks like a token or a key")
 
 
-def _dates(of: DeliveredRows) -> Iterator[CheckResult]:
-    one, days = of.submission, of.policy.backdating_days
+def _dates(of: DeliveredRows) -> Iterator[Result]:
+    one, noted = of.submission, []
+    dated = f"dated {one.submitted_at:%Y-%m-%d}" if one.submitted_at else "not dated"
     if one.backdated:
-        sentence = (
-            f"dated {one.submitted_at:%Y-%m-%d}, more than {days} days before it came: marked backdated"
-        )
-        yield CheckResult("dates", CheckLevel.NOTED, sentence)
+        noted.append(f"{dated}, more than {of.policy.backdating_days} days before it came: marked backdated")
     if one.imprecise:
-        yield CheckResult("dates", CheckLevel.NOTED, "only the month or year of submitted_at is known")
-    if not (one.backdated or one.imprecise):
-        yield CheckResult(
-            "dates",
-            CheckLevel.PASSED,
-            f"dated {one.submitted_at:%Y-%m-%d}" if one.submitted_at else "not dated",
-        )
+        noted.append("only the month or year of submitted_at is known")
+    yield from _results("dates", noted, dated, level=NOTED)
 
 
-def warnings(results: Iterable[CheckResult]) -> list[str]:
-    """What a receipt tells of the checks."""
-    return [one.told for one in results if one.level == CheckLevel.WARNED]
+# Whatever is stored is published one day, so that a secret in it has to be revoked. Patterns are those that
+# the services document for scanners; our own tokens carry a checksum, so that nothing else is taken for one.
+OURS = "token of this service"
+PATTERNS = {
+    OURS: r"\bbst_[0-9A-Za-z]{49}\b",
+    "private key": r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----",
+    "key of Anthropic": r"\bsk-ant-[0-9A-Za-z_-]{20,}",
+    "key of OpenAI": r"\bsk-(?:proj-|svcacct-|admin-)?[0-9A-Za-z]{20,}",
+    "access key of AWS": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    "token of GitHub": r"\b(?:gh[pousr]_[0-9A-Za-z]{36}|github_pat_[0-9A-Za-z_]{22,})",
+    "token of GitLab": r"\bglpat-[0-9A-Za-z_-]{20}",
+    "key of Google": r"\bAIza[0-9A-Za-z_-]{35}",
+    "token of Hugging Face": r"\bhf_[0-9A-Za-z]{30,}",
+    "token of npm": r"\bnpm_[0-9A-Za-z]{36}\b",
+    "token of PyPI": r"\bpypi-[0-9A-Za-z_-]{50,}",
+    "token of Slack": r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}",
+    "key of Stripe": r"\b[rs]k_live_[0-9A-Za-z]{20,}",
+    "signed web token": r"\beyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{10,}",
+}
+ANY = "|".join(f"(?:{pattern})" for pattern in PATTERNS.values())
+COMPILED = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
 
 
-def as_plain(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
-    return [asdict(one) for one in results]
+def secrets_in(texts: Iterable[tuple[str, pa.Array]]) -> list[str]:
+    """Say which kinds of secrets a column seems to hold, in how many different texts; never the secret."""
+    counts = Counter[tuple[str, str]]()
+    for column, values in texts:
+        suspect = values.filter(pc.fill_null(pc.match_substring_regex(values, ANY), False))
+        for text in pc.unique(suspect).to_pylist():
+            for kind, pattern in COMPILED.items():
+                matches = pattern.finditer(text)
+                counts[column, kind] += any(kind != OURS or _is_ours(one.group()) for one in matches)
+    return [
+        f"{column} seems to hold a secret ({kind}), in {n:,} {'text' if n == 1 else 'texts'}"
+        for (column, kind), n in sorted((+counts).items())
+    ]
+
+
+def _is_ours(text: str) -> bool:
+    try:
+        parse(text)
+    except MalformedTokenError:
+        return False
+    return True

@@ -1,28 +1,54 @@
-"""What is taken back, confirmed or approved after it was delivered. Nothing is deleted: the log says why."""
+"""What is decided of a submission once it was delivered: taken back, confirmed, approved, verified, disputed.
+
+Nothing is deleted: the log says why.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
-from django.db.models import Q
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.boards.models import Entry
+from leaderboard.accounts.services import lock_account
 from leaderboard.catalog.models import Agent, Benchmark, Role
 from leaderboard.catalog.queries import operates, role_of
-from leaderboard.errors import Conflict, Forbidden, Missing
-from leaderboard.operations.acting import acting
+from leaderboard.errors import Conflict, Faulty, Forbidden, Missing, Refusal
+from leaderboard.operations.acting import acting, require_seen
+from leaderboard.operations.delivered import is_better
+from leaderboard.operations.models import Dispute
+from leaderboard.operations.queries import has_been_shown, locked_submissions
+from leaderboard.operations.reviewing import change, judge_again
 from leaderboard.studies.queries import active_subset
-from leaderboard.submissions.models import LIVE, Approval, InvalidConfirmation, Judged, Status, Submission
-from leaderboard.submissions.queries import AcceptedSubmission, deliveries, live_outcomes, withheld
-from leaderboard.submissions.services import append_changes, bump_data_version, change_status
+from leaderboard.studies.second_runs import RunAgreement, compare_runs, drawn_tasks
+from leaderboard.submissions.models import (
+    LIVE,
+    AccountTrust,
+    Approval,
+    InvalidConfirmation,
+    Judged,
+    Status,
+    Submission,
+    Verification,
+)
+from leaderboard.submissions.parsing.flat import Fault, FlatFile
+from leaderboard.submissions.queries import (
+    AcceptedSubmission,
+    deliveries,
+    is_verified,
+    live_outcomes,
+    trusted_accounts,
+    withheld,
+)
+from leaderboard.submissions.services import bump_data_version
+
+MAX_LENGTH = 5_000  # characters of a report
+MAX_OPEN = 50  # reports of one person that wait for operators
 
 
-class NoSuchSubmission(Missing):
-    message = "There is no such submission."
+class ReportedAlready(Conflict):
+    message = "You have reported this entry in these words; the report waits for an operator."
 
 
 def not_your_submission() -> Forbidden:
@@ -32,22 +58,10 @@ def not_your_submission() -> Forbidden:
     )
 
 
-class CountsNoMore(Conflict):
-    message = "A submission that was refused, superseded or withdrawn does not count any more."
-
-
-def has_been_shown(agent: Agent, before: datetime | None = None) -> bool:
-    """Whether a board has shown this agent, so that its owner knows, or knew before, how it came out."""
-    shown = Entry.objects.filter(agent__in=filter(None, (agent.pk, agent.merged_into_id)))
-    return (shown if before is None else shown.filter(board__published_at__lte=before)).exists()
-
-
 @transaction.atomic
 def withdraw(*, uuid: UUID, token: ApiToken, reason: str, as_of: datetime) -> Submission:
-    """Take a submission back, by its owner or an operator.
-
-    Once a board has shown the agent, its owner's withdrawal leaves it without a rank until an operator
-    approves.
+    """Take a submission back; once a board has shown the agent, its owner's withdrawal leaves it without a
+    rank until an operator approves.
     """
     (submission,) = locked_submissions([uuid])
     by_operator = operates(token, submission.agent.benchmark)
@@ -65,50 +79,21 @@ def withdraw_by(*, uuid: UUID, user: User, reason: str, as_of: datetime) -> Subm
 def _taken_back(
     submission: Submission, *, by: User, by_operator: bool, reason: str, as_of: datetime
 ) -> Submission:
-    from leaderboard.operations.rejudging import judge_again  # which locks by what stands here
-
     if not (by_operator or is_theirs(submission, by)):
         raise not_your_submission()
-    shown = not by_operator and has_been_shown(submission.agent)
-    judged = "" if by_operator else _judged(submission)
+    shown, judged = not by_operator and has_been_shown(submission.agent), ""
+    if not by_operator:
+        live = live_outcomes([submission.agent_id])
+        its = pc.equal(live["submission"], submission.pk)
+        judged = Judged.BETTER if is_better(live.filter(pc.invert(its)), live.filter(its)) else ""
     with acting(by=by, reason=reason):
-        _withdraw([submission], by=by, reason=reason, as_of=as_of, after_board=shown, judged=judged)
+        marks = {"after_board": shown, "judged": judged}
+        change([submission], Status.WITHDRAWN, by=by, reason=reason, at=as_of, **marks)
         judge_again(submission.agent, as_of=as_of)
     return submission
 
 
-def _judged(submission: Submission) -> str:
-    """Whether what stands of the same tasks beside a submission is better."""
-    live = live_outcomes([submission.agent_id])
-    its = pc.equal(live["submission"], submission.pk)
-    better = is_better(live.filter(pc.invert(its)), live.filter(its))
-    return Judged.BETTER if better else ""
-
-
-def is_better(rows: pa.Table, gone: pa.Table) -> bool:
-    """Whether outcomes are better on average than those of a submission taken back, over the tasks of both.
-
-    Under whatever prompt or judge: these are labels that a submitter chooses.
-    """
-    new = _means(rows)
-    for one in pc.unique(gone["submission"]):
-        old = _means(gone.filter(pc.equal(gone["submission"], one)))
-        differences = [new[task] - old[task] for task in new.keys() & old.keys()]
-        if differences and round(sum(differences) / len(differences), 6) > 0:  # of four bytes each
-            return True
-    return False
-
-
-def _means(rows: pa.Table) -> dict[int, float]:
-    """Mean outcome by task; what is invalid is a failure."""
-    values: dict[int, list[float]] = {}
-    for one in rows.select(["task", "value", "valid"]).to_pylist():
-        values.setdefault(one["task"], []).append(one["value"] if one["valid"] else 0.0)
-    return {task: sum(of) / len(of) for task, of in values.items()}
-
-
 def may_withdraw(submission: Submission, user: User) -> bool:
-    """Whether it still counts or may come to, and this person may take it back."""
     if submission.status not in LIVE:
         return False
     return is_theirs(submission, user) or role_of(user, submission.agent.benchmark) == Role.OPERATOR
@@ -123,7 +108,6 @@ def is_theirs(submission: Submission, user: User) -> bool:
 def unload(
     *, uuids: Sequence[UUID], reason: str, as_of: datetime, by: User | None = None
 ) -> list[Submission]:
-    """Withdraw these submissions, which are of one benchmark, by an operator's hand."""
     submissions = locked_submissions(uuids)
     if len({submission.agent.benchmark_id for submission in submissions}) > 1:
         raise Conflict(
@@ -131,7 +115,7 @@ def unload(
             code="several_benchmarks",
         )
     with acting(by=by, reason=reason):
-        _withdraw(submissions, by=by, reason=reason, as_of=as_of)
+        change(submissions, Status.WITHDRAWN, by=by, reason=reason, at=as_of)
     return submissions
 
 
@@ -151,7 +135,6 @@ def unload_latest(
 
 
 def latest_load(benchmark: Benchmark) -> list[AcceptedSubmission]:
-    """What still counts of the latest load."""
     loaded = [one for one in deliveries(benchmark) if one.submission.loaded]
     latest = max((one.arrival for one in loaded), default=None)
     return [one for one in loaded if one.arrival == latest]
@@ -159,12 +142,15 @@ def latest_load(benchmark: Benchmark) -> list[AcceptedSubmission]:
 
 @transaction.atomic
 def confirm(*, uuid: UUID, reason: str, as_of: datetime, by: User | None = None) -> Submission:
-    """Confirm that the invalid outcomes of a submission are failures of the harness.
-
-    From then on they are missing instead of failures, and their keys may be delivered again.
-    """
+    """Let invalid outcomes of a submission be missing, not failures; their keys may be delivered again."""
     (submission,) = locked_submissions([uuid])
-    obstacle = _why_not_to_confirm(submission)
+    obstacle = ""
+    if not submission.n_invalid:
+        obstacle = "none of its outcomes is invalid"
+    elif submission.loaded:
+        obstacle = "an operator loaded it, so they count as failures of the harness already"
+    elif InvalidConfirmation.objects.filter(submission=submission).exists():
+        obstacle = "they were confirmed before"
     if obstacle:
         raise Conflict(f"There is nothing to confirm in {uuid}: {obstacle}.", code="nothing_to_confirm")
     version = bump_data_version(benchmark=submission.agent.benchmark)
@@ -172,16 +158,6 @@ def confirm(*, uuid: UUID, reason: str, as_of: datetime, by: User | None = None)
         submission=submission, data_version=version, at=as_of, by=by, reason=reason
     )
     return submission
-
-
-def _why_not_to_confirm(submission: Submission) -> str:
-    if not submission.n_invalid:
-        return "none of its outcomes is invalid"
-    if submission.loaded:
-        return "an operator loaded it, so they count as failures of the harness already"
-    if InvalidConfirmation.objects.filter(submission=submission).exists():
-        return "they were confirmed before"
-    return ""
 
 
 @transaction.atomic
@@ -203,7 +179,6 @@ def approve(
 
 
 def _is_copy(agent: Agent) -> bool:
-    """Whether the agent is left out of calibration since its outcomes are another's."""
     # A web worker, which only withdraws, never imports what makes a record.
     from leaderboard.studies.records import Reader
 
@@ -211,38 +186,119 @@ def _is_copy(agent: Agent) -> bool:
     return now is not None and bool(dict(zip(now.agents, now.record.copy_of, strict=True)).get(agent))
 
 
-def locked_submissions(uuids: Sequence[UUID]) -> list[Submission]:
-    """Return live submissions, their agents locked in the order in which deliveries lock them."""
-    named = Q(submissions__uuid__in=uuids) | Q(merged__submissions__uuid__in=uuids)
-    agents = Agent.objects.filter(named).order_by("id")
-    ids = sorted(set(agents.values_list("id", flat=True)))
-    list(Agent.objects.filter(pk__in=ids).order_by("id").select_for_update(no_key=True))
-    rows = Submission.objects.filter(uuid__in=uuids).select_related("agent__benchmark", "agent__owner")
-    submissions = list(rows.order_by("id"))
-    if absent := set(uuids) - {submission.uuid for submission in submissions}:
-        raise NoSuchSubmission(f"There is no submission {', '.join(sorted(map(str, absent)))}.")
-    for submission in submissions:
-        if submission.status not in LIVE:
-            raise CountsNoMore(f"The submission {submission.uuid} is {submission.status}; it does not count.")
-    return submissions
+# ----------------------------------------------------------------------------- what an operator vouches for
 
 
-def _withdraw(
-    submissions: Sequence[Submission],
+@transaction.atomic
+def verify(
+    *, uuid: UUID, note: str, as_of: datetime, by: User | None = None, verified: bool = True
+) -> Submission:
+    (submission,) = locked_submissions([uuid])
+    was_verified = is_verified(submission)
+    if verified and (was_verified or submission.loaded):
+        by_whom = ": an operator loaded it." if submission.loaded else "."
+        raise Conflict(f"The submission {uuid} is verified already{by_whom}", code="nothing_to_verify")
+    if not verified and not was_verified:
+        raise Conflict(
+            f"No operator confirmed the submission {uuid}, so there is nothing to undo.", code="not_verified"
+        )
+    version = bump_data_version(benchmark=submission.agent.benchmark)
+    Verification.objects.create(
+        submission=submission, verified=verified, data_version=version, at=as_of, by=by, note=note
+    )
+    judge_again(submission.agent, as_of=as_of)
+    return submission
+
+
+@transaction.atomic
+def draw(*, uuid: UUID, n: int) -> list[str]:
+    (submission,) = locked_submissions([uuid])
+    return drawn_tasks(submission, n)
+
+
+@transaction.atomic
+def verify_by_rerun(
+    *, uuid: UUID, flat: FlatFile, note: str, as_of: datetime, by: User | None = None
+) -> tuple[Submission, RunAgreement]:
+    """Confirm a submission if an operator's own run of the drawn tasks agrees with it; else leave it."""
+    (submission,) = locked_submissions([uuid])
+    agreement = compare_runs(submission, flat)
+    if agreement.agrees:
+        verify(uuid=uuid, note="; ".join(filter(None, (note, figures(agreement)))), as_of=as_of, by=by)
+    return submission, agreement
+
+
+def figures(of: RunAgreement) -> str:
+    return (
+        f"rerun of {of.n_tasks} tasks: {of.first_mean:.1%} submitted, {of.second_mean:.1%} rerun; "
+        f"better on {of.n_first} and {of.n_second} tasks; {of.test}, p = {of.p:.3g}"
+    )
+
+
+@transaction.atomic
+def trust_account(
     *,
-    by: User | None,
+    benchmark: Benchmark,
+    account: User,
     reason: str,
     as_of: datetime,
-    after_board: bool = False,
-    judged: str = "",
+    by: User | None = None,
+    trusted: bool = True,
 ) -> None:
-    changes = change_status(
-        submissions=submissions,
-        status=Status.WITHDRAWN,
-        at=as_of,
-        by=by,
-        reason=reason,
-        after_board=after_board,
-        judged=judged,
-    )
-    append_changes(benchmark=submissions[0].agent.benchmark, changes=changes)
+    lock_account(user=account)
+    agents = list(benchmark.agents.filter(owner=account).order_by("id").select_for_update(no_key=True))
+    if (account.pk in trusted_accounts(benchmark)) == trusted:
+        raise Conflict(
+            f"{account.email} is {'trusted' if trusted else 'not trusted'} on {benchmark} already.",
+            code="trust_unchanged",
+        )
+    with acting(by=by, reason=reason):
+        version, of = bump_data_version(benchmark=benchmark), {"benchmark": benchmark, "account": account}
+        AccountTrust.objects.create(
+            **of, trusted=trusted, data_version=version, at=as_of, by=by, reason=reason
+        )
+        for agent in agents:
+            judge_again(agent, as_of=as_of)
+
+
+# ------------------------------------------------------------------------------------- reports of an entry
+
+
+@transaction.atomic
+def report(
+    *, agent: Agent, text: str, by: User | None, as_of: datetime, board: int | None = None, contact: str = ""
+) -> Dispute:
+    """Store what somebody says of an agent's entry; it changes nothing until an operator acts."""
+    if not text.strip():
+        raise Refusal("Say what is wrong with the entry.", code="nothing_said")
+    if len(text) > MAX_LENGTH:
+        raise Refusal("A report has at most 5,000 characters.", code="said_too_much")
+    require_seen(text)
+    text = text.strip()
+    if board is not None and not agent.benchmark.boards.filter(number=board).exists():
+        fault = Fault(None, "board", str(board), "is the number of no board of this benchmark")
+        raise Faulty("The report has a fault; nothing was stored.", faults=(fault,))
+    if by is not None:
+        lock_account(user=by)  # two at once wait for each other
+        waiting = Dispute.objects.filter(by=by, decided_at=None)
+        if waiting.filter(agent=agent, text=text).exists():
+            raise ReportedAlready
+        if waiting.count() >= MAX_OPEN:
+            raise Conflict(
+                "Fifty of your reports wait for operators; more are taken once some of those are decided.",
+                code="too_many_reports",
+            )
+    of = {"benchmark": agent.benchmark, "agent": agent, "board_number": board}
+    return Dispute.objects.create(text=text, by=by, contact=contact, created_at=as_of, **of)
+
+
+@transaction.atomic
+def decide(*, dispute: Dispute, upheld: bool, by: User | None, reason: str, as_of: datetime) -> Dispute:
+    """Say whether a report is right. What follows (withdraw, confirm, erase) is a step of its own."""
+    locked = Dispute.objects.select_for_update().get(pk=dispute.pk)
+    if locked.decided_at:
+        raise Conflict("This report has been decided already.", code="decided_already")
+    with acting(by=by, reason=reason):
+        locked.decided_at, locked.decided_by, locked.decided_reason, locked.upheld = as_of, by, reason, upheld
+        locked.save(update_fields=["decided_at", "decided_by", "decided_reason", "upheld"])
+    return locked

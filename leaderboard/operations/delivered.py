@@ -1,22 +1,39 @@
-"""A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask."""
+"""A delivery beside what stands for its agent: what its receipt, its checks and its acceptance ask.
+
+And what became of it, for its owner and operators: what arrived, what it lacks, what a board did.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
+from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from django.db.models import Q, QuerySet
 
-from leaderboard.catalog.models import Duplicates, Policy
-from leaderboard.catalog.queries import active_tasks
-from leaderboard.operations import asking, assignments
-from leaderboard.operations.corrections import is_better
-from leaderboard.operations.models import Assignment
-from leaderboard.operations.queries import is_recalled
+from leaderboard.accounts.models import ApiToken, User
+from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.queries import boards_of
+from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Role
+from leaderboard.catalog.queries import active_tasks, policy_in_force, role_of, visible_benchmarks
+from leaderboard.operations import asking, assignments, quotas
+from leaderboard.operations.models import Assignment, Mode
+from leaderboard.operations.queries import NoSuchSubmission, is_recalled
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, AgentRow, conditions_counted, own_row, places_of
-from leaderboard.submissions.models import Status, Submission
-from leaderboard.submissions.queries import by_arrival, taken_back_outcomes, trusted_accounts
+from leaderboard.studies.staged_steps import WalkState
+from leaderboard.submissions.models import LIVE, Status, Submission
+from leaderboard.submissions.queries import (
+    by_arrival,
+    live_outcomes,
+    settings_of,
+    standing_submissions,
+    taken_back_outcomes,
+    trusted_accounts,
+)
 from leaderboard.submissions.rows import KEY, OUTCOME
 
 
@@ -24,9 +41,8 @@ from leaderboard.submissions.rows import KEY, OUTCOME
 class DeliveredRows:
     """Rows that came, under a submission that is stored or would be.
 
-    `rows` has the key of each outcome, its value and whether it is valid. `before` and `replaced` have the
-    submission and whether the key is free beside: what stood and goes on to stand, and what goes.
-    `is_first`: nothing was ever delivered for the agent.
+    `rows` has the key of each outcome, its value and whether it is valid; `before`, what stood and goes on to
+    stand, and `replaced`, what goes, have the submission and whether the key is free beside.
     """
 
     submission: Submission
@@ -40,7 +56,6 @@ class DeliveredRows:
 
     @cached_property
     def trusted(self) -> set[int]:
-        """Ids of the accounts that operators trust."""
         return trusted_accounts(self.policy.benchmark)
 
     @cached_property
@@ -66,7 +81,6 @@ class DeliveredRows:
         return self.names(self.asked_by_now)
 
     def names(self, task_ids: Collection[int] | None) -> dict[int, str]:
-        """The names of the tasks asked for by id, in task order."""
         return asking.names_among(self._active, self.policy, task_ids)
 
     @cached_property
@@ -99,7 +113,6 @@ class DeliveredRows:
 
     @cached_property
     def conditions(self) -> Mapping[int, object]:
-        """By setting, as the board compares them."""
         return conditions_counted(self.outcomes, self.of_agent)
 
     @cached_property
@@ -113,7 +126,6 @@ class DeliveredRows:
 
     @cached_property
     def row(self) -> AgentRow | None:
-        """The agent's part of the record, were this to count."""
         return own_row(self.outcomes, self.of_agent)
 
     @property
@@ -147,12 +159,9 @@ class DeliveredRows:
         """The same beside what counts alone, and these: not what waits, is checked, or is under embargo."""
         if not self.before.num_rows:
             return self
-        counting = [
-            pk
-            for pk, one in self.submissions.items()
-            if one.status == Status.ACCEPTED or pk in awaiting_review
-        ]
-        before = self.before.filter(pc.is_in(self.before["submission"], pa.array(counting, pa.int32())))
+        accepted = {pk for pk, one in self.submissions.items() if one.status == Status.ACCEPTED}
+        counting = pa.array([*accepted, *awaiting_review], pa.int32())
+        before = self.before.filter(pc.is_in(self.before["submission"], counting))
         return self if before.num_rows == self.before.num_rows else replace(self, before=before)
 
     @property
@@ -168,14 +177,29 @@ class DeliveredRows:
     def is_better_again(self) -> bool:
         """Whether its owner took outcomes back, or does so by it, and it has better ones of these tasks."""
         stored = taken_back_outcomes(self.submission.agent)
-        gone = pa.concat_tables(
-            [stored, self.replaced.select(stored.column_names)], promote_options="permissive"
-        )
-        return is_better(self.rows, gone)
+        replaced = self.replaced.select(stored.column_names)
+        return is_better(self.rows, pa.concat_tables([stored, replaced], promote_options="permissive"))
 
     @cached_property
     def standing(self) -> pa.Table:
-        return standing(self.rows, self.before, self.conditions)
+        return _standing(self.rows, self.before, self.conditions)
+
+
+def stored_delivery(submission: Submission, *, overtaken: bool = False) -> DeliveredRows:
+    """A stored submission beside what was delivered before it; `overtaken`: or since, while it waited."""
+    agent = submission.agent
+    live = live_outcomes([agent.pk])
+    earlier = live.filter((pc.not_equal if overtaken else pc.less)(live["submission"], submission.pk))
+    before, replaced = split_replaced(earlier, [submission.replaces_id] if submission.replaces_id else [])
+    return DeliveredRows(
+        submission=submission,
+        policy=policy_in_force(agent.benchmark),
+        rows=live.filter(pc.equal(live["submission"], submission.pk)),
+        before=before,
+        replaced=replaced,
+        settings={pk: facets for facets, pk in settings_of(agent.benchmark).items()},
+        assignment=submission.assignments.first(),
+    )
 
 
 def split_replaced(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.Table]:
@@ -184,7 +208,29 @@ def split_replaced(stored: pa.Table, replaces: list[int]) -> tuple[pa.Table, pa.
     return stored.filter(pc.invert(goes)), stored.filter(goes)
 
 
-def standing(rows: pa.Table, before: pa.Table, conditions: Mapping[int, object]) -> pa.Table:
+def is_better(rows: pa.Table, gone: pa.Table) -> bool:
+    """Whether outcomes are better on average than those of a submission taken back, over the tasks of both.
+
+    Under whatever prompt or judge: these are labels that a submitter chooses.
+    """
+    new = _means(rows)
+    for one in pc.unique(gone["submission"]):
+        old = _means(gone.filter(pc.equal(gone["submission"], one)))
+        differences = [new[task] - old[task] for task in new.keys() & old.keys()]
+        if differences and round(sum(differences) / len(differences), 6) > 0:  # of four bytes each
+            return True
+    return False
+
+
+def _means(rows: pa.Table) -> dict[int, float]:
+    """Mean outcome by task; what is invalid is a failure."""
+    values: dict[int, list[float]] = {}
+    for one in rows.select(["task", "value", "valid"]).to_pylist():
+        values.setdefault(one["task"], []).append(one["value"] if one["valid"] else 0.0)
+    return {task: sum(of) / len(of) for task, of in values.items()}
+
+
+def _standing(rows: pa.Table, before: pa.Table, conditions: Mapping[int, object]) -> pa.Table:
     """By task and condition, null where it is not compared, the number `n` of the outcomes that an agent has.
 
     `conditions` are those of the settings, by id.
@@ -202,3 +248,111 @@ def _ran(rows: pa.Table, settings: Mapping[int, tuple[object, ...]]) -> set[tupl
     """Tasks with prompt and judge; a few outcomes at another temperature are a run like any other."""
     pairs = rows.group_by(["task", "setting"]).aggregate([]).to_pylist()
     return {(one["task"], *settings[one["setting"]][:2]) for one in pairs}
+
+
+# -------------------------------------------------------------------------------------- what became of it
+
+OF_STATUS = {
+    Status.CHECKING: "It is being checked.",
+    Status.WAITING: "It waits for review, or for the end of its embargo, and does not count yet.",
+    Status.REFUSED: "It was refused and does not count.",
+    Status.SUPERSEDED: "Another submission took its place; it does not count any more.",
+    Status.WITHDRAWN: "It was withdrawn and does not count any more.",
+}
+
+
+def submissions_of(user: User, benchmark: Benchmark | None = None) -> QuerySet[Submission]:
+    submissions = Submission.objects.filter(Q(submitted_by=user) | Q(agent__owner=user))
+    if benchmark is not None:
+        submissions = submissions.filter(agent__benchmark=benchmark)
+    return submissions.select_related("agent__benchmark").order_by("-id")
+
+
+def followed_by(user: User, uuid: UUID) -> Submission:
+    """The submission, to whoever delivered it, its agent's owner, and operators; to others there is none."""
+    submissions = Submission.objects.select_related("agent__benchmark", "replaces", "submitted_by")
+    visible = submissions.filter(uuid=uuid, agent__benchmark__in=visible_benchmarks(user).values("pk"))
+    if (one := visible.first()) and (
+        user.pk in (one.submitted_by_id, one.agent.owner_id)
+        or role_of(user, one.agent.benchmark) == Role.OPERATOR
+    ):
+        return one
+    raise NoSuchSubmission
+
+
+@dataclass(frozen=True)
+class Followed:
+    """`lacking` is in words and empty for a whole run; `checks` is None until they were made.
+
+    `quota` is what the token and the agent may still deliver today, None where nobody counts, and for
+    operators, who have no bound. `entry` is the agent's line on `board`, the latest; None where it has none.
+    """
+
+    submission: Submission
+    lacking: list[str]
+    history: list[Any]
+    checks: list[dict[str, str]] | None
+    quota: dict[str, Any] | None
+    assignment: Assignment | None
+    staged: WalkState | None
+    replaced_by: Submission | None
+    board: Board | None
+    entry: Entry | None
+
+    @property
+    def quota_lines(self) -> list[tuple[str, str]]:
+        counted = [(name, one) for name, one in (self.quota or {}).items() if isinstance(one, dict)]
+        return [
+            (f"of this {name}", f"{one['left']:,} of {one['limit']:,} submissions") for name, one in counted
+        ]
+
+    @property
+    def standing(self) -> str:
+        if sentence := OF_STATUS.get(Status(self.submission.status)):
+            return sentence
+        if self.entry is None or self.board is None:
+            return "It counts; no board has shown it yet."
+        shows = f"Board {self.board.number} shows {self.entry.name}"
+        place = self.entry.at.get(self.board.target) or {}
+        if place.get("rank") is None:
+            reason = place.get("reason") or "no reason is stored"
+            return f"{shows}: listed without a rank: {reason}."
+        lower, upper = place.get("rank_lower"), place.get("rank_upper")
+        between = f", between {lower} and {upper} with 95%" if lower is not None else ""
+        return f"{shows}: rank {place['rank']}{between}."
+
+
+def follow(submission: Submission, *, token: ApiToken | None, as_of: datetime) -> Followed:
+    agent, counted = submission.agent, token or submission.token
+    assignment = submission.assignments.select_related("subset").order_by("-id").first()
+    board = boards_of(agent.benchmark).order_by("-number").first()
+    entry = board.entries.filter(agent_id=agent.merged_into_id or agent.pk).first() if board else None
+    check = getattr(submission, "machine_check", None)
+    left = counted and quotas.remaining(benchmark=agent.benchmark, token=counted, agent=agent, as_of=as_of)
+    return Followed(
+        submission=submission,
+        lacking=_lacking(submission, assignment) if submission.status in LIVE else [],
+        history=list(submission.status_changes.order_by("id")),
+        checks=check.found if check else None,
+        quota=left.as_plain() if left else None,
+        assignment=assignment,
+        staged=asking.step_of(assignment) if assignment and assignment.mode == Mode.STAGED else None,
+        replaced_by=submission.replaced_by.order_by("-id").first(),
+        board=board if entry else None,
+        entry=entry,
+    )
+
+
+def _lacking(submission: Submission, assignment: Assignment | None) -> list[str]:
+    """What the agent still lacks of what this delivery was asked for, with all that it delivered since."""
+    policy = policy_in_force(submission.agent.benchmark)
+    wanted = assignments.wanted_by(assignment, submission)
+    agent = submission.agent.merged_into_id or submission.agent_id
+    outcomes = live_outcomes([agent])
+    once = outcomes.group_by(KEY).aggregate([])  # a failure of the harness and its repetition are one
+    of_agent = asking.agent_context(agent, standing_submissions(agent), policy)
+    row = _standing(once, once.slice(0, 0), conditions_counted(outcomes, of_agent))
+    blocks = asking.in_blocks([one.asked for one in of_agent.submissions.values()], of_agent.tasks)
+    names = asking.names_asked(policy, wanted)
+    unranked = wanted == submission.asked and not is_recalled(agent)
+    return list(asking.lacking(row, names, blocks, policy.missing, unranked=unranked))

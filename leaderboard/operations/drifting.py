@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Assigning, Benchmark
@@ -17,16 +18,16 @@ from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict
 from leaderboard.operations import reruns
 from leaderboard.operations.acting import acting
-from leaderboard.operations.events import emit, wake
+from leaderboard.operations.events import wake
 from leaderboard.operations.models import (
     Alert,
     AlertLevel,
-    EventKind,
     JobRun,
-    JobStatus,
     Lane,
     RerunStatus,
 )
+from leaderboard.operations.queries import locked_benchmark
+from leaderboard.operations.runs import OPEN
 from leaderboard.operations.services import NothingToRank, check_drift
 from leaderboard.studies.kinds import VERDICT, verdict_found, was_better_since, why_reselect
 from leaderboard.studies.models import DriftCheck
@@ -49,11 +50,16 @@ def look(*, benchmark: Benchmark, as_of: datetime) -> str:
         return "there are no outcomes yet"
     settled = reruns.close_answered_requests(benchmark=benchmark, as_of=as_of)
     with transaction.atomic():
-        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+        locked = locked_benchmark(benchmark)
         if locked.driftcheck_set.filter(data_version__gt=check.data_version).exists():
             return "another look has seen later data"
         monitors = [*check.result["monitors"], verdict_found(locked)]
-        done = [*_outdated(locked, check, as_of), *_heard(locked, check, monitors, as_of)]
+        old = locked.alerts.filter(closed_at=None).exclude(subset=check.subset).order_by("id")
+        done = [
+            _close(alert, f"subset {alert.subset.number} is in use no more", as_of)
+            for alert in old.select_related("subset")
+        ]
+        done += _heard(locked, check, monitors, as_of)
         if done:
             bump_shown_version(benchmark=locked)
     alarming = _without_runs(benchmark, check, monitors)
@@ -68,7 +74,7 @@ def look(*, benchmark: Benchmark, as_of: datetime) -> str:
 def close_alert(*, alert: Alert, by: User | None, reason: str, as_of: datetime) -> Alert:
     """Close an alert by an operator's hand: it opens again once its monitor was quiet, or says more."""
     with acting(by=by, reason=reason), transaction.atomic():
-        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=alert.benchmark_id)
+        locked = locked_benchmark(alert.benchmark)
         locked_alert = locked.alerts.get(pk=alert.pk)
         if locked_alert.closed_at:
             raise Conflict("This alert is closed already.", code="alert_closed")
@@ -78,15 +84,6 @@ def close_alert(*, alert: Alert, by: User | None, reason: str, as_of: datetime) 
 
 
 # ---------------------------------------------------------------------------------------------------- alerts
-
-
-def _outdated(benchmark: Benchmark, check: DriftCheck, as_of: datetime) -> list[str]:
-    """Close what was said of a subset that is no longer in use."""
-    old = benchmark.alerts.filter(closed_at=None).exclude(subset=check.subset).order_by("id")
-    return [
-        _close(alert, f"subset {alert.subset.number} is in use no more", as_of)
-        for alert in old.select_related("subset")
-    ]
 
 
 def _heard(
@@ -105,25 +102,15 @@ def _heard(
 
 
 def _raise(
-    benchmark: Benchmark,
-    check: DriftCheck,
-    monitor: Monitor,
-    alert: Alert | None,
-    as_of: datetime,
+    benchmark: Benchmark, check: DriftCheck, monitor: Monitor, alert: Alert | None, as_of: datetime
 ) -> str:
     """Open an alert, or bring the open one up to date; its level only rises."""
     level = AlertLevel(monitor["state"])
     if alert is None:
         if _was_decided(benchmark, check, monitor):
             return ""
-        alert = Alert(
-            benchmark=benchmark,
-            subset=check.subset,
-            monitor=monitor["name"],
-            level=level,
-            opened_by=check,
-            opened_at=as_of,
-        )
+        of = {"subset": check.subset, "monitor": monitor["name"], "level": level}
+        alert = Alert(benchmark=benchmark, opened_by=check, opened_at=as_of, **of)
         is_news = True
     else:
         is_news = (alert.level, level) == (AlertLevel.WARN, AlertLevel.ALERT)
@@ -132,35 +119,23 @@ def _raise(
     alert.save()
     if not is_news:
         return ""
-    emit(
-        benchmark=benchmark,
-        kind=EventKind.DRIFT_ALERT,
-        about=f"alert {alert.pk} {level}",
-        payload=reruns.alert_payload(alert),
-        as_of=as_of,
-        emails=reruns.operators_of(benchmark),
-    )
+    reruns.tell_operators(benchmark, f"alert {alert.pk} {level}", reruns.alert_payload(alert), as_of)
     return f"{monitor['name']}: {level}"
 
 
 def _was_decided(benchmark: Benchmark, check: DriftCheck, monitor: Monitor) -> bool:
     """Whether an alert was closed though its monitor had not become quiet, and says no more than it did."""
     alerts = benchmark.alerts.filter(subset=check.subset, monitor=monitor["name"]).order_by("-id")
-    last = alerts.first()
-    if (
-        last is None
-        or check.subset is None
-        or (last.level, monitor["state"]) == (AlertLevel.WARN, AlertLevel.ALERT)
-    ):
+    last, says_more = alerts.first(), (AlertLevel.WARN, AlertLevel.ALERT)
+    if last is None or check.subset is None or (last.level, monitor["state"]) == says_more:
         return False
     if monitor["name"] == VERDICT:
         return not was_better_since(benchmark, last.evidence["validation"])
     since = check.subset.drift_checks.filter(pk__gt=last.latest_id)
-    return not any(
-        one["name"] == last.monitor and one["state"] not in RAISED
-        for later in since
-        for one in later.result["monitors"]
+    states = (
+        one["state"] for later in since for one in later.result["monitors"] if one["name"] == last.monitor
     )
+    return all(state in RAISED for state in states)
 
 
 def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -> str:
@@ -173,7 +148,6 @@ def _close(alert: Alert, reason: str, as_of: datetime, by: User | None = None) -
 
 
 def _now(benchmark: Benchmark, check: DriftCheck, monitors: Sequence[Monitor], *states: str) -> list[Alert]:
-    """Open alerts whose monitor is in one of these states by the latest check."""
     names = [one["name"] for one in monitors if one["state"] in states]
     alerts = benchmark.alerts.filter(subset=check.subset, closed_at=None, monitor__in=names)
     return list(alerts.select_related("request").order_by("id"))
@@ -207,21 +181,14 @@ def _reselections(
     done = []
     for alert in _now(benchmark, check, monitors, *RAISED):
         waits = alert.request is not None and alert.request.status == RerunStatus.OPEN
-        reason = "" if waits else why_reselect(alert.evidence)
-        if reason and _queue_reselection(benchmark, alert, reason, as_of):
-            done.append("a reselection is asked for")
+        reason, about = "" if waits else why_reselect(alert.evidence), f"alert {alert.pk}"
+        if not reason:
+            continue
+        with transaction.atomic():
+            of = {"kind": RESELECT, "benchmark": locked_benchmark(benchmark)}
+            runs = JobRun.objects.filter(**of)
+            if not runs.filter(Q(about=about) | Q(status__in=OPEN)).exists():
+                of |= {"lane": Lane.LONG, "about": about, "reason": reason}
+                JobRun.objects.create(created_at=as_of, **of)
+                done.append("a reselection is asked for")
     return done
-
-
-def _queue_reselection(benchmark: Benchmark, alert: Alert, reason: str, as_of: datetime) -> bool:
-    about = f"alert {alert.pk}"
-    with transaction.atomic():
-        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
-        runs = JobRun.objects.filter(kind=RESELECT, benchmark=locked)
-        busy = runs.filter(status__in=[JobStatus.QUEUED, JobStatus.RUNNING])
-        if runs.filter(about=about).exists() or busy.exists():
-            return False
-        JobRun.objects.create(
-            kind=RESELECT, lane=Lane.LONG, benchmark=locked, about=about, reason=reason, created_at=as_of
-        )
-    return True

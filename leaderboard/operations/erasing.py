@@ -7,8 +7,7 @@ stay.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -89,46 +88,38 @@ def erased_already() -> Conflict:
     return Conflict("These names were erased already.", code="erased_already")
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Fields in which names stand, and how a row is found from its benchmark."""
-
-    model: type[models.Model]
-    benchmark: str
-    fields: tuple[str, ...]
-
-
+# Models, how a row is found from its benchmark, and the fields in which names stand
 _SWITCHES = ("frozen_reason", "hidden_reason", "full_runs_only_reason")
-PLACES = (
-    _Place(Benchmark, "pk", _SWITCHES),
-    _Place(apps.get_model("catalog.BenchmarkChange"), "pgh_obj", _SWITCHES),
-    _Place(Task, "benchmark", ("retired_reason",)),
-    _Place(TaskSubset, "benchmark", ("reason",)),
-    _Place(Board, "benchmark", ("content",)),
-    _Place(Entry, "board__benchmark", ("flags", "at")),
-    _Place(DriftCheck, "benchmark", ("result",)),
-    _Place(ValidationStudy, "benchmark", ("result",)),
-    _Place(VarianceStudy, "benchmark", ("result",)),
-    _Place(StagedStudy, "benchmark", ("result",)),
-    _Place(Alert, "benchmark", ("evidence", "closed_reason")),
-    _Place(RerunRequest, "benchmark", ("reason", "closed_reason")),
-    _Place(RerunAgent, "request__benchmark", ("why",)),
-    _Place(Assignment, "agent__benchmark", ("reason",)),
-    _Place(Reselection, "benchmark", ("content", "reason", "decided_reason")),
-    _Place(apps.get_model("operations.ReselectionChange"), "benchmark", ("decided_reason",)),
-    _Place(Webhook, "benchmark", ("disabled_reason",)),
-    _Place(apps.get_model("operations.WebhookChange"), "benchmark", ("disabled_reason",)),
-    _Place(Event, "benchmark", ("payload",)),
-    _Place(JobRun, "benchmark", ("told", "error", "reason")),
-    _Place(Dispute, "benchmark", ("text", "decided_reason")),
-    _Place(StatusChange, "submission__agent__benchmark", ("reason",)),
-    _Place(MachineCheck, "submission__agent__benchmark", ("found",)),
-    _Place(InvalidConfirmation, "submission__agent__benchmark", ("reason",)),
-    _Place(Approval, "agent__benchmark", ("reason",)),
-    _Place(Verification, "submission__agent__benchmark", ("note",)),
-    _Place(AccountTrust, "benchmark", ("reason",)),
-    _Place(AgentAlias, "benchmark", ("reason",)),
-    _Place(IdempotencyKey, "benchmark", ("body",)),
+PLACES: tuple[tuple[type[models.Model], str, tuple[str, ...]], ...] = (
+    (Benchmark, "pk", _SWITCHES),
+    (apps.get_model("catalog.BenchmarkChange"), "pgh_obj", _SWITCHES),
+    (Task, "benchmark", ("retired_reason",)),
+    (TaskSubset, "benchmark", ("reason",)),
+    (Board, "benchmark", ("content",)),
+    (Entry, "board__benchmark", ("flags", "at")),
+    (DriftCheck, "benchmark", ("result",)),
+    (ValidationStudy, "benchmark", ("result",)),
+    (VarianceStudy, "benchmark", ("result",)),
+    (StagedStudy, "benchmark", ("result",)),
+    (Alert, "benchmark", ("evidence", "closed_reason")),
+    (RerunRequest, "benchmark", ("reason", "closed_reason")),
+    (RerunAgent, "request__benchmark", ("why",)),
+    (Assignment, "agent__benchmark", ("reason",)),
+    (Reselection, "benchmark", ("content", "reason", "decided_reason")),
+    (apps.get_model("operations.ReselectionChange"), "benchmark", ("decided_reason",)),
+    (Webhook, "benchmark", ("disabled_reason",)),
+    (apps.get_model("operations.WebhookChange"), "benchmark", ("disabled_reason",)),
+    (Event, "benchmark", ("payload",)),
+    (JobRun, "benchmark", ("told", "error", "reason")),
+    (Dispute, "benchmark", ("text", "decided_reason")),
+    (StatusChange, "submission__agent__benchmark", ("reason",)),
+    (MachineCheck, "submission__agent__benchmark", ("found",)),
+    (InvalidConfirmation, "submission__agent__benchmark", ("reason",)),
+    (Approval, "agent__benchmark", ("reason",)),
+    (Verification, "submission__agent__benchmark", ("note",)),
+    (AccountTrust, "benchmark", ("reason",)),
+    (AgentAlias, "benchmark", ("reason",)),
+    (IdempotencyKey, "benchmark", ("body",)),
 )
 
 
@@ -143,34 +134,34 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
     if Erasure.objects.filter(benchmark=locked.benchmark, tombstone=locked.name).exists():
         raise erased_already()
     own = locked.aliases.exclude(name__in=locked.merged.values("name"))
-    names, tombstone = [locked.name, *own.values_list("name", flat=True)], _tombstone(locked)
+    names, tombstone = [locked.name, *own.values_list("name", flat=True)], f"erased agent {locked.pk}"
+    others = locked.benchmark.agents.exclude(pk=locked.pk).filter(name__iexact=tombstone)
+    before = AgentAlias.objects.filter(benchmark=locked.benchmark, name__iexact=tombstone)
+    if others.exists() or before.exists():
+        tombstone += f" ({token_hex(8)})"  # another agent has taken the name beforehand
     reason = replacing(names, tombstone)(reason)
     with acting(by=by, reason=reason), pgtrigger.ignore(*FORBIDDING):
-        _replace_everywhere(locked.benchmark, names, tombstone)
-        AgentAlias.objects.filter(
-            benchmark=locked.benchmark, name=locked.name
-        ).delete()  # as one that was merged
+        replaced = replacing(names, tombstone)
+        for rows, fields in _places(locked.benchmark):
+            for row in _holding(rows, fields, names):
+                for field in fields:
+                    setattr(row, field, replaced(getattr(row, field)))
+                row.save(update_fields=fields)
+        # As one that was merged
+        AgentAlias.objects.filter(benchmark=locked.benchmark, name=locked.name).delete()
         locked.aliases.exclude(name__in=locked.merged.values("name")).delete()
         Entry.objects.filter(agent=locked).update(name=tombstone, organisation="", version="", links={})
         delivered = Submission.objects.filter(agent=locked)
         delivered.exclude(links={}).update(links={})
         OutcomeDetail.objects.filter(submission_id__in=delivered.values("pk")).update(metadata=None)
         Agent.objects.filter(pk=locked.pk).update(name=tombstone, organisation="", version="")
-        erasure = _record_erasure(locked.benchmark, "agent", tombstone, by=by, reason=reason, as_of=as_of)
+        of = {"benchmark": locked.benchmark, "what": "agent", "tombstone": tombstone}
+        erasure = Erasure.objects.create(reason=reason, at=as_of, by=by, **of)
         bump_shown_version(benchmark=locked.benchmark)
         bump_data_version(benchmark=locked.benchmark)
-    of_replays = Agent.objects.filter(benchmark__replay__of=locked.benchmark.slug, name__in=names)
-    for replayed in of_replays:
+    for replayed in Agent.objects.filter(benchmark__replay__of=locked.benchmark.slug, name__in=names):
         erase_agent(agent=replayed, by=by, reason=reason, as_of=as_of)
     return erasure
-
-
-def _tombstone(agent: Agent) -> str:
-    """A name that no other agent has taken beforehand."""
-    name = f"erased agent {agent.pk}"
-    others = agent.benchmark.agents.exclude(pk=agent.pk).filter(name__iexact=name)
-    before = AgentAlias.objects.filter(benchmark=agent.benchmark, name__iexact=name)
-    return f"{name} ({token_hex(8)})" if others.exists() or before.exists() else name
 
 
 @transaction.atomic
@@ -181,10 +172,8 @@ def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) 
     if locked.email == tombstone:
         raise erased_already()
     with acting(by=by, reason=reason):
-        for address in {
-            locked.email,
-            *EmailAddress.objects.filter(user=locked).values_list("email", flat=True),
-        }:
+        others = EmailAddress.objects.filter(user=locked).values_list("email", flat=True)
+        for address in {locked.email, *others}:
             invited = Invitation.objects.filter(email=address)
             invited.filter(accepted_at=None, revoked_at=None).update(revoked_at=as_of)
             invited.update(email=tombstone)
@@ -199,42 +188,19 @@ def erase_account(*, user: User, by: User | None, reason: str, as_of: datetime) 
         locked.is_active = locked.is_staff = locked.is_superuser = False
         locked.set_unusable_password()
         locked.save()
-        return _record_erasure(None, "account", tombstone, by=by, reason=reason, as_of=as_of)
+        return Erasure.objects.create(what="account", tombstone=tombstone, reason=reason, at=as_of, by=by)
 
 
-def _record_erasure(
-    benchmark: Benchmark | None, what: str, tombstone: str, *, by: User | None, reason: str, as_of: datetime
-) -> Erasure:
-    return Erasure.objects.create(
-        benchmark=benchmark, what=what, tombstone=tombstone, reason=reason, at=as_of, by=by
-    )
-
-
-def _replace_everywhere(benchmark: Benchmark, names: Sequence[str], tombstone: str) -> None:
-    replaced = replacing(names, tombstone)
-    for place in PLACES:
-        rows = place.model._default_manager.filter(**{place.benchmark: benchmark.pk})
-        _replace(rows, place.fields, names, replaced)
-    _replace(_contexts(benchmark), ("metadata",), names, replaced)
-
-
-def _replace(
-    rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[str], replaced: Callable[[Any], Any]
-) -> None:
-    for row in _holding(rows, fields, names):
-        for field in fields:
-            setattr(row, field, replaced(getattr(row, field)))
-        row.save(update_fields=fields)
-
-
-def _contexts(benchmark: Benchmark) -> models.QuerySet[Any]:
-    """Who changed a row of this benchmark, and why."""
-    of_rows = [
+def _places(benchmark: Benchmark) -> Iterator[tuple[models.QuerySet[Any], tuple[str, ...]]]:
+    """The rows of a benchmark, and why they were changed."""
+    for model, path, fields in PLACES:
+        yield model._default_manager.filter(**{path: benchmark.pk}), fields
+    changed = [
         Q(pk__in=apps.get_model(label).objects.filter(**{path: benchmark.pk}).values("pgh_context"))
         for label, path in RECORDED.items()
         if path
     ]
-    return Context.objects.filter(reduce(or_, of_rows))
+    yield Context.objects.filter(reduce(or_, changed)), ("metadata",)
 
 
 def _holding(rows: models.QuerySet[Any], fields: Sequence[str], names: Sequence[str]) -> models.QuerySet[Any]:

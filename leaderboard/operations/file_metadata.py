@@ -6,7 +6,7 @@ A column is taken only where it says one such thing of each; else it stays metad
 columns do that the flat file does not name.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,13 +46,17 @@ def file_metadata_of(flat: FlatFile) -> FileMetadata:
     of_run = {name: _one_each(flat, name, delivery, _is_link) for name in LINKS}
     taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
     metadata = {name: column for name, column in flat.metadata.items() if name not in taken}
-    nothing = [""] * len(flat.agents)
+    nothing, columns = [""] * len(flat.agents), {name: texts for name, texts in of_run.items() if texts}
+    links = [
+        {name: texts[i] for name, texts in columns.items() if texts[i]}
+        for i in range(int(delivery.max()) + 1)
+    ]
     return FileMetadata(
         flat=replace(flat, metadata=metadata),
         versions=of_agent["version"] or nothing,
         organisations=of_agent["organisation"] or nothing,
         delivery=delivery,
-        links=list(_links(of_run, int(delivery.max()) + 1)),
+        links=links,
         taken=taken,
     )
 
@@ -74,12 +78,6 @@ def _one_each(
     for who, pair in zip(owners.tolist(), pairs.tolist(), strict=True):
         texts_by_owner[who] = texts[pair % len(texts)]
     return texts_by_owner
-
-
-def _links(of_run: dict[str, list[str] | None], n: int) -> Iterator[dict[str, str]]:
-    columns = {name: texts for name, texts in of_run.items() if texts}
-    for i in range(n):
-        yield {name: texts[i] for name, texts in columns.items() if texts[i]}
 
 
 def _is_link(text: str) -> bool:

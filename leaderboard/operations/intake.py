@@ -15,25 +15,19 @@ from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.notify import wake
-from leaderboard.operations import asking, assignments, checking, claims, quotas
-from leaderboard.operations.arrivals import tell_of_arrivals
-from leaderboard.operations.corrections import has_been_shown, not_your_submission
+from leaderboard.operations import asking, assignments, checking, naming, quotas, reviewing
+from leaderboard.operations.corrections import not_your_submission
 from leaderboard.operations.delivered import DeliveredRows, split_replaced
+from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
-from leaderboard.operations.holding import why_held
 from leaderboard.operations.models import Assignment
+from leaderboard.operations.queries import has_been_shown
 from leaderboard.studies.answers import words
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import MAX_VOICES, several, uncounted
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
-from leaderboard.submissions.parsing.files import (
-    Body,
-    Form,
-    UploadedPart,
-    read_body,
-    read_upload,
-)
-from leaderboard.submissions.parsing.flat import Fault, FlatFile
+from leaderboard.submissions.parsing.files import Body, Form, UploadedPart, read_body, read_upload
+from leaderboard.submissions.parsing.flat import Fault
 from leaderboard.submissions.queries import full_runs, submissions_of, taking_back, withheld
 from leaderboard.submissions.services import (
     MatchedRows,
@@ -54,10 +48,7 @@ IN_BACKGROUND = (
 
 @dataclass(frozen=True)
 class Receipt:
-    """The answer to a delivery. `replayed`: it was given before and nothing happened now.
-
-    `left`: of the quotas; None where there is no bound, or where it was given before.
-    """
+    """The answer to a delivery; `replayed`: it was given before. `left`: of the quotas, if any."""
 
     content: dict[str, Any]
     replayed: bool
@@ -102,7 +93,6 @@ def submit_file(
 
 
 def _tasks(benchmark: Benchmark) -> dict[str, int]:
-    """Ids of all tasks by name; both are for ever."""
     return dict(benchmark.tasks.values_list("name", "id"))
 
 
@@ -115,6 +105,9 @@ class _Delivery:
         self.parsed, self.benchmark, self.tasks = parsed, benchmark, tasks
         self.token, self.as_of = token, as_of
         self.metadata = file_metadata_of(parsed.flat)
+        dated = np.flatnonzero(~np.isnat(parsed.flat.submitted_at))  # some row has a date
+        self.first = int(dated[np.argmin(parsed.flat.submitted_at[dated])])
+        self.submitted_at: datetime = parsed.flat.submitted_at[self.first].item().replace(tzinfo=UTC)
 
     def stored(self, idempotency_key: str | None) -> Receipt:
         with transaction.atomic():
@@ -127,9 +120,8 @@ class _Delivery:
             if claim:
                 stored = IdempotencyKey.objects.filter(pk=claim.pk)
                 stored.update(submission=submission, status=201, body=receipt.content)
-                receipt = replace(
-                    receipt, content=stored.get().body or {}
-                )  # to the letter what a repetition gets
+                # to the letter what a repetition gets
+                receipt = replace(receipt, content=stored.get().body or {})
             if submission.status == Status.CHECKING:
                 wake()
             tell_of_arrivals(benchmark=self.benchmark, changes=changes, as_of=self.as_of)
@@ -156,23 +148,21 @@ class _Delivery:
         return claim, is_new
 
     def _deliver(self, *, dry_run: bool) -> tuple[Submission, Receipt, list[StatusChange]]:
-        benchmark, as_of = self.benchmark, self.as_of
+        benchmark, as_of, token = self.benchmark, self.as_of, self.token
         assignments.check_open(benchmark)
-        policy = policy_in_force(benchmark)
-        by_operator = operates(self.token, benchmark)
+        policy, by_operator = policy_in_force(benchmark), operates(token, benchmark)
         if not by_operator:
-            _check_date(self.parsed.flat, policy, as_of)
+            self._check_date(policy)
         described = _describe_agent(self.parsed, self.metadata)
         agent = assignments.agent_of(
-            benchmark=benchmark,
-            described=described,
-            by=self.token.user,
-            by_operator=by_operator,
-            as_of=as_of,
+            benchmark=benchmark, described=described, by=token.user, by_operator=by_operator, as_of=as_of
         )
         if is_first := not submissions_of(agent).exists():
-            claims.check_made_of(agent)
-        left = self._quotas(policy, agent, dry_run=dry_run)
+            naming.check_made_of(agent)
+        if dry_run:
+            left = quotas.remaining(benchmark=benchmark, token=token, agent=agent, as_of=as_of)
+        else:
+            left = quotas.count_one(policy=policy, token=token, agent=agent, as_of=as_of)
         matched = MatchedRows(
             self.metadata.flat,
             benchmark=benchmark,
@@ -185,27 +175,27 @@ class _Delivery:
         _check_not_delivered(agent, matched, part)
         shown = not (by_operator or is_first) and has_been_shown(agent)
         assignment = assignments.find_assignment(
-            agent=agent, named=self.parsed.envelope.assignment, replaces=part.replaces, as_of=as_of
+            agent=agent, named=self.parsed.envelope.assignment, replaces=replaces, as_of=as_of
         )
-        before, replaced = split_replaced(matched.stored, [old.pk for old in part.replaces])
+        before, replaced = split_replaced(matched.stored, [old.pk for old in replaces])
         if not by_operator:
             assignments.check_asked(assignment, part.rows, before)
-        terms = self._terms(agent, part, policy, assignment, taken_back=bool(part.replaces) and shown)
+        terms = self._terms(agent, part, policy, assignment, taken_back=bool(replaces) and shown)
         submission = draft(part, matched=matched, terms=terms)
         delivered = DeliveredRows(
-            submission=submission,
-            policy=policy,
-            rows=part.rows,
-            before=before,
-            replaced=replaced,
-            settings=matched.settings,
-            assignment=assignment,
-            is_first=is_first,
+            submission, policy, part.rows, before, replaced, matched.settings, assignment, is_first
         )
-        why = why_held(delivered) if terms.status != Status.CHECKING else ""
+        why = reviewing.why_held(delivered) if terms.status != Status.CHECKING else ""
         if why:
-            terms = self._held_for_review(terms, policy, why)
-            submission.status = terms.status
+            status, reason = reviewing.status_now(
+                n_outcomes=0,
+                embargo_until=terms.embargo_until,
+                policy=policy,
+                as_of=as_of,
+                implausible=why,
+            )
+            terms = replace(terms, status=status, reason=reason, judged=Judged.IMPLAUSIBLE)
+            submission.status = status
         changes = (propose_changes if dry_run else record)(submission, part, terms=terms)
         if shown and submission.status == Status.ACCEPTED:
             changes[-1].after_board = delivered.is_again
@@ -218,14 +208,24 @@ class _Delivery:
         content = self._content(delivered, changes, left, why, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
 
+    def _is_backdated(self, policy: Policy) -> bool:
+        return self.submitted_at < self.as_of - timedelta(days=policy.backdating_days)
+
+    def _check_date(self, policy: Policy) -> None:
+        if self._is_backdated(policy):
+            days = f"{policy.backdating_days} days before this delivery"
+            rule = f"lies more than {days}; older dates need an operator"
+            at = self.parsed.flat.submitted_at[self.first]
+            fault = Fault(row=None, field="submitted_at", value=str(at), rule=rule)
+            raise Faulty("The delivery has faults; nothing was stored.", faults=(fault,))
+
     def _part(self, matched: MatchedRows, replaces: list[Submission], policy: Policy) -> SubmissionPart:
-        flat = self.parsed.flat
         links = [self.parsed.envelope.links, *self.metadata.links]
         return SubmissionPart(
             rows=matched.rows,
-            submitted_at=_submitted_at(flat),
-            imprecise=bool(flat.imprecise[_first_dated(flat)]),
-            backdated=_is_backdated(flat, policy, self.as_of),
+            submitted_at=self.submitted_at,
+            imprecise=bool(self.parsed.flat.imprecise[self.first]),
+            backdated=self._is_backdated(policy),
             links={name: link for one in reversed(links) for name, link in one.items()},
             replaces=replaces,
         )
@@ -240,7 +240,7 @@ class _Delivery:
         taken_back: bool,
     ) -> Terms:
         embargo = self.parsed.envelope.embargo_until
-        status, reason = checking.status_now(
+        status, reason = reviewing.status_now(
             n_outcomes=part.rows.num_rows, embargo_until=embargo, policy=policy, as_of=self.as_of
         )
         return Terms(
@@ -256,21 +256,6 @@ class _Delivery:
             taken_back_after_board=taken_back,
         )
 
-    def _held_for_review(self, terms: Terms, policy: Policy, why: str) -> Terms:
-        status, reason = checking.status_now(
-            n_outcomes=0,
-            embargo_until=terms.embargo_until,
-            policy=policy,
-            as_of=self.as_of,
-            implausible=why,
-        )
-        return replace(terms, status=status, reason=reason, judged=Judged.IMPLAUSIBLE)
-
-    def _quotas(self, policy: Policy, agent: Agent, *, dry_run: bool) -> quotas.Quotas | None:
-        if dry_run:
-            return quotas.remaining(benchmark=self.benchmark, token=self.token, agent=agent, as_of=self.as_of)
-        return quotas.count_one(policy=policy, token=self.token, agent=agent, as_of=self.as_of)
-
     def _content(
         self,
         delivered: DeliveredRows,
@@ -280,11 +265,18 @@ class _Delivery:
         *,
         keep: bool,
     ) -> dict[str, Any]:
-        submission, as_of = delivered.submission, self.as_of
-        in_background = submission.status == Status.CHECKING
-        results = [] if in_background else checking.check_rows(delivered, self.metadata.flat.metadata.items())
-        if keep and not in_background:
-            checking.keep(submission, results, as_of=as_of)
+        submission, as_of, of = delivered.submission, self.as_of, delivered
+        if submission.status == Status.CHECKING:
+            results, blocks, missing = None, of.blocks, of.policy.missing
+            lacking = asking.lacking(of.standing, of.names_asked, blocks, missing, unranked=of.unranks)
+            found = [IN_BACKGROUND, *lacking, *_doubts(of, changes)]
+        else:
+            results = checking.check_rows(of, self.metadata.flat.metadata.items())
+            if keep:
+                checking.keep(submission, results, as_of=as_of)
+            found = [*checking.warnings(results), *_uncounted(of), *_doubts(of, changes), *_unheard(of)]
+        if why_held:
+            found.append(f"held for review: {why_held}; it counts once an operator has accepted it")
         return {
             "id": str(submission.uuid),
             "status": submission.status,
@@ -296,15 +288,7 @@ class _Delivery:
                 *(f"{alias} was read as {name}" for alias, name in self.parsed.flat.aliases.items()),
                 *self.parsed.notes,
                 *assignments.lateness(delivered.assignment, as_of),
-                *(self._lacking(delivered) if in_background else checking.warnings(results)),
-                *([] if in_background else _uncounted(delivered)),
-                *_doubts(delivered, changes),
-                *([] if in_background else _unheard(delivered)),
-                *(
-                    [f"held for review: {why_held}; it counts once an operator has accepted it"]
-                    if why_held
-                    else []
-                ),
+                *found,
             ],
             "assignment": assignments.summary(
                 delivered.assignment,
@@ -313,41 +297,9 @@ class _Delivery:
                 dry_run=not keep,
             ),
             "embargo_until": submission.embargo_until and submission.embargo_until.isoformat(),
-            "checks": None if in_background else checking.as_plain(results),
+            "checks": results,
             "quota": left and left.as_plain(),
         }
-
-    def _lacking(self, delivered: DeliveredRows) -> Iterator[str]:
-        yield IN_BACKGROUND
-        missing, unranked = delivered.policy.missing, delivered.unranks
-        yield from asking.lacking(
-            delivered.standing, delivered.names_asked, delivered.blocks, missing, unranked=unranked
-        )
-
-
-def _check_date(flat: FlatFile, policy: Policy, as_of: datetime) -> None:
-    if _is_backdated(flat, policy, as_of):
-        rule = (
-            f"lies more than {policy.backdating_days} days before this delivery; older dates need an operator"
-        )
-        at = flat.submitted_at[_first_dated(flat)]
-        fault = Fault(row=None, field="submitted_at", value=str(at), rule=rule)
-        raise Faulty("The delivery has faults; nothing was stored.", faults=(fault,))
-
-
-def _is_backdated(flat: FlatFile, policy: Policy, as_of: datetime) -> bool:
-    return _submitted_at(flat) < as_of - timedelta(days=policy.backdating_days)
-
-
-def _first_dated(flat: FlatFile) -> int:
-    """The row with the earliest date; some row has one."""
-    dated = np.flatnonzero(~np.isnat(flat.submitted_at))
-    return int(dated[np.argmin(flat.submitted_at[dated])])
-
-
-def _submitted_at(flat: FlatFile) -> datetime:
-    at: datetime = flat.submitted_at[_first_dated(flat)].item()
-    return at.replace(tzinfo=UTC)
 
 
 def _describe_agent(parsed: Body, metadata: FileMetadata) -> AgentDescription:
@@ -413,7 +365,6 @@ def _named_keys(rows: np.ndarray, matched: MatchedRows) -> list[dict[str, Any]]:
 
 
 def _uncounted(of: DeliveredRows) -> list[str]:
-    """Say which outcomes are of conditions that the board does not compare."""
     if not several(of.settings.values()):
         return []
     return uncounted(
@@ -428,7 +379,6 @@ def _uncounted(of: DeliveredRows) -> list[str]:
 
 
 def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
-    """Say what keeps the outcomes from counting as they stand."""
     submission, policy = of.submission, of.policy
     if submission.n_invalid:
         yield (

@@ -1,11 +1,22 @@
-"""`load`: whole files of outcomes into a benchmark, in one transaction or not at all."""
+"""Whole files of outcomes into a benchmark, in one transaction or not at all.
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+A file that an operator sends through the admin is looked at first, and stored on confirmation.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +25,8 @@ from django.db import transaction
 
 from analytics.names import without_case
 from leaderboard.accounts.models import User
-from leaderboard.catalog.models import Benchmark
+from leaderboard.catalog.models import NAME_LENGTH, Benchmark
+from leaderboard.catalog.queries import benchmark_of
 from leaderboard.catalog.services import (
     AgentDescription,
     complete_agents,
@@ -24,12 +36,28 @@ from leaderboard.catalog.services import (
     grouped_tasks,
     look_alikes,
 )
-from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations import claims
-from leaderboard.operations.arrivals import tell_of_arrivals
+from leaderboard.errors import Faulty, Missing, Refusal
+from leaderboard.operations import naming
+from leaderboard.operations.acting import acting
+from leaderboard.operations.events import tell_of_arrivals
 from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
+from leaderboard.operations.models import Upload
+from leaderboard.operations.policies import put_in_force
+from leaderboard.operations.runs import Progress
+from leaderboard.operations.scheduler.children import environment
+from leaderboard.studies.versions import take_over
 from leaderboard.submissions.models import StatusChange, Submission
-from leaderboard.submissions.parsing.flat import MAX_FAULTS, Fault, FlatFile, excerpt
+from leaderboard.submissions.parsing.flat import (
+    MAX_FAULTS,
+    Fault,
+    FlatFile,
+    add_table_options,
+    excerpt,
+    is_table,
+    read_file,
+    table_options,
+)
+from leaderboard.submissions.parsing.task_list import ListedTask, read_tasks
 from leaderboard.submissions.rows import KEY, OUTCOME
 from leaderboard.submissions.services import (
     MatchedRows,
@@ -42,12 +70,13 @@ from leaderboard.submissions.services import (
 )
 
 ALONE = "The file"
+LARGEST = 64 * 2**20  # bytes
+KINDS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".ndjson", ".ndjson.gz", ".jsonl", ".parquet")
+MAX_SECONDS = 60  # seconds for reading a table
 
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a load did, or would do."""
-
     benchmark: str
     n_rows: int
     n_new: int
@@ -60,16 +89,6 @@ class LoadReport:
     notes: tuple[str, ...] = ()
 
 
-class _Stored(NamedTuple):
-    """What one file brought."""
-
-    delivery: "_Load"
-    n_submissions: int
-    n_new_tasks: int
-    changes: list[StatusChange]
-    notes: tuple[str, ...]
-
-
 @transaction.atomic
 def load(
     *,
@@ -80,13 +99,14 @@ def load(
     dry_run: bool = False,
     by: User | None = None,
     reason: str = "load",
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    versions: Any = None,
+    progress: Progress = lambda done, total: None,
 ) -> LoadReport:
     """Store what is new in a file, or in several by name: of each a submission for each agent and run.
 
     Rows that are stored already are skipped. A row that contradicts what is stored is a fault, or with
-    `replace` supersedes the submission that holds it. A failure of the harness holds its key against
-    nothing: the trial may be delivered again.
+    `replace` supersedes the submission that holds it; a failure of the harness contradicts nothing. Subset
+    `versions` that were exported beside the file are taken over by a benchmark that has none.
     """
     files = {ALONE: flat} if isinstance(flat, FlatFile) else flat
     _check_spelling(files)
@@ -100,58 +120,67 @@ def load(
     tell_of_arrivals(benchmark=benchmark, changes=changes, as_of=as_of)
     tasks_came = grouped_tasks(benchmark) != before
     append_changes(benchmark=benchmark, changes=changes, tasks_came=tasks_came)
+    if versions is not None and (policy := take_over(benchmark=benchmark_of(slug), content=versions)):
+        put_in_force(policy=policy, by=by, reason=reason)
     transaction.set_rollback(dry_run)
-    return _report(slug, loads)
+    n_rows, n_new = sum(one.matched.flat.n_rows for one in loads), sum(int(one.new.sum()) for one in loads)
+    n_changed = sum(int(one.changed.sum()) for one in loads)
+    return LoadReport(
+        benchmark=slug,
+        n_rows=n_rows,
+        n_new=n_new,
+        n_same=n_rows - n_new - n_changed,
+        n_replaced=n_changed,
+        n_submissions=sum(one.n_submissions for one in loads),
+        n_agents=len({name for one in loads for name in one.matched.flat.agents}),
+        n_tasks=len({name for one in loads for name in one.matched.flat.tasks}),
+        n_new_tasks=sum(one.n_new_tasks for one in loads),
+        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
+    )
 
 
 def _store(
-    flat: FlatFile,
-    benchmark: Benchmark,
-    *,
-    called: str,
-    replace: bool,
-    terms: Terms,
-    progress: Callable[[int, int], None],
-) -> _Stored:
+    flat: FlatFile, benchmark: Benchmark, *, called: str, replace: bool, terms: Terms, progress: Progress
+) -> "_Load":
     metadata = file_metadata_of(flat)
-    described = _descriptions(metadata)
-    with _naming(called):
+    columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
+    described = [AgentDescription(*values) for values in zip(*columns, strict=True)]
+    try:
         n_new_tasks = ensure_tasks(
             benchmark=benchmark,
             categories=dict(zip(flat.tasks, flat.categories, strict=True)),
             groups=dict(zip(flat.tasks, flat.groups, strict=True)),
         )
-        claims.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
+        naming.free_unused(benchmark=benchmark, names=metadata.flat.agents, by=None, as_of=terms.as_of)
         agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
-    notes = (*_other_benchmark(benchmark, flat, called), *_look_alikes(benchmark, described))
-    delivery = _Load(MatchedRows(metadata.flat, benchmark=benchmark, agents=agents), metadata)
-    if delivery.changed.any() and not replace:
-        raise delivery.contradiction(called)
-    parts = list(delivery.parts())
-    changes = _record(parts, delivery.matched, terms, progress)
-    complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
-    return _Stored(delivery, len(parts), n_new_tasks, changes, notes)
-
-
-@contextmanager
-def _naming(called: str) -> Iterator[None]:
-    """Put the file's name before a refusal that has none, where there are several files."""
-    try:
-        yield
     except Refusal as refusal:
         if called != ALONE:
             refusal.args = (f"{called}: {refusal}",)
         raise
+    notes = list(_notes(benchmark, flat, described, called))
+    matched = MatchedRows(metadata.flat, benchmark=benchmark, agents=agents)
+    loaded = _Load(matched, metadata, n_new_tasks, notes)
+    if loaded.changed.any() and not replace:
+        raise loaded.contradiction(called)
+    parts = list(loaded.parts())
+    for done, part in enumerate(parts):
+        progress(done, len(parts))
+        submission = draft(part, matched=matched, terms=terms)
+        loaded.changes += record(submission, part, terms=terms)
+        if part.replaces:
+            carry_details(old=part.replaces, new=submission)
+    progress(len(parts), len(parts))
+    loaded.n_submissions = len(parts)
+    complete_agents(benchmark=benchmark, agents=agents, descriptions=described)
+    return loaded
 
 
 def _check_spelling(files: Mapping[str, FlatFile]) -> None:
-    """Refuse a name that two files spell in two ways, as one file with both is refused."""
     faults = []
     for column in ("agent", "scaffold", "model"):
         first: dict[str, tuple[str, str]] = {}
-        for file, name in (
-            (file, name) for file, flat in files.items() for name in getattr(flat, f"{column}s")
-        ):
+        names = ((file, name) for file, flat in files.items() for name in getattr(flat, f"{column}s"))
+        for file, name in names:
             other, where = first.setdefault(without_case(name), (name, file))
             if other != name:
                 rule = f'is "{excerpt(other)}" in {where}; spell each {column} one way (in {file})'
@@ -161,69 +190,32 @@ def _check_spelling(files: Mapping[str, FlatFile]) -> None:
         raise Faulty(message, faults=tuple(faults[:MAX_FAULTS]), n_faults=len(faults))
 
 
-def _other_benchmark(benchmark: Benchmark, flat: FlatFile, called: str) -> Iterator[str]:
-    """Say that a file names another benchmark than it is loaded into; the data may be right."""
+def _notes(
+    benchmark: Benchmark, flat: FlatFile, described: list[AgentDescription], called: str
+) -> Iterator[str]:
+    """Say that a file names another benchmark, and which of its names read like others: all may be right."""
     if flat.benchmark not in (benchmark.slug, benchmark.title):
         yield (
             f'{called} names the benchmark "{flat.benchmark}"; '
             f'"{benchmark.slug}" was loaded as "{benchmark.title}".'
         )
-
-
-def _report(slug: str, loads: list[_Stored]) -> LoadReport:
-    files = [one.delivery.matched.flat for one in loads]
-    n_rows = sum(flat.n_rows for flat in files)
-    n_new = sum(int(one.delivery.new.sum()) for one in loads)
-    n_changed = sum(int(one.delivery.changed.sum()) for one in loads)
-    return LoadReport(
-        benchmark=slug,
-        n_rows=n_rows,
-        n_new=n_new,
-        n_same=n_rows - n_new - n_changed,
-        n_replaced=n_changed,
-        n_submissions=sum(one.n_submissions for one in loads),
-        n_agents=len({name for flat in files for name in flat.agents}),
-        n_tasks=len({name for flat in files for name in flat.tasks}),
-        n_new_tasks=sum(one.n_new_tasks for one in loads),
-        notes=tuple(dict.fromkeys(note for one in loads for note in one.notes)),
-    )
-
-
-def _descriptions(metadata: FileMetadata) -> list[AgentDescription]:
-    flat = metadata.flat
-    columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
-    return [AgentDescription(*values) for values in zip(*columns, strict=True)]
-
-
-def _look_alikes(benchmark: Benchmark, described: list[AgentDescription]) -> tuple[str, ...]:
-    """Say which names of the file read like others of the benchmark; the data may be right."""
-    pairs = []
     for kind, column in (("agent", "name"), ("scaffold", "scaffold__name"), ("model", "model__name")):
         names = {getattr(one, column.partition("__")[0]) for one in described}
-        pairs += look_alikes(kind, sorted(names), set(benchmark.agents.values_list(column, flat=True)))
-    return tuple(f"{one}; if they are the same, rename or merge." for one in pairs)
+        known = set(benchmark.agents.values_list(column, flat=True))
+        for pair in look_alikes(kind, sorted(names), known):
+            yield f"{pair}; if they are the same, rename or merge."
 
 
-def _record(
-    parts: list[SubmissionPart], matched: MatchedRows, terms: Terms, progress: Callable[[int, int], None]
-) -> list[StatusChange]:
-    changes: list[StatusChange] = []
-    for done, part in enumerate(parts):
-        progress(done, len(parts))
-        submission = draft(part, matched=matched, terms=terms)
-        changes += record(submission, part, terms=terms)
-        if part.replaces:
-            carry_details(old=part.replaces, new=submission)
-    progress(len(parts), len(parts))
-    return changes
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Load:
-    """The file's rows, as far as they are new or contradict what is stored."""
+    """A file's rows, as far as they are new or contradict what is stored, and what came of them."""
 
     matched: MatchedRows
     metadata: FileMetadata
+    n_new_tasks: int
+    notes: list[str]
+    n_submissions: int = 0
+    changes: list[StatusChange] = field(default_factory=list)
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -236,7 +228,6 @@ class _Load:
         return (self.matched.holder == 0) & ~self.matched.same
 
     def contradiction(self, called: str) -> Faulty:
-        """Name the rows that contradict what is stored, with both outcomes."""
         matched, where = self.matched, np.flatnonzero(self.changed)
         rows = matched.rows.take(where[:MAX_FAULTS])
         holding = matched.stored.filter(pc.invert(matched.stored["free"]))
@@ -257,7 +248,6 @@ class _Load:
         return Faulty(message, faults=faults, n_faults=len(where))
 
     def parts(self) -> Iterator[SubmissionPart]:
-        """The rows to store, one part for each agent and run, in order of agent name and run."""
         flat = self.matched.flat
         wanted = np.flatnonzero(self.new | self.changed)
         label = self.metadata.delivery[wanted]
@@ -297,3 +287,96 @@ class _Load:
 
 def _outcome_text(row: dict[str, object]) -> str:
     return "no outcome" if row["value"] is None else f"{row['value']:.9g}" + " (invalid)" * (not row["valid"])
+
+
+def no_such_upload() -> Missing:
+    return Missing(
+        "This file was stored already, or dropped after a day; send it again.", code="no_such_upload"
+    )
+
+
+def keep(*, benchmark: Benchmark, by: User, name: str, content: bytes, as_of: datetime) -> Upload:
+    if len(content) > LARGEST:
+        raise Refusal(
+            "A file has at most 64 MiB here; load larger ones at the command line.", code="too_large"
+        )
+    short = PurePath(name.replace("\\", "/")).name[-NAME_LENGTH:]
+    if _suffix(short) is None:
+        raise Refusal(
+            "A file of outcomes is CSV, .xlsx, NDJSON or Parquet, as its name says; CSV and NDJSON also "
+            "gzipped.",
+            code="unknown_kind",
+        )
+    return Upload.objects.create(benchmark=benchmark, by=by, name=short, content=content, created_at=as_of)
+
+
+def look(*, upload: Upload, replace: bool, as_of: datetime, options: str = "") -> LoadReport:
+    """Say what storing the file would do, and store nothing; `options` are those of a table, as one types."""
+    flat, notes = _read(upload, options, as_of)
+    report = load(flat=flat, slug=upload.benchmark.slug, as_of=as_of, replace=replace, dry_run=True)
+    return replaced(report, notes=(*notes, *report.notes))
+
+
+@transaction.atomic
+def store(
+    *, upload: Upload, replace: bool, by: User, reason: str, as_of: datetime, options: str = ""
+) -> LoadReport:
+    uploads = Upload.objects.select_for_update(of=("self",)).select_related("benchmark").filter(pk=upload.pk)
+    upload_row = uploads.first()
+    if upload_row is None:
+        raise no_such_upload()
+    with acting(by=by, reason=reason):
+        flat, slug = _read(upload_row, options, as_of)[0], upload_row.benchmark.slug
+        report = load(flat=flat, slug=slug, as_of=as_of, replace=replace, by=by, reason=reason)
+    upload_row.delete()
+    return report
+
+
+def upload_of(uuid: UUID | str, *, benchmark: Benchmark, by: User) -> Upload:
+    upload = Upload.objects.select_related("benchmark").filter(uuid=uuid, benchmark=benchmark, by=by).first()
+    if upload is None:
+        raise no_such_upload()
+    return upload
+
+
+def tasks_in(content: bytes) -> list[ListedTask]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "tasks")
+        path.write_bytes(content)
+        return read_tasks(path)
+
+
+def _suffix(name: str) -> str | None:
+    return max((kind for kind in KINDS if name.lower().endswith(kind)), key=len, default=None)
+
+
+def _read(upload: Upload, options: str, as_of: datetime) -> tuple[FlatFile, list[str]]:
+    """The file, whose own name is nowhere a path, and how it was read where it is a table of people."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    add_table_options(parser)
+    try:
+        words = shlex.split(options)
+        known, others = parser.parse_known_args(words)
+    except (ArgumentError, ValueError) as error:
+        raise Refusal(f"Reading options: {error}.") from None
+    if others:
+        raise Refusal(f"Reading options: {others[0]} is none of --column, --sheet, --wide, --long, --blank.")
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"{upload.benchmark.slug}{_suffix(upload.name)}")
+        path.write_bytes(bytes(upload.content))
+        path, notes = _as_flat(path, words) if is_table(path, table_options(vars(known))) else (path, [])
+        return read_file(path, as_of=as_of), notes
+
+
+def _as_flat(path: Path, options: Sequence[str]) -> tuple[Path, list[str]]:
+    """Let a process of its own read a table: no web worker imports pandas, or holds a workbook."""
+    out = path.with_name("flat.parquet")
+    command = [sys.executable, "-m", "analytics", "table", str(path), "--to", str(out), "--json", *options]
+    try:
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=MAX_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Refusal("The table takes too long to read; load it at the command line.") from None
+    if done.returncode:
+        why = done.stderr.strip().removeprefix("python -m analytics table: ")
+        raise Refusal(why or "The table is too large.")
+    return out, [json.loads(done.stdout)["read_as"]]

@@ -15,6 +15,10 @@ from leaderboard.studies.models import DriftCheck, StagedStudy, TaskSubset
 from leaderboard.submissions.models import Submission
 
 
+def checks(**conditions: Q) -> list[models.BaseConstraint]:
+    return [models.CheckConstraint(condition=one, name=name) for name, one in conditions.items()]
+
+
 class RerunKind(models.TextChoices):
     VALIDATION = "validation"
     DRIFT = "drift"
@@ -54,22 +58,13 @@ class RerunRequest(models.Model):
                 condition=Q(status="open") & ~Q(kind="recall"),
                 name="rerunrequest_one_open",
             ),
-            models.CheckConstraint(
-                condition=Q(kind="recall", subset__isnull=True)
+            *checks(
+                rerunrequest_recall_has_no_subset=Q(kind="recall", subset__isnull=True)
                 | (~Q(kind="recall") & Q(subset__isnull=False)),
-                name="rerunrequest_recall_has_no_subset",
-            ),
-            models.CheckConstraint(
-                condition=Q(kind__in=RerunKind.values, status__in=RerunStatus.values),
-                name="rerunrequest_choices_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(status="open", closed_at__isnull=True)
+                rerunrequest_choices_known=Q(kind__in=RerunKind.values, status__in=RerunStatus.values),
+                rerunrequest_closed_when_not_open=Q(status="open", closed_at__isnull=True)
                 | Q(~Q(status="open"), closed_at__isnull=False),
-                name="rerunrequest_closed_when_not_open",
-            ),
-            models.CheckConstraint(
-                condition=Q(deadline__gt=F("opened_at")), name="rerunrequest_deadline_later"
+                rerunrequest_deadline_later=Q(deadline__gt=F("opened_at")),
             ),
         ]
 
@@ -92,9 +87,7 @@ class RerunAgent(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["request", "agent"], name="rerunagent_once"),
-            models.CheckConstraint(
-                condition=Q(inclusion__gt=0, inclusion__lte=1), name="rerunagent_inclusion_range"
-            ),
+            *checks(rerunagent_inclusion_range=Q(inclusion__gt=0, inclusion__lte=1)),
         ]
 
     def __str__(self) -> str:
@@ -170,24 +163,17 @@ class Assignment(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["agent"], condition=Q(status="open"), name="assignment_one_open"),
-            models.CheckConstraint(
-                condition=Q(
+            *checks(
+                assignment_choices_known=Q(
                     mode__in=Mode.values,
                     status__in=AssignmentStatus.values,
                     n_trials__gte=1,
                     tasks__len__gte=1,
                 ),
-                name="assignment_choices_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(mode="staged", study__isnull=False) | (~Q(mode="staged") & Q(study=None)),
-                name="assignment_staged_has_study",
-            ),
-            models.CheckConstraint(
-                condition=Q(audit__contained_by=F("tasks")), name="assignment_audit_among_tasks"
-            ),
-            models.CheckConstraint(
-                condition=Q(expires_at__gt=F("created_at")), name="assignment_expires_later"
+                assignment_staged_has_study=Q(mode="staged", study__isnull=False)
+                | (~Q(mode="staged") & Q(study=None)),
+                assignment_audit_among_tasks=Q(audit__contained_by=F("tasks")),
+                assignment_expires_later=Q(expires_at__gt=F("created_at")),
             ),
         ]
         triggers: ClassVar = [
@@ -256,12 +242,10 @@ class JobRun(models.Model):
                 nulls_distinct=False,
                 name="jobrun_one_at_a_time",
             ),
-            models.CheckConstraint(
-                condition=Q(lane__in=Lane.values, status__in=JobStatus.values), name="jobrun_choices_known"
-            ),
-            models.CheckConstraint(
-                condition=~Q(status="running") | Q(claim__isnull=False, started_at__isnull=False),
-                name="jobrun_running_is_claimed",
+            *checks(
+                jobrun_choices_known=Q(lane__in=Lane.values, status__in=JobStatus.values),
+                jobrun_running_is_claimed=~Q(status="running")
+                | Q(claim__isnull=False, started_at__isnull=False),
             ),
         ]
         indexes: ClassVar = [
@@ -305,9 +289,9 @@ class Alert(models.Model):
                 condition=Q(closed_at__isnull=True),
                 name="alert_one_open",
             ),
-            models.CheckConstraint(condition=Q(level__in=AlertLevel.values), name="alert_level_known"),
-            models.CheckConstraint(
-                condition=Q(closed_at__isnull=True) | ~Q(closed_reason=""), name="alert_closed_with_reason"
+            *checks(
+                alert_level_known=Q(level__in=AlertLevel.values),
+                alert_closed_with_reason=Q(closed_at__isnull=True) | ~Q(closed_reason=""),
             ),
         ]
 
@@ -361,18 +345,12 @@ class Reselection(models.Model):
             models.UniqueConstraint(
                 fields=["benchmark"], condition=Q(status="proposed"), name="reselection_one_proposed"
             ),
-            models.CheckConstraint(
-                condition=Q(status__in=ReselectionStatus.values), name="reselection_status_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(status="proposed", decided_at__isnull=True)
+            *checks(
+                reselection_status_known=Q(status__in=ReselectionStatus.values),
+                reselection_decided_with_reason=Q(status="proposed", decided_at__isnull=True)
                 | Q(~Q(status="proposed") & ~Q(decided_reason=""), decided_at__isnull=False),
-                name="reselection_decided_with_reason",
-            ),
-            models.CheckConstraint(
-                condition=Q(Q(status="approved"), ~Q(variant=""), subset__isnull=False)
+                reselection_approved_has_subset=Q(Q(status="approved"), ~Q(variant=""), subset__isnull=False)
                 | Q(~Q(status="approved"), subset__isnull=True),
-                name="reselection_approved_has_subset",
             ),
         ]
 
@@ -410,12 +388,9 @@ class Webhook(models.Model):
     disabled_reason = models.TextField(blank=True)
 
     class Meta:
-        constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(events__contained_by=EventKind.values) & ~Q(events=[]),
-                name="webhook_events_known",
-            ),
-        ]
+        constraints: ClassVar = checks(
+            webhook_events_known=Q(events__contained_by=EventKind.values) & ~Q(events=[])
+        )
 
     def __str__(self) -> str:
         return self.url
@@ -434,7 +409,7 @@ class Event(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["benchmark", "kind", "about"], name="event_once"),
-            models.CheckConstraint(condition=Q(kind__in=EventKind.values), name="event_kind_known"),
+            *checks(event_kind_known=Q(kind__in=EventKind.values)),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="event_never_changes", operation=pgtrigger.Update)]
 
@@ -471,12 +446,10 @@ class Notification(models.Model):
             models.UniqueConstraint(
                 fields=["event", "webhook", "email"], nulls_distinct=False, name="delivery_once"
             ),
-            models.CheckConstraint(
-                condition=Q(webhook__isnull=True) & ~Q(email="") | Q(webhook__isnull=False, email=""),
-                name="delivery_to_one_address",
-            ),
-            models.CheckConstraint(
-                condition=Q(status__in=NotificationStatus.values), name="delivery_status_known"
+            *checks(
+                delivery_to_one_address=Q(webhook__isnull=True) & ~Q(email="")
+                | Q(webhook__isnull=False, email=""),
+                delivery_status_known=Q(status__in=NotificationStatus.values),
             ),
         ]
         indexes: ClassVar = [
@@ -531,13 +504,10 @@ class Dispute(models.Model):
     upheld = models.BooleanField(null=True)
 
     class Meta:
-        constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(decided_at__isnull=True, upheld__isnull=True)
-                | (Q(decided_at__isnull=False, upheld__isnull=False) & ~Q(decided_reason="")),
-                name="dispute_decided_with_reason",
-            ),
-        ]
+        constraints: ClassVar = checks(
+            dispute_decided_with_reason=Q(decided_at__isnull=True, upheld__isnull=True)
+            | (Q(decided_at__isnull=False, upheld__isnull=False) & ~Q(decided_reason=""))
+        )
 
     def __str__(self) -> str:
         return f"report of {self.agent}"
@@ -568,7 +538,7 @@ class Erasure(models.Model):
     by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+")
 
     class Meta:
-        constraints: ClassVar = [models.CheckConstraint(condition=~Q(reason=""), name="erasure_with_reason")]
+        constraints: ClassVar = checks(erasure_with_reason=~Q(reason=""))
         triggers: ClassVar = [pgtrigger.Protect(name="erasure_is_append_only", operation=APPEND_ONLY)]
 
     def __str__(self) -> str:

@@ -1,21 +1,32 @@
-"""Names of agents, corrected by an operator: another name, or two that are one. Old names stay known."""
+"""Names of agents: corrected by an operator, or held.
 
-from collections.abc import Iterable
-from datetime import datetime
+An agent gets another name, or two are one; old names stay known. A name may be held by an agent that others
+may not know yet, or by an assignment that came to nothing.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from secrets import token_hex
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, Manager, OuterRef, Q, QuerySet
 from django.db.models.functions import Lower
 
-from analytics.names import without_case
+from analytics.names import alike, forms, without_case
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, folded
+from leaderboard.catalog.services import look_alikes, refuse_look_alikes
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
-from leaderboard.operations.models import AssignmentStatus
+from leaderboard.operations.models import Assignment, AssignmentStatus
+from leaderboard.submissions.models import Submission
 from leaderboard.submissions.parsing.flat import is_name
-from leaderboard.submissions.queries import live_outcomes
+from leaderboard.submissions.queries import ever_counted, live_outcomes
 from leaderboard.submissions.rows import KEY
 from leaderboard.submissions.services import bump_data_version
+
+HELD_FOR = timedelta(days=1)
+REASON = "an assignment was asked for under this name over a day ago, and nothing was delivered"
 
 
 def agent_named(benchmark: Benchmark, name: str) -> Agent:
@@ -58,7 +69,12 @@ def merge(*, agent: Agent, into: Agent, by: User | None, reason: str, as_of: dat
     """Let all that an agent delivered, and what comes under its name, count as another agent's."""
     locked = {one.pk: one for one in _locked([agent, into])}
     source, target = locked[agent.pk], locked[into.pk]
-    _check_mergeable(source, target)
+    if source.merged_into_id:
+        raise Conflict(
+            f"{source.name!r} was merged into {source.merged_into} already.", code="merged_already"
+        )
+    if why := why_not_to_merge(source, target):
+        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
     with acting(by=by, reason=reason):
         version = bump_data_version(benchmark=target.benchmark)
         source.merged.update(merged_into=target)
@@ -66,14 +82,16 @@ def merge(*, agent: Agent, into: Agent, by: User | None, reason: str, as_of: dat
         source.save(update_fields=["merged_into", "merged_version"])
         source.aliases.update(agent=target)
         _alias(target, source.name, by=by, reason=reason, as_of=as_of)
-        source.assignments.filter(status=AssignmentStatus.OPEN).update(
-            status=AssignmentStatus.EXPIRED, ended_at=as_of
-        )
+        expire(source.assignments, as_of)
     return target
 
 
+def expire(assignments: "Manager[Assignment] | QuerySet[Assignment]", as_of: datetime) -> int:
+    still_open = assignments.filter(status=AssignmentStatus.OPEN)
+    return still_open.update(status=AssignmentStatus.EXPIRED, ended_at=as_of)
+
+
 def why_not_to_merge(source: Agent, target: Agent) -> str:
-    """Say what stands in the way, or nothing."""
     if source.pk == target.pk:
         return "they are one agent already"
     if source.benchmark_id != target.benchmark_id:
@@ -86,15 +104,6 @@ def why_not_to_merge(source: Agent, target: Agent) -> str:
     if n_shared:
         return f"both hold an outcome of the same task, setting and trial, {n_shared:,} times"
     return ""
-
-
-def _check_mergeable(source: Agent, target: Agent) -> None:
-    if source.merged_into_id:
-        raise Conflict(
-            f"{source.name!r} was merged into {source.merged_into} already.", code="merged_already"
-        )
-    if why := why_not_to_merge(source, target):
-        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
 
 
 def _locked(agents: Iterable[Agent]) -> list[Agent]:
@@ -115,3 +124,59 @@ def _alias(agent: Agent, name: str, *, by: User | None, reason: str, as_of: date
     AgentAlias.objects.create(
         agent=agent, benchmark=agent.benchmark, name=name, reason=reason, at=as_of, by=by
     )
+
+
+def free_unused(*, benchmark: Benchmark, names: Collection[str], by: User | None, as_of: datetime) -> None:
+    """Free these names for `by`, where somebody else asked for an assignment over a day ago and delivered
+    nothing. Who asked may still deliver as long as nobody else wants the name.
+
+    The row stays with its assignments, under a name that nobody would take.
+    """
+    wanted = frozenset().union(*map(forms, names))
+    unused = _unused(benchmark, as_of).exclude(owner=by) if by else _unused(benchmark, as_of)
+    claimed = [pk for pk, name in unused.values_list("pk", "name") if not wanted.isdisjoint(forms(name))]
+    if not claimed:
+        return
+    locked = benchmark.agents.filter(pk__in=claimed).order_by("id").select_for_update(no_key=True)
+    with acting(by=by, reason=REASON):
+        for agent in list(locked):
+            if _unused(benchmark, as_of).filter(pk=agent.pk).exists():
+                expire(agent.assignments, as_of)
+                agent.aliases.all().delete()
+                agent.name, agent.owner = f"unused {agent.pk} {token_hex(8)}", None
+                agent.save(update_fields=["name", "owner"])
+
+
+def _unused(benchmark: Benchmark, as_of: datetime) -> QuerySet[Agent]:
+    theirs = Assignment.objects.filter(agent=OuterRef("pk"))
+    recent = theirs.filter(created_at__gt=as_of - HELD_FOR)
+    delivered = Submission.objects.filter(agent=OuterRef("pk"))
+    merged = Agent.objects.filter(merged_into=OuterRef("pk"))
+    return benchmark.agents.filter(
+        Exists(theirs), ~Exists(recent), ~Exists(delivered), ~Exists(merged), merged_into=None
+    )
+
+
+def may_know(*, benchmark: Benchmark, name: str, by: User) -> bool:
+    """Whether somebody may know what stands under a name, or one like it: theirs, or what once counted."""
+    agents = {pk for pk, known in benchmark.agents.values_list("pk", "name") if alike(known, name)}
+    before = AgentAlias.objects.filter(benchmark=benchmark).values_list("agent", "name")
+    agents |= {pk for pk, alias in before if alike(alias, name)}
+    theirs = set(benchmark.agents.filter(owner=by, pk__in=agents).values_list("pk", flat=True))
+    others = agents - theirs
+    counted = ever_counted().filter(agent__in=others).values_list("agent", flat=True).distinct()
+    return others <= set(counted)
+
+
+def check_made_of(agent: Agent) -> None:
+    """Refuse a scaffold or model that reads like another of the benchmark, of an agent without a delivery.
+
+    Those of agents that nobody else may know of yet are not compared.
+    """
+    counted = ever_counted().filter(agent=OuterRef("pk"))
+    others = agent.benchmark.agents.exclude(pk=agent.pk).filter(Exists(counted) | Q(owner=agent.owner))
+    made_of = list(others.values_list("scaffold__name", "model__name"))
+    for kind, names in (("scaffold", {one for one, _ in made_of}), ("model", {one for _, one in made_of})):
+        name = getattr(agent, kind).name
+        if name not in names:
+            refuse_look_alikes(look_alikes(kind, [name], names))

@@ -16,7 +16,7 @@ from leaderboard.catalog.queries import benchmark_of, role_of
 from leaderboard.catalog.services import grant
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.acting import acting
-from leaderboard.operations.verifying import trust_account
+from leaderboard.operations.corrections import trust_account
 from leaderboard.submissions.parsing.flat import name_rule
 from leaderboard.submissions.queries import trusted_accounts
 
@@ -59,12 +59,10 @@ def invite(
 
 
 def link_of(secret: str) -> str:
-    """The page on which an invitation is accepted."""
     return f"{settings.SITE_URL or LOCAL}/invitation/{secret}"
 
 
 def invitation_of(secret: str, *, as_of: datetime, locked: bool = False) -> Invitation:
-    """Return the invitation of this secret while it can be used."""
     invitations = Invitation.objects.select_related("benchmark")
     if locked:
         invitations = invitations.select_for_update(of=("self",))
@@ -77,21 +75,16 @@ def invitation_of(secret: str, *, as_of: datetime, locked: bool = False) -> Invi
 
 
 def why_over(invitation: Invitation, *, as_of: datetime) -> str:
-    """Say why an invitation cannot be used any more; empty: it can."""
     if invitation.accepted_at:
         return f"was used on {invitation.accepted_at:%Y-%m-%d}"
     if invitation.revoked_at:
         return f"was revoked on {invitation.revoked_at:%Y-%m-%d}"
     if invitation.expires_at <= as_of:
         return f"expired on {invitation.expires_at:%Y-%m-%d}"
-    if not _may_invite(invitation.created_by, invitation.benchmark):
+    by = invitation.created_by  # None: at the command line
+    if by and not (by.is_active and role_of(by, invitation.benchmark) == Role.OPERATOR):
         return "was made by somebody who operates the benchmark no more"
     return ""
-
-
-def _may_invite(user: User | None, benchmark: Benchmark) -> bool:
-    """None: at the command line."""
-    return user is None or (user.is_active and role_of(user, benchmark) == Role.OPERATOR)
 
 
 @transaction.atomic
@@ -100,10 +93,9 @@ def accept_invitation(
 ) -> User:
     """Give role and trust to the account of the invited address, which is opened where there is none.
 
-    A link is handed over by whoever made it, so that it shows nothing of the mailbox: where staff made it, or
-    the command line, who could confirm an address anyway, it counts as confirmed; else its owner confirms it.
-    An account that has a password already, or more than whoever made the link operates, must be signed in to
-    (`user`).
+    A link shows nothing of the mailbox: the address counts as confirmed where staff made it, or the command
+    line; else its owner confirms it. An account that has a password already, or more than whoever made the
+    link operates, must be signed in to (`user`).
     """
     invitation = invitation_of(secret, as_of=as_of, locked=True)
     if user is not None and user.email != invitation.email:
@@ -157,7 +149,6 @@ def revoke_invitation(*, invitation: Invitation, by: User | None, reason: str, a
 
 
 def account_of(email: str) -> User:
-    """Return the account of an address."""
     user = User.objects.filter(email=email.strip().lower()).first()
     if user is None:
         raise Missing("There is no account of this address; invite it.", code="no_such_account")
@@ -166,7 +157,6 @@ def account_of(email: str) -> User:
 
 @transaction.atomic
 def set_role(*, benchmark: Benchmark, email: str, role: Role, by: User | None, reason: str) -> Membership:
-    """Give a person this role, be it more or less than what they had."""
     user = account_of(email)
     with acting(by=by, reason=reason):
         membership, is_new = Membership.objects.get_or_create(
@@ -197,20 +187,11 @@ def make_token(
     lock_account(user=user)
     if user.tokens.filter(revoked_at=None, expires_at__gt=as_of).count() >= MAX_TOKENS:
         raise Conflict("An account has at most 100 tokens in use; revoke one first.", code="too_many_tokens")
-    scopes = [*Scope.values][: [*Scope].index(scope) + 1]
     with acting(by=user, reason="made on the account's page"):
-        return create_token(
-            user=user,
-            name=name,
-            scopes=scopes,
-            benchmarks=benchmarks,
-            created_at=as_of,
-            expires_at=as_of + timedelta(days=days),
-        )
+        return _create_token(user, name, scope, benchmarks, as_of, timedelta(days=days))
 
 
 def wish_for_mail(*, user: User, wanted: bool) -> None:
-    """Keep whether this person wants mail of review, refusal and changed ranks of their agents."""
     User.objects.filter(pk=user.pk).update(told_by_mail=wanted)
 
 
@@ -233,11 +214,15 @@ def issue_token(
     benchmark = benchmark_of(slug)
     user, _ = get_or_create_user(email=email)
     grant(user=user, benchmark=benchmark, role=ROLE_FOR[scope])
-    # A scope includes the lesser ones.
-    scopes = list(Scope.values)[: list(Scope).index(scope) + 1]
-    return create_token(
-        user=user, name=name, scopes=scopes, benchmarks=[slug], created_at=as_of, expires_at=as_of + life
-    )
+    return _create_token(user, name, scope, [slug], as_of, life)
+
+
+def _create_token(
+    user: User, name: str, scope: Scope, benchmarks: list[str], as_of: datetime, life: timedelta
+) -> tuple[ApiToken, str]:
+    scopes = [*Scope.values][: [*Scope].index(scope) + 1]  # one includes the lesser ones
+    stamp = {"created_at": as_of, "expires_at": as_of + life}
+    return create_token(user=user, name=name, scopes=scopes, benchmarks=benchmarks, **stamp)
 
 
 def _require_name(name: str, what: str) -> None:

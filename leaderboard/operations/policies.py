@@ -1,6 +1,13 @@
-"""Changing the rules of a benchmark: a new row of its policy, checked as a whole."""
+"""Changing the rules of a benchmark: a new row of its policy, checked as a whole.
 
-from collections.abc import Mapping, Sequence
+Another policy may be replayed beside the one in force, on a benchmark's own full runs, by a job or a command:
+that takes seconds to minutes of processor, which no web worker spends. The desk asks for a job, and shows
+what it told once it has run.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -8,10 +15,16 @@ from django.db import transaction
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Assigning, Benchmark, Duplicates, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
-from leaderboard.catalog.rules import COMMON, RULES
+from leaderboard.catalog.rules import COMMON, RULES, shown
 from leaderboard.errors import Conflict, Faulty
 from leaderboard.notify import wake
+from leaderboard.operations import runs
 from leaderboard.operations.acting import AT_COMMAND_LINE, acting
+from leaderboard.operations.asking import decisions_of
+from leaderboard.operations.models import JobRun, JobStatus, Lane
+from leaderboard.operations.queries import locked_benchmark
+from leaderboard.studies.answers import line_of
+from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.parsing.flat import Fault, excerpt
 
 
@@ -46,37 +59,82 @@ def _values(benchmark: Benchmark, texts: Mapping[str, str]) -> tuple[dict[str, A
             faults.append(Fault(None, excerpt(field), None, rule))
             continue
         try:
-            is_common = field == "universe" and text == COMMON
-            values[field] = _common_tasks(benchmark) if is_common else RULES[field].read(text)
+            if field == "universe" and text == COMMON:
+                from leaderboard.operations.previews import (
+                    common_tasks,  # imports the core: not with a web worker
+                )
+
+                values[field] = common_tasks(benchmark)
+            else:
+                values[field] = RULES[field].read(text)
         except (ValueError, KeyError, RecursionError):
             faults.append(Fault(None, field, excerpt(text), f"it is {RULES[field].words}"))
-    return values, faults + _unknown_tasks(benchmark, values.get("universe"))
-
-
-def _common_tasks(benchmark: Benchmark) -> list[str]:
-    from leaderboard.operations.coverage import common_tasks  # imports the core: not with every web worker
-
-    return common_tasks(benchmark)
-
-
-def _unknown_tasks(benchmark: Benchmark, universe: Sequence[str] | None) -> list[Fault]:
-    unknown = set(universe or ()) - set(active_tasks(benchmark).values_list("name", flat=True))
-    return [Fault(None, "universe", excerpt(name), "is not an active task") for name in sorted(unknown)]
+    unknown = set(values.get("universe") or ()) - set(active_tasks(benchmark).values_list("name", flat=True))
+    faults += [Fault(None, "universe", excerpt(name), "is not an active task") for name in sorted(unknown)]
+    return values, faults
 
 
 def changes(before: Policy, after: Policy) -> dict[str, tuple[Any, Any]]:
-    """The fields that differ, with both values."""
     both = {field: (getattr(before, field), getattr(after, field)) for field in RULES}
     return {field: pair for field, pair in both.items() if pair[0] != pair[1]}
 
 
 @transaction.atomic
 def put_in_force(*, policy: Policy, by: User | None = None, reason: str = AT_COMMAND_LINE) -> None:
-    """Store a changed policy, unless another was stored since it was read."""
-    Benchmark.objects.select_for_update(no_key=True).get(pk=policy.benchmark_id)
+    locked_benchmark(policy.benchmark)
     if policy_in_force(policy.benchmark).number != policy.number - 1:
         raise policy_changed_meanwhile()
     policy.created_by = by
     with acting(by=by, reason=reason):
         policy.save(force_insert=True)
     wake()
+
+
+REPLAY = "replay"
+REPLAYED = ("assignment", "podium", "staged_from", "draw_share", "subset_from", "band_lo", "band_hi")
+"""Fields of a policy that a replay depends on."""
+
+
+def is_replayed(before: Policy, after: Policy) -> bool:
+    return bool(changes(before, after).keys() & {*REPLAYED})
+
+
+def replays(benchmark: Benchmark, after: Policy, progress: runs.Progress | None = None) -> list[str]:
+    """Replay the policy in force and another; a line for each, none without outcomes. Nothing is stored."""
+    from leaderboard.studies.records import Reader
+    from leaderboard.studies.services import one_blas_thread
+    from leaderboard.studies.staged_studies import replays_of_policies
+
+    now = Reader(benchmark).now(active_subset(benchmark))
+    if now is None:
+        return []
+    with one_blas_thread():
+        results = replays_of_policies(now, decisions_of(benchmark), after, progress)
+    return [
+        f"Replay, {when} ({one['rule']}): {line_of(one)}."
+        for when, one in zip(("in force", "then"), results, strict=True)
+    ]
+
+
+def get_or_ask_replays(
+    *, benchmark: Benchmark, after: Policy, by: User | None, reason: str, as_of: datetime
+) -> list[str]:
+    """Tell what a job has found of the present data, or have it run and say so."""
+    before = policy_in_force(benchmark)
+    changed = [field for field in changes(before, after) if field in REPLAYED]
+    settings = " ".join(f"{field}={shown(field, getattr(after, field))}" for field in changed)
+    about = f"policy {before.number}, data {benchmark.data_version}: {settings}"
+    done = JobRun.objects.filter(kind=REPLAY, benchmark=benchmark, about=about, status=JobStatus.DONE)
+    if latest := done.order_by("-id").first():
+        return latest.told.splitlines()
+    of = {"benchmark": benchmark, "about": about}
+    with suppress(runs.AlreadyAsked):  # this one, or another that it waits for
+        runs.queue(kind=REPLAY, lane=Lane.LONG, by=by, reason=reason, as_of=as_of, **of)
+    return ["Both policies are being replayed: look at the preview again in a few minutes."]
+
+
+def replay_asked(run: JobRun, benchmark: Benchmark, progress: runs.Progress) -> str:
+    _, _, settings = run.about.partition(": ")
+    pairs = (pair.partition("=") for pair in settings.split())
+    after = changed_policy(benchmark=benchmark, values={field: value for field, _, value in pairs})
+    return "\n".join(replays(benchmark, after, progress)) or "there are no outcomes yet"

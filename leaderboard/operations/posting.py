@@ -137,7 +137,6 @@ def _is_disguised(host: str) -> bool:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is that of a server in the public internet."""
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv4Address):
         return not any(ip in network for network in NOT_PUBLIC)
@@ -156,15 +155,7 @@ def check(url: str) -> None:
         raise AddressRefused(f"{target.host} {why}. Check the name, or add the webhook later.") from None
 
 
-def _check(addresses: list[str]) -> None:
-    for address in addresses:
-        if not settings.WEBHOOKS_MAY_BE_PRIVATE and not is_public(address):
-            raise AddressRefused(f"{address} is not a public address.")
-
-
 class Deadline:
-    """So many seconds from now."""
-
     def __init__(self, seconds: float) -> None:
         self.end = monotonic() + seconds
 
@@ -223,7 +214,9 @@ def _look_up(target: PostTarget, deadline: Deadline) -> list[SocketAddress]:
         raise TimeoutError
     if isinstance(answer[0], OSError):
         raise NotDelivered(f"the host has no address: {answer[0].strerror}")
-    _check([str(address[0]) for _, address in answer[0]])
+    for _, (address, *_) in answer[0]:
+        if not settings.WEBHOOKS_MAY_BE_PRIVATE and not is_public(str(address)):
+            raise AddressRefused(f"{address} is not a public address.")
     return answer[0]
 
 
@@ -250,9 +243,7 @@ def _encrypt(target: PostTarget, connection: socket.socket, deadline: Deadline) 
     return _context().wrap_socket(connection, server_hostname=target.host)
 
 
-@lru_cache(maxsize=1)
-def _context() -> ssl.SSLContext:
-    return ssl.create_default_context()
+_context = lru_cache(maxsize=1)(ssl.create_default_context)
 
 
 class BoundedStream(io.RawIOBase):

@@ -1,50 +1,44 @@
-"""What another policy, or a task taken out, would change: the same answer twice. Nothing is stored."""
+"""What the record tells of another policy, a task taken out, or the tasks that agents have in common.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+A preview is the same answer twice. Nothing is stored but agents' scores.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
+import numpy as np
+
+from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark, Policy, Task
-from leaderboard.operations.phase import known_reruns
+from leaderboard.catalog.queries import active_tasks
+from leaderboard.errors import Conflict
+from leaderboard.operations.services import known_reruns
 from leaderboard.studies.answers import AtTarget, Standings, words
 from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.records import Reader
+from leaderboard.studies.receipt import MAX_VOICES, several
+from leaderboard.studies.records import Reader, Snapshot, load_notes, store_scores
 from leaderboard.studies.services import CoreError, compute_standings
+from leaderboard.submissions.models import Status
+from leaderboard.submissions.parsing.flat import FlatFile
+from leaderboard.submissions.queries import full_runs, settings_of, trusted_accounts
 
 N_NAMED = 5
+MIN_COMMON = 10
+RANKS = ("rank", "rank_lower", "rank_upper")
 
 
-@dataclass(frozen=True)
-class Move:
-    """An agent whose rank, or the ranks that it may hold, would be others."""
-
-    agent: str
-    before: AtTarget
-    after: AtTarget
-
-
-@dataclass(frozen=True)
-class Foreseen:
-    """What would change: sentences, and who would move, by rank then; `n_ranked` on the larger board."""
+class Foreseen(NamedTuple):
+    """What would change, and who would move, with places before and after; `n_ranked` of the larger board."""
 
     sentences: list[str]
-    moves: tuple[Move, ...] = ()
+    moves: Sequence[tuple[str, AtTarget, AtTarget]] = ()
     n_ranked: int = 0
 
 
-def preview(benchmark: Benchmark, changed: Policy) -> list[str]:
-    """Say, a sentence each, what would change with this policy; nothing without outcomes."""
-    return foresee(benchmark, changed).sentences
-
-
-def preview_of_task(task: Task, *, as_of: datetime) -> list[str]:
-    """Say what would change were this task retired, or restored where it is retired."""
-    return foresee_task(task, as_of=as_of).sentences
-
-
 def foresee(benchmark: Benchmark, changed: Policy) -> Foreseen:
-    """The same with the agents that would move."""
+    """What would change with this policy; nothing without outcomes."""
     reader = Reader(benchmark)
 
     def change() -> None:
@@ -54,7 +48,7 @@ def foresee(benchmark: Benchmark, changed: Policy) -> Foreseen:
 
 
 def foresee_task(task: Task, *, as_of: datetime) -> Foreseen:
-    """The same with the agents that would move."""
+    """What would change were this task retired, or restored where it is retired."""
     reader = Reader(task.benchmark)
 
     def change() -> None:
@@ -77,18 +71,12 @@ def _foresee(reader: Reader, change: Callable[[], None], reason: str) -> Foresee
     if after is None:
         return Foreseen([f"{reason} there would be nothing to rank."])
     sentences = [*_subset(before, after), *_ranks(before, after)] or ["No rank changes, nor the subset."]
-    n_ranked = max(one.targets[one.target].n_ranked for one in (before, after))
-    return Foreseen(sentences, tuple(_moves(before, after)), n_ranked)
-
-
-def _moves(before: Standings, after: Standings) -> Iterator[Move]:
     old = {line.agent: line.at[before.target] for line in before.agents}
-    for line in words.in_order(after):
-        was, line_after = old.get(line.agent, AtTarget()), line.at[after.target]
-        if any(
-            getattr(was, name) != getattr(line_after, name) for name in ("rank", "rank_lower", "rank_upper")
-        ):
-            yield Move(line.agent, was, line_after)
+    places = [
+        (line.agent, old.get(line.agent, AtTarget()), line.at[after.target]) for line in words.in_order(after)
+    ]
+    moves = [one for one in places if any(getattr(one[1], rank) != getattr(one[2], rank) for rank in RANKS)]
+    return Foreseen(sentences, moves, max(one.targets[one.target].n_ranked for one in (before, after)))
 
 
 def _standings(reader: Reader) -> Standings | None:
@@ -98,9 +86,8 @@ def _standings(reader: Reader) -> Standings | None:
     if now is None:
         return None
     calibration = subset.calibrations.order_by("-data_version").first() if subset else None
-    return compute_standings(
-        now, board_inputs(now, subset, calibration, known_reruns(reader.benchmark, subset))
-    )
+    reruns = known_reruns(reader.benchmark, subset)
+    return compute_standings(now, board_inputs(now, subset, calibration, reruns))
 
 
 def _subset(before: Standings, after: Standings) -> Iterator[str]:
@@ -138,3 +125,89 @@ def _ranks(before: Standings, after: Standings) -> Iterator[str]:
 
 def _rank(rank: int | None) -> str:
     return "unranked" if rank is None else f"{rank}"
+
+
+# --------------------------------------------------------------------------------- what agents have in common
+
+
+def is_partial(flat: FlatFile, benchmark: Benchmark) -> bool:
+    """Whether most agents of a file lack over 5% of the active tasks: what it costs little to see first.
+
+    Once a subset is fixed, newcomers run it alone: then they lack nothing.
+    """
+    if active_subset(benchmark) is not None:
+        return False
+    n_active = active_tasks(benchmark).count()
+    cells = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task)
+    n_tasks = np.bincount(cells // len(flat.tasks))
+    return int(np.count_nonzero(20 * n_tasks >= 19 * n_active)) * 2 < len(flat.agents)
+
+
+def warnings(files: Collection[FlatFile], benchmark: Benchmark) -> list[str]:
+    """Say which outcomes of a benchmark do not count as they stand, where a file gives reason to look."""
+    is_doubtful = any(is_uneven(flat) or never_fails(flat) for flat in files)
+    if not (is_doubtful or several(settings_of(benchmark))):
+        return []
+    subset = active_subset(benchmark)
+    try:
+        now = Reader(benchmark).now(subset)
+    except CoreError:
+        return []  # a recompute says what the outcomes do not carry
+    if now is None:
+        return []
+    store_scores(now.stale)
+    return load_notes(now, {name for flat in files for name in flat.agents})
+
+
+def is_uneven(flat: FlatFile) -> bool:
+    cells, n = np.unique(flat.agent.astype(np.int64) * len(flat.tasks) + flat.task, return_counts=True)
+    most = np.zeros(len(flat.agents), np.int64)
+    np.maximum.at(most, cells // len(flat.tasks), n)
+    return bool((n < most[cells // len(flat.tasks)]).any())
+
+
+def never_fails(flat: FlatFile) -> bool:
+    lowest = np.ones(len(flat.agents))
+    np.minimum.at(lowest, flat.agent, np.where(flat.valid, flat.outcome, 0.0))
+    return bool((lowest == 1.0).any())
+
+
+def loader_of(benchmark: Benchmark) -> User | None:
+    """The one account that submits, where it has more full runs than teach; None where there is no such."""
+    submitted = benchmark.agents.filter(submissions__loaded=False, submissions__status=Status.ACCEPTED)
+    owners = set(submitted.values_list("owner", flat=True))
+    if len(owners) != 1 or None in owners or owners <= trusted_accounts(benchmark):
+        return None
+    (owner,) = owners
+    n_tasks = active_tasks(benchmark).count()
+    return User.objects.get(pk=owner) if len(full_runs(benchmark, owner, n_tasks)) > MAX_VOICES else None
+
+
+def offer_text(benchmark: Benchmark) -> str:
+    try:
+        now = _all_tasks(benchmark)
+    except CoreError:
+        return ""  # a recompute says what the outcomes do not carry
+    if now is None:
+        return ""
+    store_scores(now.stale)
+    return now.offer
+
+
+def common_tasks(benchmark: Benchmark) -> list[str]:
+    now = _all_tasks(benchmark)
+    common = now.shared_tasks if now else ()
+    if len(common) < MIN_COMMON:
+        raise Conflict(
+            f"Only {len(common)} tasks have an outcome from at least 95% of the agents; from {MIN_COMMON} on "
+            "they can be made the tasks of the benchmark.",
+            code="too_few_common_tasks",
+        )
+    return list(common)
+
+
+def _all_tasks(benchmark: Benchmark) -> Snapshot | None:
+    """The present record, whatever tasks the policy names."""
+    reader = Reader(benchmark)
+    reader.policy.universe = None
+    return reader.now(active_subset(benchmark))

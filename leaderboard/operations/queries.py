@@ -1,20 +1,34 @@
 """Reads of operations. Nothing heavy is imported: intake asks them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db.models import OuterRef, Q, Subquery
 
+from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.catalog.queries import policy_in_force
+from leaderboard.errors import Conflict, Missing
 from leaderboard.operations.models import JobRun, RerunAgent, RerunKind, RerunRequest, RerunStatus
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import TaskSubset
-from leaderboard.submissions.models import Status, StatusChange
+from leaderboard.submissions.models import LIVE, Status, StatusChange, Submission
+
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
+
+
+class NoSuchSubmission(Missing):
+    message = "There is no such submission."
+
+
+class CountsNoMore(Conflict):
+    message = "A submission that was refused, superseded or withdrawn does not count any more."
 
 
 def latest_run(benchmark: Benchmark, kind: str) -> JobRun | None:
-    """The latest run of a job on a benchmark."""
     return JobRun.objects.filter(benchmark=benchmark, kind=kind).order_by("-id").first()
 
 
@@ -51,3 +65,39 @@ def request_naming(agent: Agent) -> RerunRequest | None:
     waiting = awaited.filter(Q(request__status=RerunStatus.OPEN) | overdue)
     first = waiting.select_related("request").order_by("request_id").first()
     return first.request if first else None
+
+
+def pace(benchmark: Benchmark) -> timedelta:
+    return timedelta(seconds=policy_in_force(benchmark).publish_every)
+
+
+def may_publish_at(benchmark: Benchmark) -> datetime:
+    """From when on the clock may publish another board; a person may at any time."""
+    latest = benchmark.boards.order_by("-number").values_list("published_at", flat=True).first()
+    return AT_ONCE if latest is None else latest + pace(benchmark)
+
+
+def has_been_shown(agent: Agent, before: datetime | None = None) -> bool:
+    """Whether a board has shown this agent, so that its owner knows, or knew before, how it came out."""
+    shown = Entry.objects.filter(agent__in=filter(None, (agent.pk, agent.merged_into_id)))
+    return (shown if before is None else shown.filter(board__published_at__lte=before)).exists()
+
+
+def locked_benchmark(benchmark: Benchmark) -> Benchmark:
+    """The benchmark as it is now; whoever changes what hangs on it waits for the other."""
+    return Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+
+
+def locked_submissions(uuids: Sequence[UUID]) -> list[Submission]:
+    """Return live submissions, their agents locked in the order in which deliveries lock them."""
+    named = Q(submissions__uuid__in=uuids) | Q(merged__submissions__uuid__in=uuids)
+    ids = set(Agent.objects.filter(named).values_list("id", flat=True))
+    list(Agent.objects.filter(pk__in=ids).order_by("id").select_for_update(no_key=True))
+    rows = Submission.objects.filter(uuid__in=uuids).select_related("agent__benchmark", "agent__owner")
+    submissions = list(rows.order_by("id"))
+    if absent := set(uuids) - {submission.uuid for submission in submissions}:
+        raise NoSuchSubmission(f"There is no submission {', '.join(sorted(map(str, absent)))}.")
+    for submission in submissions:
+        if submission.status not in LIVE:
+            raise CountsNoMore(f"The submission {submission.uuid} is {submission.status}; it does not count.")
+    return submissions

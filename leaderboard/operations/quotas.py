@@ -3,55 +3,46 @@
 All tokens of an account count together, for whoever has one makes more of them. They are counted in the
 submission's own transaction, in which the account and the agent are locked: two deliveries of either wait for
 each other. Operators and what they load are exempt.
+
+Deliveries that store nothing, faulty ones and dry runs, are so many a minute for each token. They are counted
+in the database, so that all processes count together, outside of the delivery's own transaction, which is
+rolled back.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
+from django.db import connection
 from django.db.models import Count, Q
 
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import operates, policy_in_force
 from leaderboard.errors import Exhausted
+from leaderboard.operations.models import FailedAttempts
 from leaderboard.submissions.models import Submission
 
-DAY = timedelta(days=1)
+DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
+MAX_ATTEMPTS = 60
+COUNT = """
+    INSERT INTO operations_failedattempts AS t (token_id, since, n) VALUES (%(token)s, %(now)s, 1)
+    ON CONFLICT (token_id) DO UPDATE SET
+        n = CASE WHEN t.since <= %(before)s THEN 1 ELSE t.n + 1 END,
+        since = CASE WHEN t.since <= %(before)s THEN excluded.since ELSE t.since END
+"""
 
 
-@dataclass(frozen=True)
-class Quota:
-    """Submissions of a UTC day: how many there may be, and how many there are."""
+class Quotas(NamedTuple):
+    """Submissions of a UTC day: how many an `account` and, where it is known, an `agent` may make."""
 
-    limit: int
-    n: int
-
-    @property
-    def left(self) -> int:
-        return max(0, self.limit - self.n)
-
-
-@dataclass(frozen=True)
-class Quotas:
-    """Those of an account and, where it is known, of an agent; `resets_at` is the end of the day."""
-
-    account: Quota
-    agent: Quota | None
+    limits: dict[str, int]
+    left: dict[str, int]
     resets_at: datetime
 
     def as_plain(self) -> dict[str, Any]:
-        plain = {name: {"limit": one.limit, "left": one.left} for name, one in self.by_name().items()}
+        plain = {name: {"limit": self.limits[name], "left": n} for name, n in self.left.items()}
         return plain | {"resets_at": f"{self.resets_at:%Y-%m-%dT%H:%M:%SZ}"}
-
-    def with_one_more(self) -> "Quotas":
-        of_agent = self.agent and replace(self.agent, n=self.agent.n + 1)
-        return replace(self, account=replace(self.account, n=self.account.n + 1), agent=of_agent)
-
-    def by_name(self) -> Mapping[str, Quota]:
-        return {"account": self.account} | ({"agent": self.agent} if self.agent else {})
 
 
 def remaining(
@@ -71,22 +62,26 @@ def _left(policy: Policy, token: ApiToken, agent: Agent | None, as_of: datetime)
         received_at__lt=day + DAY,
     )
     n = today.aggregate(account=Count("pk", filter=of_account), agent=Count("pk", filter=of_agent))
-    return Quotas(
-        Quota(policy.quota_per_account, n["account"]),
-        Quota(policy.quota_per_agent, n["agent"]) if agent else None,
-        day + DAY,
-    )
+    limits = {"account": policy.quota_per_account} | ({"agent": policy.quota_per_agent} if agent else {})
+    return Quotas(limits, {name: max(0, limit - n[name]) for name, limit in limits.items()}, day + DAY)
 
 
 def count_one(*, policy: Policy, token: ApiToken, agent: Agent, as_of: datetime) -> Quotas | None:
-    """Refuse a submission that would be one too many; return what is left once it is stored."""
     if operates(token, policy.benchmark):
         return None
     quotas = _left(policy, token, agent, as_of)
-    for name, quota in quotas.by_name().items():
-        if quota.n >= quota.limit:
-            raise _spent(name, quota, quotas.resets_at, as_of)
-    return quotas.with_one_more()
+    for name, left in quotas.left.items():
+        if not left:
+            whose, limit = "an account makes" if name == "account" else "an agent gets", quotas.limits[name]
+            raise Exhausted(
+                f"On this benchmark {whose} {limit:,} submissions in a UTC day; the next day begins at "
+                f"{quotas.resets_at:%Y-%m-%dT%H:%MZ}.",
+                code="quota_spent",
+                retry_after=ceil((quotas.resets_at - as_of).total_seconds()),
+                quota=name,
+                limit=limit,
+            )
+    return quotas._replace(left={name: n - 1 for name, n in quotas.left.items()})
 
 
 def check_assignments(*, policy: Policy, user: User, as_of: datetime) -> None:
@@ -103,17 +98,21 @@ def check_assignments(*, policy: Policy, user: User, as_of: datetime) -> None:
         )
 
 
-def _spent(name: str, quota: Quota, resets_at: datetime, as_of: datetime) -> Exhausted:
-    whose = "an account makes" if name == "account" else "an agent gets"
-    return Exhausted(
-        f"On this benchmark {whose} {quota.limit:,} submissions in a UTC day; the next day begins at "
-        f"{resets_at:%Y-%m-%dT%H:%MZ}.",
-        code="quota_spent",
-        retry_after=ceil((resets_at - as_of).total_seconds()),
-        quota=name,
-        limit=quota.limit,
-    )
-
-
 def _day(as_of: datetime) -> datetime:
     return as_of.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def check_attempts(*, token: ApiToken, as_of: datetime) -> None:
+    spent = FailedAttempts.objects.filter(token=token, n__gte=MAX_ATTEMPTS, since__gt=as_of - MINUTE).first()
+    if spent is not None:
+        raise Exhausted(
+            f"This token sent {MAX_ATTEMPTS} deliveries within a minute that were faulty or dry runs; wait "
+            "for the next one.",
+            code="too_many_tries",
+            retry_after=max(1, ceil((spent.since + MINUTE - as_of).total_seconds())),
+        )
+
+
+def count_attempt(*, token: ApiToken, as_of: datetime) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT, {"token": token.pk, "now": as_of, "before": as_of - MINUTE})

@@ -5,7 +5,7 @@ as a benchmark of its own: agents, assignments with their batches, decisions and
 would have been run. The scheduler leaves such a benchmark alone, for its clock is that of the history.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,9 +22,11 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
 from leaderboard.catalog.services import AgentDescription, ensure_agents, ensure_tasks
 from leaderboard.errors import Conflict
+from leaderboard.operations.asking import BATCHES, decisions_of
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
+from leaderboard.operations.queries import locked_benchmark
+from leaderboard.operations.runs import Progress
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
-from leaderboard.operations.staging import BATCHES, decisions_of
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.studies.services import CoreError, one_blas_thread
@@ -40,14 +42,7 @@ from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRo
 from leaderboard.submissions.export.streams import FORMATS
 from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
-from leaderboard.submissions.services import (
-    MatchedRows,
-    SubmissionPart,
-    Terms,
-    append_changes,
-    draft,
-    record,
-)
+from leaderboard.submissions.services import MatchedRows, SubmissionPart, Terms, append_changes, draft, record
 
 if TYPE_CHECKING:
     from leaderboard.studies.staged_studies import Course
@@ -58,7 +53,6 @@ DETAILS = (
     *("description", "url", "licence", "citation", "unit"),
     *("visibility", "hidden_at", "hidden_reason"),
 )
-Progress = Callable[[int, int], None]
 
 
 def slug_taken() -> Conflict:
@@ -114,27 +108,22 @@ def store_replay(
             result, courses = courses_of(now, decisions_of(source), progress)
     except CoreError as refusal:
         raise CannotCompute(f"No replay can be stored: {refusal}.") from refusal
-    flat = _outcomes_of(source)
+    with TemporaryDirectory() as folder, ExportTransaction(source) as snapshot:
+        path = Path(folder) / "outcomes.parquet"  # all that counts, as it is exported
+        with path.open("wb") as file:
+            file.writelines(FORMATS["parquet"].written(OutcomeRows(snapshot)))
+        flat = read_file(path, as_of=datetime.now(UTC))
     with transaction.atomic():
         last = _store(source, full, slug, flat, result, courses, trusted_as(now))
         board, _ = recompute(benchmark=Benchmark.objects.get(slug=slug), as_of=last)
         # Who erases or withdraws from now on waits, and then finds the replay.
-        locked = Benchmark.objects.select_for_update(no_key=True).get(pk=source.pk)
+        locked = locked_benchmark(source)
         if (locked.data_version, locked.shown_version) != (now.data_version, source.shown_version):
             raise Conflict(
                 "The data changed while they were replayed, and nothing is stored: try again.",
                 code="data_changed",
             )
     return board, result
-
-
-def _outcomes_of(benchmark: Benchmark) -> FlatFile:
-    """All outcomes that count, as they are exported."""
-    with TemporaryDirectory() as folder, ExportTransaction(benchmark) as snapshot:
-        path = Path(folder) / "outcomes.parquet"
-        with path.open("wb") as file:
-            file.writelines(FORMATS["parquet"].written(OutcomeRows(snapshot)))
-        return read_file(path, as_of=datetime.now(UTC))
 
 
 def _store(
@@ -147,7 +136,10 @@ def _store(
     trusted: Mapping[str, Trusted],
 ) -> datetime:
     """Store what each agent ran, at noon of its date, a delivery for each batch; return the last moment."""
-    dates = {one.agent: _noon(flat, flat.agents.index(one.agent)) for one in courses}
+    dates = {}
+    for one in courses:
+        at = flat.submitted_at[flat.agent == flat.agents.index(one.agent)]
+        dates[one.agent] = datetime.combine(np.nanmin(at).item().date(), NOON)
     rules = {name: getattr(policy_in_force(source), name) for name in RULES}
     benchmark, is_new = Benchmark.objects.get_or_create(
         slug=slug,
@@ -168,27 +160,23 @@ def _store(
         groups=dict(zip(flat.tasks, flat.groups, strict=True)),
     )
     append_changes(benchmark=benchmark, changes=[], tasks_came=True)
-    agents = ensure_agents(
-        benchmark=benchmark,
-        descriptions=[
-            AgentDescription(name, flat.scaffolds[i], flat.models[i]) for i, name in enumerate(flat.agents)
-        ],
-        owner=None,
-    )
+    names = zip(flat.agents, flat.scaffolds, flat.models, strict=True)
+    described = [AgentDescription(*one) for one in names]
+    agents = ensure_agents(benchmark=benchmark, descriptions=described, owner=None)
     matched = MatchedRows(flat, benchmark=benchmark, agents=agents, are_new=True)
     moment = dates[courses[0].agent]
     for course in courses:
         moment = max(moment, dates[course.agent])
         agent = agents[course.agent]
         stored = _deliver(course, agent, policy, matched, moment, trusted[course.agent])
-        if trusted[course.agent].is_confirmed:
-            _confirm([one for one in stored if one.n_invalid and not one.loaded], moment)
+        for delivered in stored:
+            # What was confirmed on the source is a failure of the harness here, from its delivery on
+            if trusted[course.agent].is_confirmed and delivered.n_invalid and not delivered.loaded:
+                version = delivered.status_changes.get().data_version
+                assert version is not None
+                of = {"submission": delivered, "reason": "as on the benchmark replayed"}
+                InvalidConfirmation.objects.create(data_version=version, at=moment, **of)
     return moment
-
-
-def _noon(flat: FlatFile, agent: int) -> datetime:
-    dates = flat.submitted_at[flat.agent == agent]
-    return datetime.combine(np.nanmin(dates).item().date(), NOON)
 
 
 def _deliver(
@@ -237,13 +225,3 @@ def _deliver(
             by.submissions.add(submission)
     append_changes(benchmark=agent.benchmark, changes=changes)
     return submissions
-
-
-def _confirm(submissions: Sequence[Submission], at: datetime) -> None:
-    """Let what was confirmed on the source be failures of the harness here, from their delivery on."""
-    for one in submissions:
-        version = one.status_changes.get().data_version
-        assert version is not None
-        InvalidConfirmation.objects.create(
-            submission=one, data_version=version, at=at, reason="as on the benchmark replayed"
-        )

@@ -5,7 +5,7 @@ A request of the kind *drift* is opened by an alert and turns assignments to ful
 estimate. All close by themselves: when the runs have arrived, or on their deadline.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,14 +14,13 @@ from django.db.models import Q, QuerySet
 
 from leaderboard.accounts.models import User
 from leaderboard.boards.models import Entry
-from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, standings_of
+from leaderboard.boards.queries import head_of, standings_of
 from leaderboard.catalog.models import Assigning, Benchmark, Role
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import bump_shown_version
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations.acting import acting
-from leaderboard.operations.events import emit, wake
-from leaderboard.operations.mailing import wished_by_owners
+from leaderboard.operations.events import emit, wake, wished_by_owners
 from leaderboard.operations.models import (
     Alert,
     AlertLevel,
@@ -31,7 +30,7 @@ from leaderboard.operations.models import (
     RerunRequest,
     RerunStatus,
 )
-from leaderboard.operations.queries import open_request
+from leaderboard.operations.queries import locked_benchmark, open_request
 from leaderboard.studies.answers import Standings
 from leaderboard.studies.board_inputs import BoardInputs
 from leaderboard.studies.models import TaskSubset
@@ -53,8 +52,6 @@ ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all t
 OVERTAKEN = "it stands on the podium no more"
 _BY_HAND = Q(request__status=RerunStatus.CANCELLED) & ~Q(request__closed_reason=OVERTAKEN)
 ONE_IN = 5  # newcomers is drawn: what a subset saves must not go into proving it
-
-
 NO_AGENT_TO_ASK = "No agent has run the subset alone since it was fixed, so none can be asked for the rest."
 FULL_RUNS_ONLY = "An operator asked for full runs only, so every new agent runs all tasks already."
 
@@ -80,24 +77,19 @@ def open_drift_request(
     """
     subset, now = _to_ask(benchmark)
     with acting(by=by, reason=reason), transaction.atomic():
-        locked = _locked(benchmark)
+        locked = locked_benchmark(benchmark)
         if locked.full_runs_only_at:
             raise CannotRequestRuns(FULL_RUNS_ONLY, code="full_runs_only")
-        behind = list(_unanswered(locked, subset)) if alerts is None else alerts
+        still_open = locked.alerts.filter(subset=subset, closed_at=None, level=AlertLevel.ALERT)
+        # those whose runs were never asked for, or did not come
+        unanswered = still_open.exclude(request__status__in=[RerunStatus.OPEN, RerunStatus.FULFILLED])
+        behind = list(unanswered) if alerts is None else alerts
         request = open_request(locked, RerunKind.DRIFT)
         if request is None:
             number = _number(subset, RerunKind.DRIFT)
             to_run = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
-            request = _ask(
-                locked,
-                RerunKind.DRIFT,
-                to_run,
-                subset=subset,
-                reason=reason,
-                by=by,
-                as_of=as_of,
-                alerts=behind,
-            )
+            of = {"subset": subset, "opened_by": by}
+            request = _ask(locked, RerunKind.DRIFT, to_run, behind, reason=reason, as_of=as_of, **of)
         Alert.objects.filter(pk__in=[alert.pk for alert in behind]).update(request=request)
         bump_shown_version(benchmark=locked)
     return request
@@ -110,7 +102,7 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
     except CannotRequestRuns as refusal:
         return f"nobody drawn: {refusal}"
     with transaction.atomic():
-        locked = _locked(benchmark)
+        locked = locked_benchmark(benchmark)
         if locked.full_runs_only_at:
             return f"nobody drawn: {FULL_RUNS_ONLY}"
         if policy_in_force(locked).assignment == Assigning.STAGED:
@@ -118,14 +110,15 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         if request := open_request(locked, RerunKind.VALIDATION):
             return f"nobody drawn: request {request.pk} is open until {request.deadline:%Y-%m-%d}"
         waiting = RerunAgent.objects.filter(request__benchmark=locked, request__status=RerunStatus.OPEN)
-        but = set(waiting.values_list("agent_id", flat=True))
-        number = _number(subset, RerunKind.VALIDATION)
-        n = min(n, n_newcomers(now) // ONE_IN - _n_drawn(subset))
+        but, number = _ids(waiting), _number(subset, RerunKind.VALIDATION)
+        came = Q(arrived_at__isnull=False) | Q(request__status=RerunStatus.OPEN)
+        before = RerunAgent.objects.filter(came, request__subset=subset, request__kind=RerunKind.VALIDATION)
+        n = min(n, n_newcomers(now) // ONE_IN - before.count())
         drawn = drawn_for_validation(now, n=n, number=number, but=but) if n > 0 else []
         if not drawn:
             return f"nobody drawn: {NO_AGENT_TO_ASK}"
         reason = "full runs of agents drawn at random show whether the subset still ranks like the whole"
-        request = _ask(locked, RerunKind.VALIDATION, drawn, subset=subset, reason=reason, as_of=as_of)
+        request = _ask(locked, RerunKind.VALIDATION, drawn, reason=reason, as_of=as_of, subset=subset)
         bump_shown_version(benchmark=locked)
     return f"request {request.pk} asks {', '.join(one.agent.name for one in drawn)} for full runs"
 
@@ -140,8 +133,8 @@ def open_recalls(
 ) -> bool:
     """Ask who stands on the podium of a board that is to be published by an estimate for the rest.
 
-    Returns whether somebody was asked that the board does not know of: it is to be made anew. Nobody is
-    asked for what older data say, nor again where an operator cancelled that.
+    Returns whether the board has to be made anew, since it does not know of somebody asked. Nobody is asked
+    for what older data say, nor again where an operator cancelled that.
     """
     owed = [] if known.podium is None else agents_to_recall(now, standings, known.podium)
     owed = [one for one in owed if one.agent.pk not in known.reruns.recalled]
@@ -149,7 +142,7 @@ def open_recalls(
         return False
     with transaction.atomic():
         check_claim()
-        locked = _locked(now.benchmark)
+        locked = locked_benchmark(now.benchmark)
         if locked.boards.filter(data_version__gt=now.data_version).exists():
             return False
         recalled = RerunAgent.objects.filter(request__benchmark=locked, request__kind=RerunKind.RECALL)
@@ -178,33 +171,15 @@ def _to_ask(benchmark: Benchmark) -> tuple[TaskSubset, Snapshot]:
     return subset, now
 
 
-def _locked(benchmark: Benchmark) -> Benchmark:
-    """Whoever opens or closes requests and alerts of a benchmark waits for the other."""
-    return Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
-
-
-def _n_drawn(subset: TaskSubset) -> int:
-    """Validation runs since the subset was fixed that have come or are awaited."""
-    drawn = RerunAgent.objects.filter(request__subset=subset, request__kind=RerunKind.VALIDATION)
-    return drawn.filter(Q(arrived_at__isnull=False) | Q(request__status=RerunStatus.OPEN)).count()
-
-
 def _number(subset: TaskSubset, kind: RerunKind) -> int:
     return subset.rerun_requests.filter(kind=kind).count() + 1
 
 
-def _unanswered(benchmark: Benchmark, subset: TaskSubset) -> Iterable[Alert]:
-    """Open alerts whose runs were never asked for, or did not come."""
-    alerts = benchmark.alerts.filter(subset=subset, closed_at=None, level=AlertLevel.ALERT)
-    return alerts.exclude(request__status__in=[RerunStatus.OPEN, RerunStatus.FULFILLED])
-
-
 def _at_the_top(benchmark: Benchmark) -> Collection[str]:
-    """Agents that could be the best, by the latest board."""
-    try:
-        board = head_of(latest_board(benchmark))
-    except NoBoardYet:
+    latest = benchmark.boards.order_by("-number").first()
+    if latest is None:
         return ()
+    board = head_of(latest)
     return board.targets[board.target].may_be_first
 
 
@@ -212,27 +187,27 @@ def _ask(
     benchmark: Benchmark,
     kind: RerunKind,
     to_run: Sequence[AgentToRun],
+    alerts: Sequence[Alert] = (),
     *,
     reason: str,
     as_of: datetime,
-    subset: TaskSubset | None = None,
-    by: User | None = None,
-    alerts: Sequence[Alert] = (),
+    **of: Any,
 ) -> RerunRequest:
+    """Open a request and tell of it; `of` are its subset and who opened it."""
     if not to_run:
         raise CannotRequestRuns(NO_AGENT_TO_ASK, code="nobody_to_ask")
-    costs = _costs(benchmark)
+    latest = benchmark.boards.order_by("-number").first()
+    costs = dict(Entry.objects.filter(board=latest).values_list("agent_id", "cost_usd")) if latest else {}
     known = [cost for one in to_run if (cost := costs.get(one.agent.pk)) is not None]
     request = RerunRequest.objects.create(
         benchmark=benchmark,
         kind=kind,
-        subset=subset,
         reason=reason,
         n_tasks=benchmark.tasks.filter(retired_at=None).count(),
         cost_usd=sum(known) if known else None,
-        opened_by=by,
         opened_at=as_of,
         deadline=as_of + timedelta(days=policy_in_force(benchmark).rerun_days),
+        **of,
     )
     RerunAgent.objects.bulk_create(
         RerunAgent(
@@ -246,25 +221,8 @@ def _ask(
         )
         for one in to_run
     )
-    _tell(request, to_run, costs, alerts, as_of)
-    return request
-
-
-def _costs(benchmark: Benchmark) -> dict[int, float | None]:
-    """What a full run costs, by agent id, as the latest board tells."""
-    latest = benchmark.boards.order_by("-number").first()
-    return dict(Entry.objects.filter(board=latest).values_list("agent_id", "cost_usd")) if latest else {}
-
-
-def _tell(
-    request: RerunRequest,
-    to_run: Sequence[AgentToRun],
-    costs: dict[int, float | None],
-    alerts: Sequence[Alert],
-    as_of: datetime,
-) -> None:
-    tasks = dict(request.benchmark.tasks.values_list("id", "name"))
-    payload: dict[str, Any] = {
+    tasks = dict(benchmark.tasks.values_list("id", "name"))
+    payload = {
         "request": request.pk,
         "kind": request.kind,
         "reason": request.reason,
@@ -284,30 +242,20 @@ def _tell(
             for one in to_run
         ],
         "alerts": [{"monitor": alert.monitor, "evidence": alert.evidence} for alert in alerts],
-        "link": health_of(request.benchmark),
+        "link": f"/b/{benchmark.slug}/health",
     }
-    about = f"request {request.pk}"
-    is_recall, names = request.kind == RerunKind.RECALL, [one.agent.name for one in to_run]
-    emit(
-        benchmark=request.benchmark,
-        kind=EventKind.RERUN_REQUESTED,
-        about=about,
-        payload=payload,
-        as_of=as_of,
-        emails=wished_by_owners(request.benchmark, names) if is_recall else (),
-    )
+    names = [one.agent.name for one in to_run] if kind == RerunKind.RECALL else []
+    emails = wished_by_owners(benchmark, names) if names else ()
+    emit(benchmark, EventKind.RERUN_REQUESTED, f"request {request.pk}", payload, as_of, emails)
+    return request
 
 
-def health_of(benchmark: Benchmark) -> str:
-    """The path of the page that shows alerts and requests."""
-    return f"/b/{benchmark.slug}/health"
-
-
-def operators_of(benchmark: Benchmark) -> list[str]:
-    """The addresses of those who have to act: its operators and staff."""
+def tell_operators(benchmark: Benchmark, about: str, payload: dict[str, Any], as_of: datetime) -> None:
+    """Tell those who have to act of an alert: its operators and staff."""
     members = User.objects.filter(memberships__benchmark=benchmark, memberships__role=Role.OPERATOR)
-    staff = User.objects.filter(is_staff=True)
-    return sorted((members | staff).filter(is_active=True).distinct().values_list("email", flat=True))
+    people = members | User.objects.filter(is_staff=True)
+    emails = people.filter(is_active=True).distinct().values_list("email", flat=True)
+    emit(benchmark, EventKind.DRIFT_ALERT, about, payload, as_of, emails)
 
 
 # ------------------------------------------------------------------------------------------------- closing
@@ -316,12 +264,8 @@ def operators_of(benchmark: Benchmark) -> list[str]:
 def close_due(*, as_of: datetime) -> str:
     """Note which runs have arrived, and close what is complete or over; say what was done."""
     waiting = Benchmark.objects.filter(rerun_requests__status=RerunStatus.OPEN).distinct().order_by("slug")
-    done = [
-        message
-        for benchmark in waiting
-        if (message := close_answered_requests(benchmark=benchmark, as_of=as_of))
-    ]
-    return "; ".join(done) or "no request has changed"
+    done = [close_answered_requests(benchmark=benchmark, as_of=as_of) for benchmark in waiting]
+    return "; ".join(filter(None, done)) or "no request has changed"
 
 
 def close_answered_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
@@ -332,13 +276,13 @@ def close_answered_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
         store_scores(now.stale)
     arrived = ran_all(now) if now else set[int]()
     with transaction.atomic():
-        locked = _locked(benchmark)
+        locked = locked_benchmark(benchmark)
         requests = locked.rerun_requests.filter(status=RerunStatus.OPEN).order_by("id")
-        done = [message for one in requests if (message := _close_if_over(one, subset, arrived, as_of))]
-        if done:
+        done = [_close_if_over(one, subset, arrived, as_of) for one in requests]
+        if any(done):
             bump_shown_version(benchmark=locked)
             wake()
-    return "; ".join(done)
+    return "; ".join(filter(None, done))
 
 
 def close_answered_recalls(*, now: Snapshot, as_of: datetime, check_claim: CheckClaim = no_claim) -> bool:
@@ -349,15 +293,11 @@ def close_answered_recalls(*, now: Snapshot, as_of: datetime, check_claim: Check
     arrived = ran_all(now)
     with transaction.atomic():
         check_claim()
-        locked = _locked(now.benchmark)
-        done = [
-            message
-            for one in recalls.order_by("id")
-            if (message := _close_if_over(one, None, arrived, as_of))
-        ]
-        if done:
+        locked = locked_benchmark(now.benchmark)
+        done = [_close_if_over(one, None, arrived, as_of) for one in recalls.order_by("id")]
+        if any(done):
             bump_shown_version(benchmark=locked)
-    return bool(done)
+    return any(done)
 
 
 def _close_if_over(
@@ -375,7 +315,11 @@ def _close_if_over(
         if request.kind == RerunKind.RECALL and not _still_owes(request):
             return _close(request, RerunStatus.CANCELLED, OVERTAKEN, as_of)
         message = _close(request, RerunStatus.EXPIRED, f"{absent} runs have not arrived in time", as_of)
-        _tell_expired(request, absent, as_of)
+        for alert in request.alerts.filter(closed_at=None):  # it stands unanswered
+            about = f"alert {alert.pk} unanswered by request {request.pk}"
+            to_do = "ask again, choose the subset anew, or ask for full runs only"
+            payload = alert_payload(alert) | {"request": request.pk, "n_absent": absent, "to_do": to_do}
+            tell_operators(request.benchmark, about, payload, as_of)
         return message
     return f"request {request.pk}: {n_new} runs have arrived, {absent} are awaited" if n_new else ""
 
@@ -397,26 +341,7 @@ def _close(
     return f"request {request.pk} is {status}: {reason}"
 
 
-def _tell_expired(request: RerunRequest, absent: int, as_of: datetime) -> None:
-    """Tell the operators whose alerts stand unanswered what they may do."""
-    for alert in request.alerts.filter(closed_at=None):
-        emit(
-            benchmark=request.benchmark,
-            kind=EventKind.DRIFT_ALERT,
-            about=f"alert {alert.pk} unanswered by request {request.pk}",
-            payload=alert_payload(alert)
-            | {
-                "request": request.pk,
-                "n_absent": absent,
-                "to_do": "ask again, choose the subset anew, or ask for full runs only",
-            },
-            as_of=as_of,
-            emails=operators_of(request.benchmark),
-        )
-
-
 def alert_payload(alert: Alert) -> dict[str, Any]:
-    """An alert as webhooks and mails tell it."""
     return {
         "alert": alert.pk,
         "monitor": alert.monitor,
@@ -424,36 +349,27 @@ def alert_payload(alert: Alert) -> dict[str, Any]:
         "subset": alert.subset.number,
         "opened_at": alert.opened_at.isoformat(),
         "evidence": alert.evidence,
-        "link": health_of(alert.benchmark),
+        "link": f"/b/{alert.benchmark.slug}/health",
     }
 
 
 def alert_of_closed_forms(*, benchmark: Benchmark, about: str, why: Refusal, as_of: datetime) -> None:
     """Tell operators once that a validation of these data is not published; no run would mend it."""
-    emit(
-        benchmark=benchmark,
-        kind=EventKind.DRIFT_ALERT,
-        about=f"closed forms, {about}",
-        payload={
-            "monitor": "closed forms",
-            "level": AlertLevel.ALERT,
-            "evidence": {"reason": str(why), **why.details},
-            "link": f"/b/{benchmark.slug}/validity",
-        },
-        as_of=as_of,
-        emails=operators_of(benchmark),
-    )
+    payload = {
+        "monitor": "closed forms",
+        "level": AlertLevel.ALERT,
+        "evidence": {"reason": str(why), **why.details},
+        "link": f"/b/{benchmark.slug}/validity",
+    }
+    tell_operators(benchmark, f"closed forms, {about}", payload, as_of)
 
 
 def close_request(*, request: RerunRequest, by: User | None, reason: str, as_of: datetime) -> RerunRequest:
-    """Close an open request by an operator's hand; what has arrived stays sampled."""
     with acting(by=by, reason=reason), transaction.atomic():
-        locked = _locked(request.benchmark)
+        locked = locked_benchmark(request.benchmark)
         locked_request = locked.rerun_requests.get(pk=request.pk)
         if locked_request.status != RerunStatus.OPEN:
-            raise Conflict(
-                f"Request {locked_request.pk} is {locked_request.status} already.", code="request_closed"
-            )
+            raise Conflict(f"Request {request.pk} is {locked_request.status} already.", code="request_closed")
         _close(locked_request, RerunStatus.CANCELLED, reason, as_of, by)
         bump_shown_version(benchmark=locked)
         wake()

@@ -3,9 +3,12 @@
 A proposal is computed first and stored second. Approval is one transaction with a data version of its own,
 so that it has its place in the order of deliveries; what follows from it (calibration, board) is for the next
 recompute, which the new data version calls for.
+
+A proposal as a reader sees it: the subset in use beside each that could take its place.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -25,13 +28,15 @@ from leaderboard.operations.models import (
     Reselection,
     ReselectionStatus,
 )
+from leaderboard.operations.queries import locked_benchmark
+from leaderboard.operations.runs import Progress
+from leaderboard.studies.answers import replay_row
 from leaderboard.studies.models import ESTIMATOR_VERSION, TaskSubset
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.studies.versions import activate
 from leaderboard.submissions.services import bump_data_version
 
-Progress = Callable[[int, int], None]
 N_NAMED = 5
 
 
@@ -48,24 +53,24 @@ def propose(
     alert: Alert | None = None,
     progress: Progress | None = None,
 ) -> Reselection:
-    """Compute what could replace the subset in use, and store it as the one open proposal."""
     from leaderboard.operations.services import compute_reselection  # a web worker never imports the core
 
     with acting(by=by, reason=reason):
         if benchmark.full_runs_only_at:
-            raise Conflict(
-                f"An operator asked for full runs only: {benchmark.full_runs_only_reason}",
-                code="full_runs_only",
-            )
-        subset, data_version, content = compute_reselection(
-            benchmark=benchmark, as_of=as_of, progress=progress
-        )
-        _check_worth_it(content)
+            why = benchmark.full_runs_only_reason
+            raise Conflict(f"An operator asked for full runs only: {why}", code="full_runs_only")
+        subset, version, content = compute_reselection(benchmark=benchmark, as_of=as_of, progress=progress)
+        known = [variant for variant in content["variants"].values() if "tasks" in variant]
+        if not known:
+            why = content["variants"]["plain"]["reason"]
+            raise Conflict(f"There is no subset to propose: {why}.", code="unsuited")
+        if not any(_changes(variant) for variant in known):
+            raise NothingWouldChange
         return _store(
             Reselection(
                 benchmark=benchmark,
                 previous=subset,
-                data_version=data_version,
+                data_version=version,
                 estimator_version=ESTIMATOR_VERSION,
                 reason=reason,
                 alert=alert,
@@ -97,22 +102,29 @@ def approve(
             data_version=bump_data_version(benchmark=benchmark),
             as_of=as_of,
         )
-        _close_what_was_open(locked.previous, by=by, replaced_by=subset, as_of=as_of)
+        # Alerts of the subset that was replaced, and drift requests, which ask for runs to judge it by
+        why = f"version {subset.number} of the subset took its place"
+        closed = {"closed_at": as_of, "closed_by": by, "closed_reason": why}
+        locked.previous.alerts.filter(closed_at=None).update(**closed)
+        requests = locked.previous.rerun_requests.filter(kind=RerunKind.DRIFT, status=RerunStatus.OPEN)
+        requests.update(status=RerunStatus.CANCELLED, **closed)
         locked.subset, locked.variant = subset, variant
         _decide(locked, ReselectionStatus.APPROVED, by=by, reason=reason, as_of=as_of)
-        emit(
-            benchmark=benchmark,
-            kind=EventKind.SUBSET_ACTIVATED,
-            about=f"subset {subset.number}",
-            payload=_payload(subset, chosen),
-            as_of=as_of,
-        )
+        payload = {
+            "benchmark": benchmark.slug,
+            "subset": subset.number,
+            "n_tasks": chosen["k"],
+            "entering": [row["task"] for row in chosen["entering"]],
+            "leaving": [row["task"] for row in chosen["leaving"]],
+            "reason": subset.reason,
+            "activated_at": subset.fixed_at.isoformat(),
+        }
+        emit(benchmark, EventKind.SUBSET_ACTIVATED, f"subset {subset.number}", payload, as_of)
         return subset
 
 
 @transaction.atomic
 def reject(*, reselection: Reselection, by: User | None, reason: str, as_of: datetime) -> Reselection:
-    """Decide that the subset in use stays."""
     with acting(by=by, reason=reason):
         locked = _locked(reselection)
         _decide(locked, ReselectionStatus.REJECTED, by=by, reason=reason, as_of=as_of)
@@ -120,12 +132,10 @@ def reject(*, reselection: Reselection, by: User | None, reason: str, as_of: dat
 
 
 def open_proposal(benchmark: Benchmark) -> Reselection | None:
-    """Return the proposal that waits to be decided."""
     return benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).first()
 
 
 def obstacle_to(reselection: Reselection) -> str:
-    """Say what has changed since that keeps a proposal from being approved; else empty."""
     benchmark, content = reselection.benchmark, reselection.content
     if active_subset(benchmark) != reselection.previous:
         return f"version {reselection.previous.number} of the subset is not in use any more"
@@ -138,21 +148,11 @@ def obstacle_to(reselection: Reselection) -> str:
     proposed = {task for variant in content["variants"].values() for task in variant.get("tasks", ())}
     retired = benchmark.tasks.filter(name__in=proposed).exclude(retired_at=None).order_by("name")
     names = list(retired.values_list("name", flat=True))
-    return f"retired since: {_first(names)}" if names else ""
+    more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
+    return f"retired since: {', '.join(map(repr, names[:N_NAMED]))}{more}" if names else ""
 
 
 # ----------------------------------------------------------------------------------------------- proposing
-
-
-def _check_worth_it(content: dict[str, Any]) -> None:
-    """Refuse a proposal of which no variant is another subset."""
-    known = [variant for variant in content["variants"].values() if "tasks" in variant]
-    if not known:
-        raise Conflict(
-            f"There is no subset to propose: {content['variants']['plain']['reason']}.", code="unsuited"
-        )
-    if not any(_changes(variant) for variant in known):
-        raise NothingWouldChange
 
 
 def _changes(variant: dict[str, Any]) -> bool:
@@ -162,7 +162,7 @@ def _changes(variant: dict[str, Any]) -> bool:
 @transaction.atomic
 def _store(proposal: Reselection) -> Reselection:
     """Store a proposal in the place of the open one, unless that rests on later outcomes."""
-    benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=proposal.benchmark_id)
+    benchmark = locked_benchmark(proposal.benchmark)
     if active_subset(benchmark) != proposal.previous:
         raise Conflict("Another subset was activated while this proposal was computed.", code="outdated")
     if older := open_proposal(benchmark):
@@ -171,13 +171,8 @@ def _store(proposal: Reselection) -> Reselection:
                 "A proposal on later outcomes was stored meanwhile; look at that one.",
                 code="proposed_meanwhile",
             )
-        _decide(
-            older,
-            ReselectionStatus.OUTDATED,
-            by=proposal.proposed_by,
-            reason=f"Proposed anew: {proposal.reason}",
-            as_of=proposal.proposed_at,
-        )
+        reason, at = f"Proposed anew: {proposal.reason}", proposal.proposed_at
+        _decide(older, ReselectionStatus.OUTDATED, by=proposal.proposed_by, reason=reason, as_of=at)
     proposal.save(force_insert=True)
     return proposal
 
@@ -187,7 +182,7 @@ def _store(proposal: Reselection) -> Reselection:
 
 def _locked(reselection: Reselection) -> Reselection:
     """Return an open proposal with its benchmark, both locked: of two decisions at once one is made."""
-    benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=reselection.benchmark_id)
+    benchmark = locked_benchmark(reselection.benchmark)
     reselection_row = Reselection.objects.select_related("previous").get(pk=reselection.pk)
     if reselection_row.status != ReselectionStatus.PROPOSED:
         raise Conflict(
@@ -215,43 +210,99 @@ def _variant(reselection: Reselection, name: str) -> dict[str, Any]:
 def _decide(
     reselection: Reselection, status: ReselectionStatus, *, by: User | None, reason: str, as_of: datetime
 ) -> None:
-    reselection.status, reselection.decided_by, reselection.decided_at, reselection.decided_reason = (
-        status,
-        by,
-        as_of,
-        reason,
+    decided = {"status": status, "decided_by": by, "decided_at": as_of, "decided_reason": reason}
+    for field, value in decided.items():
+        setattr(reselection, field, value)
+    reselection.save(update_fields=[*decided, "subset", "variant"])
+
+
+LABELS = {"plain": "Plain rule", "hysteresis": "With hysteresis"}
+ANEW = "Chosen anew after each agent"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A subset that could be activated; `k` is None where there is none, and `reason` says why.
+
+    Rows, `figures` and `cost` (US dollars for a run) are those of `Reselection.content`: tasks with their
+    pass rates `then`, when the subset in use was chosen, and `now`; in `deltas` what agents lack on the new
+    subset; in `stands` their places before and after, and whether rank or `how` they have it `moves`. The
+    board would be ordered by `target`.
+    """
+
+    name: str
+    label: str
+    reason: str
+    k: int | None = None
+    hysteresis: float = 0.0
+    widened: bool = False
+    entering: Sequence[dict[str, Any]] = ()
+    leaving: Sequence[dict[str, Any]] = ()
+    figures: Mapping[str, Any] | None = None
+    cost: Mapping[str, Any] | None = None
+    deltas: Sequence[dict[str, Any]] = ()
+    target_before: str = ""
+    target: str = ""
+    stands: Sequence[dict[str, Any]] = ()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.entering or self.leaving)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A proposal; `n_versions_since` counts changes of the data since, `obstacle` forbids its approval."""
+
+    row: Reselection
+    n_versions_since: int
+    obstacle: str
+    variants: list[Variant]
+    replays: list[dict[str, Any]]
+
+    @property
+    def in_use(self) -> dict[str, Any]:
+        """The subset in use: k, figures and cost."""
+        return dict(self.row.content["kept"])
+
+
+def comparison_of(reselection: Reselection) -> Comparison:
+    """Read a proposal, agents under the names that they have now."""
+    benchmark, variants = reselection.benchmark, reselection.content["variants"]
+    names = dict(benchmark.agents.values_list("id", "name"))
+    is_open = reselection.status == ReselectionStatus.PROPOSED
+    return Comparison(
+        reselection,
+        benchmark.data_version - reselection.data_version,
+        obstacle_to(reselection) if is_open else f"it is {reselection.status} already",
+        [_shown_variant(name, variants[name], names) for name in LABELS],
+        list(_replays(reselection)),
     )
-    reselection.save(
-        update_fields=["status", "decided_by", "decided_at", "decided_reason", "subset", "variant"],
+
+
+def _replays(reselection: Reselection) -> Iterator[dict[str, Any]]:
+    """A line for each subset that was replayed; one that was proposed has seen the outcomes."""
+    in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
+    replays = reselection.content.get("replays", {})
+    for name, label in (in_use | LABELS | {"anew": ANEW}).items():
+        if name in replays:
+            yield {"subset": label} | replay_row(replays[name])
+
+
+def _shown_variant(name: str, variant: Mapping[str, Any], names: Mapping[int, str]) -> Variant:
+    if "tasks" not in variant:
+        return Variant(name, LABELS[name], variant["reason"])
+    board, stands = variant["board"], []
+    for row in variant["board"]["agents"]:
+        moves = any(row["before"][figure] != row["after"][figure] for figure in ("rank", "how"))
+        stands.append({**row, "agent": names[row["agent"]], "moves": moves})
+    same = ("reason", "k", "hysteresis", "widened", "entering", "leaving", "figures", "cost")
+    return Variant(
+        name=name,
+        label=LABELS[name],
+        deltas=[{**row, "agent": names[row["agent"]]} for row in variant["deltas"]],
+        target_before=board["target_before"],
+        target=board["target_after"],
+        stands=stands,
+        **{field: variant[field] for field in same},
     )
-
-
-def _close_what_was_open(
-    previous: TaskSubset, *, by: User | None, replaced_by: TaskSubset, as_of: datetime
-) -> None:
-    """Close alerts of the subset that was replaced, and drift requests, which ask for runs to judge it by."""
-    closed = {
-        "closed_at": as_of,
-        "closed_by": by,
-        "closed_reason": f"version {replaced_by.number} of the subset took its place",
-    }
-    previous.alerts.filter(closed_at=None).update(**closed)
-    requests = previous.rerun_requests.filter(kind=RerunKind.DRIFT, status=RerunStatus.OPEN)
-    requests.update(status=RerunStatus.CANCELLED, **closed)
-
-
-def _payload(subset: TaskSubset, chosen: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "benchmark": subset.benchmark.slug,
-        "subset": subset.number,
-        "n_tasks": chosen["k"],
-        "entering": [row["task"] for row in chosen["entering"]],
-        "leaving": [row["task"] for row in chosen["leaving"]],
-        "reason": subset.reason,
-        "activated_at": subset.fixed_at.isoformat(),
-    }
-
-
-def _first(names: list[str]) -> str:
-    more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
-    return ", ".join(map(repr, names[:N_NAMED])) + more

@@ -4,18 +4,25 @@ A run belongs to a claim, which the leader draws when it begins to lead. Whoever
 computing for a while, but stores nothing: each result is stored in a transaction that holds the row.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
+from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
-from leaderboard.errors import Missing
+from leaderboard.errors import Conflict, Missing
+from leaderboard.notify import wake
+from leaderboard.operations.acting import reason_missing
 from leaderboard.operations.models import JobRun, JobStatus, Lane
+
+Progress = Callable[[int, int], None]
 
 OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 FIRST_REST, MAX_REST = timedelta(minutes=1), timedelta(hours=6)
@@ -27,13 +34,17 @@ N_TAKEN_UP_AT_ONCE = 5  # abandoned runs in a row; a job that ends its process e
 class Due:
     """What a job is to be run for, and the key `about` under which its failures are remembered.
 
-    `once`: a run that is done settles the key for good. Else it rests for a minute after one, and is run
-    again should it still be due then. Without a key it is run as long as it is due.
+    `once`: a run that is done settles the key for good; else it rests for a minute. Without a key it is run
+    as long as it is due.
     """
 
     benchmark: Benchmark | None = None
     about: str = ""
     once: bool = False
+
+
+class AlreadyAsked(Conflict):
+    message = "This job is queued or running already."
 
 
 class ClaimLost(RuntimeError):
@@ -46,8 +57,23 @@ def check_claim(run: JobRun) -> None:
         raise ClaimLost
 
 
+@transaction.atomic
+def queue(*, kind: str, lane: Lane, by: User | None, reason: str, as_of: datetime, **of: Any) -> JobRun:
+    """Queue a run that a person asked for; `of` are its benchmark and what it is about."""
+    if not reason.strip():
+        raise reason_missing()
+    try:
+        with transaction.atomic():
+            run = JobRun.objects.create(
+                kind=kind, lane=lane, requested_by=by, reason=reason, created_at=as_of, **of
+            )
+    except IntegrityError:
+        raise AlreadyAsked from None
+    wake()
+    return run
+
+
 def running(pk: int) -> JobRun:
-    """The run that a scheduler has begun, for the process that works it off."""
     run = JobRun.objects.select_related("benchmark").filter(pk=pk, status=JobStatus.RUNNING).first()
     if run is None:
         raise Missing("No run of this number is under way; the scheduler begins runs.", code="not_running")
@@ -55,23 +81,15 @@ def running(pk: int) -> JobRun:
 
 
 def begin(*, kind: str, lane: Lane, due: Due, claim: UUID, as_of: datetime) -> JobRun | None:
-    """Start a run; None where one of this kind and benchmark is queued or running."""
+    what = {"benchmark": due.benchmark, "about": due.about, **_running(claim, as_of)}
     try:
         with transaction.atomic():
-            return JobRun.objects.create(
-                kind=kind,
-                lane=lane,
-                benchmark=due.benchmark,
-                about=due.about,
-                created_at=as_of,
-                **_running(claim, as_of),
-            )
+            return JobRun.objects.create(kind=kind, lane=lane, created_at=as_of, **what)
     except IntegrityError:
         return None
 
 
 def begin_queued(*, lane: Lane, claim: UUID, as_of: datetime) -> JobRun | None:
-    """Start the run that has been queued for longest."""
     queued = JobRun.objects.filter(lane=lane, status=JobStatus.QUEUED).order_by("id")
     for run in queued.select_related("benchmark"):
         if JobRun.objects.filter(pk=run.pk, status=JobStatus.QUEUED).update(**_running(claim, as_of)):
@@ -85,7 +103,6 @@ def _running(claim: UUID, as_of: datetime) -> dict[str, object]:
 
 
 def beat(run: JobRun, *, n_done: int, n_total: int, as_of: datetime) -> None:
-    """Say how far the run is, and that it lives."""
     if not _mine(run).update(n_done=n_done, n_total=n_total, heartbeat_at=as_of):
         raise ClaimLost
 
@@ -131,15 +148,14 @@ def rests(kind: str, due: Due, *, as_of: datetime) -> bool:
         return True
     latest = list(tried.filter(about=due.about).order_by("-id")[:N_LOOKED_AT])
     failed = list(takewhile(lambda run: run.status != JobStatus.DONE, latest))
+    if not latest:
+        return False
+    ended = latest[0].ended_at or latest[0].created_at
     if not failed:
-        return bool(latest and due.about) and (due.once or as_of < _ended(latest[0]) + FIRST_REST)
+        return bool(due.about) and (due.once or as_of < ended + FIRST_REST)
     if failed[0].status == JobStatus.ABANDONED and len(failed) < N_TAKEN_UP_AT_ONCE:
         return False
-    return as_of < _ended(failed[0]) + rest_after(len(failed))
-
-
-def _ended(run: JobRun) -> datetime:
-    return run.ended_at or run.created_at
+    return as_of < ended + rest_after(len(failed))
 
 
 def rest_after(n_failed: int) -> timedelta:

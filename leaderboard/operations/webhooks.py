@@ -15,7 +15,6 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from smtplib import SMTPException
 from time import monotonic
@@ -29,7 +28,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing, Refusal
-from leaderboard.operations import mailing
+from leaderboard.operations import events
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import wake
 from leaderboard.operations.models import (
@@ -55,13 +54,7 @@ def is_disabled() -> Conflict:
 
 
 def add_webhook(
-    *,
-    benchmark: Benchmark,
-    url: str,
-    events: Iterable[str],
-    by: User | None,
-    reason: str,
-    as_of: datetime,
+    *, benchmark: Benchmark, url: str, events: Iterable[str], by: User | None, reason: str, as_of: datetime
 ) -> tuple[Webhook, str]:
     """Tell a URL of these kinds of events from now on; return the webhook and its secret."""
     kinds = list(dict.fromkeys(events))
@@ -95,15 +88,12 @@ def disable_webhook(*, webhook: Webhook, by: User | None, reason: str, as_of: da
 
 @transaction.atomic
 def send_again(*, delivery: Notification, as_of: datetime) -> None:
-    """Try a delivery at once, and for another day, whatever became of it."""
-    locked = (
-        Notification.objects.select_for_update(of=("self",)).select_related("webhook").get(pk=delivery.pk)
-    )
+    rows = Notification.objects.select_for_update(of=("self",)).select_related("webhook")
+    locked = rows.get(pk=delivery.pk)
     if locked.webhook and locked.webhook.disabled_at:
         raise is_disabled()
-    locked.status, locked.ended_at = NotificationStatus.WAITING, None
+    locked.status, locked.ended_at, locked.n_attempts = NotificationStatus.WAITING, None, 0
     locked.next_at = locked.first_at = as_of
-    locked.n_attempts = 0
     locked.save(update_fields=["status", "ended_at", "next_at", "first_at", "n_attempts"])
     wake()
 
@@ -129,7 +119,6 @@ def due_deliveries(as_of: datetime) -> QuerySet[Notification]:
 
 
 def deliver_due(*, as_of: datetime) -> str:
-    """Send what is due, one after the other, for the length of a turn; say what came of it."""
     begun, counts = monotonic(), Counter[str]()
     while monotonic() - begun < TURN and (delivery := _claim(as_of)):
         counts[_record_attempt(delivery, _try_delivery(delivery, as_of), as_of)] += 1
@@ -149,20 +138,16 @@ def _claim(as_of: datetime) -> Notification | None:
     return delivery
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What came of a try: delivered where there is no error."""
-
-    status: int | None
-    error: str
-    seconds: float
-
-
-def _try_delivery(delivery: Notification, as_of: datetime) -> Tried:
+def _try_delivery(delivery: Notification, as_of: datetime) -> NotificationAttempt:
+    """Send it and say, not yet stored, what came of it: delivered where there is no error."""
     begun, status, error = monotonic(), None, ""
     try:
         if delivery.webhook is None:
-            _mail(delivery)
+            event = delivery.event
+            if events.is_wished(event, delivery.email):
+                title = " ".join(event.benchmark.title.split())
+                text = events.mail_body(event, delivery.email, content_of(event))
+                send_mail(f"[Bandstand] {title}: {event.kind}", text, None, [delivery.email])
         else:
             body = json.dumps(content_of(delivery.event), ensure_ascii=False, separators=(",", ":")).encode()
             headers = {
@@ -173,39 +158,29 @@ def _try_delivery(delivery: Notification, as_of: datetime) -> Tried:
                 "Bandstand-Signature": signature(delivery.webhook.secret, body, int(as_of.timestamp())),
             }
             status = post(delivery.webhook.url, body, headers)
-            error = _unless_taken(status)
+            if not 200 <= status < 300:
+                redirects = "; redirects are not followed" if 300 <= status < 400 else ""
+                error = f"answered {status}{redirects}"
     except (NotDelivered, AddressRefused, SMTPException, OSError) as refused:
         error = str(refused) or type(refused).__name__
-    return Tried(status, error, monotonic() - begun)
-
-
-def _unless_taken(status: int) -> str:
-    if 200 <= status < 300:
-        return ""
-    return f"answered {status}" + ("; redirects are not followed" if 300 <= status < 400 else "")
+    seconds = monotonic() - begun
+    return NotificationAttempt(delivery=delivery, at=as_of, status=status, error=error, seconds=seconds)
 
 
 @transaction.atomic
-def _record_attempt(delivery: Notification, tried: Tried, as_of: datetime) -> str:
+def _record_attempt(delivery: Notification, tried: NotificationAttempt, as_of: datetime) -> str:
     """Note the try; end the delivery or say when it is tried next, unless somebody else has it by now."""
-    NotificationAttempt.objects.create(
-        delivery=delivery, at=as_of, status=tried.status, error=tried.error, seconds=tried.seconds
-    )
-    word, changed = _after(delivery, tried, as_of)
-    ours = Notification.objects.filter(
-        pk=delivery.pk, status=NotificationStatus.WAITING, next_at=delivery.next_at
-    )
-    ours.update(n_attempts=delivery.n_attempts + 1, **changed)
-    return word
-
-
-def _after(delivery: Notification, tried: Tried, as_of: datetime) -> tuple[str, dict[str, Any]]:
+    tried.save(force_insert=True)
+    end, n_attempts = delivery.first_at + TRIED_FOR, delivery.n_attempts + 1
     if not tried.error:
-        return "delivered", {"status": NotificationStatus.DELIVERED, "ended_at": as_of}
-    end = delivery.first_at + TRIED_FOR
-    if as_of >= end:
-        return "parked", {"status": NotificationStatus.PARKED, "ended_at": as_of}
-    return "to be tried again", {"next_at": min(as_of + wait_after(delivery.n_attempts + 1), end)}
+        word, changed = "delivered", {"status": NotificationStatus.DELIVERED, "ended_at": as_of}
+    elif as_of >= end:
+        word, changed = "parked", {"status": NotificationStatus.PARKED, "ended_at": as_of}
+    else:
+        word, changed = "to be tried again", {"next_at": min(as_of + wait_after(n_attempts), end)}
+    ours = {"pk": delivery.pk, "status": NotificationStatus.WAITING, "next_at": delivery.next_at}
+    Notification.objects.filter(**ours).update(n_attempts=n_attempts, **changed)
+    return word
 
 
 def wait_after(n_attempts: int) -> timedelta:
@@ -233,14 +208,3 @@ def signature(secret: str, body: bytes, at: int) -> str:
     """`t=<unix>,v1=<hex>`: HMAC-SHA256 under the secret of the time, a full stop and the body."""
     code = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256)
     return f"t={at},v1={code.hexdigest()}"
-
-
-def _mail(delivery: Notification) -> None:
-    event = delivery.event
-    if not mailing.is_wished(event, delivery.email):
-        return
-    title, text = (
-        " ".join(event.benchmark.title.split()),
-        mailing.body(event, delivery.email, content_of(event)),
-    )
-    send_mail(f"[Bandstand] {title}: {event.kind}", text, None, [delivery.email])

@@ -21,9 +21,8 @@ from leaderboard.accounts.services import MAX_LIFE
 from leaderboard.catalog.models import Agent
 from leaderboard.catalog.queries import operated_benchmarks, visible_benchmarks
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations.corrections import NoSuchSubmission, has_been_shown, may_withdraw, withdraw_by
-from leaderboard.operations.disputes import MAX_LENGTH, report
-from leaderboard.operations.following import follow, followed_by, submissions_of
+from leaderboard.operations.corrections import MAX_LENGTH, may_withdraw, report, withdraw_by
+from leaderboard.operations.delivered import follow, followed_by, submissions_of
 from leaderboard.operations.people import (
     accept_invitation,
     invitation_of,
@@ -31,6 +30,7 @@ from leaderboard.operations.people import (
     revoke_token,
     wish_for_mail,
 )
+from leaderboard.operations.queries import NoSuchSubmission, has_been_shown
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import ever_counted
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leaderboard.called import PROGRAM
-from leaderboard.operations.comparisons import Comparison, MovedTask, Stand, Variant
+from leaderboard.operations.reselections import Comparison, Variant
 from leaderboard.studies.answers import as_text, validated, words
 
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
@@ -19,11 +19,11 @@ Plain = dict[str, Any]
 
 def comparison_text(comparison: Comparison) -> str:
     """Set a proposal as text, with what to do next."""
+    one, content = comparison.row, comparison.row.content
     rows: Plain = {
-        "proposal": f"{comparison.id}, {comparison.status}, {comparison.proposed_at:%Y-%m-%d}: "
-        f"{comparison.reason}",
-        "alert": comparison.alert or None,
-        "rests on": f"{words.counted(comparison.n_complete, 'complete agent')}, {comparison.n_tasks:,} tasks"
+        "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",
+        "alert": str(one.alert) if one.alert else None,
+        "rests on": f"{words.counted(content['n_complete'], 'complete agent')}, {content['n_tasks']:,} tasks"
         + _since(comparison),
         "\nsubsets": list(_subsets(comparison)),
         "\nreplays of the policy in force on this benchmark's own full runs": list(comparison.replays)
@@ -44,7 +44,10 @@ def _since(comparison: Comparison) -> str:
 
 
 def _subsets(comparison: Comparison) -> Iterator[Plain]:
-    yield {"subset": f"Version {comparison.previous}, in use", "tasks": comparison.k} | _cost(comparison.cost)
+    yield {
+        "subset": f"Version {comparison.row.previous.number}, in use",
+        "tasks": comparison.in_use["k"],
+    } | _cost(comparison.in_use["cost"])
     for one in comparison.variants:
         row = {"enter": len(one.entering), "leave": len(one.leaving), "deltas": len(one.deltas)}
         yield {"subset": one.label, "tasks": one.k} | (row | _cost(one.cost) if one.cost else {})
@@ -57,12 +60,12 @@ def _cost(cost: Mapping[str, Any]) -> Plain:
 
 def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
     """One table, a line for each subset; the reason where there are no figures."""
-    if protocol not in comparison.figures:
+    if protocol not in comparison.in_use["figures"]:
         return {}
-    figures = comparison.figures[protocol]
+    figures = comparison.in_use["figures"][protocol]
     if figures["reason"]:
         return {f"\n{label}": f"not available: {figures['reason']}"}
-    rows = [(f"Version {comparison.previous}, in use", figures)]
+    rows = [(f"Version {comparison.row.previous.number}, in use", figures)]
     rows += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
     n_used = figures["n_folds"] - figures["n_skipped"]
     return {f"\n{label}, {n_used} of {figures['n_folds']} folds": [_row(*row) for row in rows]}
@@ -77,14 +80,14 @@ def _row(label: str, figures: Mapping[str, Any]) -> Plain:
 def _variant(one: Variant) -> Plain:
     if one.k is None:
         return {f"\n{one.label}": f"no subset: {one.reason}"}
-    moved = [row for row in one.stands if row.moves]
+    moved = [row for row in one.stands if row["moves"]]
     return {
         f"\n{one.label}": one.reason,
         f"{one.label}: enter": _some([_moved_rows(row) for row in one.entering]),
         f"{one.label}: leave": _some([_moved_rows(row) for row in one.leaving]),
         f"{one.label}: would have to run": _some(
             [
-                {"agent": row.agent, "tasks": len(row.tasks), "": words.first_names(list(row.tasks))}
+                {"agent": row["agent"], "tasks": len(row["tasks"]), "": words.first_names(row["tasks"])}
                 for row in one.deltas
             ]
         ),
@@ -99,12 +102,13 @@ def _target(one: Variant) -> str:
     return f", the board being ordered by the target {one.target} instead of {one.target_before}"
 
 
-def _moved_rows(row: MovedTask) -> Plain:
-    return {"task": row.task, "pass rate when chosen": row.then, "now": row.now}
+def _moved_rows(row: Plain) -> Plain:
+    return {"task": row["task"], "pass rate when chosen": row["then"], "now": row["now"]}
 
 
-def _stand(row: Stand) -> Plain:
-    return {"agent": row.agent, "rank": _place_text(row.before), "rank after": _place_text(row.after)}
+def _stand(row: Plain) -> Plain:
+    before, after = _place_text(row["before"]), _place_text(row["after"])
+    return {"agent": row["agent"], "rank": before, "rank after": after}
 
 
 def _place_text(place: Mapping[str, Any]) -> str:
@@ -124,10 +128,10 @@ def _some(rows: list[Plain]) -> list[Plain] | None:
 def _next(comparison: Comparison) -> Iterator[str]:
     if comparison.obstacle:
         yield f"It cannot be approved: {comparison.obstacle}."
-        yield f"Next: {PROGRAM} reselect {comparison.slug} --propose REASON"
+        yield f"Next: {PROGRAM} reselect {comparison.row.benchmark.slug} --propose REASON"
         return
-    command = f"{PROGRAM} reselect {comparison.slug}"
+    command = f"{PROGRAM} reselect {comparison.row.benchmark.slug}"
     for one in comparison.variants:
         if one.changes:
-            yield f"Next: {command} --approve {comparison.id} --variant {one.name} --reason REASON"
-    yield f"  or: {command} --reject {comparison.id} --reason REASON"
+            yield f"Next: {command} --approve {comparison.row.pk} --variant {one.name} --reason REASON"
+    yield f"  or: {command} --reject {comparison.row.pk} --reason REASON"

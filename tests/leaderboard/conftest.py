@@ -1,9 +1,11 @@
+import io
 import json
 import socket
 from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
+from django.core.management import call_command
 
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.services import issue_token
@@ -48,6 +50,16 @@ def toy(db) -> Benchmark:
     """16 complete agents on 20 tasks."""
     load_text(csv_text(ladder(16, 20)))
     return Benchmark.objects.get(slug="toy")
+
+
+@pytest.fixture
+def run(db):
+    def call(*arguments):
+        out = io.StringIO()
+        call_command(*arguments, stdout=out, stderr=io.StringIO())
+        return out.getvalue()
+
+    return call
 
 
 @pytest.fixture

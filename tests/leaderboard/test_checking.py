@@ -13,21 +13,20 @@ from leaderboard.catalog.models import Benchmark, Duplicates, Policy, Review
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict
-from leaderboard.operations import checking, due, embargoes
+from leaderboard.operations import checking, jobs, reviewing
 from leaderboard.operations.assignments import assign, names_of
+from leaderboard.operations.checking import secrets_in
 from leaderboard.operations.corrections import unload, withdraw
-from leaderboard.operations.intake import submit
 from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import JobStatus, Lane
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.runs import ClaimLost, begin
-from leaderboard.operations.scheduler import performing
-from leaderboard.operations.secrets_in import secrets_in
+from leaderboard.operations.scheduler import children
 from leaderboard.operations.services import recompute
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import AgentContext, own_row
 from leaderboard.studies.records import Reader
-from leaderboard.submissions.models import MachineCheck, Outcome, Status, Submission
+from leaderboard.submissions.models import MachineCheck, Outcome, Status
 from leaderboard.submissions.queries import (
     deliveries,
     live_outcomes,
@@ -36,7 +35,7 @@ from leaderboard.submissions.queries import (
     standing_submissions,
     withheld,
 )
-from tests.leaderboard.world import token
+from tests.leaderboard.world import deliver, stored, token
 from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, graded, in_subset, lines_of, load_text
 
@@ -45,7 +44,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def one_connection(monkeypatch):
-    monkeypatch.setattr(performing, "close_old_connections", lambda: None)
+    monkeypatch.setattr(children, "close_old_connections", lambda: None)
 
 
 @pytest.fixture
@@ -61,20 +60,13 @@ def marks_of(text, **more):
     ]
 
 
-def deliver(of, rows, agent="newcomer", as_of=AS_OF, **more):
-    described = {"name": agent, "scaffold": "Loop", "model": f"M {agent}"}
-    body = {"agent": described, "outcomes": rows} | more
-    return submit(
-        benchmark=Benchmark.objects.get(), token=of, body=body, idempotency_key=None, as_of=as_of
-    ).content
-
-
 def found(receipt, name):
     return [(one["level"], one["told"]) for one in receipt["checks"] if one["name"] == name]
 
 
-def stored(receipt):
-    return Submission.objects.get(uuid=receipt["id"])
+def assigned(ada, toy, name="assigned"):
+    described = AgentDescription(name, "Loop", f"M {name}")
+    return assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
 
 
 WHOLE = "01" * 10
@@ -108,8 +100,7 @@ class TestFindings:
             True,
         )
         assert found(deliver(ada, marks_of(WHOLE), "of all tasks"), "audit") == []
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
         assert found(deliver(ada, rows, "assigned"), "audit") == []
 
@@ -117,8 +108,7 @@ class TestFindings:
     def test_more_trials_than_the_assignment_lets_count(self, ada, toy, n_trials):
         """They count where they come at once, and not once all tasks are there."""
         recompute(benchmark=toy, as_of=AS_OF)
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         most = asked.n_trials_recommended
         names = names_of(asked)
         rows = [
@@ -146,8 +136,7 @@ class TestFindings:
             assert own.max() == min(counted, n_trials)
 
     def test_a_third_run_is_bounded_by_the_first(self, ada, toy):
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 1
+        assert assigned(ada, toy).n_trials == 1
         told = [
             found(deliver(ada, marks_of(marks, run=marks), "assigned"), "trials")[0][1]
             for marks in ("01" * 10, "10" * 10, "0110" * 5)
@@ -162,8 +151,7 @@ class TestFindings:
     def test_more_trials_of_an_assignment_that_is_not_named(self, ada, toy):
         """They were asked for, the audit tasks among them, and count."""
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         names = names_of(asked)
         assert (len(set(names) - set(subset)), asked.n_trials_recommended) == (2, 2)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names]
@@ -182,8 +170,7 @@ class TestFindings:
     def test_the_rest_of_a_full_run_has_trials_of_its_own(self, ada, toy):
         """Those that it came with; what comes later counts no more, which the receipt says."""
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        names = names_of(assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF))
+        names = names_of(assigned(ada, toy))
         asked = [row for row in marks_of(WHOLE) if row["task"] in names]
         rest = [row for row in marks_of(WHOLE) if row["task"] not in names]
         deliver(ada, asked, "assigned")
@@ -205,8 +192,7 @@ class TestFindings:
     def test_fewer_trials_than_were_asked_for(self, ada, toy):
         """Without a rank until they are there: who stops at a good result gains nothing."""
         Policy.objects.create(benchmark=toy, number=2, n_trials=3, created_at=AS_OF - DAY)
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 3
+        assert assigned(ada, toy).n_trials == 3
         receipt = deliver(ada, marks_of(WHOLE), "assigned")
         said = (
             "3 trials of each task were asked for; there is 1 so far: until all are delivered, the agent is "
@@ -237,9 +223,8 @@ class TestFindings:
     def test_an_assignment_asked_for_what_the_policy_of_its_day_did(self, ada, toy):
         """Not for what is recommended, nor for what a later policy asks for."""
         recompute(benchmark=toy, as_of=AS_OF)
-        described = AgentDescription("assigned", "Loop", "M assigned")
         Policy.objects.create(benchmark=toy, number=2, n_trials=1, created_at=AS_OF - DAY)
-        asked = assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        asked = assigned(ada, toy)
         Policy.objects.create(benchmark=toy, number=3, n_trials=2, created_at=AS_OF + DAY)
         assert (asked.n_trials, asked.n_trials_recommended) == (1, 2)
         rows = [row for row in marks_of(WHOLE) if row["task"] in names_of(asked)]
@@ -259,8 +244,7 @@ class TestFindings:
 
     def test_a_receipt_counts_what_was_withdrawn_as_the_board_does(self, ada, toy):
         """Both halves twice where one was asked for; the second withdrawn and delivered anew: not whole."""
-        described = AgentDescription("halves", "Loop", "M halves")
-        assert assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF).n_trials == 1
+        assert assigned(ada, toy, "halves").n_trials == 1
         first, second = (
             [row | {"trial": t, "outcome": t % 2} for row in rows for t in (1, 2)]
             for rows in (marks_of(WHOLE)[:10], marks_of(WHOLE)[10:])
@@ -286,8 +270,7 @@ class TestFindings:
 
     def test_what_an_expired_assignment_asked_for_still_lacks(self, ada, toy):
         subset = in_subset(recompute(benchmark=toy, as_of=AS_OF)[0])
-        described = AgentDescription("assigned", "Loop", "M assigned")
-        assign(benchmark=toy, agent=described, by=ada.user, as_of=AS_OF)
+        assigned(ada, toy)
         rows = [row for row in marks_of(WHOLE) if row["task"] in subset]
         deliver(ada, rows, "assigned")
         late = deliver(ada, [row | {"trial": 2} for row in rows], "assigned", as_of=AS_OF + 90 * DAY)
@@ -414,7 +397,7 @@ def long(n=20_020, **more):
 @pytest.fixture
 def short(monkeypatch):
     """Let a delivery of more than ten outcomes be a long one."""
-    monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+    monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
 
 
 def run(kind, as_of=AS_OF):
@@ -422,7 +405,7 @@ def run(kind, as_of=AS_OF):
     told = []
     for one in JOBS[kind].wanted(as_of):
         claimed = begin(kind=kind, lane=Lane.PROMPT, due=one, claim=UUID(int=1), as_of=as_of)
-        performing.perform(claimed, lambda done, total: None)
+        children.perform(claimed, lambda done, total: None)
         claimed.refresh_from_db()
         assert (claimed.status, claimed.error) == (JobStatus.DONE, "")
         told.append(claimed.told)
@@ -435,7 +418,7 @@ class TestLongDeliveries:
         receipt = deliver(ada, marks_of(WHOLE, note="h" + "f_" + "a" * 34))
         assert (receipt["status"], receipt["checks"]) == ("checking", None)
         assert Benchmark.objects.get().data_version == before
-        assert next(iter(due.check(AS_OF))).about == receipt["id"]
+        assert next(iter(jobs.due_checks(AS_OF))).about == receipt["id"]
         (told,) = run("check")
         assert told == "20 outcomes of newcomer: 1 warning, now accepted"
         one = stored(receipt)
@@ -453,7 +436,7 @@ class TestLongDeliveries:
         recompute(benchmark=toy, as_of=AS_OF)
         rows = [*marks_of("0110" * 4 + ".1", note="x"), {"task": "t00", "trial": 2, "outcome": 0.5}]
         quick = deliver(ada, rows, agent="quick")
-        monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+        monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
         slow = deliver(ada, rows, agent="slow")
         run("check")
         assert stored(slow).machine_check.found == quick["checks"]
@@ -469,7 +452,7 @@ class TestLongDeliveries:
         receipt = deliver(ada, marks_of(WHOLE))
         unload(uuids=[UUID(receipt["id"])], reason="mine", as_of=AS_OF)
         assert run("check") == []
-        assert checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF).endswith("withdrawn already")
+        assert reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF).endswith("withdrawn already")
         assert not MachineCheck.objects.exists()
 
     def test_a_lost_claim_stores_nothing(self, ada, short):
@@ -479,22 +462,22 @@ class TestLongDeliveries:
             raise ClaimLost
 
         with pytest.raises(ClaimLost):
-            checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF, check_claim=check_claim)
+            reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF, check_claim=check_claim)
         assert (stored(receipt).status, MachineCheck.objects.count()) == (Status.CHECKING, 0)
         run("check")
         assert stored(receipt).status == Status.ACCEPTED
 
     def test_it_ends_at_any_line_as_if_it_had_not_begun(self, ada, short, monkeypatch):
         receipt = deliver(ada, marks_of(WHOLE))
-        for name in ("keep", "accept_unseen", "check"):
+        for module, name in ((checking, "keep"), (reviewing, "_accept_unseen"), (checking, "check")):
 
             def die(*args, **kwargs):
                 raise KeyboardInterrupt
 
             with monkeypatch.context() as patched:
-                patched.setattr(checking, name, die)
+                patched.setattr(module, name, die)
                 with pytest.raises(KeyboardInterrupt), transaction.atomic():
-                    checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
+                    reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
             assert (stored(receipt).status, MachineCheck.objects.count()) == (Status.CHECKING, 0)
 
     def test_its_keys_are_taken_meanwhile(self, ada, short):
@@ -538,11 +521,11 @@ class TestEmbargo:
         before = Benchmark.objects.get().data_version
         receipt = deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)
         assert (receipt["status"], stored(receipt).embargo_until) == ("waiting", self.AT)
-        assert list(due.embargo(self.AT - timedelta(seconds=1))) == []
+        assert list(jobs.due_embargoes(self.AT - timedelta(seconds=1))) == []
         assert run("embargo", self.AT) == ["1 embargoes have ended"]
         assert (stored(receipt).status, Benchmark.objects.get().data_version) == (Status.ACCEPTED, before + 1)
         assert stored(receipt).machine_check.found == receipt["checks"]
-        assert list(due.embargo(self.AT + DAY)) == []
+        assert list(jobs.due_embargoes(self.AT + DAY)) == []
 
     @pytest.mark.parametrize("way", ["replaces", "run"])
     def test_what_waited_while_a_board_showed_the_agent_comes_after_it(self, ada, toy, way):
@@ -582,14 +565,14 @@ class TestEmbargo:
         uuid = UUID(deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)["id"])
         with refused(Conflict, "under_embargo", match="until 2026-06-11 06:00 UTC"):
             accept(uuid=uuid, by=None, reason="good", as_of=self.AT - DAY)
-        assert list(due.embargo(self.AT)) == []
-        assert embargoes.end_due(benchmark=toy, as_of=self.AT) == "0 embargoes have ended"
+        assert list(jobs.due_embargoes(self.AT)) == []
+        assert reviewing.end_due(benchmark=toy, as_of=self.AT) == "0 embargoes have ended"
         assert accept(uuid=uuid, by=None, reason="good", as_of=self.AT).status == Status.ACCEPTED
 
     def test_a_long_one_is_checked_first(self, ada, short):
         receipt = deliver(ada, marks_of(WHOLE), embargo_until=self.UNTIL)
         assert receipt["status"] == "checking"
-        told = checking.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
+        told = reviewing.conclude(uuid=UUID(receipt["id"]), as_of=AS_OF)
         assert (told.split()[-1], stored(receipt).status) == ("waiting", Status.WAITING)
         run("embargo", self.AT)
         assert stored(receipt).status == Status.ACCEPTED

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from analytics import programs
 from leaderboard import command
@@ -34,18 +34,6 @@ from tests.leaderboard.stored_validation import store, stored
 from tests.toys import AS_OF, csv_text, ladder
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def run(capsys):
-    """Call a command and return what it printed."""
-
-    def call(*arguments):
-        out, err = io.StringIO(), io.StringIO()
-        call_command(*arguments, stdout=out, stderr=err)
-        return out.getvalue()
-
-    return call
 
 
 @pytest.fixture

@@ -14,14 +14,12 @@ from leaderboard.accounts.services import token_of
 from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Membership
 from leaderboard.errors import Conflict, Refusal
-from leaderboard.operations.benchmarks import Switch, turn
-from leaderboard.operations.corrections import unload
-from leaderboard.operations.disputes import report
+from leaderboard.operations.benchmarks import Switch, retire, turn
+from leaderboard.operations.corrections import report, unload
 from leaderboard.operations.erasing import erase_account, erase_agent, replacing
 from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named, rename
 from leaderboard.operations.people import invitation_of, invite
-from leaderboard.operations.retirement import retire
 from leaderboard.operations.services import check_drift, issue_token, validate
 from leaderboard.operations.webhooks import add_webhook, disable_webhook
 from leaderboard.submissions.models import OutcomeDetail

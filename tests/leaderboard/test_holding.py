@@ -11,21 +11,20 @@ from django.utils import timezone
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations import checking, embargoes
-from leaderboard.operations.corrections import withdraw
-from leaderboard.operations.intake import submit
+from leaderboard.operations import reviewing
+from leaderboard.operations.corrections import trust_account, verify, withdraw
 from leaderboard.operations.loading import load
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.operations.services import issue_token, recompute
-from leaderboard.operations.verifying import trust_account, verify
 from leaderboard.studies.models import VerifiedReference
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.models import Judged, Status, Submission
 from leaderboard.submissions.parsing.flat import read_file
 from leaderboard.submissions.queries import held_for_review
+from tests.leaderboard import world
 from tests.leaderboard.desk import person
-from tests.leaderboard.world import token
+from tests.leaderboard.world import stored, token
 from tests.toys import AS_OF, csv_text, flat_of, graded, lines_of, load_text, recomputed
 
 DAY = timedelta(days=1)
@@ -53,20 +52,8 @@ def marks(text, **more):
     ]
 
 
-def deliver(of, rows, agent="invented", as_of=AS_OF, dry_run=False, key=None, **more):
-    described = {"name": agent, "scaffold": "Loop", "model": f"M {agent}"}
-    return submit(
-        benchmark=Benchmark.objects.get(),
-        token=of,
-        body={"agent": described, "outcomes": rows} | more,
-        idempotency_key=key,
-        as_of=as_of,
-        dry_run=dry_run,
-    ).content
-
-
-def stored(receipt):
-    return Submission.objects.get(uuid=receipt["id"])
+def deliver(of, rows, agent="invented", **more):
+    return world.deliver(of, rows, agent, **more)
 
 
 def statuses():
@@ -236,8 +223,8 @@ def test_after_its_embargo_it_is_judged_again(board, eve):
     honest = deliver(eve, marks(HONEST), "honest", embargo_until=till.isoformat())
     assert [held["status"], honest["status"]] == [Status.WAITING] * 2
     assert "held for review" in stored(held).status_changes.get().reason
-    assert [one.agent.name for one in embargoes.over(till)] == ["honest"]
-    embargoes.end_due(benchmark=board, as_of=till)
+    assert [one.agent.name for one in reviewing.over(till)] == ["honest"]
+    reviewing.end_due(benchmark=board, as_of=till)
     assert [stored(held).status, stored(honest).status] == [Status.WAITING, Status.ACCEPTED]
 
 
@@ -248,7 +235,7 @@ def test_after_an_embargo_the_whole_line_is_judged(board, eve):
     assert [one["status"], two["status"]] == [Status.WAITING, Status.ACCEPTED]
     three = deliver(eve, marks("1" * 30 + "." * 30), "other", embargo_until=till.isoformat())
     deliver(eve, marks("." * 30 + "1" * 30), "other")
-    embargoes.end_due(benchmark=board, as_of=till)
+    reviewing.end_due(benchmark=board, as_of=till)
     assert stored(three).status == Status.WAITING
     assert stored(three) in held_for_review(board)
 
@@ -261,7 +248,7 @@ def test_what_does_not_count_hides_nothing(board, eve, route, monkeypatch):
     if route == "before":
         deliver(eve, failures, embargo_until=till)
     if route == "background":
-        monkeypatch.setattr(checking, "N_IN_REQUEST", N)
+        monkeypatch.setattr(reviewing, "N_IN_REQUEST", N)
         assert deliver(eve, [*failures, row_beyond()])["status"] == Status.CHECKING
         monkeypatch.undo()
     held = deliver(eve, passes)
@@ -288,10 +275,10 @@ def test_what_came_before_the_first_recompute_is_judged_with_it(db):
 
 
 def test_what_was_verified_while_it_was_checked_is_not_held(board, eve, monkeypatch):
-    monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+    monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
     receipt = deliver(eve, marks("1" * N))
     verify(uuid=stored(receipt).uuid, note="seen", as_of=AS_OF)
-    checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
+    reviewing.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
     assert stored(receipt).status == Status.ACCEPTED
 
 
@@ -305,25 +292,25 @@ def test_with_manual_review_the_evidence_stands_beside(board, eve):
 
 
 def test_a_long_delivery_is_judged_by_the_scheduler(board, eve, monkeypatch):
-    monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+    monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
     receipt = deliver(eve, marks("1" * N))
     assert receipt["status"] == Status.CHECKING
-    checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
+    reviewing.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
     assert stored(receipt).status == Status.WAITING
     assert stored(receipt) in held_for_review(board)
 
 
 def test_a_job_that_dies_between_judging_and_storing_is_done_again(board, eve, monkeypatch):
-    monkeypatch.setattr(checking, "N_IN_REQUEST", 10)
+    monkeypatch.setattr(reviewing, "N_IN_REQUEST", 10)
     receipt = deliver(eve, marks("1" * N))
 
     def die():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), transaction.atomic():
-        checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF, check_claim=die)
+        reviewing.conclude(uuid=stored(receipt).uuid, as_of=AS_OF, check_claim=die)
     assert stored(receipt).status == Status.CHECKING
-    checking.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
+    reviewing.conclude(uuid=stored(receipt).uuid, as_of=AS_OF)
     assert stored(receipt).status == Status.WAITING
 
 

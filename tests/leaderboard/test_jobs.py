@@ -10,12 +10,11 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Missing, Refusal
-from leaderboard.operations import due, runs
+from leaderboard.operations import jobs, runs
+from leaderboard.operations.benchmarks import list_tasks
 from leaderboard.operations.corrections import unload_latest
 from leaderboard.operations.events import emit
-from leaderboard.operations.housekeeping import clear
-from leaderboard.operations.jobs import JOBS, AlreadyAsked, Job, ask
-from leaderboard.operations.listing import list_tasks
+from leaderboard.operations.jobs import JOBS, Job, ask, clear
 from leaderboard.operations.models import (
     Event,
     EventKind,
@@ -26,8 +25,9 @@ from leaderboard.operations.models import (
     Webhook,
 )
 from leaderboard.operations.policies import changed_policy, put_in_force
-from leaderboard.operations.scheduler import performing
-from leaderboard.operations.scheduler.performing import Interrupted, Pulse, perform
+from leaderboard.operations.runs import AlreadyAsked
+from leaderboard.operations.scheduler import children
+from leaderboard.operations.scheduler.children import Interrupted, Pulse, perform
 from leaderboard.operations.services import measure_variance, recompute, validate
 from leaderboard.studies.models import ESTIMATOR_VERSION, TaskSubset, ValidationStudy
 from leaderboard.studies.rules import rules_sha256
@@ -43,7 +43,7 @@ NIGHT = datetime(2026, 6, 2, 3, tzinfo=UTC)  # the first after AS_OF, noon of 1 
 @pytest.fixture(autouse=True)
 def one_connection(monkeypatch):
     """A run closes what a lost database left of its connection; a test's transaction would go with it."""
-    monkeypatch.setattr(performing, "close_old_connections", lambda: None)
+    monkeypatch.setattr(children, "close_old_connections", lambda: None)
 
 
 @pytest.fixture(autouse=True)
@@ -193,11 +193,6 @@ def test_a_validation_waits_for_the_end_of_a_burst_but_not_for_more_than_an_hour
     assert kinds_due("validate", AS_OF + HOUR) == [("toy", "data 3, policy 1")]
 
 
-def test_a_validation_tells_how_many_agents_were_complete(small):
-    study, _ = validate(benchmark=small, as_of=AS_OF)
-    assert study.result["agents"] == 6
-
-
 def test_drift_is_looked_for_after_each_board_and_in_each_hour(toy):
     assert kinds_due("drift") == []
     recompute(benchmark=toy, as_of=AS_OF)
@@ -250,7 +245,7 @@ def test_deliveries_are_due_when_the_next_try_is(toy):
     ],
 )
 def test_the_last_night(now, night):
-    assert due.last_night(now) == night
+    assert jobs.last_night(now) == night
 
 
 def test_housekeeping_is_due_once_a_night(db, settings):
@@ -281,12 +276,9 @@ def test_whoever_lost_the_claim_stores_nothing(small):
     toy, run = small, begun(small)
     assert runs.abandon_left(lane=Lane.LONG, as_of=AS_OF) == 0
     assert runs.abandon_left(lane=Lane.PROMPT, as_of=AS_OF) == 1
-    with pytest.raises(runs.ClaimLost):
-        recompute(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
-    with pytest.raises(runs.ClaimLost):
-        validate(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
-    with pytest.raises(runs.ClaimLost):
-        measure_variance(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
+    for compute in (recompute, validate, measure_variance):
+        with pytest.raises(runs.ClaimLost):
+            compute(benchmark=toy, as_of=AS_OF, check_claim=lambda: runs.check_claim(run))
     with pytest.raises(runs.ClaimLost):
         runs.beat(run, n_done=1, n_total=2, as_of=AS_OF)
     assert not runs.end(run, status=JobStatus.DONE, as_of=AS_OF)
@@ -324,7 +316,7 @@ def test_a_fault_is_logged_and_named(toy, monkeypatch, caplog):
     def fails(run, as_of, progress):
         raise ZeroDivisionError("of our own")
 
-    monkeypatch.setitem(JOBS, "faulty", Job("faulty", Lane.PROMPT, due.when_asked, fails))
+    monkeypatch.setitem(JOBS, "faulty", Job("faulty", Lane.PROMPT, jobs.when_asked, fails))
     run = begun(toy, "faulty")
     perform(run, Pulse(run, lambda: False))
     run.refresh_from_db()
@@ -411,13 +403,7 @@ def test_housekeeping_clears_what_is_old(toy):
             Webhook.objects.create(
                 benchmark=toy, url="https://e.org", secret="s", events=["board.published"], created_at=AS_OF
             )
-        emit(
-            benchmark=toy,
-            kind=EventKind.BOARD_PUBLISHED,
-            about=about,
-            payload={},
-            as_of=AS_OF - age * DAY,
-        )
+        emit(toy, EventKind.BOARD_PUBLISHED, about, {}, AS_OF - age * DAY)
     for age in (33, 32, 31, 1):
         ended("reconcile", runs.Due(toy, f"{age}"), JobStatus.DONE, at=AS_OF - age * DAY)
     ended("variance", runs.Due(toy, "last"), JobStatus.DONE, at=AS_OF - 40 * DAY)
@@ -439,3 +425,4 @@ def test_the_jobs_of_a_fresh_benchmark_are_done(small):
         perform(run, Pulse(run, lambda: False))
         run.refresh_from_db()
         assert (run.status, run.error) == ("done", "")
+    assert ValidationStudy.objects.get().result["agents"] == 6

@@ -13,11 +13,11 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Exhausted, Forbidden
 from leaderboard.operations import people
 from leaderboard.operations.assignments import assign
-from leaderboard.operations.intake import submit
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.operations.webhooks import deliver_due
 from leaderboard.submissions.models import Submission
+from tests.leaderboard import world
 from tests.leaderboard.desk import PASSWORD, person
 from tests.leaderboard.world import token
 from tests.refusals import refused
@@ -34,10 +34,8 @@ def ada(toy):
 
 
 def deliver(toy, by, name="mine", *, model="M", **more):
-    body = {"agent": {"name": name, "scaffold": "Tree", "model": model}, "outcomes": OUTCOMES, **more}
-    body["submitted_at"] = f"{AS_OF:%Y-%m-%d}"
-    told = submit(benchmark=toy, token=by, body=body, idempotency_key=None, as_of=AS_OF).content
-    return UUID(told["id"])
+    described, at = {"name": name, "scaffold": "Tree", "model": model}, f"{AS_OF:%Y-%m-%d}"
+    return UUID(world.deliver(by, OUTCOMES, described, submitted_at=at, **more)["id"])
 
 
 def review_all(toy):

@@ -1,32 +1,21 @@
 """The operator's hand: tasks, descriptions, policies, and what is taken back, confirmed or approved."""
 
-import io
 import json
 import re
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.errors import Conflict
-from leaderboard.operations.coverage import common_tasks, offer_text
 from leaderboard.operations.policies import changed_policy, put_in_force
+from leaderboard.operations.previews import common_tasks, offer_text
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import OutcomeDetail, Submission
 from leaderboard.submissions.queries import deliveries
 from tests.refusals import refused
 from tests.toys import AS_OF, HEAD, csv_text, ladder, load_text, rows_text
-
-
-@pytest.fixture
-def run(db):
-    def call(*arguments):
-        out = io.StringIO()
-        call_command(*arguments, stdout=out, stderr=io.StringIO())
-        return out.getvalue()
-
-    return call
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from leaderboard.catalog.models import Benchmark, Invitation, Membership, Role
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations import people
 from leaderboard.operations.benchmarks import create_benchmark
+from leaderboard.operations.corrections import trust_account
 from leaderboard.operations.services import issue_token
-from leaderboard.operations.verifying import trust_account
 from leaderboard.submissions.queries import trusted_accounts
 from tests.leaderboard.desk import PASSWORD, person
 from tests.refusals import refused
@@ -24,15 +24,13 @@ from tests.toys import AS_OF
 
 @pytest.fixture
 def invited(toy):
+    return invite(toy, "Eve@Example.org", Role.SUBMITTER)
+
+
+def invite(benchmark, email, role=Role.VIEWER, by=None):
     """An invitation of this moment, and its secret."""
-    return people.invite(
-        benchmark=toy,
-        email="Eve@Example.org",
-        role=Role.SUBMITTER,
-        by=None,
-        reason="a new team",
-        as_of=timezone.now(),
-    )
+    who = {"email": email, "role": role, "by": by, "reason": "a new team"}
+    return people.invite(benchmark=benchmark, as_of=timezone.now(), **who)
 
 
 def accept(secret, **more):
@@ -108,17 +106,7 @@ class TestInvitation:
             issue_token(
                 email=f"{slug}@example.org", slug=slug, scope="operate", name="ci", as_of=AS_OF, life=life
             )
-        links = {
-            slug: people.invite(
-                benchmark=toy,
-                email=f"{slug}@example.org",
-                role=Role.VIEWER,
-                by=operator,
-                reason="x",
-                as_of=timezone.now(),
-            )[1]
-            for slug in ("toy", "other")
-        }
+        links = {slug: invite(toy, f"{slug}@example.org", by=operator)[1] for slug in ("toy", "other")}
         accept(links["toy"], name="Eve", password=PASSWORD)
         with refused(Conflict, "holds_more"):
             accept(links["other"], name="Mallory", password=PASSWORD)
@@ -131,14 +119,7 @@ class TestInvitation:
 
     def test_it_ends_with_the_role_of_whoever_made_it(self, toy):
         rogue = person("rogue@example.org", role=Role.OPERATOR, benchmark=toy)
-        _, secret = people.invite(
-            benchmark=toy,
-            email="friend@example.org",
-            role=Role.OPERATOR,
-            by=rogue,
-            reason="to come back",
-            as_of=timezone.now(),
-        )
+        _, secret = invite(toy, "friend@example.org", Role.OPERATOR, by=rogue)
         people.set_role(benchmark=toy, email=rogue.email, role=Role.VIEWER, by=None, reason="misuse")
         with refused(Conflict, "invitation_over", match="operates the benchmark no more"):
             accept(secret, name="Friend", password=PASSWORD)
@@ -146,7 +127,7 @@ class TestInvitation:
     @pytest.mark.parametrize("email", ["", "eve", "eve@", "a b@example.org"])
     def test_what_is_no_address_is_refused(self, toy, email):
         with refused(Refusal, "not_an_address"):
-            people.invite(benchmark=toy, email=email, role="viewer", by=None, reason="x", as_of=AS_OF)
+            invite(toy, email)
 
 
 class TestThePage:

@@ -6,8 +6,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from leaderboard import schema
-from leaderboard.operations.scheduler import heartbeat
-from leaderboard.operations.scheduler.leadership import leadership
+from leaderboard.operations.scheduler import leadership
 
 WELL = {"ready": True, "database": "ok", "migrations": "ok", "scheduler": "ok"}
 
@@ -36,10 +35,10 @@ def test_the_process_answers_without_a_database(probe, settings):
 @pytest.mark.django_db(transaction=True)
 def test_ready_while_a_scheduler_leads(probe, monkeypatch):
     assert probe("/readyz") == (503, WELL | {"ready": False, "scheduler": "none leads; start one"})
-    with leadership(lambda: False) as leader:
+    with leadership.leadership(lambda: False) as leader:
         leader.is_woken(within=0)
         assert probe("/readyz") == (200, WELL)
-        monkeypatch.setattr(heartbeat, "SILENT_AFTER", -1.0)
+        monkeypatch.setattr(leadership, "SILENT_AFTER", -1.0)
         status, told = probe("/readyz")
         assert (status, told["scheduler"]) == (503, "no sign of life for 0 s")
 

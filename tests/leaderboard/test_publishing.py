@@ -12,7 +12,7 @@ from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations import services
 from leaderboard.operations.models import Event, EventKind
-from leaderboard.operations.publishing import AT_ONCE, may_publish_at
+from leaderboard.operations.queries import AT_ONCE, may_publish_at
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission
@@ -115,7 +115,7 @@ class TestBoards:
         assert [event.about for event in told(EventKind.BOARD_PUBLISHED)] == ["1", "2"]
 
     def test_many_that_moved_are_counted_and_the_first_of_them_told(self, first, monkeypatch):
-        monkeypatch.setattr("leaderboard.operations.publishing.MAX_LISTED", 1)
+        monkeypatch.setattr("leaderboard.operations.services.MAX_LISTED", 1)
         load_text(csv_text({"top": "1" * 40}))
         recomputed()
         (event,) = told(EventKind.RANK_CHANGED)

@@ -14,7 +14,7 @@ from leaderboard.accounts.models import User
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Membership, Policy
 from leaderboard.catalog.services import AgentDescription
-from leaderboard.operations import due
+from leaderboard.operations import jobs
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.corrections import withdraw_by
 from leaderboard.operations.models import Event, Notification, RerunAgent, RerunRequest
@@ -173,8 +173,8 @@ def test_a_part_of_the_rest_leaves_it_recalled(leading):
 
 def test_after_the_deadline_it_is_incomplete_until_it_delivers(leading):
     by, board = leading
-    assert list(due.reconcile(OVER - timedelta(hours=1))) == []
-    (one,) = due.reconcile(OVER)
+    assert list(jobs.due_boards(OVER - timedelta(hours=1))) == []
+    (one,) = jobs.due_boards(OVER)
     assert one.benchmark == toy()
     late = recomputed(as_of=OVER)
     line = line_of(late)
@@ -207,7 +207,7 @@ def test_who_was_overtaken_meanwhile_is_let_go(leading):
 
 def test_while_intake_is_frozen_no_deadline_passes(leading):
     toy().__class__.objects.update(frozen_at=AS_OF, frozen_reason="a move")
-    assert list(due.reconcile(OVER)) == []
+    assert list(jobs.due_boards(OVER)) == []
     assert "recalled" in line_of(recomputed(as_of=OVER)).marks
 
 

@@ -12,20 +12,13 @@ from leaderboard.boards.models import Entry
 from leaderboard.catalog.models import Agent, Benchmark, Model, Policy, Task
 from leaderboard.catalog.services import AgentDescription, AgentMismatch
 from leaderboard.errors import Conflict, Forbidden
-from leaderboard.operations import embargoes
+from leaderboard.operations import reviewing
 from leaderboard.operations.assignments import assign, names_of
-from leaderboard.operations.corrections import (
-    CountsNoMore,
-    approve,
-    confirm,
-    unload,
-    unload_latest,
-    withdraw,
-)
-from leaderboard.operations.following import follow
-from leaderboard.operations.intake import submit
+from leaderboard.operations.corrections import approve, confirm, unload, unload_latest, withdraw
+from leaderboard.operations.delivered import follow
+from leaderboard.operations.queries import CountsNoMore
 from leaderboard.operations.reviewing import accept
-from leaderboard.operations.services import issue_token, recompute
+from leaderboard.operations.services import recompute
 from leaderboard.studies.outcomes import read_outcomes
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.receipt import TWO_TEMPERATURES
@@ -35,6 +28,8 @@ from leaderboard.submissions import queries
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import deliveries, outcomes_of, withheld
 from selection.standings.choice import band_of
+from tests.leaderboard import world
+from tests.leaderboard.world import stored
 from tests.refusals import refused
 from tests.toys import (
     AS_OF,
@@ -58,23 +53,10 @@ def ada(toy):
 
 
 def token(email, scope="submit"):
-    return issue_token(email=email, slug="toy", scope=scope, name="ci", as_of=AS_OF, life=timedelta(days=1))[
-        0
-    ]
+    return world.token(email, scope, is_trusted=False)
 
 
-def deliver(
-    by,
-    outcomes,
-    agent="newcomer",
-    *,
-    model="Model 9",
-    version="",
-    first=1,
-    dry_run=False,
-    as_of=AS_OF,
-    **more,
-):
+def deliver(by, outcomes, agent="newcomer", *, model="Model 9", version="", first=1, **more):
     """Submit {task: outcomes of its trials, None for an invalid one}, or rows, and return the receipt."""
     rows = (
         outcomes
@@ -87,23 +69,11 @@ def deliver(
     )
     described = {"name": agent, "scaffold": "Loop", "model": model} if isinstance(agent, str) else agent
     described |= {"version": version} if version else {}
-    body = {"agent": described, "submitted_at": TODAY, "outcomes": rows} | more
-    return submit(
-        benchmark=Benchmark.objects.get(slug="toy"),
-        token=by,
-        body=body,
-        idempotency_key=None,
-        as_of=as_of,
-        dry_run=dry_run,
-    ).content
+    return world.deliver(by, rows, described, **({"submitted_at": TODAY} | more))
 
 
 def every_task(outcome=1, *, n=20):
     return {f"t{j:02d}": [outcome] for j in range(n)}
-
-
-def stored(receipt):
-    return Submission.objects.get(uuid=receipt["id"])
 
 
 def counted(benchmark, receipt):
@@ -693,7 +663,7 @@ class TestResubmission:
         withdraw(uuid=stored(worse).uuid, token=ada, reason="again", as_of=AS_OF)
         deliver(ada, every_task(1), embargo_until=till.isoformat())
         assert withheld(toy) == {}
-        embargoes.end_due(benchmark=toy, as_of=till)
+        reviewing.end_due(benchmark=toy, as_of=till)
         assert len(withheld(toy)) == 1
 
     def test_what_an_operator_took_back_is_delivered_again_freely(self, ada, toy):
@@ -858,8 +828,10 @@ class TestCheats:
     def failed(self, outcomes):
         return {task for task, (outcome, *_) in outcomes.items() if not outcome}
 
-    def test_the_honest_delivery(self, ada, toy):
-        deliver(ada, self.HONEST)
+    @pytest.mark.parametrize("trials", [[0], [0, 1, 1], [1, 1, 1, 0]])
+    def test_more_trials_on_failed_tasks(self, ada, toy, trials):
+        """The honest delivery first; also where a pass is numbered first."""
+        deliver(ada, self.HONEST | dict.fromkeys(self.failed(self.HONEST), trials))
         assert self.full_score(toy) == 0.5
 
     def test_failures_called_invalid(self, ada, toy):
@@ -868,14 +840,6 @@ class TestCheats:
         assert self.full_score(toy) == 0.5
         confirm(uuid=stored(receipt).uuid, reason="the sandbox was down", as_of=AS_OF)
         assert self.full_score(toy) > 0.5  # by completion: an operator has looked
-
-    def test_more_trials_on_failed_tasks(self, ada, toy):
-        deliver(ada, self.HONEST | {task: [0, 1, 1] for task in self.failed(self.HONEST)})
-        assert self.full_score(toy) == 0.5
-
-    def test_a_pass_numbered_first(self, ada, toy):
-        deliver(ada, self.HONEST | {task: [1, 1, 1, 0] for task in self.failed(self.HONEST)})
-        assert self.full_score(toy) == 0.5
 
     def test_failures_told_as_means_of_three_runs(self, ada, toy):
         failed = self.failed(self.HONEST)

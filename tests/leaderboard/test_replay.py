@@ -14,7 +14,7 @@ from analytics.record import Record
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import visible_benchmark
-from leaderboard.operations import due, replaying
+from leaderboard.operations import jobs, replaying
 from leaderboard.operations.corrections import confirm
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Assignment
@@ -168,7 +168,13 @@ def test_a_stored_replay_is_the_board_of_the_service(loaded, capsys, n_agents, s
         assert assignment.submissions.count() == len(
             {tuple(one.asked) for one in assignment.submissions.all()}
         )
-    for when in (due.reconcile, due.drift, due.validate, due.variance, due.validation_runs):
+    for when in (
+        jobs.due_boards,
+        jobs.due_drift,
+        jobs.due_validations,
+        jobs.due_variances,
+        jobs.due_validation_runs,
+    ):
         assert here not in list(when(AS_OF))
 
 

@@ -1,9 +1,7 @@
 """`manage.py reruns` and `manage.py assign`: what they print, do and refuse."""
 
-import io
-
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from leaderboard.catalog.models import Agent
 from leaderboard.operations.drifting import look
@@ -13,16 +11,6 @@ from tests.leaderboard.test_reruns import subset_runs
 from tests.toys import AS_OF
 
 AGENT = ("--agent", "newcomer", "--scaffold", "Loop", "--model", "Model 9")
-
-
-@pytest.fixture
-def run(db):
-    def call(*arguments):
-        out = io.StringIO()
-        call_command(*arguments, stdout=out, stderr=io.StringIO())
-        return out.getvalue()
-
-    return call
 
 
 def test_requests_are_opened_shown_and_closed(run, toy):

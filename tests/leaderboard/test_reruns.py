@@ -9,7 +9,6 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import reruns
 from leaderboard.operations.models import Event, RerunAgent, RerunRequest
-from leaderboard.operations.phase import known_reruns
 from leaderboard.operations.reruns import (
     CannotRequestRuns,
     close_due,
@@ -17,7 +16,7 @@ from leaderboard.operations.reruns import (
     draw_validation_runs,
     open_drift_request,
 )
-from leaderboard.operations.services import recompute
+from leaderboard.operations.services import known_reruns, recompute
 from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader

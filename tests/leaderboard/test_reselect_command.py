@@ -1,9 +1,9 @@
 """`manage.py reselect`: shown, proposed, approved, rejected."""
 
-import io
+from functools import partial
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import Reselection
@@ -13,13 +13,8 @@ from tests.toys import AS_OF, S_FIRST, csv_text, load_text, moved, only
 
 
 @pytest.fixture
-def run(db):
-    def call(*arguments):
-        out = io.StringIO()
-        call_command("reselect", "toy", *arguments, stdout=out, stderr=io.StringIO())
-        return out.getvalue()
-
-    return call
+def run(run):
+    return partial(run, "reselect", "toy")
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.operations import reselections, services
 from leaderboard.operations.asking import asked_tasks
-from leaderboard.operations.comparisons import comparison_of
 from leaderboard.operations.models import (
     Alert,
     AlertLevel,
@@ -32,6 +31,7 @@ from leaderboard.operations.models import (
 from leaderboard.operations.reselections import (
     NothingWouldChange,
     approve,
+    comparison_of,
     open_proposal,
     propose,
     reject,
@@ -176,12 +176,12 @@ def test_who_ran_the_subset_alone_has_a_delta(drifted):
     load_text(csv_text({"new": only(HALF, S_FIRST)}))
     found = proposed(drifted)
     plain, other = comparison_of(found).variants
-    assert [(delta.agent, delta.tasks) for delta in plain.deltas] == [("new", ("t09", "t11"))]
+    assert plain.deltas == [{"agent": "new", "tasks": ["t09", "t11"]}]
     assert other.deltas == plain.deltas
     names = set(drifted.agents.values_list("name", flat=True))
     assert not [name for name in names if f'"{name}"' in json.dumps(found.content)]
     drifted.agents.filter(name="new").update(name="renamed")
-    assert comparison_of(found).variants[0].deltas[0].agent == "renamed"
+    assert comparison_of(found).variants[0].deltas[0]["agent"] == "renamed"
 
 
 def test_the_cost_of_a_run_on_each(db):
@@ -193,7 +193,7 @@ def test_the_cost_of_a_run_on_each(db):
     recomputed()
     load_text(priced(csv_text(passing(toys.LATER, seed=1, prefix="b"))))
     found = comparison_of(proposed(Benchmark.objects.get()))
-    runs = [found.cost, *(variant.cost for variant in found.variants)]
+    runs = [found.in_use["cost"], *(variant.cost for variant in found.variants)]
     assert [run["subset_run"]["median"] for run in runs] == [4.5, 4.5, 5.0]
 
 
@@ -210,7 +210,7 @@ def test_the_board_told_of_is_the_board_that_follows(drifted):
     approved(found)
     after = standings_of(recomputed())
     assert told.target == after.target
-    ours = {stand.agent: stand.after for stand in told.stands}
+    ours = {stand["agent"]: stand["after"] for stand in told.stands}
     assert ours == {
         line.agent: {
             **{name: getattr(line.at[after.target], name) for name in ("rank", "rank_lower", "rank_upper")},
@@ -329,7 +329,7 @@ def test_alerts_and_drift_requests_of_the_version_before_are_closed(drifted):
     drift = RerunRequest.objects.create(kind=RerunKind.DRIFT, **ask)
     weekly = RerunRequest.objects.create(kind=RerunKind.VALIDATION, **ask)
     found = waiting(drifted, alert=alert)
-    assert comparison_of(found).alert == "alert of rank fidelity on toy"
+    assert str(found.alert) == "alert of rank fidelity on toy"
     approved(found)
     for one in (alert, drift, weekly):
         one.refresh_from_db()
@@ -620,7 +620,13 @@ setattr(reselections, step, die)
 reselections.approve(reselection=Reselection.objects.get(), variant="plain", by=None, reason="agreed",
     as_of=datetime.fromisoformat({as_of!r}))
 """
-STEPS = ["bump_data_version", "activate", "_close_what_was_open", "_decide", "emit"]
+STEPS = [
+    ("bump_data_version", False),
+    ("activate", False),
+    ("activate", True),
+    ("_decide", False),
+    ("emit", True),
+]
 
 
 def everything():
@@ -635,8 +641,8 @@ def test_a_killed_approval_leaves_the_old_version_whole():
     before = everything()
     named = connection.settings_dict["NAME"]
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.leaderboard.same_database", "BST_DB": named}
-    for step in STEPS:
-        code = KILLED.format(step=step, done=step == "emit", as_of=LATER.isoformat())
+    for step, done in STEPS:
+        code = KILLED.format(step=step, done=done, as_of=LATER.isoformat())
         ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)
         assert ended.returncode == -signal.SIGKILL
         assert everything() == before

@@ -5,12 +5,12 @@ import pytest
 from leaderboard.catalog.models import Benchmark
 from leaderboard.errors import Conflict, Missing, Refusal
 from leaderboard.operations.asking import asked_tasks
-from leaderboard.operations.previews import foresee_task, preview_of_task
-from leaderboard.operations.retirement import (
+from leaderboard.operations.benchmarks import (
     restore,
     retire,
     task_of,
 )
+from leaderboard.operations.previews import foresee_task
 from tests.leaderboard.desk import recorded
 from tests.refusals import refused
 from tests.toys import AS_OF, FIRST, csv_text, in_subset, lines_of, load_text, only, passing, recomputed
@@ -74,8 +74,8 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
     before = recomputed()
     name = in_subset(before)[0]
     version = Benchmark.objects.get(slug="toy").data_version
-    told = preview_of_task(task_of(toy, name), as_of=AS_OF)
-    assert preview_of_task(task_of(toy, name), as_of=AS_OF) == told
+    told = foresee_task(task_of(toy, name), as_of=AS_OF).sentences
+    assert foresee_task(task_of(toy, name), as_of=AS_OF).sentences == told
     assert Benchmark.objects.get(slug="toy").data_version == version
     assert task_of(toy, name).retired_at is None
     assert told[0] == "19 tasks would be active instead of 20."
@@ -87,21 +87,24 @@ def test_a_preview_says_what_comes_true_twice_and_changes_nothing(toy):
     ranks = [{n: line.at["full"].rank for n, line in lines_of(one).items()} for one in (before, after)]
     n_moved = sum(ranks[0][name] != ranks[1][name] for name in ranks[0])
     assert n_moved == 0 or f"{n_moved} of 16 agents would change rank" in told[-1]
-    assert preview_of_task(task_of(toy, name), as_of=AS_OF)[0] == "20 tasks would be active instead of 19."
+    assert (
+        foresee_task(task_of(toy, name), as_of=AS_OF).sentences[0]
+        == "20 tasks would be active instead of 19."
+    )
 
 
 def test_a_preview_tells_who_would_move_and_to_where(small):
     before = lines_of(recomputed())
     found = foresee_task(last(small), as_of=AS_OF)
-    assert found.sentences == preview_of_task(last(small), as_of=AS_OF)
+    assert found.sentences == foresee_task(last(small), as_of=AS_OF).sentences
     retire(task=last(small), by=None, reason="broken", as_of=AS_OF)
     after = lines_of(recomputed())
-    assert {one.agent: (one.before, one.after) for one in found.moves} == {
+    assert {agent: (was, then) for agent, was, then in found.moves} == {
         name: (before[name].at["full"], after[name].at["full"])
         for name in after
         if before[name].at["full"].rank != after[name].at["full"].rank
     }
-    assert [(one.agent, one.before.rank, one.after.rank) for one in found.moves] == [("b", 1, 2)]
+    assert [(agent, was.rank, then.rank) for agent, was, then in found.moves] == [("b", 1, 2)]
     assert found.n_ranked == 2
 
 

@@ -11,21 +11,17 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force, visible_benchmarks
 from leaderboard.errors import Conflict, Faulty, Frozen, Refusal
 from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
-from leaderboard.operations.corrections import CountsNoMore
-from leaderboard.operations.disputes import (
-    ReportedAlready,
-    decide,
-    report,
-)
-from leaderboard.operations.intake import submit
+from leaderboard.operations.corrections import ReportedAlready, decide, report
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.policies import changed_policy, put_in_force
+from leaderboard.operations.queries import CountsNoMore
 from leaderboard.operations.reviewing import accept, refuse
 from leaderboard.operations.services import recompute
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.task_list import ListedTask
+from tests.leaderboard import world
 from tests.leaderboard.desk import person, recorded
-from tests.leaderboard.world import token
+from tests.leaderboard.world import stored, token
 from tests.refusals import refused
 from tests.toys import AS_OF, csv_text, ladder, lines_of, load_text, recomputed
 
@@ -81,19 +77,9 @@ class TestBenchmarks:
 
 def deliver(agent, marks, **more):
     outcomes = [{"task": f"t{j:02d}", "trial": 1, "outcome": int(mark)} for j, mark in enumerate(marks)]
-    body = {
-        "agent": {"name": agent, "scaffold": "Loop", "model": agent},
-        "submitted_at": f"{AS_OF:%Y-%m-%d}",
-        "outcomes": outcomes,
-    }
-    content = submit(
-        benchmark=Benchmark.objects.get(slug="toy"),
-        token=token("ada@example.org"),
-        body=body | more,
-        idempotency_key=None,
-        as_of=AS_OF,
-    ).content
-    return Submission.objects.get(uuid=content["id"])
+    described = {"name": agent, "scaffold": "Loop", "model": agent}
+    more = {"submitted_at": f"{AS_OF:%Y-%m-%d}"} | more
+    return stored(world.deliver(token("ada@example.org"), outcomes, described, **more))
 
 
 class TestReview:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.admin.site import site
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Role, Task
-from leaderboard.operations import disputes
+from leaderboard.operations import corrections
 from leaderboard.operations.models import Dispute, Upload
 from leaderboard.operations.people import invite
 from leaderboard.operations.services import issue_token
@@ -203,7 +203,7 @@ def test_markup_in_a_name_is_text_on_every_surface(client, hostile, submit_token
     ada = User.objects.get(email="ada@example.org")
     staff = person("staff@example.org", staff=True)
     agent, task = Agent.objects.order_by("pk").first(), Task.objects.order_by("pk").first()
-    disputes.report(agent=agent, text=XSS, by=ada, as_of=AS_OF)
+    corrections.report(agent=agent, text=XSS, by=ada, as_of=AS_OF)
     found, seen = {}, 0
     walks = [(None, public_addresses(agent.pk, task.pk)), (ada, ["/account", f"/submissions/{uuid}"])]
     for user, addresses in [*walks, (staff, admin_addresses())]:

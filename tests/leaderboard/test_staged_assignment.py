@@ -21,7 +21,8 @@ from leaderboard.boards.queries import promises_of, standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Conflict
-from leaderboard.operations import due
+from leaderboard.operations import jobs
+from leaderboard.operations.asking import decisions_of, means_so_far, step_of
 from leaderboard.operations.assignments import assign, expire_due, names_of
 from leaderboard.operations.corrections import confirm, unload, withdraw
 from leaderboard.operations.models import Assignment
@@ -29,7 +30,6 @@ from leaderboard.operations.naming import merge
 from leaderboard.operations.reruns import open_drift_request
 from leaderboard.operations.reviewing import accept
 from leaderboard.operations.services import check_drift, validate
-from leaderboard.operations.staging import decisions_of, means_so_far, step_of
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
@@ -488,7 +488,7 @@ class TestWhatGainsNothing:
         assert (line.how, line.at["full"].score) == ("estimated", told["score"])
         assert line.at["full"].rank is not None
         assert expire_due(as_of=OVER) == "1 assignments have expired"
-        (one,) = due.reconcile(OVER)
+        (one,) = jobs.due_boards(OVER)
         assert one.benchmark == toy()
         for _ in range(2):
             line = lines_of(recomputed(as_of=OVER))["newcomer"]
@@ -791,26 +791,14 @@ def rows_of(tasks, *, prompt=None, run=None, trials=((1, 1),)):
     ]
 
 
-def two_deliveries(by, tasks):
-    deliver(by, {tasks[0]: [0]})
-    deliver(by, {tasks[1]: [1]})
+def delivers(*deliveries):
+    """What is delivered of two tasks, one delivery after the other: trials by the place of the task."""
 
+    def happens(by, tasks):
+        for first, outcomes in deliveries:
+            deliver(by, {tasks[j]: trials for j, trials in outcomes.items()}, first=first)
 
-def second_trials_that_pass(by, tasks):
-    deliver(by, {task: [0] for task in tasks})
-    deliver(by, {task: [1] for task in tasks}, first=2)
-
-
-def the_better_one_first(by, tasks):
-    deliver(by, {task: [1, 0, 1] for task in tasks})
-
-
-def fractions(by, tasks):
-    deliver(by, {task: [0.1, 0.7] for task in tasks})
-
-
-def invalid(by, tasks):
-    deliver(by, {tasks[0]: [None], tasks[1]: [1]})
+    return happens
 
 
 def confirmed_failure(by, tasks):
@@ -867,20 +855,15 @@ def merged(by, tasks):
     merge(agent=old, into=new, by=None, reason="one and the same", as_of=AS_OF)
 
 
-def missing_ones_count_as_failures(by, tasks):
-    Policy.objects.create(benchmark=toy(), number=4, missing="zero", **STAGED)
-    deliver(by, {tasks[0]: [1]})
-
-
 @pytest.mark.parametrize(
     ("happens", "n_trials", "means"),
     [
-        (two_deliveries, 1, {0: 0.0, 1: 1.0}),
-        (second_trials_that_pass, 1, {0: 0.0, 1: 0.0}),
-        (the_better_one_first, 1, {0: 0.0, 1: 0.0}),
-        (the_better_one_first, 2, {0: 0.5, 1: 0.5}),
-        (fractions, 2, {0: 0.4, 1: 0.4}),
-        (invalid, 1, {0: 0.0, 1: 1.0}),
+        (delivers((1, {0: [0]}), (1, {1: [1]})), 1, {0: 0.0, 1: 1.0}),
+        (delivers((1, {0: [0], 1: [0]}), (2, {0: [1], 1: [1]})), 1, {0: 0.0, 1: 0.0}),
+        (delivers((1, {0: [1, 0, 1], 1: [1, 0, 1]})), 1, {0: 0.0, 1: 0.0}),
+        (delivers((1, {0: [1, 0, 1], 1: [1, 0, 1]})), 2, {0: 0.5, 1: 0.5}),
+        (delivers((1, {0: [0.1, 0.7], 1: [0.1, 0.7]})), 2, {0: 0.4, 1: 0.4}),
+        (delivers((1, {0: [None], 1: [1]})), 1, {0: 0.0, 1: 1.0}),
         (confirmed_failure, 1, {0: None, 1: 1.0}),
         (delivered_again, 1, {0: 1.0, 1: 1.0}),
         (failures_of_which_some_are_confirmed, 2, {0: 1.0, 1: 0.5}),
@@ -903,7 +886,8 @@ def test_a_receipt_counts_as_the_board_does(ada, happens, n_trials, means):
 
 def test_missing_ones_that_count_as_failures_are_so_on_both(ada):
     tasks = waiting(ask(ada))
-    missing_ones_count_as_failures(ada, tasks)
+    Policy.objects.create(benchmark=toy(), number=4, missing="zero", **STAGED)
+    deliver(ada, {tasks[0]: [1]})
     assert on_receipt() == on_board() == dict.fromkeys(tasks, 0.0) | {tasks[0]: 1.0}
 
 

@@ -13,7 +13,7 @@ from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Benchmark, Policy, Role, Task
 from leaderboard.errors import Conflict
 from leaderboard.operations import services
-from leaderboard.operations.mailing import body
+from leaderboard.operations.events import mail_body
 from leaderboard.operations.models import Event, EventKind, Notification
 from leaderboard.operations.services import NothingToRank, check_drift, measure_variance, recompute, validate
 from leaderboard.studies import kinds as validations
@@ -72,7 +72,7 @@ def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(b
     (told,) = Event.objects.filter(kind=EventKind.DRIFT_ALERT)  # the same is told once
     evidence = told.payload["evidence"]
     assert evidence["closed_form"] - evidence["scikit_learn"] == pytest.approx(2e-8, rel=1e-4)
-    mail = body(told, ada.email, told.payload)
+    mail = mail_body(told, ada.email, told.payload)
     for figure in ("closed_form", "scikit_learn"):
         assert repr(evidence[figure]) in str(caught.value)
         assert repr(evidence[figure]) in mail

@@ -16,10 +16,10 @@ from leaderboard.accounts.models import ApiToken, User
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Benchmark, Membership, Scaffold, Task
+from leaderboard.operations.corrections import verify
 from leaderboard.operations.models import Assignment, Reselection, Webhook
 from leaderboard.operations.services import recompute
-from leaderboard.operations.transfer.tables import BY_NUMBER, NAMED, PATHS, rows_of
-from leaderboard.operations.verifying import verify
+from leaderboard.operations.transfer import BY_NUMBER, NAMED, PATHS, rows_of
 from leaderboard.studies.models import StagedStudy
 from leaderboard.submissions.models import Status, Submission
 from tests.leaderboard.api.deliver import body, send, token_for

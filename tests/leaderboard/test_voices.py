@@ -9,13 +9,12 @@ from leaderboard.accounts.models import User
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Membership
 from leaderboard.errors import Conflict
-from leaderboard.operations import drifting, mailing
-from leaderboard.operations.corrections import withdraw
+from leaderboard.operations import drifting, events
+from leaderboard.operations.corrections import trust_account, verify, withdraw
 from leaderboard.operations.models import Alert, Event, RerunRequest
 from leaderboard.operations.people import accept_invitation, invite
 from leaderboard.operations.reruns import close_answered_requests, open_drift_request
 from leaderboard.operations.services import check_drift
-from leaderboard.operations.verifying import trust_account, verify
 from leaderboard.pages.elsewhere import first_of
 from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.studies.models import TaskSubset
@@ -315,7 +314,9 @@ def test_operators_are_told_whose_agents_an_alert_is_about(db, client, capsys):
     drifting.look(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     alert = Alert.objects.get(monitor="rank fidelity")
     event = Event.objects.get(kind="drift.alert", payload__alert=alert.pk)
-    assert "mallory@example.org (12 agents)" in mailing.body(event, "root@example.org", dict(event.payload))
+    assert "mallory@example.org (12 agents)" in events.mail_body(
+        event, "root@example.org", dict(event.payload)
+    )
     assert "mallory" not in str(event.payload)
     call_command("drift", "toy")
     assert "mallory@example.org (12 agents)" in capsys.readouterr().out

@@ -2,19 +2,19 @@
 
 import hashlib
 import hmac
-import io
 import json
 import logging
 import socket
 import threading
 import time
 from datetime import timedelta
+from functools import partial
 
 import pghistory.models
 import pytest
 from django.apps import apps
 from django.core import mail
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import connection, connections
 
 from leaderboard.catalog.models import Benchmark
@@ -48,10 +48,8 @@ def server(settings):
         yield told
 
 
-def added(benchmark, url, *, events=(KIND,)):
-    return add_webhook(
-        benchmark=benchmark, url=url, events=events, by=None, reason="a harness listens", as_of=AS_OF
-    )
+def added(benchmark, url, *, events=(KIND,), reason="a harness listens"):
+    return add_webhook(benchmark=benchmark, url=url, events=events, by=None, reason=reason, as_of=AS_OF)
 
 
 def happened(benchmark, about="1", *, kind=KIND, **payload):
@@ -91,13 +89,8 @@ class TestWhatIsSent:
     def test_a_payload_cannot_pass_for_the_envelope(self, benchmark):
         event = happened(benchmark)
         event.payload = {"id": "x", "benchmark": "other", "kind": "board.published", "at": "1970-01-01"}
-        told = webhooks.content_of(event)
-        assert told == {
-            "id": str(event.uuid),
-            "kind": "drift.alert",
-            "at": AS_OF.isoformat(),
-            "benchmark": "toy",
-        }
+        envelope = {"kind": "drift.alert", "at": AS_OF.isoformat(), "benchmark": "toy"}
+        assert webhooks.content_of(event) == {"id": str(event.uuid)} | envelope
 
     def test_a_whole_address_takes_a_setting(self, benchmark, settings):
         event = happened(benchmark, path="/b/toy/v1")
@@ -300,14 +293,7 @@ class TestAddingAndDisabling:
 
     def test_a_reason_is_asked_for(self, benchmark):
         with refused(Refusal, "reason_missing"):
-            add_webhook(
-                benchmark=benchmark,
-                url="https://hooks.example/",
-                events=[KIND],
-                by=None,
-                reason=" ",
-                as_of=AS_OF,
-            )
+            added(benchmark, "https://hooks.example/", reason=" ")
         webhook, _ = added(benchmark, "https://hooks.example/")
         with refused(Refusal, "reason_missing"):
             disable_webhook(webhook=webhook, by=None, reason="", as_of=AS_OF)
@@ -345,14 +331,8 @@ class TestAddingAndDisabling:
 
 class TestMail:
     def test_an_event_is_told_by_mail(self, benchmark):
-        emit(
-            benchmark=benchmark,
-            kind=KIND,
-            about="1",
-            payload={"text": "The subset lags.", "path": "/b/toy"},
-            as_of=AS_OF,
-            emails=["ada@example.org", "bob@example.org", "ada@example.org"],
-        )
+        payload = {"text": "The subset lags.", "path": "/b/toy"}
+        emit(benchmark, KIND, "1", payload, AS_OF, [f"{name}@example.org" for name in ("ada", "bob", "ada")])
         assert deliver_due(as_of=AS_OF) == "2 delivered"
         assert [(one.to, one.subject) for one in mail.outbox] == [
             (["ada@example.org"], "[Bandstand] Toy: drift.alert"),
@@ -439,13 +419,8 @@ class TestTwoAtOnce:
 
 class TestCommand:
     @pytest.fixture
-    def run(self, benchmark):
-        def call(*arguments):
-            out = io.StringIO()
-            call_command("webhooks", "toy", *arguments, stdout=out)
-            return out.getvalue()
-
-        return call
+    def run(self, run, benchmark):
+        return partial(run, "webhooks", "toy")
 
     def test_from_adding_to_sending_again(self, benchmark, server, run):
         assert "has no webhook" in run()

@@ -22,7 +22,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from leaderboard.catalog.models import Task
-from leaderboard.operations.failed_attempts import MAX_ATTEMPTS
+from leaderboard.operations.quotas import MAX_ATTEMPTS
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.api.test_body_fields import DEEP, ODD, PATHS, body, body_with

@@ -10,6 +10,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.operations.assignments import assign
 from leaderboard.operations.intake import submit
 from leaderboard.operations.services import issue_token, recompute
+from leaderboard.submissions.models import Submission
 from tests.leaderboard.trusting import trusted
 from tests.toys import AS_OF, load_text, rows_text
 
@@ -76,14 +77,22 @@ class World:
         return assignment
 
     def deliver(self, name, rows, **more):
-        body = {"agent": self.about[name], "submitted_at": f"{self.now:%Y-%m-%d}", "outcomes": rows} | more
-        return submit(
-            benchmark=self.benchmark,
-            token=self.token,
-            body=body,
-            idempotency_key=None,
-            as_of=self.now,
-        ).content
+        more = {"submitted_at": f"{self.now:%Y-%m-%d}"} | more
+        return deliver(self.token, rows, self.about[name], self.now, **more)
+
+
+def deliver(by, rows, agent="newcomer", as_of=AS_OF, *, dry_run=False, key=None, **more):
+    """Submit outcomes of an agent, by its name or as it is described, and return the receipt."""
+    described = (
+        {"name": agent, "scaffold": "Loop", "model": f"M {agent}"} if isinstance(agent, str) else agent
+    )
+    body = {"agent": described, "outcomes": rows} | more
+    toy, how = Benchmark.objects.get(slug="toy"), {"idempotency_key": key, "as_of": as_of, "dry_run": dry_run}
+    return submit(benchmark=toy, token=by, body=body, **how).content
+
+
+def stored(receipt):
+    return Submission.objects.get(uuid=receipt["id"])
 
 
 def token(email, scope="submit", *, is_trusted=True):

@@ -12,15 +12,21 @@ from leaderboard.catalog.models import Assigning, Benchmark, Policy, Visibility
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
 from leaderboard.errors import Refusal
-from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
-from leaderboard.operations.listing import DESCRIBED, describe_benchmark, list_tasks
+from leaderboard.operations.benchmarks import (
+    DESCRIBED,
+    Switch,
+    create_benchmark,
+    describe_benchmark,
+    list_tasks,
+    turn,
+)
+from leaderboard.operations.loading import tasks_in
 from leaderboard.operations.policies import (
     changed_policy,
     changes,
     policy_changed_meanwhile,
     put_in_force,
 )
-from leaderboard.operations.uploads import tasks_in
 
 TASKS_HELP = (
     "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "
@@ -120,10 +126,9 @@ def _add_tasks(request: ActionRequest) -> ActionResult:
     content = _listed(request)
     if not content.strip():
         raise Refusal("Paste a list of tasks, or choose a file.", code="no_tasks")
-    report = list_tasks(slug=request.row.slug, tasks=tasks_in(content), by=request.by, reason=request.reason)
-    return ActionResult(
-        f"{report.n_tasks:,} tasks listed: {report.n_new:,} new, {report.n_changed:,} changed."
-    )
+    tasks, slug = tasks_in(content), request.row.slug
+    n_new, n_changed, _ = list_tasks(slug=slug, tasks=tasks, by=request.by, reason=request.reason)
+    return ActionResult(f"{len(tasks):,} tasks listed: {n_new:,} new, {n_changed:,} changed.")
 
 
 def _describe(request: ActionRequest) -> ActionResult:
@@ -143,8 +148,8 @@ def _policy_asked(request: ActionRequest) -> Policy:
 
 
 def _preview_policy(request: ActionRequest) -> Preview:
+    from leaderboard.operations.policies import get_or_ask_replays, is_replayed
     from leaderboard.operations.previews import foresee
-    from leaderboard.operations.replays import get_or_ask_replays, is_replayed
 
     after = _policy_asked(request)
     sentences = [
@@ -164,7 +169,7 @@ def _set_policy(request: ActionRequest) -> ActionResult:
 
 
 def _preview_full_runs(request: ActionRequest) -> Preview:
-    from leaderboard.operations.replays import get_or_ask_replays
+    from leaderboard.operations.policies import get_or_ask_replays
 
     after = changed_policy(benchmark=request.row, values={"assignment": Assigning.FULL})
     sentences = get_or_ask_replays(benchmark=request.row, after=after, **request.decision)

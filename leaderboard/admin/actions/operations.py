@@ -10,10 +10,9 @@ from leaderboard.admin.forms import ReasonForm
 from leaderboard.catalog.models import Benchmark, Role
 from leaderboard.operations.corrections import latest_load, unload_latest
 from leaderboard.operations.jobs import JOBS, ask
-from leaderboard.operations.loading import LoadReport
+from leaderboard.operations.loading import LoadReport, keep, look, store, upload_of
 from leaderboard.operations.models import EventKind, Upload
 from leaderboard.operations.people import invite, link_of, set_role
-from leaderboard.operations.uploads import keep, look, store, upload_of
 from leaderboard.operations.webhooks import add_webhook
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Submission

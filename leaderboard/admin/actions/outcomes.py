@@ -7,8 +7,8 @@ from leaderboard.admin.drawing import moves_chart
 from leaderboard.admin.forms import LongText, ReasonForm
 from leaderboard.catalog.models import Agent, Task
 from leaderboard.errors import Conflict
-from leaderboard.operations import corrections, naming, retirement, reviewing, verifying
-from leaderboard.operations.disputes import MAX_LENGTH, report
+from leaderboard.operations import benchmarks, corrections, naming, reviewing
+from leaderboard.operations.corrections import MAX_LENGTH, report
 from leaderboard.operations.erasing import erase_agent
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import LIVE, InvalidConfirmation, Status, Submission
@@ -42,12 +42,12 @@ def _preview_task(request: ActionRequest) -> Preview:
 
 
 def _retire(request: ActionRequest) -> ActionResult:
-    task = retirement.retire(task=request.row, **request.decision)
+    task = benchmarks.retire(task=request.row, **request.decision)
     return ActionResult(f"{task.name} is retired; {FOLLOWS}")
 
 
 def _restore(request: ActionRequest) -> ActionResult:
-    task = retirement.restore(task=request.row, by=request.by, reason=request.reason)
+    task = benchmarks.restore(task=request.row, by=request.by, reason=request.reason)
     return ActionResult(f"{task.name} counts again; {FOLLOWS}")
 
 
@@ -196,12 +196,12 @@ def _confirm(request: ActionRequest) -> ActionResult:
 
 
 def _verify(request: ActionRequest) -> ActionResult:
-    verifying.verify(uuid=request.row.uuid, note=request.reason, as_of=request.as_of, by=request.by)
+    corrections.verify(uuid=request.row.uuid, note=request.reason, as_of=request.as_of, by=request.by)
     return ActionResult(f"Verified; {FOLLOWS}")
 
 
 def _unverify(request: ActionRequest) -> ActionResult:
-    verifying.verify(
+    corrections.verify(
         uuid=request.row.uuid, note=request.reason, as_of=request.as_of, by=request.by, verified=False
     )
     return ActionResult(f"No longer verified; {FOLLOWS}")

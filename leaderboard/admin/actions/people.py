@@ -9,6 +9,7 @@ from leaderboard.accounts.models import User
 from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, Preview
 from leaderboard.admin.forms import ReasonForm
 from leaderboard.catalog.models import Membership, Role
+from leaderboard.operations.corrections import trust_account
 from leaderboard.operations.erasing import erase_account
 from leaderboard.operations.people import (
     remove_member,
@@ -17,7 +18,6 @@ from leaderboard.operations.people import (
     set_role,
     why_over,
 )
-from leaderboard.operations.verifying import trust_account
 from leaderboard.submissions.queries import trusted_accounts
 
 

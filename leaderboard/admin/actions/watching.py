@@ -7,7 +7,7 @@ from django import forms
 from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, change_url
 from leaderboard.admin.forms import ReasonForm
 from leaderboard.operations.acting import acting
-from leaderboard.operations.disputes import decide
+from leaderboard.operations.corrections import decide
 from leaderboard.operations.jobs import JOBS, ask
 from leaderboard.operations.models import JobRun, JobStatus, NotificationStatus, RerunStatus, Reselection
 from leaderboard.operations.webhooks import disable_webhook, send_again
@@ -19,7 +19,7 @@ class VariantForm(ReasonForm):
     variant = forms.ChoiceField(label="Subset")
 
     def prepare(self) -> None:
-        from leaderboard.operations.comparisons import comparison_of
+        from leaderboard.operations.reselections import comparison_of
 
         self.fields["variant"].choices = [  # type: ignore[attr-defined]
             (one.name, f"{one.label}: {one.k:,} tasks")
@@ -36,7 +36,7 @@ class DecisionForm(ReasonForm):
 
 def comparison_context(reselection: Reselection) -> dict[str, Any]:
     """The proposal as a reader sees it."""
-    from leaderboard.operations.comparisons import comparison_of
+    from leaderboard.operations.reselections import comparison_of
     from leaderboard.studies.answers import validated
 
     comparison = comparison_of(reselection)

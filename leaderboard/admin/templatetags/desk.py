@@ -10,7 +10,7 @@ from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import validated
 
 if TYPE_CHECKING:  # every process imports this module, few compare
-    from leaderboard.operations.comparisons import Comparison, Variant
+    from leaderboard.operations.reselections import Comparison, Variant
 
 register = template.Library()
 FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")
@@ -37,10 +37,10 @@ def place(stand: Mapping[str, Any]) -> str:
 @register.simple_tag
 def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None:
     """The figures of one protocol, a row for each subset; the reason where there are none."""
-    in_use = comparison.figures.get(protocol)
+    in_use = comparison.in_use["figures"].get(protocol)
     if in_use is None or in_use["reason"]:
         return in_use and {"reason": in_use["reason"]}
-    subsets = [(f"Version {comparison.previous}, in use", in_use)]
+    subsets = [(f"Version {comparison.row.previous.number}, in use", in_use)]
     subsets += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
     return {
         "headers": [*(validated.FIGURES[name] for name in FIGURES), "Gained by full score", "Agents"],

@@ -22,7 +22,7 @@ from leaderboard.boards.presentation import visible_lines
 from leaderboard.boards.queries import boards_of
 from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
-from leaderboard.operations.disputes import report
+from leaderboard.operations.corrections import report
 from leaderboard.studies.models import SubsetTask
 from leaderboard.studies.outcomes import people_of
 from leaderboard.studies.queries import active_subset

@@ -28,12 +28,13 @@ from leaderboard.boards.presentation import visible_lines
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Busy, Exhausted, Forbidden, Refusal
-from leaderboard.operations import failed_attempts, quotas
+from leaderboard.operations import quotas
 from leaderboard.operations.assignments import assign
-from leaderboard.operations.corrections import NoSuchSubmission, withdraw
-from leaderboard.operations.following import follow, followed_by, submissions_of
+from leaderboard.operations.corrections import withdraw
+from leaderboard.operations.delivered import follow, followed_by, submissions_of
 from leaderboard.operations.intake import Receipt, submit, submit_file
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode
+from leaderboard.operations.queries import NoSuchSubmission
 from leaderboard.operations.quotas import DAY, Quotas
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.files import Form, UploadedPart
@@ -55,7 +56,7 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
     token, as_of = cast("ApiToken", request.auth), timezone.now()
     left = None
     try:
-        failed_attempts.check(token=token, as_of=as_of)
+        quotas.check_attempts(token=token, as_of=as_of)
         dry_run, form = _read_delivery_query(request)
         receipt = _submit(request, benchmark, token, dry_run, form, as_of)
         response, left = _to_response(request, benchmark, receipt, dry_run), receipt.left
@@ -64,7 +65,7 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
         response = cast("Response", problem_response(refusal, {"request": request}))
         counts = not isinstance(refusal, Exhausted)
     if counts:
-        failed_attempts.count(token=token, as_of=as_of)
+        quotas.count_attempt(token=token, as_of=as_of)
     left = left or quotas.remaining(benchmark=benchmark, token=token, agent=None, as_of=as_of)
     for name, value in rate_limit_headers(left, as_of=as_of).items():
         response[name] = value
@@ -156,10 +157,9 @@ def rate_limit_headers(quotas: Quotas | None, *, as_of: datetime) -> dict[str, s
     if quotas is None:
         return {}
     seconds, window = ceil((quotas.resets_at - as_of).total_seconds()), int(DAY.total_seconds())
-    named = quotas.by_name().items()
     return {
-        "RateLimit-Policy": ", ".join(f'"{name}";q={one.limit};w={window}' for name, one in named),
-        "RateLimit": ", ".join(f'"{name}";r={one.left};t={seconds}' for name, one in named),
+        "RateLimit-Policy": ", ".join(f'"{name}";q={n};w={window}' for name, n in quotas.limits.items()),
+        "RateLimit": ", ".join(f'"{name}";r={n};t={seconds}' for name, n in quotas.left.items()),
     }
 
 

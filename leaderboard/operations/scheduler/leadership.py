@@ -1,10 +1,12 @@
 """Who leads: whoever holds one advisory lock of the database, on a connection of its own.
 
 The connection is neither Django's nor a pool's, where a lock of a session would outlive its use. The server
-frees the lock as soon as the process is gone, and within seconds where the machine is.
+frees the lock as soon as the process is gone, and within seconds where the machine is. The leader asks its
+connection each second (`clock.LOOK_EVERY`), and PostgreSQL notes when: that is its sign of life.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,28 +16,23 @@ import psycopg
 from django.db import connection
 
 from leaderboard.notify import CHANNEL
-from leaderboard.operations.scheduler.pausing import pause
 
 LOCK = 0x62616E64737461  # "bandsta": a number that nobody else takes by chance
 KEEPALIVE = {"idle": 5, "interval": 2, "count": 3}  # seconds, seconds, probes
-LOCK_OF_LEADER = """
-    SELECT EXISTS (
-        SELECT 1 FROM pg_locks JOIN pg_database AS d ON d.oid = database
-        WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND d.datname = current_database()
-          AND (classid::bigint << 32) + objid::bigint = %s
-    )
+LEADER = """
+    SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE l.locktype = 'advisory' AND l.granted AND d.datname = current_database()
+        AND l.objsubid = 1 AND l.classid::bigint = %s AND l.objid::bigint = %s
+"""
+SILENCE = f"""
+    SELECT extract(epoch FROM clock_timestamp() - state_change)::float FROM pg_stat_activity
+    WHERE pid IN ({LEADER})
 """
 OF_DJANGO = {"context", "cursor_factory", "prepare_threshold"}  # parameters that are not the server's
-PAUSE = 1.0
+PAUSE, LOOK_EVERY = 1.0, 0.2  # seconds
+SILENT_AFTER = 60.0  # seconds; a busy machine may keep it waiting for some
 
 logger = logging.getLogger(__name__)
-
-
-def is_led() -> bool:
-    """Whether a scheduler leads, of all that use this database."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_OF_LEADER, [LOCK])
-        return bool(cursor.fetchone()[0])
 
 
 class Leadership:
@@ -52,7 +49,6 @@ class Leadership:
         return any(self._connection.notifies(timeout=within, stop_after=1))
 
     def leads(self) -> bool:
-        """Ask the server by Django's connection whether the lock is still held."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = %s)",
@@ -67,7 +63,8 @@ def leadership(ended: Callable[[], bool]) -> Iterator[Leadership | None]:
     with _connect() as lock_connection:
         waits = False
         while not ended():
-            if _takes_lock(lock_connection):
+            row = lock_connection.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+            if row and row[0]:
                 lock_connection.execute(f"LISTEN {CHANNEL}")
                 logger.info("leading")
                 yield Leadership(lock_connection)
@@ -80,17 +77,48 @@ def leadership(ended: Callable[[], bool]) -> Iterator[Leadership | None]:
 
 
 def _connect() -> "psycopg.Connection[Any]":
-    chosen = {
-        name: value for name, value in connection.get_connection_params().items() if name not in OF_DJANGO
-    }
-    ours: dict[str, Any] = {f"keepalives_{name}": value for name, value in KEEPALIVE.items()}
-    ours |= {"connect_timeout": 5, "tcp_user_timeout": 10_000, "application_name": "bandstand scheduler"}
-    lock_connection = psycopg.connect(**(chosen | ours), autocommit=True)
+    known: dict[str, Any] = connection.get_connection_params()
+    chosen = {name: value for name, value in known.items() if name not in OF_DJANGO}
+    chosen |= {f"keepalives_{name}": value for name, value in KEEPALIVE.items()}
+    chosen |= {"connect_timeout": 5, "tcp_user_timeout": 10_000, "application_name": "bandstand scheduler"}
+    lock_connection = psycopg.connect(**chosen, autocommit=True)
     for name, value in KEEPALIVE.items():  # the server's own side: it frees the lock of a vanished machine
         lock_connection.execute(f"SET tcp_keepalives_{name} = {value}")
     return lock_connection
 
 
-def _takes_lock(lock_connection: "psycopg.Connection[Any]") -> bool:
-    row = lock_connection.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
-    return bool(row and row[0])
+def pause(seconds: float, ended: Callable[[], bool]) -> None:
+    """Sleep, unless or until it is time to end.
+
+    A handler of signals sets a plain flag: an Event set by it could wait for a lock that the interrupted
+    thread holds.
+    """
+    end = time.monotonic() + seconds
+    while not ended() and (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, LOOK_EVERY))
+
+
+def is_led() -> bool:
+    """Whether a scheduler leads, of all that use this database."""
+    return _of_leader(LEADER) is not None
+
+
+def silent_for() -> float | None:
+    """Seconds since the leader's last sign of life; None where no scheduler leads."""
+    return _of_leader(SILENCE)
+
+
+def _of_leader(query: str) -> float | None:
+    with connection.cursor() as cursor:
+        cursor.execute(query, divmod(LOCK, 1 << 32))
+        row = cursor.fetchone()
+    return None if row is None else float(row[0])
+
+
+def trouble() -> str:
+    seconds = silent_for()
+    if seconds is None:
+        return "none leads; start one"
+    if seconds > SILENT_AFTER:
+        return f"no sign of life for {seconds:.0f} s"
+    return ""

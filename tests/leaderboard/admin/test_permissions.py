@@ -13,7 +13,7 @@ from django.utils import timezone
 from leaderboard.accounts.models import Scope
 from leaderboard.admin.urls import TABLES
 from leaderboard.catalog.models import Benchmark, Role
-from leaderboard.operations import disputes, people
+from leaderboard.operations import corrections, people
 from leaderboard.operations.erasing import erase_agent
 from leaderboard.operations.events import emit
 from leaderboard.operations.jobs import ask
@@ -72,7 +72,7 @@ def in_each_table():
     emit(benchmark=benchmark, kind=EventKind.DRIFT_ALERT, about="a", payload={}, as_of=now)
     Notification.objects.update(status="parked")
     agents = list(benchmark.agents.order_by("name"))
-    disputes.report(agent=agents[0], text="too good", by=None, as_of=now)
+    corrections.report(agent=agents[0], text="too good", by=None, as_of=now)
     erase_agent(agent=agents[-1], by=None, reason="asked for", as_of=now)
     people.invite(
         benchmark=benchmark, email="eve@example.org", role=Role.VIEWER, by=None, reason="new", as_of=now

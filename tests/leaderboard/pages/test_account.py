@@ -12,7 +12,7 @@ from django.utils import timezone
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.services import token_of
 from leaderboard.catalog.models import Benchmark, Role, Visibility
-from leaderboard.operations import disputes
+from leaderboard.operations import corrections
 from leaderboard.operations.intake import submit
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.people import make_token
@@ -384,10 +384,10 @@ def test_the_same_report_is_taken_once_and_many_are_not(signed_in, delivered, mo
     assert (first.status_code, again.status_code) == (201, 409)
     assert "You have reported this entry in these words" in text_of(again)
     assert "It knew the answers." in again.content.decode()  # still in the form
-    monkeypatch.setattr(disputes, "MAX_OPEN", 3)
+    monkeypatch.setattr(corrections, "MAX_OPEN", 3)
     assert [signed_in.post(at, {"text": text}).status_code for text in "abc"] == [201, 201, 409]
     for one in Dispute.objects.all():
-        disputes.decide(dispute=one, upheld=False, by=None, reason="it did not", as_of=AS_OF)
+        corrections.decide(dispute=one, upheld=False, by=None, reason="it did not", as_of=AS_OF)
     assert signed_in.post(at, {"text": "It knew the answers."}).status_code == 201
 
 

@@ -6,8 +6,8 @@ import pytest
 from django.urls import resolve
 
 from leaderboard.catalog.models import Benchmark, Policy, Task
+from leaderboard.operations.benchmarks import retire
 from leaderboard.operations.corrections import unload
-from leaderboard.operations.retirement import retire
 from leaderboard.submissions.models import Status, Submission
 from tests.leaderboard.pages.conftest import AS_OF
 from tests.leaderboard.pages.counting import HOSTILE

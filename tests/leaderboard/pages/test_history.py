@@ -7,8 +7,8 @@ from django.template.loader import render_to_string
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy, Task
+from leaderboard.operations.benchmarks import retire
 from leaderboard.operations.corrections import unload
-from leaderboard.operations.retirement import retire
 from leaderboard.pages.history import best_chart
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF

@@ -7,8 +7,8 @@ import pytest
 
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, Task
+from leaderboard.operations.benchmarks import retire
 from leaderboard.operations.corrections import unload
-from leaderboard.operations.retirement import retire
 from leaderboard.studies.models import SubsetTask
 from leaderboard.submissions.models import Submission
 from tests.leaderboard.pages.conftest import AS_OF

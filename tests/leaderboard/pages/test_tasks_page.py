@@ -8,8 +8,8 @@ from django.urls import reverse
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Agent, Benchmark, Task
+from leaderboard.operations.benchmarks import retire
 from leaderboard.operations.corrections import unload
-from leaderboard.operations.retirement import retire
 from leaderboard.pages import tasks
 from leaderboard.pages.charts import CHARTS
 from leaderboard.studies.models import AgentScores

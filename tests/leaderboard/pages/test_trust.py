@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Benchmark
+from leaderboard.operations.corrections import verify
 from leaderboard.operations.services import issue_token
-from leaderboard.operations.verifying import verify
 from leaderboard.pages.elsewhere import HEIGHT, MARGIN, WIDTH, draw_card, first_of
 from leaderboard.submissions.models import Submission, Verification
 from tests.kept import stored

@@ -10,9 +10,9 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Missing
+from leaderboard.operations.asking import step_of
 from leaderboard.operations.assignments import assign, names_of
 from leaderboard.operations.models import Assignment, Mode
-from leaderboard.operations.staging import step_of
 from leaderboard.studies.answers import words
 from leaderboard.terminal.command import BenchmarkCommand
 

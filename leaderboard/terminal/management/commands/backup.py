@@ -22,7 +22,7 @@ class Command(ServiceCommand):
     def handle(self, *, file: Path, force: bool, **_: Any) -> None:
         check_free([file], force)
         with replacing(file) as part:
-            backup = back_up(part)
+            server = back_up(part)
             n_bytes = part.stat().st_size
-        self.stdout.write(f"{file}: {n_bytes:,} bytes, from PostgreSQL {backup.server}.")
+        self.stdout.write(f"{file}: {n_bytes:,} bytes, from PostgreSQL {server}.")
         self.stdout.write("Not in it are SECRET_KEY and SIGNING_KEY: keep them elsewhere.")

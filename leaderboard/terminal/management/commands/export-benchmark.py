@@ -25,8 +25,8 @@ class Command(BenchmarkCommand):
     def handle(self, *, benchmark: Benchmark, file: Path, force: bool, **_: Any) -> None:
         check_free([file], force)
         with replacing(file) as part:
-            done = export_benchmark(benchmark=benchmark, file=part)
-        counts = (done.n_outcomes, "outcome"), (done.n_boards, "board"), (done.n_accounts, "account")
-        self.stdout.write(f"{file}: {benchmark}, {', '.join(words.counted(n, noun) for n, noun in counts)}.")
-        if done.benchmark.frozen_at is None:
+            exported, counts = export_benchmark(benchmark=benchmark, file=part)
+        counted = ", ".join(words.counted(n, noun) for noun, n in counts.items())
+        self.stdout.write(f"{file}: {benchmark}, {counted}.")
+        if exported.frozen_at is None:
             self.stdout.write("Its intake is not frozen: what comes from now on is not in the file.")

@@ -22,8 +22,7 @@ class Command(ServiceCommand):
         if slug is not None:
             check_slug(slug)
         with reading(file, "what `export-benchmark` wrote"):
-            done = import_benchmark(file=file, slug=slug)
-        counts = (done.n_outcomes, "outcome"), (done.n_boards, "board"), (done.n_accounts, "account")
-        name = done.benchmark.slug
-        self.stdout.write(f"{name}: {', '.join(words.counted(n, noun) for n, noun in counts)}.")
+            benchmark, counts = import_benchmark(file=file, slug=slug)
+        name, counted = benchmark.slug, (words.counted(n, noun) for noun, n in counts.items())
+        self.stdout.write(f"{name}: {', '.join(counted)}.")
         self.stdout.write(f"Nobody has a role in it yet. Next: {PROGRAM} invite EMAIL --benchmark {name}")

@@ -16,10 +16,9 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Assigning, Task
 from leaderboard.catalog.queries import benchmark_of, policy_in_force
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.operations.coverage import is_partial, loader_of, offer_text, warnings
 from leaderboard.operations.file_metadata import file_metadata_of
 from leaderboard.operations.loading import LoadReport, load
-from leaderboard.operations.restoring import restore
+from leaderboard.operations.previews import is_partial, loader_of, offer_text, warnings
 from leaderboard.studies.answers import words
 from leaderboard.studies.versions import versions_in
 from leaderboard.submissions.parsing import importers
@@ -231,7 +230,7 @@ def put_back(
     with reading(subsets, "what `export --with-subsets` writes"):
         versions = versions_in(subsets.read_bytes())
     with progress_bar("Storing") as progress:
-        return restore(
+        return load(
             flat=flat, versions=versions, slug=slug, as_of=timezone.now(), dry_run=dry_run, progress=progress
         )
 

@@ -8,9 +8,8 @@ from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
-from leaderboard.operations.policies import changed_policy, changes, put_in_force
-from leaderboard.operations.previews import preview
-from leaderboard.operations.replays import is_replayed, replays
+from leaderboard.operations.policies import changed_policy, changes, is_replayed, put_in_force, replays
+from leaderboard.operations.previews import foresee
 from leaderboard.studies.answers import verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
@@ -68,7 +67,7 @@ def _preview_lines(benchmark: Benchmark, after: Policy) -> Iterator[str]:
     if not changed:
         yield "This is the policy in force; nothing changes."
     else:
-        yield from preview(benchmark, after)
+        yield from foresee(benchmark, after).sentences
         if is_replayed(policy_in_force(benchmark), after):
             with progress_bar("Replaying") as progress:
                 yield from replays(benchmark, after, progress)

@@ -8,11 +8,12 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.comparisons import LABELS, comparison_of
 from leaderboard.operations.models import Reselection
 from leaderboard.operations.reselections import (
+    LABELS,
     NothingWouldChange,
     approve,
+    comparison_of,
     open_proposal,
     propose,
     reject,

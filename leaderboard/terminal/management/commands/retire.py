@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.previews import preview_of_task
-from leaderboard.operations.retirement import restore, retire, task_of
+from leaderboard.operations.benchmarks import restore, retire, task_of
+from leaderboard.operations.previews import foresee_task
 from leaderboard.terminal.command import BenchmarkCommand
 
 
@@ -29,7 +29,7 @@ class Command(BenchmarkCommand):
         self, *, benchmark: Benchmark, task: str, reason: str, restore: bool, dry_run: bool, **_: Any
     ) -> None:
         stored = task_of(benchmark, task)
-        for sentence in preview_of_task(stored, as_of=timezone.now()):
+        for sentence in foresee_task(stored, as_of=timezone.now()).sentences:
             self.stdout.write(sentence)
         if not dry_run:
             self.stdout.write(_done(stored, reason, back=restore))

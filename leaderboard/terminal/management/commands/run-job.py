@@ -5,8 +5,7 @@ from typing import Any
 
 from leaderboard.notify import wake
 from leaderboard.operations.runs import running
-from leaderboard.operations.scheduler.children import LONG_NICENESS, end_with, give_way
-from leaderboard.operations.scheduler.performing import Pulse, perform
+from leaderboard.operations.scheduler.children import LONG_NICENESS, Pulse, end_with, give_way, perform
 from leaderboard.terminal.command import ServiceCommand
 
 

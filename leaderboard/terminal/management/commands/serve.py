@@ -18,7 +18,7 @@ from django.core.management.base import CommandError
 from leaderboard import postgres
 from leaderboard.operations.people import LOCAL
 from leaderboard.operations.scheduler.children import environment, program
-from leaderboard.operations.scheduler.pausing import pause
+from leaderboard.operations.scheduler.leadership import pause
 from leaderboard.terminal.arguments import USAGE
 from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.called import PROGRAM
-from leaderboard.operations.listing import list_tasks
+from leaderboard.operations.benchmarks import list_tasks
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
 from leaderboard.terminal.arguments import check_slug, reading
@@ -26,10 +26,8 @@ class Command(ServiceCommand):
         check_slug(benchmark)
         with reading(file, "a list of tasks (CSV with a header, or NDJSON)"):
             tasks = read_tasks(file)
-        report = list_tasks(slug=benchmark, tasks=tasks)
-        self.stdout.write(
-            f"{benchmark}: {words.counted(report.n_tasks, 'task')} listed, {report.n_new:,} new, "
-            f"{report.n_changed:,} changed."
-        )
-        if report.is_new_benchmark:
+        n_new, n_changed, is_new = list_tasks(slug=benchmark, tasks=tasks)
+        listed = words.counted(len(tasks), "task")
+        self.stdout.write(f"{benchmark}: {listed} listed, {n_new:,} new, {n_changed:,} changed.")
+        if is_new:
             self.stdout.write(f"Next: {PROGRAM} benchmark {benchmark} --set title=…")

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
+from leaderboard.operations.corrections import trust_account
 from leaderboard.operations.people import account_of
-from leaderboard.operations.verifying import trust_account
 from leaderboard.terminal.command import BenchmarkCommand
 
 

@@ -10,9 +10,8 @@ from django.utils import timezone
 
 from leaderboard.called import PROGRAM
 from leaderboard.operations.acting import require_seen
-from leaderboard.operations.disputes import MAX_LENGTH
-from leaderboard.operations.verifying import draw as draw_tasks
-from leaderboard.operations.verifying import figures, verify, verify_by_rerun
+from leaderboard.operations.corrections import MAX_LENGTH, figures, verify, verify_by_rerun
+from leaderboard.operations.corrections import draw as draw_tasks
 from leaderboard.studies.second_runs import N_FEWEST
 from leaderboard.submissions.parsing.flat import read_file
 from leaderboard.submissions.queries import is_verified

@@ -1,4 +1,11 @@
-"""A benchmark from a file."""
+"""One benchmark to another installation, with all that happened on it and every board under its number.
+
+The file is a zip: `about.json`, and for each table the rows of the benchmark as COPY prints them. On arrival
+the ids of a table all grow by one number, so that their order, which decides which of two deliveries was the
+earlier, stays. Scaffolds and models are found by name, accounts by address. Left behind are roles, tokens,
+invitations and webhooks, which are rights and secrets of an installation; events, job runs and the audit,
+which tell what was done there; and what is computed anew (`AgentScores`, rendered pages).
+"""
 
 import json
 import zipfile
@@ -8,34 +15,186 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import DataError, IntegrityError, connection, transaction
+from django.db import DataError, IntegrityError, connection, models, transaction
+from django.db.models import QuerySet
 from psycopg import sql
 
 from leaderboard import schema
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.services import get_or_create_user
-from leaderboard.catalog.models import Agent, Benchmark, Task, folded
+from leaderboard.boards.models import Board, Entry
+from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Model, Policy, Scaffold, Task, folded
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.notify import wake
 from leaderboard.operations.acting import acting
-from leaderboard.operations.models import Reselection
-from leaderboard.operations.transfer.tables import (
-    ABOUT,
-    BY_NUMBER,
-    NAMED,
-    PATHS,
-    AnyModel,
-    TransferSummary,
-    columns,
-    is_numbered,
-    table,
-    transfer_summary,
+from leaderboard.operations.models import (
+    Alert,
+    Assignment,
+    Dispute,
+    Erasure,
+    RerunAgent,
+    RerunRequest,
+    Reselection,
+    ReselectionStatus,
 )
-from leaderboard.studies.models import Calibration
+from leaderboard.studies.models import (
+    Calibration,
+    DriftCheck,
+    StagedStudy,
+    SubsetTask,
+    TaskSubset,
+    ValidationStudy,
+    VarianceStudy,
+)
 from leaderboard.studies.queries import tasks_sha256
 from leaderboard.studies.reselections import renumber
-from leaderboard.submissions.copying import text_in
-from leaderboard.submissions.models import Submission
+from leaderboard.submissions.copying import text_in, text_out
+from leaderboard.submissions.models import (
+    AccountTrust,
+    Approval,
+    InvalidConfirmation,
+    MachineCheck,
+    Outcome,
+    OutcomeDetail,
+    Setting,
+    Status,
+    StatusChange,
+    Submission,
+    Verification,
+)
+
+AnyModel = type[models.Model]
+TransferCounts = tuple[Benchmark, dict[str, int]]  # what a file holds, by its noun
+PATHS: dict[AnyModel, str] = {
+    Benchmark: "pk",
+    Policy: "benchmark",
+    Task: "benchmark",
+    Agent: "benchmark",
+    AgentAlias: "benchmark",
+    Setting: "benchmark",
+    StagedStudy: "benchmark",
+    Submission: "agent__benchmark",
+    StatusChange: "submission__agent__benchmark",
+    MachineCheck: "submission__agent__benchmark",
+    InvalidConfirmation: "submission__agent__benchmark",
+    Approval: "agent__benchmark",
+    Verification: "submission__agent__benchmark",
+    AccountTrust: "benchmark",
+    Outcome: "submission_id__in",
+    OutcomeDetail: "submission_id__in",
+    TaskSubset: "benchmark",
+    SubsetTask: "subset__benchmark",
+    Calibration: "subset__benchmark",
+    ValidationStudy: "benchmark",
+    VarianceStudy: "benchmark",
+    DriftCheck: "benchmark",
+    Board: "benchmark",
+    Entry: "board__benchmark",
+    RerunRequest: "benchmark",
+    RerunAgent: "request__benchmark",
+    Assignment: "agent__benchmark",
+    Assignment.submissions.through: "assignment__agent__benchmark",
+    Alert: "benchmark",
+    Reselection: "benchmark",
+    Dispute: "benchmark",
+    Erasure: "benchmark",
+}
+"""The tables that move, and from each the way to its benchmark."""
+
+BY_NUMBER: dict[tuple[AnyModel, str], AnyModel] = {
+    (Outcome, "submission_id"): Submission,
+    (Outcome, "task_id"): Task,
+    (Outcome, "setting_id"): Setting,
+    (OutcomeDetail, "submission_id"): Submission,
+    (OutcomeDetail, "task_id"): Task,
+    (OutcomeDetail, "setting_id"): Setting,
+    (Submission, "asked"): Task,
+    (Submission, "study_id"): StagedStudy,
+    (TaskSubset, "chosen_from"): Agent,
+    (Calibration, "agents"): Agent,
+    (Calibration, "tasks"): Task,
+    (Assignment, "tasks"): Task,
+    (Assignment, "audit"): Task,
+}
+"""Columns that hold ids, one or an array, without a foreign key."""
+
+NAMED: dict[AnyModel, str] = {User: "email", Scaffold: "name", Model: "name"}
+"""What both installations may have, and what it is found by."""
+
+ABOUT = "about.json"
+
+
+def rows_of(model: AnyModel, benchmark: Benchmark) -> "QuerySet[Any]":
+    mine: Any = benchmark.pk
+    if model in (Outcome, OutcomeDetail):
+        mine = Submission.objects.filter(agent__benchmark=benchmark).values("pk")
+    return model._default_manager.filter(**{PATHS[model]: mine}).order_by("pk")
+
+
+def columns(model: AnyModel) -> list[Any]:
+    return list(model._meta.concrete_fields)
+
+
+def table(model: AnyModel) -> str:
+    return str(model._meta.db_table)
+
+
+def _counts_of(benchmark: Benchmark, about: Mapping[str, Any]) -> TransferCounts:
+    n = rows_of(Submission, benchmark).aggregate(n=models.Sum("n_outcomes"))["n"] or 0
+    names = about["names"][table(User)]
+    return benchmark, {"outcome": n, "board": benchmark.boards.count(), "account": len(names)}
+
+
+@transaction.atomic
+def export_benchmark(*, benchmark: Benchmark, file: Path) -> TransferCounts:
+    """Write one state of a benchmark; the service may go on."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    benchmark = Benchmark.objects.get(pk=benchmark.pk)
+    _check_decided(benchmark)
+    active = benchmark.tasks.filter(retired_at=None).order_by("name")
+    about = {  # what the rows do not say: which tables they fit, who they point to
+        "benchmark": benchmark.slug,
+        "migrations": sorted(schema.known()),
+        "names": {table(model): _names(model, benchmark) for model in NAMED},
+        "active": list(active.values_list("pk", flat=True)),
+    }
+    with file.open("xb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        file.chmod(0o600)  # it holds addresses
+        for model in PATHS:
+            names = [field.attname for field in columns(model)]
+            with archive.open(table(model), "w", force_zip64=True) as part:
+                for block in text_out(rows_of(model, benchmark).values_list(*names)):
+                    part.write(block)
+        archive.writestr(ABOUT, json.dumps(about, ensure_ascii=False, indent=1))
+    return _counts_of(benchmark, about)
+
+
+def _check_decided(benchmark: Benchmark) -> None:
+    """What waits is decided by rights that stay behind: those of the token that delivered it."""
+    waiting = Submission.objects.filter(
+        agent__benchmark=benchmark, status__in=(Status.CHECKING, Status.WAITING)
+    )
+    if n := waiting.count():
+        waiting_text = "1 submission waits" if n == 1 else f"{n:,} submissions wait"
+        raise Conflict(
+            f"{waiting_text} for a check, a review or the end of an embargo: let that be over first.",
+            code="undecided",
+        )
+    if benchmark.reselections.filter(status=ReselectionStatus.PROPOSED).exists():
+        raise Conflict("Another subset is proposed: approve or reject it.", code="undecided")
+
+
+def _names(named: AnyModel, benchmark: Benchmark) -> dict[int, str]:
+    ids: set[int | None] = set()
+    for model in PATHS:
+        for field in columns(model):
+            if field.related_model is named:
+                rows = rows_of(model, benchmark).order_by().distinct()
+                ids |= set(rows.values_list(field.attname, flat=True))
+    named_rows = named._default_manager.filter(pk__in=ids - {None}).order_by("pk")
+    return dict(named_rows.values_list("pk", NAMED[named]))
+
 
 ARRIVED = """
     SELECT b.slug FROM submissions_submission s JOIN {} USING (uuid)
@@ -49,7 +208,7 @@ ASTRAY = "SELECT 1 FROM {} s, LATERAL {} AS told (id) WHERE told.id NOT BETWEEN 
 EACH = "ARRAY(SELECT u.id + {} FROM unnest({}) WITH ORDINALITY AS u (id, place) ORDER BY u.place)"
 
 
-def import_benchmark(*, file: Path, slug: str | None = None) -> TransferSummary:
+def import_benchmark(*, file: Path, slug: str | None = None) -> TransferCounts:
     """Store a benchmark that `export_benchmark` wrote, whole or not at all, under its own slug or another."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -79,7 +238,7 @@ class _Arrival:
         self._by: dict[AnyModel, int] = {}
 
     @transaction.atomic
-    def stored(self) -> TransferSummary:
+    def stored(self) -> TransferCounts:
         if Benchmark.objects.filter(slug=self._slug).exists():
             raise Conflict(
                 f"There is a benchmark {self._slug} already; --slug gives this one another address.",
@@ -91,28 +250,26 @@ class _Arrival:
             _run(make, _staged(model), _listed(model), sql.Identifier(table(model)))
             with self._archive.open(table(model)) as part:
                 text_in(part, into=_staged(model), columns=_listed(model))
-        self._check_new()
-        self._ends = {model: ends for model in PATHS if is_numbered(model) and (ends := self._span(model))}
+        if rows := _run(ARRIVED, _staged(Submission)):
+            raise Conflict(f"It is here already, as {rows[0][0]}.", code="is_here")
+        numbered = [model for model in PATHS if isinstance(model._meta.pk, models.AutoField)]
+        self._ends = {model: ends for model in numbered if (ends := self._span(model))}
         for model in PATHS:
             self._check_pointers(model)
         self._find_named()
-        self._by = {model: self._reserved(model) for model in PATHS if is_numbered(model)}
+        self._by = {model: self._reserved(model) for model in numbered}
         with acting(by=None, reason="moved in"):
             for model in PATHS:
-                self._store(model)
+                values = sql.SQL(", ").join(self._value(model, field) for field in columns(model))
+                insert = "INSERT INTO {} ({}) SELECT {} FROM {}"
+                _run(insert, sql.Identifier(table(model)), _listed(model), values, _staged(model))
             for one in Reselection.objects.filter(benchmark__slug=self._slug):
                 one.content = renumber(one.content, by=self._by[Agent])
                 one.save(update_fields=["content"])
         wake()
-        accounts = self._about["names"][table(User)]
-        return transfer_summary(Benchmark.objects.get(slug=self._slug), n_accounts=len(accounts))
-
-    def _check_new(self) -> None:
-        if rows := _run(ARRIVED, _staged(Submission)):
-            raise Conflict(f"It is here already, as {rows[0][0]}.", code="is_here")
+        return _counts_of(Benchmark.objects.get(slug=self._slug), self._about)
 
     def _span(self, model: AnyModel) -> tuple[int, int] | None:
-        """The lowest and highest id of the rows of a table; None where it has none."""
         ((lowest, highest),) = _run("SELECT min(id), max(id) FROM {}", _staged(model))
         if lowest is None:
             return None
@@ -142,7 +299,10 @@ class _Arrival:
         _run("CREATE TEMPORARY TABLE moved_names (kind text, there bigint, here bigint) ON COMMIT DROP")
         for model in NAMED:
             names = self._about["names"][table(model)]
-            here = _accounts(names) if model is User else _spelt(model, names)
+            if model is User:  # an account that is new has no password, and no role
+                here = {there: get_or_create_user(email=email)[0].pk for there, email in names.items()}
+            else:
+                here = _spelt(model, names)
             with connection.cursor() as cursor:
                 cursor.executemany(
                     "INSERT INTO moved_names VALUES (%s, %s, %s)",
@@ -160,13 +320,7 @@ class _Arrival:
         _run("SELECT setval({}, {})", sequence, sql.Literal(first + highest - lowest))
         return first - lowest
 
-    def _store(self, model: AnyModel) -> None:
-        values = sql.SQL(", ").join(self._value(model, field) for field in columns(model))
-        insert = "INSERT INTO {} ({}) SELECT {} FROM {}"
-        _run(insert, sql.Identifier(table(model)), _listed(model), values, _staged(model))
-
     def _value(self, model: AnyModel, field: Any) -> sql.Composable:
-        """What stands here for what stood there."""
         column = sql.Identifier(field.column)
         if (model, field.name) == (Benchmark, "slug"):
             return sql.Literal(self._slug)
@@ -208,11 +362,6 @@ def _run(statement: str, *parts: sql.Composable) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL(statement).format(*parts).as_string(connection.connection))
         return list(cursor.fetchall()) if cursor.description else []
-
-
-def _accounts(emails: Mapping[str, str]) -> dict[str, int]:
-    """The account of each address; one that is new has no password, and no role."""
-    return {there: get_or_create_user(email=email)[0].pk for there, email in emails.items()}
 
 
 def _spelt(model: Any, names: Mapping[str, str]) -> dict[str, int]:
