@@ -73,9 +73,9 @@ FIGURES = {
 LEADING, FURTHER = tuple(FIGURES)[:7], tuple(FIGURES)[7:]
 WITH_ERROR = ("pairs_correct", "skill", "pairs_correct_full", "random_difference", "kappa")
 OF_FOLDS = (
-    "Each is the interval of its fold, from the fold’s own agents: where fewer than 19 of these have an "
-    "estimate in time, from agents left out one at a time. A board with 19 prints intervals in time, which "
-    "are others, and says so where those surely held less often than 95%."
+    "Each interval rests on the agents of its fold alone; those of the board rest on all of its agents. "
+    "Under Ridge or a line the board prints how often its intervals in time held, where that is clearly "
+    "less often than 95%."
 )
 LEGEND = {
     "Pairs in order": "What a board is read for: of the pairs of a new agent and an older one whose full "

@@ -291,7 +291,7 @@ def _phase_of(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phas
     if prior.revalidating:
         return "revalidating", words.sentence(prior.revalidating)
     if chosen.line.provisional:
-        until = f"the subset is a preview until {rules.subset_from} agents have run all tasks"
+        until = f"the subset is a preview until {rules.subset_from} agents have run all tasks or were stopped"
         return "provisional", words.sentence(f"{chosen.reason}; {until}")
     return _phase_by_stage(chosen), words.sentence(chosen.reason)
 

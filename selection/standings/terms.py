@@ -96,7 +96,7 @@ SHORT_UNMEASURED = {
 }
 PHASES = {
     "cold_start": "Too few agents have run all tasks to choose among these, so every agent runs all of them.",
-    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks.",
+    "provisional": "The subset is a preview: it is chosen anew as more agents run all tasks or are stopped.",
     "ongoing": "The subset is fixed.",
     "revalidating": "Agents run all tasks until it is clear whether the subset still ranks like the whole.",
     "saturated": "The best agents pass nearly every task, so that ranks say little.",

@@ -336,7 +336,7 @@ def test_intervals_that_held_stand_against_what_they_claim(client, toy):
         of = result["protocols"][name]["strategies"]["mid_range"]
         assert (held, n) == (f"{100 * of['coverage']:.1f}%", str(of["n_intervals"]))
     assert "95%, as they claim" in source
-    assert "A board with 19 prints intervals in time, which are others" in source
+    assert "those of the board rest on all of its agents" in source
 
 
 @pytest.mark.parametrize(
