@@ -224,12 +224,8 @@ class SubmissionOne(SubmissionEndpoint):
 
     def get(self, request: Request, uuid: UUID) -> Response:
         followed = follow(self.submission(uuid), token=self.token, as_of=timezone.now())
-        submission, assignment, board, entry = (
-            followed.submission,
-            followed.assignment,
-            followed.board,
-            followed.entry,
-        )
+        submission, assignment = followed.submission, followed.assignment
+        board, entry = followed.board, followed.entry
         answers: dict[str, Any] | None = None
         if assignment:
             answers = {"id": str(assignment.uuid), "mode": assignment.mode, "status": assignment.status}
