@@ -21,7 +21,7 @@ from scipy.special import expit
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
-from selection.intervals.quantiles import MIN_FOR_QUANTILE, split_conformal
+from selection.intervals import MIN_FOR_QUANTILE, split_conformal
 from selection.rasch import MAX_ITERATIONS, RaschUnfinished
 
 MAX_GRADED = 0.05

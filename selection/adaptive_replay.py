@@ -53,9 +53,8 @@ from selection.adaptive import (
 )
 from selection.bands import HI, LO
 from selection.errors import SelectionError
-from selection.folds import CompleteAgents, generator
-from selection.held_out import membership
-from selection.intervals.quantiles import MIN_FOR_QUANTILE
+from selection.folds import CompleteAgents, generator, membership
+from selection.intervals import MIN_FOR_QUANTILE
 from selection.standings.choice import training
 from selection.strategies import STRATEGIES, Training
 from selection.validation.figures import jackknife, mean_known, shares

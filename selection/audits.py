@@ -17,7 +17,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift import Audit
 from selection import rasch
 from selection.folds import CompleteAgents
-from selection.full_scores.completion import rows_used
+from selection.full_scores import rows_used
 from selection.held_out import Subsets
 
 

@@ -489,6 +489,14 @@ def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
     return FoldBands(plan.folds, counted, read_only(rates), tuple(read_only(chosen) for chosen in tasks))
 
 
+def membership(sets: Sequence[IndexArray], n: int) -> Mask:
+    """Return which of n positions each set holds, shape (n_sets, n)."""
+    members = np.zeros((len(sets), n), dtype=np.bool_)
+    for row, positions in zip(members, sets, strict=True):
+        row[positions] = True
+    return members
+
+
 def _sums(values: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:
     """Column sums over the counted rows of each fold, from whichever rows are fewer."""
     n, total = len(values), values.sum(axis=0)

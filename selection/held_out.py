@@ -36,7 +36,16 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection import fold_predictions, full_scores
 from selection.bands import HI, LO
 from selection.errors import SelectionError
-from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
+from selection.folds import (
+    CompleteAgents,
+    Fold,
+    FoldBands,
+    Rule,
+    fold_bands,
+    generator,
+    membership,
+    nested_plan,
+)
 from selection.strategies import SEEDED, STRATEGIES, Training
 
 
@@ -295,14 +304,6 @@ def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]
         n_refused=len(refusals),
         refusal=refusals[0] if refusals else "",
     )
-
-
-def membership(sets: Sequence[IndexArray], n: int) -> Mask:
-    """Return which of n positions each set holds, shape (n_sets, n)."""
-    members = np.zeros((len(sets), n), dtype=np.bool_)
-    for row, positions in zip(members, sets, strict=True):
-        row[positions] = True
-    return members
 
 
 def _scored(subsets: Subsets, n_missing: IndexArray) -> list[IndexArray]:

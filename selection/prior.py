@@ -7,7 +7,7 @@ from typing import Any
 
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.rows import NEVER_MEASURED, Facet
-from selection.full_scores.fit_cache import FitCache
+from selection.full_scores import FitCache
 from selection.ridge import RidgeFit
 
 

@@ -25,7 +25,7 @@ from selection.schema.board import (
 from selection.staged.text import line_of, replay_figures, replay_row
 from selection.standings import printed, table, words
 from selection.standings.changes import Changes, Moved, Place, changes, compared
-from selection.standings.gaps import Gap, gaps
+from selection.standings.table import Gap, gaps
 from selection.standings.terms import heads
 from selection.standings.verdict import advice_text, random_text, verdict, why_text
 

@@ -51,8 +51,8 @@ def agents_to_recall(now: Snapshot, board: Standings, podium: int) -> list[Agent
 
 
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:
-    """See `selection.standings.podium.owing`."""
-    from selection.standings import podium as places
+    """See `selection.standings.adaptive_estimates.owing`."""
+    from selection.standings import adaptive_estimates as places
 
     return places.owing(board, podium)
 

@@ -16,8 +16,7 @@ from leaderboard.studies.records import Snapshot
 from leaderboard.studies.services import CheckClaim, find_study, no_claim, store_study
 from leaderboard.submissions.models import Setting
 from leaderboard.submissions.queries import outcomes_of, settings_of
-from selection.standings.grouping import grouping
-from selection.standings.targets import on_all_tasks
+from selection.standings.targets import grouping, on_all_tasks
 
 CONDITION = ("prompt", "judge", "temperature")
 SETTING_FIELDS = dict(zip(FACETS, Setting.FACETS, strict=True))

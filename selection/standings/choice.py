@@ -24,7 +24,7 @@ from analytics.record import Record
 from selection import bands
 from selection.bands import Band
 from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested_plan
-from selection.full_scores.fit_cache import FitCache
+from selection.full_scores import FitCache
 from selection.held_out import choose
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules

@@ -34,8 +34,8 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.full_scores.fit_cache import FitCache
-from selection.intervals.scaffolds import NOT_CALIBRATED
+from selection.full_scores import FitCache
+from selection.intervals import NOT_CALIBRATED
 from selection.staged.model import estimates, in_order
 from selection.staged.teaching import FullRun, Teaching, taught
 from selection.staged.walks import Scale, Staging

@@ -23,12 +23,18 @@ from analytics.errors import CoreError
 from analytics.record import Record
 from selection import ridge
 from selection.folds import CompleteAgents
-from selection.full_scores import FullScores
-from selection.full_scores.fit_cache import FitCache
+from selection.full_scores import FitCache, FullScores
 from selection.held_out import Residuals, nested_residuals
-from selection.intervals import Calibrator, NoInterval, ScoreInterval, calibrate, intervals, prequential
-from selection.intervals.quantiles import MIN_FOR_QUANTILE
-from selection.intervals.scaffolds import NOT_CALIBRATED
+from selection.intervals import (
+    MIN_FOR_QUANTILE,
+    NOT_CALIBRATED,
+    Calibrator,
+    NoInterval,
+    ScoreInterval,
+    calibrate,
+    intervals,
+    prequential,
+)
 from selection.prior import FittedOn
 from selection.rules import Rules
 from selection.schema.board import CoverageLine

@@ -4,7 +4,7 @@ Model
 -----
 On given tasks (subset, full) a difference has the variance that decides the ranks of the two, that of the
 incumbent shift included (`analytics.differences.pairs.compare_given`); for the domain that of its spread over
-tasks, or over their groups (`selection.standings.grouping`). p-values are adjusted over the pairs asked for
+tasks, or over their groups (`selection.standings.targets`). p-values are adjusted over the pairs asked for
 (Benjamini and Hochberg).
 
 Not done here: no tie and no rank: `Standings` has them, from one critical value for all pairs. A p-value
@@ -40,9 +40,8 @@ from selection.standings import terms
 from selection.standings.adaptive_estimates import is_chosen_for
 from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
 from selection.standings.completing import FullScoreEstimate
-from selection.standings.grouping import grouping
 from selection.standings.placing import AgentOnTasks
-from selection.standings.targets import ErrorModel, at_target, borrowed_by, unclaimed
+from selection.standings.targets import ErrorModel, at_target, borrowed_by, grouping, unclaimed
 
 
 @dataclass(frozen=True)

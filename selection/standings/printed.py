@@ -6,8 +6,7 @@ from textwrap import fill
 
 from selection.schema.board import Standings
 from selection.standings import terms, words
-from selection.standings.gaps import gaps
-from selection.standings.table import BoardColumn, columns, rank_columns
+from selection.standings.table import BoardColumn, columns, gaps, rank_columns
 
 WIDTH = 110
 TWO_KINDS = (

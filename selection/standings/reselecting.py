@@ -25,10 +25,9 @@ from analytics.record import Record
 from selection.bands import Band
 from selection.cost import saving
 from selection.errors import SelectionError
-from selection.full_scores import ESTIMATORS
 from selection.prior import PriorDecisions
 from selection.reselection import HYSTERESIS, Proposal, Proposals, propose, proposed
-from selection.rules import Rules
+from selection.rules import ESTIMATORS, Rules
 from selection.schema.board import Line, Standings
 from selection.standings import answer
 from selection.standings.answering import Basis, basis_of

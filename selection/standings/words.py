@@ -508,7 +508,7 @@ def notices(
     not_revalidated: that runs asked for on an alert did not come.
     n_unheard: full runs of accounts that have two others; see `analytics.record.voices`.
     trial_noise: that of the rules.
-    podium: whether those on it ran all tasks; see `selection.standings.podium`.
+    podium: whether those on it ran all tasks; see `selection.standings.adaptive_estimates`.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]

@@ -20,7 +20,7 @@ from analytics.arrays import DECIMALS, FloatArray
 from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
 from selection.held_out import HeldOutRecords, Subsets, nested_residuals
-from selection.intervals.quantiles import MIN_FOR_QUANTILE
+from selection.intervals import MIN_FOR_QUANTILE
 from selection.staged.model import estimates
 from selection.staged.teaching import of_full_runs
 

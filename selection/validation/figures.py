@@ -48,8 +48,8 @@ import numpy.typing as npt
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import kendall, midranks
-from selection.full_scores import ESTIMATORS
 from selection.held_out import HeldOutRecords, ratio
+from selection.rules import ESTIMATORS
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
 ERROR_FIGURES = tuple(f"rmse_{name}" for name in ESTIMATORS)

@@ -33,12 +33,12 @@ from selection.folds import (
     complete_agents,
     fold_bands,
     in_fold,
+    membership,
     plan,
 )
-from selection.full_scores import ESTIMATORS
-from selection.full_scores.completion import rows_used
-from selection.full_scores.estimators import checked_name
-from selection.held_out import Subsets, choose, membership
+from selection.full_scores import checked_name, rows_used
+from selection.held_out import Subsets, choose
+from selection.rules import ESTIMATORS
 from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
 from selection.validation.operations import coverage_operations, operations, too_many

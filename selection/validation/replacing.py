@@ -25,10 +25,10 @@ import numpy as np
 
 from analytics.arrays import IndexArray, Mask
 from analytics.drift.fidelity import nulls
-from selection.folds import CompleteAgents, FoldBands, Plan, Rule, fold_bands, nested_plan, plan
-from selection.full_scores import ESTIMATORS
-from selection.held_out import choose, membership
+from selection.folds import CompleteAgents, FoldBands, Plan, Rule, fold_bands, membership, nested_plan, plan
+from selection.held_out import choose
 from selection.reselection import carry
+from selection.rules import ESTIMATORS
 from selection.validation.nested import jackknife_groups
 from selection.validation.paired import PairedDifference, difference
 from selection.validation.study import (

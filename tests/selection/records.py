@@ -8,6 +8,9 @@ import numpy as np
 from analytics.outcome_table import OutcomeTable
 from analytics.record import About, Counting, Record
 from analytics.repeats import Repeats
+from selection import ridge
+from selection.folds import CompleteAgents
+from selection.intervals import intervals
 
 NAN = np.nan
 
@@ -124,3 +127,16 @@ def days(n):
 
 def by_name(standings):
     return {line.agent: line for line in standings.agents}
+
+
+def unnamed(outcomes, scores):
+    """Return complete agents of which nothing else is known."""
+    outcomes, scores = ridge.checked_agents(outcomes, scores, ridge.ALPHA)
+    n = scores.size
+    names, unknown = tuple(str(i) for i in range(n)), ("",) * n
+    return CompleteAgents(names, outcomes, scores, (None,) * n, unknown, unknown, np.ones(n))
+
+
+def interval(calibrator, outcomes, scaffold=None):
+    """Return the interval of one agent."""
+    return intervals(calibrator, np.asarray(outcomes, dtype=float)[None, :], [scaffold])[0]

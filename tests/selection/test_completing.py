@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from selection.intervals.scaffolds import components
+from selection.intervals import components
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.staged.model import fit
 from selection.staged.teaching import FullRun, taught

@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 
 from selection import full_scores
 from selection.errors import SelectionError
-from selection.full_scores.fitted import refits_without
-from selection.full_scores.left_out import unnamed
+from selection.full_scores import predict_each, refits_without
 from selection.intervals import (
     NoInterval,
     ScoreInterval,
-    interval,
     intervals,
     jackknife_plus,
     split_conformal,
 )
 from selection.intervals import calibrate as calibrate_fitted
 from tests.refusals import refused
+from tests.selection.records import interval, unnamed
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -95,7 +94,6 @@ def test_normal_by_hand():
     assert answer.half_width == pytest.approx(2.262157 * 0.03 * 1.048809, abs=1e-7)
     assert (answer.lower + answer.upper) / 2 == pytest.approx(point, abs=1e-10)
     assert (answer.s_cal, answer.df) == (pytest.approx(0.03), 9)
-    assert answer.level == 0.95
     assert answer.note == "leave-one-agent-out residuals of 10 agents"
 
 
@@ -200,7 +198,7 @@ def test_refits_equal_scikit_learn_refits(seed, n, k, share_missing):
     outcomes, scores = drawn(seed, n, k, share_missing)
     outcomes[:2] = np.nan_to_num(outcomes[:2])
     new = drawn(seed + 1, 4, k, share_missing)[0]
-    ours = refits_without(outcomes, scores).predictions(new)
+    ours = predict_each(refits_without(outcomes, scores), new)
     for i in range(n):
         others = np.arange(n) != i
         model = make_pipeline(SimpleImputer(keep_empty_features=True), Ridge(alpha=1.0))
@@ -237,7 +235,7 @@ def test_agents_without_a_residual_are_left_out_of_the_order_statistics():
     holes = np.where(np.isin(np.arange(25), [3, 11]), NAN, residuals)
     calibrator = calibrate(outcomes, scores, holes)
     assert calibrator.left_out.size == 23
-    predictions = refits_without(outcomes, scores).predictions(outcomes[:1])
+    predictions = predict_each(refits_without(outcomes, scores), outcomes[:1])
     kept = np.delete(np.arange(25), [3, 11])
     lower, upper = jackknife_plus(predictions[:, kept], np.abs(residuals[kept]))
     answer = interval(calibrator, outcomes[0])

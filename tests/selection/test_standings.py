@@ -14,12 +14,12 @@ from analytics.differences.finite_errors import Measured, TrialNoise
 from analytics.differences.finite_ranks import rank_sets
 from analytics.differences.rows import Facet, Row
 from analytics.repeats import Repeats
-from selection.full_scores.fit_cache import FitCache
+from selection.full_scores import FitCache
 from selection.prior import FittedOn, PriorDecisions, Variances
 from selection.rules import Rules
 from selection.schema.board import Standings
 from selection.standings import answer
-from selection.standings.agents import tied_ranges
+from selection.standings.answering import tied_ranges
 from tests.selection.records import NAN, band, board, by_name, record_of, with_newcomers
 
 FULL = Rules(target="full")

@@ -15,7 +15,7 @@ from selection.prior import PriorDecisions, Variances
 from selection.rules import Rules
 from selection.schema.board import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from selection.standings import answer, printed, table, terms, words
-from selection.standings.gaps import gaps
+from selection.standings.table import gaps
 from tests.selection.records import board, record_of, with_newcomers
 
 ROOT = Path(__file__).resolve().parent.parent.parent

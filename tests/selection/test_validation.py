@@ -756,7 +756,7 @@ def residuals_in_time(x, y, dates, rows):
 @pytest.mark.parametrize("protocol", ["loao", "loso", "temporal"])
 def test_coverage_is_measured_from_training_agents_alone(protocol):
     from selection import full_scores, intervals
-    from selection.full_scores.left_out import unnamed
+    from tests.selection.records import interval, unnamed
 
     n = 24
     x = rasch_outcomes(17, n, 40)
@@ -795,7 +795,7 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
             scaffold_residuals=residuals(train, groups),
         )
         for i in held:
-            ends = intervals.interval(calibrator, x[i, tasks], scaffolds[i])
+            ends = interval(calibrator, x[i, tasks], scaffolds[i])
             if isinstance(ends, intervals.ScoreInterval):
                 hits.append(ends.lower - 1e-9 <= y[i] <= ends.upper + 1e-9)
     assert found["mid_range"].n_intervals == len(hits) > 0
