@@ -1,16 +1,10 @@
 """Adaptive assignment: which tasks to run next, the full score they give, and its interval at every look.
 
-The theory is in ``selection/README.md``, “The next task”.
+The theory is in ``selection/README.md``, “The next task”. A task that no past agent has run has b̂ = 0, the
+prior's; past full scores count as measured without error where ranks are told.
 
-Not done here: an outcome that was delivered and is invalid stays in Σ_rest and is not asked again. A task
-that no past agent has run has b̂ = 0, the prior's. Agents are not exactly exchangeable in time and q is not a
-theorem there: its coverage is measured (`selection.adaptive_replay`). No graded outcomes. Past full scores
-count as measured without error where ranks are told.
-
-Source
-------
-*Toward Meta-Harness Optimization*, §28.13 (the next task). Wainer et al., *Computerized Adaptive Testing*,
-2nd ed. 2000. Quantile: as in `selection.intervals`. Looks and scales are this project's own.
+Source: *Toward Meta-Harness Optimization*, §28.13. Wainer et al., *Computerized Adaptive Testing*, 2nd ed.
+2000. Looks and scales are this project's own.
 """
 
 from dataclasses import dataclass

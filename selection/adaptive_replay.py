@@ -1,35 +1,15 @@
 """Adaptive assignment replayed on past agents: what it would have run, if it held, and what else would do.
 
-Model
------
-*Replay.* Each past agent in turn is the newcomer: under ``loao`` all others are its past, under ``temporal``
-those of strictly earlier dates, 19 at least. Everything is fitted inside that fold, the calibration too (its
-replays are fitted without two agents). The agent stops at the first look with a half-width ≤ h, else at the
-last look; it is *covered* when |y − ŷ| ≤ half-width there, and *never reaches h* when no look does. The
-interval of the share covered is Clopper and Pearson's, 95%.
+Each past agent in turn is the newcomer: under ``loao`` all others are its past, under ``temporal`` those of
+strictly earlier dates, 19 at least. Everything is fitted inside that fold, the calibration too. The agent
+stops at the first look with a half-width ≤ h, else at the last, and is covered when |y − ŷ| ≤ half-width.
 
-*As many tasks otherwise chosen.* At k, the batch nearest to m/4, every strategy's k tasks are completed in
-the same way (ŷ of `selection.adaptive`: the same b̂, the same prior), leaving one agent out, and compared by
-``pairs_correct_full``, the mean over agents i of the share of past agents j, y_j ≠ y_i, whose order ŷ_i
-against y_j is that of y:
+At k, the batch nearest to m/4, each way of choosing k tasks is completed alike (ŷ of `selection.adaptive`),
+leaving one agent out, and compared by ``pairs_correct_full``: ``adaptive``, the first k tasks of the batches;
+``mid_range``, the k pass rates nearest to .5; ``spread``; ``random``, mean over the seeds. The error of a
+difference leaves out one agent, or all of one model.
 
-==============  =====================================================================
-``adaptive``    the first k tasks of the batches
-``mid_range``   the k tasks with pass rates nearest to the middle of the band (0.5)
-``spread``      as in `selection.strategies`
-``random``      the same, mean over the seeds
-==============  =====================================================================
-
-The standard error of a difference from ``adaptive`` is the jackknife's that leaves out one agent, or all of
-one model: its records, and it as comparison agent.
-
-Symbols: h ``half_width`` score; k ``k`` tasks; y, ŷ score.
-
-Not done here: coverage is that at the stop, for one h at a time; several h on the same agents are no
-independent tests. Nothing is switched on by these figures.
-
-Source: As in `selection.adaptive` and `selection.validation`. Clopper & Pearson, *Biometrika* 26 (1934)
-404-413.
+Source: Clopper & Pearson, *Biometrika* 26 (1934) 404-413.
 """
 
 from collections.abc import Callable, Sequence

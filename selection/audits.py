@@ -1,13 +1,8 @@
 """Audit tasks: what an agent's outcomes on the subset predict of tasks outside it.
 
-Model
------
-Task j is passed with probability P_ij = σ(θ̂_i − b̂_j), b̂ from the Rasch fit to complete agents and θ̂_i from
-the outcomes of agent i on S alone. Of a newcomer, b̂ is that of the founders, the complete agents that S was
-chosen from. A founder itself is predicted by a fit without it, from its outcomes on the subset that was
-chosen without it, on all tasks outside that one.
-
-Source: As in `selection.rasch` and `analytics.drift.tuning`.
+Task j is passed with probability σ(θ̂_i − b̂_j), θ̂_i from the outcomes of agent i on S alone, b̂ from the Rasch
+fit to the founders, the complete agents that S was chosen from; a founder itself is predicted by a fit and a
+subset made without it, on all tasks outside that one.
 """
 
 import numpy as np

@@ -1,11 +1,8 @@
 """The mid-range band: which tasks have a pass rate that tells agents apart.
 
-The theory is in ``selection/README.md``, “The mid-range band”. Agents count as independent draws in
-the posterior, though agents of one model are not.
+The theory is in ``selection/README.md``, “The mid-range band”.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (widening, 10%). Hájek, comment in
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (widening, 10%). Hájek, comment in
 *Foundations of Statistical Inference*, 1971. Kish, *Survey Sampling*, 1965, §11.7. The stages, the posterior
 and its flags are this project's own.
 """

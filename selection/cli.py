@@ -54,7 +54,7 @@ from selection.staged.walks import Staging
 from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
 from selection.standings.pairs import pairs
-from selection.standings.trials import trials
+from selection.standings.savings import trials
 from selection.standings.validating import validation_of
 from selection.standings.verdict import advice_text
 from selection.strategies import STRATEGIES

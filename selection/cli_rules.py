@@ -1,15 +1,4 @@
-"""The flags by which rules are typed: one definition for every command that reads a benchmark.
-
-========================  ===================================================================================
-flag                      rule
-========================  ===================================================================================
---target, --groups        what the ranks are about
---band, --strategy, ...   which tasks are chosen
---missing, --duplicates,  which outcomes count, and as what
---settings, --universe
---subsets                 versions of the subset that were fixed before
-========================  ===================================================================================
-"""
+"""The flags by which rules are typed: one definition for every command that reads a benchmark."""
 
 import argparse
 import json

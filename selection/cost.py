@@ -1,10 +1,8 @@
 """Cost: what a subset saves, in tasks and in money.
 
-The theory is in ``selection/README.md``, “Cost”. Cold start is not charged: the full runs that found the
-subset were paid before.
+The theory is in ``selection/README.md``, “Cost”.
 
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the task
-count).
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the tasks).
 """
 
 from dataclasses import dataclass

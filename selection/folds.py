@@ -1,9 +1,6 @@
 """Folds: which agents are held out together, and the subset their training agents choose.
 
-Model
------
-A protocol is a list of folds, each a set of agents held out and the set of agents trained on. Everything a
-fold decides (pass rates, subset, k, Ridge) is a function of the training agents' rows alone.
+Everything a fold decides (pass rates, subset, k, Ridge) is a function of the training agents' rows alone.
 
 ===================  ==============================================================================
 protocol             folds
@@ -16,25 +13,8 @@ protocol             folds
 ``temporal``         the agents of date t, trained on all with a date strictly before t, from 10 on
 ===================  ==============================================================================
 
-The pass rates of a fold are those of all agents less the rows that do not count in it, a change of the column
-sums of rank one for one held-out agent::
-
-    p_j = (Σ_i w_i·X[i, j] − Σ_{i left} w_i·X[i, j]) / (Σ_i w_i − Σ_{i left} w_i)        valid cells
-
-With hysteresis the temporal protocol carries the subset from date to date by `reselection.carry`, as a
-benchmark would.
-
-Symbols
--------
-====================  =====================  =================================  ==========
-symbol                code                   shape                              unit
-====================  =====================  =================================  ==========
-X                     ``outcomes``           (n_agents, n_tasks), NaN: missing  0 to 1
-y                     ``scores``             (n_agents,)                        0 to 1
-w                     ``weights``            (n_agents,)                        agents
-p                     ``fold_pass_rates``    (n_folds, n_tasks), NaN: no cell   0 to 1
-S                     ``tasks``              (k,) ascending indices             tasks
-====================  =====================  =================================  ==========
+The pass rates of a fold are those of all agents less the rows that do not count in it. With hysteresis the
+temporal protocol carries the subset from date to date by `reselection.carry`, as a benchmark would.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. `lomo` and the carried temporal path are this
 project's own.

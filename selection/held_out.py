@@ -1,25 +1,16 @@
 """Held-out records: what each agent shows on a subset that was chosen, and calibrated, without it.
 
-Model
------
 In a fold with training agents T and subset S, for each held-out agent i and every agent a::
 
     r_a    = mean of row a over its valid cells in S
     ŷ_i    = prediction of the Ridge fitted to the rows of T on S, and of the other estimators asked for
     rest_i = mean of row i over its valid cells outside S
     y_i    = full score
+    agreement[i, j]      = 2, 1, 0 for j in T: the order of y, r_i = r_j, the opposite; −1: y_i = y_j
+    agreement_full[i, j] = the same of ŷ_i, by the first estimator asked for, against the measured y_j
 
-A held-out agent with more than a tenth of S missing is left out and counted. The pair table holds for each
-record the order of i against each training agent j on S, beside the order of their full scores::
-
-    agreement[i, j] = 2, 1, 0      the same order, r_i = r_j, the opposite order;  −1 where y_i = y_j
-
-    agreement_full[i, j] = 2, 1, 0   ŷ_i against the measured y_j, ŷ by the first estimator asked for
-
-r, ŷ and y are rounded to 1e-9 before orders are compared.
-
-Cost. The subset sums of all folds are those of the tasks that all folds share, plus one product with the
-tasks that differ. How ŷ comes about is `fold_predictions`'.
+A held-out agent with more than a tenth of S missing is left out and counted. r, ŷ and y are rounded to 1e-9
+before orders are compared.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """

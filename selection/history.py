@@ -1,13 +1,9 @@
 """A record in time order beside the version of the subset that is watched: what drift monitors read.
 
-Model
------
-S is the version in use. The *founders* are the complete agents that it was chosen from; *later* agents came
-after it was fixed: by a later delivery or, in one delivery (a file), with a date after that of the version.
-Agents without a voice (`analytics.record.voices`) are not among them.
-Agents stand in the order of (later, date, name), so that a date cannot put a newcomer among the reference.
-Full scores become known with the delivery that completes an agent, which is later than its date where it was
-asked to run the rest: what is told of full scores is in the order of completion.
+The *founders* are the complete agents that S was chosen from; *later* agents came after it was fixed: by a
+later delivery or, in one delivery (a file), with a date after that of the version. Agents without a voice
+(`analytics.record.voices`) are not among them. Agents stand in the order of (later, date, name), so that a
+date cannot put a newcomer among the reference; what is told of full scores is in the order of completion.
 
 *Sampled* agents were drawn at random for a full run and have made it; *spontaneous* ones were complete with
 their first delivery. *Audit tasks* are those outside all versions that an agent which ran S was asked for

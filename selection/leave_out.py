@@ -1,13 +1,8 @@
 """Ridge predictions of agents left out, without a refit for every fold.
 
-Model
------
-With the columns of X centred over all n agents (C = X − x̄), I the agents left out, and B_II, (By)_I of::
-
-    B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn)                       B1 = 0
-    ŷ_I = y_I − (B_II)⁻¹(By)_I                        ŷ_i = y_i − (By)_i/B_ii for one agent
-
-ŷ_I is what the Ridge trained on the other agents predicts. Three ways to B_II and (By)_I for a subset S:
+The theory is in ``selection/README.md``, “Ridge calibration”. With the columns of X centred over all n agents
+(C = X − x̄), I the agents left out, and B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn), ŷ_I = y_I − (B_II)⁻¹(By)_I is what the
+Ridge trained on the other agents predicts. Three ways to B_II and (By)_I for a subset S:
 
 =========================  ============================================================  ====================
 way                        arithmetic                                                    a fold costs
@@ -20,23 +15,8 @@ way                        arithmetic                                           
 `alone`, any S             (CCᵀ + αI)⁻¹ by its Cholesky factor                           n²|S| + n³
 =========================  ============================================================  ====================
 
-With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R.
-
-Symbols
--------
-========  ========================  ========================  =====================
-symbol    code                      shape                     unit
-========  ========================  ========================  =====================
-X         ``outcomes``              (n, m)                    0 to 1
-y         ``scores``                (n,)                      0 to 1
-α         ``alpha``                 scalar, 1 throughout      agents
-B         ``residual_maker``        (n, n)                    1/agents
-I         ``left_out``              (n_left_out,)             positions of agents
-E, d      ``changed``, ``signs``    (n_changed,)              candidates, ±1
-========  ========================  ========================  =====================
-
-Not done here: a task with a missing cell is not covered: what completes the cell is a mean over the fold's
-own training agents, so that X itself changes from fold to fold. Such folds are fitted anew by `ridge`.
+With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R. A task
+with a missing cell is not covered: what completes the cell differs from fold to fold.
 
 Source: Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free intercept). Hager,
 *SIAM Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to

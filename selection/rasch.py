@@ -1,23 +1,9 @@
 """Rasch model: one ability for each agent and one difficulty for each task, by penalised joint likelihood.
 
-The theory is in ``selection/README.md``, “Abilities and difficulties”.
+The theory is in ``selection/README.md``, “Abilities and difficulties”: outcomes X (n, m), NaN missing;
+abilities θ (n,) and difficulties b (m,), Σb = 0, in logits; curvature W = P(1 − P).
 
-Symbols
--------
-==============  ==========================  ============================  ======
-symbol          code                        shape                         unit
-==============  ==========================  ============================  ======
-X               ``outcomes``                (n, m), NaN: missing          0 to 1
-θ               ``abilities``               (n,)                          logits
-b               ``difficulties``            (m,), Σb = 0                  logits
-P               ``passing``                 (n, m)                        0 to 1
-W               ``curvature``               (n, m)                        0 to ¼
-Σ_i P(1 − P)    ``information(θ, b)``       (m,)                          1/logit²
-==============  ==========================  ============================  ======
-
-Source
-------
-Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Penalty: Mislevy,
+Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Penalty: Mislevy,
 *Psychometrika* 51 (1986) 177-195 (normal priors). Step length: Bach, *Electronic Journal of Statistics* 4
 (2010) 384-414, and Sun & Tran-Dinh, *Mathematical Programming* 178 (2019) 145-213, for ν = 2. Conjugate
 gradients: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §11.5.

@@ -1,12 +1,7 @@
 """What single tasks tell: pass rates, discrimination, what neighbours lead one to expect, what counts.
 
-The theory is in ``selection/README.md``, “Single tasks”.
-
-Source
-------
-Corrected item-total correlation: Henrysson, *Psychometrika* 28 (1963) 211-218; Crocker & Algina,
-*Introduction to Classical and Modern Test Theory*, 1986, §14. The expectation by neighbours and the two
-bounds of surprise are this project's own.
+The theory is in ``selection/README.md``, “Single tasks”. Source: Henrysson, *Psychometrika* 28 (1963) 211-218
+(corrected item-total correlation). The expectation by neighbours is this project's own.
 """
 
 from dataclasses import dataclass

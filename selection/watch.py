@@ -1,17 +1,14 @@
 """Watching a board: all drift monitors over a record, in time order, with only the past in view.
 
-Model
------
-The record stands in time order beside the version in use (`selection.history`). What was promised of an
-agent's full score before it ran all tasks comes with what is given, and so do the agents that were drawn at
-random for a full run: rank fidelity rests on these, once complete, and on the agents that came complete.
-Where agents were stopped (staged assignment), what was published of those that then ran everything, drawn or
-asked, is held against their full scores too; and what agents did beyond their first batches, against these.
+The record stands in time order beside the version in use (`selection.history`). Rank fidelity rests on the
+agents drawn at random for a full run, once complete, and on those that came complete. Where agents were
+stopped (staged assignment), what was published of those that then ran everything is held against their full
+scores too; and what agents did beyond their first batches, against these.
 
-`findings` asks every monitor of `analytics.drift` about all agents there are; `replay` asks the same of the
-prefixes of a record, after each agent. A file has no versions of S: there it is the band of the first
-`subset_from` complete agents by date (all of the last date included). Each later complete agent is predicted
-from the complete agents of strictly earlier dates, by `selection.staged.model`.
+`findings` asks every monitor of `analytics.drift` about all agents there are; `replay` about the prefixes of
+a record, after each agent. A file has no versions of S: there it is the band of the first `subset_from`
+complete agents by date (all of the last date included), and each later one is predicted from the complete
+agents of strictly earlier dates, by `selection.staged.model`.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6; each monitor gives its own.
 """

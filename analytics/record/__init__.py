@@ -42,7 +42,7 @@ voice           ``voice``             (n_agents,)                            boo
 complete        ``complete``          (n_agents,)                            bool
 ==============  ====================  =====================================  =========
 
-Not done here: no task is selected and nobody is ranked. `selection.standings.completing` completes what is
+Not done here: no task is selected and nobody is ranked. `selection.standings.full_scores` completes what is
 missing.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1 (X and y). Places, counted trials and comparable

@@ -1,28 +1,12 @@
 """One Rasch model of everything that the teaching agents ran, and what it says of each agent's full score.
 
-The theory is in ``selection/README.md``, “Staged assignment”.
+The theory is in ``selection/README.md``, “Staged assignment”: outcomes x (n, m), NaN not run; ``abilities``
+θ (n,), ``means`` μ (n,), ``difficulties`` b (m,), logits; ``spread`` τ², logits²; ``dispersion`` φ;
+``difficulty_variances`` v_b (m,), logits². Where agents get better fast, those that stopped are estimated 2
+to 3 points too low.
 
-Symbols
--------
-======  =========================  ==================  ============
-symbol  code                       shape               unit
-======  =========================  ==================  ============
-x       ``outcomes``               (n, m), NaN         0 to 1
-θ, b    ``abilities``,             (n,), (m,)          logits
-        ``difficulties``
-μ       ``means``                  (n,)                logits
-τ², φ   ``spread``,                scalars             logits², 1
-        ``dispersion``
-v_b     ``difficulty_variances``   (m,)                logits²
-======  =========================  ==================  ============
-
-Not done here: one slope for all tasks. Where agents get better fast, those that stopped are estimated 2 to 3
-points too low.
-
-Source
-------
-Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960; missing at random: Rubin,
-*Biometrika* 63 (1976) 581-592. The priors are this project's own.
+Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960; missing at random:
+Rubin, *Biometrika* 63 (1976) 581-592. The priors are this project's own.
 """
 
 from collections.abc import Sequence

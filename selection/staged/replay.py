@@ -1,13 +1,11 @@
 """A rule of assignment over a benchmark's own full runs: what it would have saved, and what it got right.
 
-Model
------
 Agents with full runs come in order of (date, name), without dates in random orders. The first `staged_from`
 run everything, each later one as the rule says (`selection.staged.histories`), by a fit to those before it,
-and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of the last fit:
-measured, or estimated. Published is what an agent's estimate was when the rule stopped it, also where it was
-drawn, or recalled later. Which agents are drawn, and some tasks, depend on the seed, so the history is
-replayed with several seeds: figures are means over these, `ranges` their least and largest.
+and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of the last fit.
+Published is what an agent's estimate was when the rule stopped it, also where it was drawn, or recalled
+later. Which agents are drawn, and some tasks, depend on the seed, so the history is replayed with several:
+figures are means over these, `ranges` their least and largest.
 
 =================  ========================================================================================
 figure             meaning
@@ -16,8 +14,7 @@ figure             meaning
 ``saved_late``     the same for the second half of the agents
 ``pairs``          share of pairs with y_i ≠ y_j in the order of y, ties ½
 ``clear_pairs``    of those with |y_i − y_j| > 1.96·SE_ij
-``best_five``      share of the board's first five that are among the true first five
-``podium``         likewise for P
+``best_five``      share of the board's first five that are among the true first five; ``podium`` likewise
 ``regret``         best y less the y of the board's leader
 ``coverage``       share of published intervals that hold y
 ``bias``, ``rmse`` of published estimates

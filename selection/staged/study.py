@@ -23,8 +23,8 @@ from selection.staged.teaching import Teaching
 from selection.staged.verdict import sentence, verdict
 from selection.staged.walks import Fit, Staging, WalkEstimate, estimated
 from selection.standings.choice import n_complete, n_teaching, training
-from selection.standings.completing import WalkResult as WalkResult
-from selection.standings.completing import n_before, taught_by
+from selection.standings.full_scores import WalkResult as WalkResult
+from selection.standings.full_scores import n_before, taught_by
 from selection.standings.placing import ran_all
 
 MORE_PODIUM = 2

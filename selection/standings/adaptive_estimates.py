@@ -1,21 +1,12 @@
 """Agents that were asked for tasks chosen for them, batch by batch: ranked by their estimate alone.
 
-Model
------
 Such an agent is placed on no task set: not on S, whatever of it was among its tasks, nor on all tasks before
 it ran them. Once it was stopped, its score on all tasks is est of `selection.staged` with the interval est ±
-t_ν·c·se. For comparisons its error is c·se, with one χ²_ν for all agents of one study.
+t_ν·c·se. For comparisons its error is c·se, with one χ²_ν for all agents of one study. Those that were
+stopped enter pass rates (`selection.standings.choice.teachers`), no calibration and no monitor.
 
-Not done here: nothing is estimated: the steps are those of `selection.staged.walks`. Those that were stopped
-enter pass rates (`selection.standings.choice.teachers`), no calibration and no monitor.
-
-Source: As in `selection.staged.model` and `analytics.differences.finite_ranks`.
-
-The first places of a board: whether who stands there ran all tasks.
-
-An agent on the podium whose score is estimated from tasks chosen for it ran all of them, has a
-standard error under 1 point and cannot lead, or is recalled: asked for the rest
-(`selection.staged.walks.recalled`).
+One that stands on the podium ran all tasks, or has a standard error under 1 point and cannot lead, or is
+recalled: asked for the rest (`selection.staged.walks.recalled`).
 """
 
 from collections.abc import Mapping
@@ -27,7 +18,7 @@ from analytics.record import Record
 from selection.prior import Staged
 from selection.schema.board import Line, Standings
 from selection.staged.walks import Staging, recalled
-from selection.standings.completing import FullScoreEstimate
+from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.terms import CHOSEN_TASKS, first_names, is_recalled
 
 

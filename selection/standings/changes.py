@@ -1,18 +1,9 @@
 """What changed between two boards of one benchmark.
 
-Symbols
--------
-r, [l, u]   rank of an agent and the simultaneous 95% interval of ranks on the older board
-r'          its rank on the newer board, for the same target
-
-An agent *moved* where both boards rank it and r' < l or r' > u: beyond the ranks that it might have held. A
-rank counts everybody ranked, so that a newcomer above moves all below it by one; `Moved.n_new_above` tells
-how many of those that stand above an agent were not ranked before, and so how much of a move is theirs.
-
-Not done: no test of whether a score changed. The interval [l, u] is about the agents of the older board
-alone; it says what that board could not tell apart, not what later agents do to it.
-
-This module imports nothing heavy.
+An agent *moved* where both boards rank it and its rank is outside the simultaneous 95% interval of ranks on
+the older board: beyond the ranks that it might have held. A rank counts everybody ranked, so that a newcomer
+above moves all below it by one; `Moved.n_new_above` tells how much of a move is theirs. The interval says
+what the older board could not tell apart, not what later agents do to it. Nothing heavy is imported.
 """
 
 from bisect import bisect_left

@@ -9,9 +9,6 @@ Incumbent shift. Agents that S was chosen from meet tasks chosen with their own 
 chosen by the same rule without i, d_i = r_i on S − r_i on S₋ᵢ; a newcomer against an incumbent counts the
 variance of d.
 
-Not done here: whether a version is fixed, and when: that follows from the order of deliveries, which a file
-does not have.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3, §5.1.
 """
 

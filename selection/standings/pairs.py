@@ -1,16 +1,9 @@
 """Two agents and how they differ, for a target that is named; computed on request, never stored.
 
-Model
------
 On given tasks (subset, full) a difference has the variance that decides the ranks of the two, that of the
-incumbent shift included (`analytics.differences.pairs.compare_given`); for the domain that of its spread over
-tasks, or over their groups (`selection.standings.targets`). p-values are adjusted over the pairs asked for
-(Benjamini and Hochberg).
-
-Not done here: no tie and no rank: `Standings` has them, from one critical value for all pairs. A p-value
-answers a single question.
-
-Source: As in `analytics.differences.pairs`.
+incumbent shift included; for the domain that of its spread over tasks, or over their groups. p-values are
+adjusted over the pairs asked for (Benjamini and Hochberg), and answer a single question: ties and ranks come
+from one critical value for all pairs.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,7 +32,7 @@ from selection.schema.board import AtTarget
 from selection.standings import terms
 from selection.standings.adaptive_estimates import is_chosen_for
 from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
-from selection.standings.completing import FullScoreEstimate
+from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import ErrorModel, at_target, borrowed_by, grouping, unclaimed
 

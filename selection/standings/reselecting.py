@@ -2,16 +2,11 @@
 
 By the plain rule and with hysteresis (`selection.reselection`): tasks that enter and leave, nested figures on
 the same held-out agents (`selection.validation.replacing`), the cost of a run, what each agent would have to
-run, and the board on the new subset, its calibration fitted anew on the present complete agents: the board
-that a recompute gives once the proposal is approved, as long as nothing else is delivered.
+run, and the board on the new subset, its calibration fitted anew: the board that a recompute gives once the
+proposal is approved, as long as nothing else is delivered.
 
 Hysteresis is a rule of the band. Where the rules name another strategy the plain proposal is what that
 chooses, and there is none with hysteresis. Where the rules give no hysteresis the second proposal has 0.05.
-
-Not done here: nothing is decided. Whether agents run their delta is theirs to say: the board shows them
-without it.
-
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3.
 """
 
 from collections.abc import Callable, Mapping

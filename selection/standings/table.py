@@ -1,8 +1,7 @@
-"""A board as tables: columns with heads for a reader, and one flat row of plain values for each agent.
+"""A board as tables: columns with heads for a reader, and why a line has a gap.
 
 A column is defined once, for a terminal and a page alike: its head, which side it stands on, and its cell as
-text. A column in which no agent has anything is left out. `flat` is the row of a CSV, unrounded, with names
-of the schema and each target's fields behind its name.
+text. A column in which no agent has anything is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

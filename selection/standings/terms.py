@@ -1,8 +1,4 @@
-"""What words of a board mean, and how its figures are set: targets, marks, methods, legends, small numbers.
-
-The dictionary and the figures of the sentences in `words`, through which faces read both. Nothing heavy is
-imported. Numbers are rounded for display.
-"""
+"""What words of a board mean, and how its figures are set, rounded for display. Nothing heavy is imported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """The validation of a record by its rules: the truths are the full scores that its board shows.
 
-An agent with a few gaps has its score with the gaps completed, on the board and here
-(`selection.standings.placing`); a mean over what it has would count the hardest tasks as if they were like
-the others. The completed gaps rest on all complete agents, in every fold.
+A mean over what an agent has would count the hardest tasks as if they were like the others.
 """
 
 from collections.abc import Mapping

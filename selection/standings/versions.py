@@ -40,7 +40,7 @@ from analytics.record import About, Record
 from analytics.trials.best_of import expected_maximum
 from selection.schema.board import AtTarget
 from selection.standings import targets
-from selection.standings.completing import FullScoreEstimate
+from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import ErrorModel, TargetResult
 

@@ -1,7 +1,7 @@
 """Sentences: what a board says of itself, worded once for every page, table, file and message.
 
-Nothing is computed here but counts of what stands in `Standings`, and nothing heavy is imported. Numbers are
-rounded for display; what the words mean is in `terms`. Agents' names are data: who shows them escapes them.
+Nothing is computed here but counts of what stands in `Standings`, and nothing heavy is imported. Agents'
+names are data: who shows them escapes them.
 """
 
 from collections import Counter

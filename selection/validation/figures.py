@@ -1,7 +1,5 @@
 """Figures of held-out records, and their delete-one-group jackknife.
 
-Model
------
 With r, ŷ, y and rest of the records that are pooled, and n_i the training agents j with y_j ≠ y_i::
 
     rho, tau         Spearman's ρ (midranks), Kendall's τ_b of (r, y)
@@ -16,27 +14,15 @@ With r, ŷ, y and rest of the records that are pooled, and n_i the training agen
     full_difference     pairs_correct_full − pairs_correct
     rmse_…              √mean (y_i − ŷ_i)², ŷ by each estimator
 
-Jackknife. θ_(g) is the figure without the records of group g and, in the pair figures, without g as
-comparison agent; no fold is run again::
+θ_(g), ``without`` (n_groups, n_figures), is the figure without the records of group g and, in the pair
+figures, without g as comparison agent; no fold is run again::
 
     SE = √((G − 1)/G · Σ_g (θ_(g) − θ̄)²)
 
 G counts the groups that have a record, in the pair figures also those that are only compared with. Twice the
 centred midrank of x_i among n values is Σ_j sign(x_i − x_j), so that ranks, and the pairs that τ_b counts,
-are known without a group from the sums of its columns: no ranking is done again.
-
-Symbols
--------
-==========  ==============  =================================  ================
-symbol      code            shape                              unit
-==========  ==============  =================================  ================
-θ           ``figures``     (n_figures,), NaN: undefined       as above
-θ_(g)       ``without``     (n_groups, n_figures)              as above
-clear       ``clear``       (n_agents, n_agents)               pairs
-g           ``groups``      (n_agents,) codes from 0           groups
-==========  ==============  =================================  ================
-
-NaN stands for an undefined figure inside this package only; outside it is None, with its reason.
+are known without a group from the sums of its columns. NaN stands for an undefined figure inside this
+package only; outside it is None, with its reason.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.

@@ -1,12 +1,8 @@
 """All protocols and strategies of one table, on one or several workers.
 
-Model
------
 A unit of work is one strategy under one protocol. Units share nothing but what they read, each computes with
 one BLAS thread, and every draw has a generator of its own names, so that the numbers do not depend on how
 many workers there are or which comes first.
-
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,17 +1,14 @@
 """The study: every protocol with every strategy, its figures, their errors and their reasons.
 
-Model
------
-`measure` runs one strategy under one protocol. Figures of a protocol are those of its pools, averaged::
+Figures of a protocol are those of its pools, averaged::
 
     loao, loso, lomo, temporal    one pool: all held-out agents
     within_scaffold               one pool for each scaffold, then the plain mean over scaffolds
     random_80_20                  one pool for each seed, then mean and spread (sd) over seeds
 
-`random` is the mean over its draws, with their spread; a spread is no standard error. skill is
-(rho − rho_null)/(1 − rho_null), kappa (pairs_correct − pairs_null)/(1 − pairs_null), with one rho_null and
-one pairs_null for each strategy, from the subset of all complete agents; they count as fixed, so that the
-standard error of skill is that of rho over 1 − rho_null, and that of kappa likewise.
+`random` is the mean over its draws, with their spread; a spread is no standard error. rho_null and pairs_null
+count as fixed, so that the standard error of skill is that of rho over 1 − rho_null, and that of kappa
+likewise.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshirani 1993, ch. 11.
 """

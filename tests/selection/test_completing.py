@@ -12,7 +12,7 @@ from selection.staged.model import fit
 from selection.staged.teaching import FullRun, taught
 from selection.staged.walks import Staging
 from selection.standings import answer
-from selection.standings.completing import Completing
+from selection.standings.full_scores import Completing
 from selection.standings.placing import place
 from tests.selection.records import NAN, band, board, by_name, record_of
 from tests.selection.reference import by_model, joint_model, left_out_errors, mean_before
