@@ -109,11 +109,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:
-    """Return the rules that the flags state; those of a new benchmark where a command has no such flag.
-
-    Raises SelectionError (flag, rules_range).
-    Raises CoreError, OSError.
-    """
+    """Return the rules that the flags state; those of a new benchmark where a command has no such flag."""
     flags = vars(arguments)
     lo, hi = flags.get("band", (Rules.lo, Rules.hi))
     strategy = flags.get("strategy", Rules.strategy)

@@ -55,9 +55,6 @@ def checked_name(estimator: str) -> EstimatorName:
     raise SelectionError(f"no estimator is called {estimator!r}; there are {known}", code="name_unknown")
 
 
-# --------------------------------------------------------------------------------------------- one subset
-
-
 @dataclass(frozen=True, eq=False)
 class FullScores:
     """``ridge`` or ``line`` on one subset, fitted when it is first asked.
@@ -72,21 +69,17 @@ class FullScores:
     known: ridge.RidgeFit | None = None
 
     def predict(self, outcomes: FloatArray) -> FloatArray:
-        """ŷ of agents from their outcomes on the subset, (q, k) to (q,); never NaN.
-
-        Raises SelectionError (cells_missing): an agent lacks over a tenth of the subset.
-        """
-        outcomes = _checked(outcomes)
+        """ŷ of agents from their outcomes on the subset, (q, k) to (q,); never NaN."""
+        outcomes = np.asarray(outcomes, dtype=np.float64)
+        ridge.refuse_unpredictable(outcomes)
         if self.estimator == "ridge":
             return ridge.predict(self._ridge, outcomes)
         return _line(self._training, self.agents.scores, outcomes)
 
     def predict_without(self, outcomes: FloatArray) -> FloatArray:
-        """μ₋ᵢ(x): what the estimator fitted without agent i predicts, (q, k) to (q, n).
-
-        Raises SelectionError (cells_missing).
-        """
-        outcomes, scores = _checked(outcomes), self.agents.scores
+        """μ₋ᵢ(x): what the estimator fitted without agent i predicts, (q, k) to (q, n)."""
+        outcomes, scores = np.asarray(outcomes, dtype=np.float64), self.agents.scores
+        ridge.refuse_unpredictable(outcomes)
         if self.estimator == "ridge":
             return predict_each(self._refits, outcomes)
         others_of = [np.arange(scores.size) != i for i in range(scores.size)]
@@ -172,23 +165,6 @@ def _line(outcomes: FloatArray, scores: FloatArray, others: FloatArray) -> Float
     return np.asarray(float(np.mean(scores) - slope * np.mean(means)) + slope * row_means(others))
 
 
-def _checked(outcomes: FloatArray) -> FloatArray:
-    """Refuse the first of some agents that lacks over a tenth of the subset, (q, k)."""
-    outcomes = np.asarray(outcomes, dtype=np.float64)
-    accepted = ridge.predictable(outcomes)
-    if not accepted.all():
-        i, k = int(np.argmin(accepted)), outcomes.shape[1]
-        n_missing = int(np.count_nonzero(np.isnan(outcomes[i])))
-        raise SelectionError(
-            f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing",
-            code="cells_missing",
-        )
-    return outcomes
-
-
-# -------------------------------------------------------------------------------------------------- folds
-
-
 def predictions(
     estimator: str, agents: CompleteAgents, folds: Sequence[Fold], subsets: Sequence[IndexArray]
 ) -> list[FloatArray]:
@@ -197,12 +173,11 @@ def predictions(
     agents: keep what folds share for another call.
     subsets: length n_folds; tasks of each fold's subset, ascending.
     Returns: (n_held_out,); in the order of `held_out`; never NaN.
-    Raises SelectionError: name_unknown; cells_missing; model_unfinished. As `selection.ridge.fit`.
     """
     name, outcomes = checked_name(estimator), agents.outcomes
     if np.isnan(outcomes).any():
         for fold, tasks in zip(folds, subsets, strict=True):
-            _checked(outcomes[np.ix_(fold.held_out, tasks)])
+            ridge.refuse_unpredictable(outcomes[np.ix_(fold.held_out, tasks)])
     if name == "ridge":
         members = membership(subsets, outcomes.shape[1])
         return fold_predictions.predictions(agents, folds, [fold.held_out for fold in folds], members)
@@ -244,9 +219,6 @@ def rows_used(agents: CompleteAgents, trained: Sequence[IndexArray]) -> Sequence
     return sets
 
 
-# --------------------------------------------------------------------------------------------- kept fits
-
-
 class FitCache:
     """The latest fits: one made of the very same is the same to the last bit. Nothing is written to disk.
 
@@ -271,10 +243,7 @@ class FitCache:
     def fit(
         self, estimator: str, agents: CompleteAgents, tasks: IndexArray, known: ridge.RidgeFit | None = None
     ) -> FullScores:
-        """Return what `fit` does.
-
-        Raises SelectionError (name_unknown, no_fit, cells_missing).
-        """
+        """Return what `fit` does."""
         description = (estimator, agents.names, agents.outcomes.shape, known and known.as_plain())
         arrays = (agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))
         return self.made(description, *arrays, make=lambda: fit(estimator, agents, tasks, known))

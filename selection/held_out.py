@@ -17,7 +17,6 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Literal
 
 import numpy as np
@@ -25,7 +24,6 @@ import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection import fold_predictions, full_scores
-from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import (
     CompleteAgents,
@@ -55,14 +53,13 @@ class Subsets:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutRecords:
-    """Stored held-out records of one strategy under one protocol.
+    """Held-out records of one strategy under one protocol.
 
-    agents: (n_records,); position of the held-out agent among the complete agents.
-    folds: (n_records,); position of its fold.
+    agents, folds: (n_records,); positions of the held-out agent and of its fold.
     scores, subset_means, predictions, rest_means: (n_records,).
     estimates: (n_records,); ŷ by estimator; the first is that of the policy.
     agreement, agreement_full: (n_records, n_agents).
-    n_left_out: (n_folds,); held-out agents of each fold with more than a tenth of the subset missing.
+    n_left_out: (n_folds,); held-out agents with more than a tenth of the subset missing.
     """
 
     agents: IndexArray
@@ -102,10 +99,8 @@ class HeldOutRecords:
 class Residuals:
     """Nested leaving out of one training matrix.
 
-    scores, subset_means, predictions: (n,); y, r and ŷ of each agent when it was left out; NaN where `usable`
-        is false.
-    usable: (n,); False where the fold has no subset, the strategy refuses, or over a tenth of the subset is
-        missing.
+    scores, subset_means, predictions: (n,); y, r and ŷ of each agent when it was left out; NaN where not
+        `usable`: the fold has no subset, the strategy refuses, or over a tenth of the subset is missing.
     sizes: (n,); size k of each fold's subset; 0 without one.
     """
 
@@ -127,13 +122,11 @@ def choose(
 ) -> Subsets:
     """Let a strategy choose a subset in every fold that has a band, as large as the band.
 
+    It sees the rows of the agents that count in the fold, and nothing else.
+
     *what: protocol and number of the draw: what a draw's generator depends on, with the fold's name but for
         `random`, whose folds share one order of the tasks.
     each: called with the number of folds that have their subset.
-
-    Notes
-    -----
-    A strategy sees the rows of the agents that count in the fold, and nothing else.
     """
     if strategy == "mid_range":
         return _without_refusals(bands.folds, bands.tasks)
@@ -220,10 +213,8 @@ def nested_residuals(
 ) -> Residuals:
     """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
-    agents: the training agents alone.
-    by: {"agent", "scaffold", "date"}: scaffolds are left out where at least 5 agents remain, also when only
-        one agent has them; by date the folds and draws are those of the temporal protocol, none where a date
-        is missing.
+    by: scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
+        folds and draws are those of the temporal protocol, none where a date is missing.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
@@ -247,39 +238,6 @@ def nested_residuals(
         usable=read_only(~np.isnan(predictions)),
         sizes=read_only(sizes),
     )
-
-
-def loao_residuals(
-    outcomes: FloatArray,
-    scores: FloatArray,
-    *,
-    lo: float = LO,
-    hi: float = HI,
-    strategy: str = "mid_range",
-    dates: Sequence[date | None] | None = None,
-    weights: FloatArray | None = None,
-    history_window: int | None = None,
-) -> Residuals:
-    """Call `nested_residuals` by agent on plain arrays.
-
-    outcomes: (n, n_tasks); mean outcomes of the training agents on the active tasks; NaN where missing.
-    scores: (n,).
-    weights: (n,); 1/π_i, in the pass rates alone.
-    """
-    n = len(scores)
-    agents = CompleteAgents(
-        names=tuple(str(i) for i in range(n)),
-        outcomes=outcomes,
-        scores=scores,
-        dates=(None,) * n if dates is None else tuple(dates),
-        scaffolds=("",) * n,
-        models=("",) * n,
-        weights=np.ones(n) if weights is None else weights,
-    )
-    return nested_residuals(agents, strategy=strategy, rule=Rule(lo, hi, history_window))
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]) -> Subsets:

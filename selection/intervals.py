@@ -37,6 +37,7 @@ from analytics.wilson import wilson
 from selection import ridge
 from selection.errors import SelectionError
 from selection.full_scores import FullScores
+from selection.schema.board import CoverageLine
 
 Source = Literal["post-selection", "in time", "jackknife+", "normal", "new scaffold"]
 LEVEL = 0.95
@@ -52,22 +53,18 @@ NOT_CALIBRATED = "new scaffold: not calibrated for it"
 
 
 def split_conformal(residuals: FloatArray) -> float:
-    """Half-width of split conformal prediction: the ⌈.95(n + 1)⌉-th smallest absolute residual, n ≥ 19.
-
-    Raises SelectionError (too_few_residuals).
-    """
+    """Half-width of split conformal prediction: the ⌈.95(n + 1)⌉-th smallest absolute residual, n ≥ 19."""
     residuals = np.abs(np.asarray(residuals, dtype=np.float64))
     return float(np.sort(residuals)[_upper_rank(residuals.size) - 1])
 
 
 def jackknife_plus(predictions: FloatArray, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give the ends of the jackknife+ interval at nominal 95% (Barber et al. 2021, §1.2, α = .05).
+    """Give the ends of the jackknife+ interval at nominal 95% (Barber et al. 2021, §1.2, α = .05), (q,) each.
+
+    The ⌊.05(n + 1)⌋-th smallest of μ₋ᵢ(x) − R_i and the ⌈.95(n + 1)⌉-th smallest of μ₋ᵢ(x) + R_i.
 
     predictions: (q, n); μ₋ᵢ(x), n ≥ 19.
     residuals: (n,); R_i ≥ 0.
-    Returns lower: (q,); ⌊.05(n + 1)⌋-th smallest of μ₋ᵢ(x) − R_i.
-    Returns upper: (q,); ⌈.95(n + 1)⌉-th smallest of μ₋ᵢ(x) + R_i.
-    Raises SelectionError (too_few_residuals).
     """
     rank = _upper_rank(residuals.size)
     lower = np.sort(predictions - residuals, axis=1)[:, residuals.size - rank]
@@ -144,10 +141,9 @@ class Calibrator:
     """A fitted estimator and the residuals that tell how far off it is. Made by `calibrate`.
 
     residuals: (n_agents,); R_i; NaN for an agent no fold could predict.
-    in_time, post_selection: (n_in_time,), (n_sampled,); absolute residuals of the temporal protocol, and of
-        the agents sampled after activation.
+    in_time, post_selection: absolute residuals of the temporal protocol, and of the agents sampled after
+        activation.
     scaffolds: those of the training agents; None where scaffolds play no part.
-    scaffold_components: None under 5 scaffolds.
     n_scaffolds: scaffolds with a leave-one-scaffold-out residual, G.
     """
 
@@ -200,17 +196,15 @@ def calibrate(
     scaffolds: Sequence[str] | None = None,
     scaffold_residuals: FloatArray | None = None,
 ) -> Calibrator:
-    """Gather what intervals are made from.
+    """Gather what intervals are made from, y − ŷ of agents that the fit did not see; NaN where there is none.
 
-    fitted: on the active subset.
-    residuals: (n_agents,); y_i − ŷ_i, or its absolute value, from the fold that holds agent i out and selects
-        its own subset; NaN where no fold could predict the agent.
-    in_time: (n_in_time,); y − ŷ of the temporal protocol; NaN is left out.
-    post_selection: (n_sampled,); y − ŷ of agents drawn at random from those submitted after activation.
+    residuals: (n_agents,); or its absolute value, from the fold that holds agent i out and selects its own
+        subset.
+    in_time: of the temporal protocol.
+    post_selection: of agents drawn at random from those submitted after activation.
     scaffolds: length n_agents; without it no agent's scaffold counts as new.
-    scaffold_residuals: (n_agents,); y_i − ŷ_i, signed, from the fold that holds agent i's whole scaffold out;
-        NaN where there is none.
-    Raises SelectionError: no_scaffolds, shape, infinite.
+    scaffold_residuals: (n_agents,); from the fold that holds agent i's whole scaffold out.
+    Raises SelectionError (no_scaffolds, shape, infinite).
     """
     n = fitted.agents.n
     by_scaffold = _for_each_agent("scaffold_residuals", scaffold_residuals, n)
@@ -373,30 +367,7 @@ def _answer(
 # ---------------------------------------------------------------------------------------------- prequential
 
 
-@dataclass(frozen=True)
-class Prequential:
-    """Coverage of the intervals in time: later scores with an interval, and those it held."""
-
-    n: int
-    n_covered: int
-
-    @property
-    def share(self) -> float | None:
-        """Covered among all; None without a score."""
-        return self.n_covered / self.n if self.n else None
-
-    @property
-    def upper(self) -> float | None:
-        """One-sided upper 95% bound of the coverage; None without a score."""
-        return None if self.share is None else wilson(self.share, self.n, LEVEL)[1]
-
-    @property
-    def falls_short(self) -> bool:
-        """Whether that bound is below .95."""
-        return self.upper is not None and self.upper < LEVEL
-
-
-def prequential(residuals: FloatArray, dates: Sequence[date | None]) -> Prequential:
+def prequential(residuals: FloatArray, dates: Sequence[date | None], estimator: str = "") -> CoverageLine:
     """Count the residuals inside the interval made from those of strictly earlier dates.
 
     residuals: (n,); y − ŷ of the temporal protocol; NaN where there is none.
@@ -411,4 +382,8 @@ def prequential(residuals: FloatArray, dates: Sequence[date | None]) -> Prequent
         half_width = round(split_conformal(earlier), DECIMALS)
         inside = [round(e, DECIMALS) <= half_width for other, e in errors if other == day]
         n, n_covered = n + len(inside), n_covered + sum(inside)
-    return Prequential(n, n_covered)
+    if not n:
+        return CoverageLine(estimator, 0, 0, None, None, falls_short=False)
+    share = n_covered / n
+    upper = wilson(share, n, LEVEL)[1]
+    return CoverageLine(estimator, n, n_covered, share, upper, upper < LEVEL)

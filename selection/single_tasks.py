@@ -11,6 +11,7 @@ import numpy as np
 from analytics.arrays import DECIMALS, CountArray, FloatArray, IndexArray, Mask, read_only
 from analytics.record import AgentRow
 from selection.bands import EDGE_TOLERANCE, pass_rates
+from selection.bands import in_band as in_band
 
 REACH = 5
 PASSED = 0.5
@@ -49,11 +50,6 @@ def rates(outcomes: FloatArray) -> FloatArray:
 def by_rate(p: FloatArray) -> IndexArray:
     """Return the tasks from the easiest on, (m,); equal ones in their order, those without a rate last."""
     return np.argsort(-np.round(np.nan_to_num(p, nan=-1.0), DECIMALS), kind="stable")
-
-
-def in_band(p: FloatArray, lo: float, hi: float) -> Mask:
-    """Return which tasks have a pass rate from lo to hi, both ends in, (m,)."""
-    return np.asarray((p >= lo - EDGE_TOLERANCE) & (p <= hi + EDGE_TOLERANCE), dtype=np.bool_)
 
 
 def discriminations(outcomes: FloatArray) -> FloatArray:

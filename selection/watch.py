@@ -80,7 +80,20 @@ def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     if prior.walks:
         monitors = tuple(_walked(record, prior, one) if one.name == tuning.NAME else one for one in monitors)
     if prior.published:
-        monitors = (*monitors, _published(record, prior))
+        complete = training(record)
+        came = record.completed[record.complete]
+        rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in prior.published]
+        estimates, errors = np.array([prior.published[complete.names[i]] for i in rows]).reshape(-1, 2).T
+        monitors = (
+            *monitors,
+            drift.published_order(
+                estimates,
+                errors,
+                complete.scores[rows],
+                [complete.names[i] for i in rows],
+                [complete.dates[i] for i in rows],
+            ),
+        )
     return Findings(
         subset=version.number,
         fixed_on=version.fixed_on,
@@ -105,8 +118,7 @@ def _fidelity(history: History, n: int) -> Monitor:
             OnAndOff(history.known_on_subset[rows], history.off_subset[rows]),
             history.scores[rows],
             history.rho_null,
-            history.names_of(rows),
-            history.days_of(rows),
+            *history.who(rows),
         ),
     )
 
@@ -121,8 +133,7 @@ def _capability(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.on_subset), n)
     return drift.capability_jump(
         history.on_subset[rows],
-        history.names_of(rows),
-        history.days_of(rows),
+        *history.who(rows),
         n_reference=history.n_before(rows),
     )
 
@@ -136,8 +147,7 @@ def _erosion(history: History, n: int) -> Monitor:
             history.outcomes[rows],
             history.task_names,
             history.edges,
-            history.names_of(rows),
-            history.days_of(rows),
+            *history.who(rows),
             history.seed,
             window=history.window,
         ),
@@ -154,7 +164,7 @@ def _residuals(history: History, n: int) -> Monitor:
     promises = history.promised(n)
     rows = np.array([i for i, _ in promises], dtype=np.intp)
     values = history.scores[rows] - np.array([promise.score for _, promise in promises])
-    return drift.residuals(values, history.names_of(rows), history.days_of(rows))
+    return drift.residuals(values, *history.who(rows))
 
 
 def _saturation(history: History, n: int) -> Monitor:
@@ -165,7 +175,7 @@ def _saturation(history: History, n: int) -> Monitor:
         history.trials_on(history.tasks)[rows],
         history.tasks.size,
         history.omega(n, history.tasks),
-        history.names_of(rows),
+        history.who(rows)[0],
         latest,
     )
     full = history.full_score(monitor.evidence["agent"], n) if monitor.evidence else None
@@ -176,7 +186,7 @@ def _tuning(history: History, n: int) -> Monitor:
     rows = history.seen(history.since & history.audited.any(axis=1), n)
     none = Audit(np.empty((0, 0)), np.empty((0, 0)))
     reference, since = (history.audit_reference, history.audit_of(rows)) if rows.size else (none, none)
-    return drift.subset_tuning(reference, since, history.names_of(rows), history.days_of(rows), history.seed)
+    return drift.subset_tuning(reference, since, *history.who(rows), history.seed)
 
 
 def _novelty(history: History, n: int) -> Monitor:
@@ -186,8 +196,7 @@ def _novelty(history: History, n: int) -> Monitor:
         lambda: drift.scaffold_novelty(
             [history.scaffolds[i] for i in np.flatnonzero(~history.since)],
             [history.scaffolds[i] for i in rows],
-            history.names_of(rows),
-            history.days_of(rows),
+            *history.who(rows),
             history.seed,
         ),
     )
@@ -199,7 +208,7 @@ def _failures(history: History, n: int) -> Monitor:
 
     def of_counts(n_invalid: CodeArray) -> Monitor:
         reference, since = (Invalid(n_invalid[part], history.n_trials[part]) for part in (before, rows))
-        return drift.harness_failures(reference, since, history.names_of(rows), history.days_of(rows))
+        return drift.harness_failures(reference, since, *history.who(rows))
 
     monitor, confirmed = of_counts(history.n_invalid), of_counts(history.n_invalid - history.n_unconfirmed)
     if monitor.state == "alert" and confirmed.state != "alert":
@@ -213,9 +222,7 @@ def _noise(history: History, n: int) -> Monitor:
     reference, since = (Noise(*(part[rows_of] for part in history.noise)) for rows_of in (before, rows))
     return history.once(
         ("run-to-run noise", rows.size),
-        lambda: drift.run_noise(
-            reference, since, history.names_of(rows), history.days_of(rows), history.seed
-        ),
+        lambda: drift.run_noise(reference, since, *history.who(rows), history.seed),
     )
 
 
@@ -225,23 +232,8 @@ def _cost(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.costs), n)
     return drift.cost_per_task(
         history.costs[rows],
-        history.names_of(rows),
-        history.days_of(rows),
+        *history.who(rows),
         n_reference=history.n_before(rows),
-    )
-
-
-def _published(record: Record, prior: PriorDecisions) -> Monitor:
-    complete = training(record)
-    came = record.completed[record.complete]
-    rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in prior.published]
-    estimates, errors = np.array([prior.published[complete.names[i]] for i in rows]).reshape(-1, 2).T
-    return drift.published_order(
-        estimates,
-        errors,
-        complete.scores[rows],
-        [complete.names[i] for i in rows],
-        [complete.dates[i] for i in rows],
     )
 
 
@@ -332,12 +324,7 @@ class DriftReplay:
 def replay(
     record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None
 ) -> DriftReplay:
-    """Choose S from the first complete agents and ask every monitor after each agent that came later.
-
-    progress: called with (later agents seen, all later agents).
-    Raises SelectionError: no_replay: when an agent has no date, fewer than `subset_from` agents are complete,
-        they give no subset, or no complete agent came later.
-    """
+    """Choose S from the first complete agents and ask every monitor after each agent that came later."""
     version = _first_version(record, rules)
     promises = _predicted(record, rules, version)
     history = history_of(record, rules, PriorDecisions(subsets=(version,), promises=promises))

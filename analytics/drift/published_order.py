@@ -27,7 +27,7 @@ y               ``scores``        (n_agents,)  0 to 1
 Not done here: agents that ran on because they did well are not looked at, nor those that delivered the rest
 unasked.
 
-Source: This project's own; .92 is what a verdict needs for *mostly* (`selection.staged.verdict`).
+Source: This project's own; .92 is what a verdict needs for *mostly* (`selection.staged.replay`).
 """
 
 from collections.abc import Sequence

@@ -344,10 +344,7 @@ class Standings:
         return dict(_plain(self))
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row for each agent, in the columns of the CSV of a board.
-
-        Raises FrameRefused: without pandas.
-        """
+        """Return a pandas DataFrame with a row for each agent, in the columns of the CSV of a board."""
         from analytics.frames import pandas_there
 
         return pandas_there().DataFrame([flat(line) for line in self.agents])

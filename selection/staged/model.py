@@ -31,9 +31,7 @@ STEEPEST = 0.95  # what one more τ² may add to the next one
 class StagedModel:
     """The fit to the teaching agents, in their order.
 
-    abilities: (n,).
-    difficulties, difficulty_variances: (m,).
-    means: (n,); μ of each.
+    difficulty_variances: (m,); means: (n,), μ of each.
     """
 
     abilities: FloatArray
@@ -97,7 +95,11 @@ def fit(
     x = np.where(ran, outcomes, 0.0)
     first = np.arange(len(x)) if first is None else first
     is_graded = bool(((x > 0.0) & (x < 1.0)).any())
-    abilities, difficulties = _started(x, ran, start)
+    if start is None:
+        abilities, difficulties = _logits(x, ran, 1), -_logits(x, ran, 0)
+    else:
+        more = np.full(len(x) - start.abilities.size, start.next_mean)
+        abilities, difficulties = np.concatenate([start.abilities, more]), start.difficulties
     before = before_each(first)
     n_first = int(np.count_nonzero(first == 0))
     pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
@@ -111,7 +113,8 @@ def fit(
         for_abilities = (x - passing).sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
         for_difficulties = (passing - x).sum(axis=0) - difficulties / DIFFICULTY_VARIANCE
         apart, variances = abilities - means, dispersion / of_abilities
-        new_spread = _spread(apart, variances)
+        squares = float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS
+        new_spread = max(squares / (apart.size + PSEUDO_AGENTS), MIN_SPREAD)
         new_dispersion = 1.0
         if is_graded:
             squares = float((((x - passing) * ran) ** 2).sum())
@@ -174,10 +177,7 @@ def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexA
 
 
 def estimate(model: StagedModel, outcomes: FloatArray, mean: float) -> ModelEstimate:
-    """Score one agent on the fit, from whatever it ran.
-
-    outcomes: (m,); NaN where not run.
-    """
+    """Score one agent on the fit, from whatever it ran, (m,), NaN where not run."""
     result = estimates(model, outcomes[None, :], np.array([mean]))
     return ModelEstimate(
         score=float(result.scores[0]),
@@ -195,7 +195,6 @@ def estimates(
     outcomes: (q, m).
     means: (q,).
     of: (m,); the tasks whose mean is the score; all that was run tells the ability.
-    Raises SelectionError (model_unfinished).
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
@@ -235,20 +234,9 @@ def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) 
     )
 
 
-def _started(x: FloatArray, ran: Mask, start: StagedModel | None) -> tuple[FloatArray, FloatArray]:
-    def logits(axis: int) -> FloatArray:
-        n, passed = np.count_nonzero(ran, axis=axis), x.sum(axis=axis)
-        return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
-
-    if start is None:
-        return logits(1), -logits(0)
-    more = np.full(len(x) - start.abilities.size, start.next_mean)
-    return np.concatenate([start.abilities, more]), start.difficulties
-
-
-def _spread(apart: FloatArray, variances: FloatArray) -> float:
-    variance = (float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS) / (apart.size + PSEUDO_AGENTS)
-    return max(variance, MIN_SPREAD)
+def _logits(x: FloatArray, ran: Mask, axis: int) -> FloatArray:
+    n, passed = np.count_nonzero(ran, axis=axis), x.sum(axis=axis)
+    return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
 
 
 def _spread_step(

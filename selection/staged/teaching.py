@@ -195,10 +195,7 @@ class Teaching:
 
 
 def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
-    """Return some complete agents as those that teach, with the fit that all of them keep.
-
-    Raises SelectionError (model_unfinished).
-    """
+    """Return some complete agents as those that teach, with the fit that all of them keep."""
     rows = agents.in_time(rows)
     full_runs = [
         FullRun(place, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for place, i in enumerate(rows)

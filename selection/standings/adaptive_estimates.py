@@ -97,7 +97,6 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullSco
             df=float(one.degrees),
             calibration=calibration,
             source=CHOSEN_TASKS,
-            note=f"from {one.k} tasks, by a fit to {one.n} agents",
         )
     return estimated
 

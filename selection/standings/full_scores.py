@@ -89,7 +89,7 @@ class FullScoreEstimate:
     lower, upper: 95% interval, in what the agent's outcomes leave open.
     se2, df: error for comparisons, score²; None where it is not known.
     calibration: agents with the same number share the residuals behind `se2`.
-    source, note: where the interval comes from; what it rests on, with the numbers.
+    source: where the interval comes from.
     reason: why there is no score, or no interval; else empty.
     """
 
@@ -100,16 +100,12 @@ class FullScoreEstimate:
     df: float | None = None
     calibration: int = 0
     source: str = ""
-    note: str = ""
     reason: str = ""
 
 
 def within(value: float, bounds: tuple[float, float]) -> float:
     """Return the value, or the bound that it lies beyond."""
     return min(max(value, bounds[0]), bounds[1])
-
-
-# ----------------------------------------------------------------------------------------------- completing
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +148,6 @@ class Completing:
         half = scale.quantile * se
         lowest, highest, _ = self.record.bounds(np.arange(self.record.n_tasks))
         bounds = (float(lowest[i]), float(highest[i]))
-        n = len(self.teaching.full_runs)
         return FullScoreEstimate(
             score=within(score, bounds),
             lower=within(score - half, bounds),
@@ -161,7 +156,6 @@ class Completing:
             df=float(scale.degrees),
             calibration=2 * (calibration + 1) + (is_new is True),
             source=CALIBRATED + (f"; {NOT_CALIBRATED}" if is_new is None else ""),
-            note=f"from {int(np.count_nonzero(~np.isnan(table.means[i])))} tasks, by a fit to {n} full runs",
         )
 
     def _estimate(self, i: int, of: Mask) -> model.Estimates:
@@ -182,7 +176,6 @@ def taught_by(
 
     walks: those asked batch by batch, by name.
     subset: the version of S in use; without it the band of the teaching agents is taken.
-    Raises SelectionError (model_unfinished).
     """
     table, complete = record.table, training(record)
     scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
@@ -208,9 +201,6 @@ def n_before(record: Record, teaching_agents: Teaching, i: int) -> int:
         return 0
     rows = np.flatnonzero(teaching(record))
     return sum((table.dates[j], table.agents[j]) < own for j in rows)
-
-
-# ---------------------------------------------------------------------------------------------- calibration
 
 
 def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> FittedOn:
@@ -272,15 +262,7 @@ def coverage(fitted: FittedOn, estimated: Mapping[int, FullScoreEstimate]) -> Co
     """Tell how often intervals in time held the scores that came later; None where no interval is shown."""
     if all(one.lower is None for one in estimated.values()):
         return None
-    result = prequential(np.array(fitted.in_time, dtype=np.float64), fitted.dates)
-    return CoverageLine(
-        estimator=fitted.estimator,
-        n=result.n,
-        n_covered=result.n_covered,
-        share=result.share,
-        upper=result.upper,
-        falls_short=result.falls_short,
-    )
+    return prequential(np.array(fitted.in_time, dtype=np.float64), fitted.dates, fitted.estimator)
 
 
 def estimates(
@@ -309,7 +291,6 @@ def estimates(
             df=answer.df,
             calibration=BY_SCAFFOLD if answer.source == "new scaffold" else BY_AGENT,
             source=answer.source + (f"; {NOT_CALIBRATED}" if NOT_CALIBRATED in answer.note else ""),
-            note=answer.note,
         )
     return estimated
 

@@ -31,7 +31,7 @@ from selection.cost import LINEAR, MEASURED, saving
 from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import one_trial
-from selection.standings.terms import HEADING, IN_PART, StatedCost, at_least, believed
+from selection.standings.terms import HEADING, IN_PART, at_least, believed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
 NOT_STATED = "not stated"
@@ -88,7 +88,7 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
 def plausible(record: Record) -> Mask:
     """Tell whose stated cost of a run is believed, (n_agents,)."""
     costs = {
-        i: StatedCost(cost, how, one.trust)
+        i: (cost, how, one.trust)
         for i, ((cost, how), one) in enumerate(zip(run_costs(record), record.about, strict=True))
         if cost is not None
     }
@@ -128,9 +128,6 @@ def _so_far(
     }
 
 
-# --------------------------------------------------------------------------------------------------- trials
-
-
 def trials(
     record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_MEASURED, level: Trust = TRUST[0]
 ) -> TrialsAdvice | None:
@@ -156,7 +153,9 @@ def trials(
     rates = np.nanmean(table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
     noise = binomial if omega is None else omega * binomial / n_conditions
-    cost, most = _cost(record, tasks, level), max(1, record.n_tasks // k)
+    counts = heading(record, level)
+    run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
+    cost, most = (run.median if run else None), max(1, record.n_tasks // k)
     options = tuple(
         TrialsLine(
             n_trials=n,
@@ -191,10 +190,3 @@ def _why_unknown(k: int, n_often: int) -> str:
         f"telling how much the trials of a task vary takes {N_AGENTS_OMEGA} agents with {N_TRIALS_OMEGA} "
         f"independent trials of {N_TASKS_OMEGA} of its tasks; {there}"
     )
-
-
-def _cost(record: Record, tasks: IndexArray, level: Trust) -> float | None:
-    """Median cost of a run of S with one trial a task, in US dollars; None where none is believed."""
-    counts = heading(record, level)
-    run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
-    return run.median if run else None

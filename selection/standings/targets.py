@@ -107,11 +107,8 @@ RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors o
 class ErrorModel:
     """What every target reads: the record, how its trials vary, and the resamples made so far.
 
-    draws: those made so far, of this answer and of earlier ones.
-    grouping: what groups of tasks are, for the target domain.
-    heading: (n_agents,); agents that headlines are made from, among which the best is looked for; by default
-        all.
-    borrowed: "0.118 from Terminal-Bench": the noise of trials where the record tells none; see `borrowed_by`.
+    heading: (n_agents,); agents that headlines are made from, among which the best is looked for; None: all.
+    borrowed: "0.118 from Terminal-Bench": the noise of trials where the record tells none.
     """
 
     record: Record

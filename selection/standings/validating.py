@@ -26,10 +26,9 @@ def validation_of(
 
     rule: by which tasks are assigned; None: full runs.
     walks: agents that were asked batch by batch, by name.
-    **options: of `selection.validation.validate`: protocols, strategies, seeds, jobs, progress, ….
-    Returns: as `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule
-        (`selection.staged.study.replayed`); where its verdict is below mostly, with ``others``: replays of
-        what could take its place.
+    **options: of `selection.validation.validate`.
+    Returns: as `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule;
+        where its verdict is below mostly, with ``others``: replays of what could take its place.
     """
     validation = validate(
         record.table.restrict(agents=record.complete),

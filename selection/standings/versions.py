@@ -109,9 +109,6 @@ def _is_version(one: About, other: About) -> bool:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- groups
-
-
 def _groups(
     record: Record,
     versions: Sequence[int],
@@ -188,9 +185,6 @@ def _noise(
         (one.se2 or 0.0) + one.score * (1.0 - one.score) / n_tasks for one in known if one.score is not None
     ]
     return math.sqrt(max([measured, *calibrated]))
-
-
-# -------------------------------------------------------------------------------------------------- the lines
 
 
 def _joined(groups: Sequence[Group], on_tasks: Sequence[AgentOnTasks]) -> list[AgentOnTasks]:

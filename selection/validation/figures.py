@@ -52,13 +52,10 @@ def clear_pairs(
     trial_variances: FloatArray | None = None,
     n_trials: FloatArray | None = None,
 ) -> Mask:
-    """Pairs of agents with |y_i − y_j| > 1.96·SE_ij over their common tasks.
+    """Pairs of agents with |y_i − y_j| > 1.96·SE_ij over their common tasks, (n_agents, n_agents).
 
-    outcomes: (n_agents, n_tasks); NaN where missing.
-    scores: (n_agents,).
     trial_variances, n_trials: (n_agents, n_tasks); s² and R of every cell. Where both agents have R ≥ 2 on
-        all common tasks the repeated-trial formula holds, else Neyman's.
-    Returns: (n_agents, n_agents); False where there is no standard error.
+        all common tasks the repeated-trial formula holds, else Neyman's; False without a standard error.
     """
     squared = finite_variances(outcomes, trial_variances, n_trials).se2
     y = np.round(scores, DECIMALS)
@@ -130,14 +127,12 @@ def jackknife(without: FloatArray) -> FloatArray:
 def shares(
     agreement: npt.NDArray[np.int8], agents: IndexArray, compared: Mask, weights: FloatArray
 ) -> FloatArray:
-    """Share_i of each record among the agents that each column of `kept` keeps.
+    """Share_i of each record among the agents that each column keeps, (..., n_records, n_columns).
 
-    agreement: (..., n_records, n_agents).
+    agreement, compared: (..., n_records, n_agents).
     agents: (n_records,); the held-out agent of each record.
-    compared: (..., n_records, n_agents).
     weights: (n_agents, n_columns); 1 or 0.
-    Returns: (..., n_records, n_columns); NaN where the agent itself is not kept, or nobody is to be compared
-        with it.
+    Returns: NaN where the agent itself is not kept, or nobody is to be compared with it.
     """
     n_compared = compared @ weights
     n_agreeing = agreement * compared @ weights / 2
@@ -151,9 +146,6 @@ def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
     n_known = known.sum(axis=axis)
     sums = np.where(known, values, 0.0).sum(axis=axis)
     return np.asarray(np.where(n_known > 0, sums / np.maximum(n_known, 1), np.nan), dtype=np.float64)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _rank_figures(records: HeldOutRecords) -> FloatArray:

@@ -64,7 +64,6 @@ class SubsetInUse:
     """A subset in use, and what decides another.
 
     clear: (n_agents, n_agents); pairs that differ by more than their error.
-    in_use: (k,).
     incumbents: (n_agents,); agents that it was chosen from.
     rule: its hysteresis is that of the way of this name.
     """
@@ -94,7 +93,12 @@ def expected(
     Returns: by way and protocol.
     """
     study, tell = _study(replaced), each or (lambda: None)
-    known = _nulls(replaced, subsets)
+    members = membership(list(subsets.values()), replaced.agents.outcomes.shape[1])
+    both = nulls(replaced.agents.outcomes, members, replaced.base_seed)
+    known = {
+        way: Null(rho, pairs, "" if None not in (rho, pairs) else "every permuted matrix has constant means")
+        for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)
+    }
     without = _without(replaced)
     figures: dict[str, dict[str, ReplacementFigures]] = {way: {} for way in subsets}
     for protocol in PROTOCOLS:
@@ -128,9 +132,6 @@ def expected(
                 )
             tell()
     return figures
-
-
-# ---------------------------------------------------------------------------------------------------- ways
 
 
 def _chosen(
@@ -180,9 +181,6 @@ def _without(replaced: SubsetInUse) -> dict[int, IndexArray]:
     return dict.fromkeys(rows.tolist(), NO_TASKS) | known
 
 
-# ------------------------------------------------------------------------------------------------- figures
-
-
 def _study(replaced: SubsetInUse) -> NestedStudy:
     return NestedStudy(
         agents=replaced.agents,
@@ -199,12 +197,3 @@ def _study(replaced: SubsetInUse) -> NestedStudy:
         coverage_of="",
         no_coverage="not asked for",
     )
-
-
-def _nulls(replaced: SubsetInUse, subsets: Mapping[str, IndexArray]) -> dict[str, Null]:
-    members = membership(list(subsets.values()), replaced.agents.outcomes.shape[1])
-    both = nulls(replaced.agents.outcomes, members, replaced.base_seed)
-    return {
-        way: Null(rho, pairs, "" if None not in (rho, pairs) else "every permuted matrix has constant means")
-        for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)
-    }

@@ -43,9 +43,6 @@ def test_a_benchmark_solved_at_once_is_fitted(seed):
     assert found.spread == pytest.approx(spread, abs=1e-8)
 
 
-# -------------------------------------------------------------------------------------------------- the scale
-
-
 @pytest.mark.parametrize("in_time", [True, False])
 def test_four_full_runs_are_left_out_one_at_a_time(in_time):
     outcomes, batch = board(4, 12), np.array([0, 3, 4, 7, 9])
@@ -87,9 +84,6 @@ def test_of_a_new_scaffold_the_errors_are_those_of_scaffolds_left_out():
 def test_under_five_scaffolds_a_new_one_has_the_scale_of_the_others():
     found = teaching(board(12, 20), [f"s{i % 4}" for i in range(12)])
     assert found.scale_for("other", np.arange(6)) == (found.scale_on(np.arange(6)), None)
-
-
-# ------------------------------------------------------------------------------------------------ who is what
 
 
 def version(tasks, number):

@@ -48,9 +48,6 @@ def one_by_one(n):
     return [Fold(str(i), np.array([i]), np.delete(np.arange(n), i)) for i in range(n)]
 
 
-# ------------------------------------------------------------------------------------------------- by hand
-
-
 def test_three_agents_and_two_tasks_by_hand():
     """On S x = 1, 0, 1; y = ½, ½, 1. A new agent passes S.
 
@@ -91,9 +88,6 @@ def test_prequential_coverage_by_hand():
     assert told.falls_short
     nothing = prequential(np.array(residuals[:19]), days[:19])
     assert (nothing.n, nothing.share, nothing.upper, nothing.falls_short) == (0, None, None, False)
-
-
-# --------------------------------------------------------------------------------------------- by property
 
 
 @REPEATABLE
@@ -218,9 +212,6 @@ def test_folds_of_folds_have_the_fits_of_those_they_were_taken_from(last):
         assert found == pytest.approx(expected, abs=1e-8)
 
 
-# ------------------------------------------------------------------------------------------------- foreign
-
-
 @pytest.mark.parametrize("share", [0.0, 0.04])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_folds_against_scikit_learn_and_scipy(name, share):
@@ -241,9 +232,6 @@ def test_folds_against_scikit_learn_and_scipy(name, share):
 def test_wilson_against_scipy(n_covered, n):
     theirs = stats.binomtest(n_covered, n).proportion_ci(confidence_level=0.90, method="wilson")
     assert wilson(n_covered / n, n, 0.95) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
-
-
-# ------------------------------------------------------------------------------------------------ refusals
 
 
 def test_names_are_checked():
@@ -272,9 +260,6 @@ def test_a_fit_refuses_more_than_a_tenth_missing(name):
     fitted = full_scores.fit(name, unnamed(outcomes[:5], scores[:5]), tasks)
     with refused(SelectionError, "cells_missing", match="agent 0 lacks 2 of 10"):
         fitted.predict(outcomes[5:6, tasks])
-
-
-# --------------------------------------------------------------------------------------------- real boards
 
 
 @functools.cache

@@ -578,7 +578,7 @@ def test_reading_a_board_imports_nothing_heavy():
     code = (
         "import sys\n"
         "from selection.schema import board\n"
-        "from selection.standings import words, gaps, table, printed\n"
+        "from selection.standings import words, table, printed\n"
         "heavy = {'numpy', 'scipy', 'pyarrow', 'selection.bands', 'analytics.record'} & set(sys.modules)\n"
         "print(*sorted(heavy))"
     )
