@@ -21,6 +21,9 @@ from selection.staged.walks import Staging, recalled
 from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.terms import CHOSEN_TASKS, first_names, is_recalled
 
+# More than a benchmark has: those of subsets come before in `FullScoreEstimate.calibration`
+N_VERSIONS = 1_000_000
+
 
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:
     """Return who has to run the rest, whether it was asked for that or not.
@@ -55,11 +58,6 @@ def podium_text(board: Standings, podium: int) -> str:
     )
 
 
-N_VERSIONS = (
-    1_000_000  # more than a benchmark has: those of subsets come before in `FullScoreEstimate.calibration`
-)
-
-
 def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
     """Say of these agents why they are placed on no task set; not of those that ran all tasks."""
     if not staged:
@@ -84,10 +82,10 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullSco
     estimated = {}
     for i, about in enumerate(record.about):
         one = staged.get(about.name)
-        if one is None or one.se is None or not about.adaptive_reason or _is_barred(record, i):
+        # More keeps one from a rank that took outcomes back, or ran under another condition
+        is_barred = about.withheld or (record.condition and record.condition[i])
+        if one is None or one.se is None or not about.adaptive_reason or is_barred:
             continue
-        calibration = N_VERSIONS + studies.index(one.study)
-        assert one.se is not None
         assert one.degrees is not None
         estimated[i] = FullScoreEstimate(
             score=one.score,
@@ -95,7 +93,7 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullSco
             upper=one.upper,
             se2=one.se**2,
             df=float(one.degrees),
-            calibration=calibration,
+            calibration=N_VERSIONS + studies.index(one.study),
             source=CHOSEN_TASKS,
         )
     return estimated
@@ -104,8 +102,3 @@ def estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullSco
 def is_chosen_for(record: Record) -> np.ndarray:
     """Agents that `marked` has marked, shape (n_agents,)."""
     return np.array([bool(one.adaptive_reason) for one in record.about], dtype=np.bool_)
-
-
-def _is_barred(record: Record, i: int) -> bool:
-    """Whether more keeps it from a rank: it took outcomes back, or ran under another condition."""
-    return bool(record.about[i].withheld or (record.condition and record.condition[i]))
