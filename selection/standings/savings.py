@@ -28,6 +28,7 @@ from analytics.differences.trial_variances import (
 )
 from analytics.record import TRUST, Record, Trust
 from selection.cost import LINEAR, MEASURED, saving
+from selection.held_out import ratio
 from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import one_trial
@@ -53,8 +54,17 @@ def savings(
         ``note``, ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their
         ``n_chosen``.
     """
-    counts = heading(record, level)
-    saved = saving(of_runs(record)[counts], tasks, plausible(record)[counts])
+    counts, usable = heading(record, level), plausible(record)
+    saved = saving(of_runs(record)[counts], tasks, usable[counts])
+    # What agents that did as they were asked were not asked to run, and did not run
+    by_choice = np.isin(np.arange(record.n_agents), list(chosen))
+    did = record.complete | by_choice | np.array([one.outcomes is not None for one in on_tasks])
+    n_saved = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
+    money = ratio(np.nansum(record.costs, axis=1), np.count_nonzero(~np.isnan(record.costs), axis=1))
+    money[~(usable & counts)] = np.nan
+    money = money[n_saved > 0] * n_saved[n_saved > 0]
+    is_known = ~np.isnan(money)
+    n_chosen = int(np.count_nonzero(by_choice & (n_saved > 0)))
     return {
         "n_tasks": saved.n_tasks,
         "k": saved.k,
@@ -62,7 +72,13 @@ def savings(
         "per_run": asdict(saved.per_run) if saved.per_run else None,
         "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
         "note": saved.note("agents" if counts.all() else HEADING[level]),
-        "so_far": _so_far(record, on_tasks, chosen, plausible(record) & counts),
+        "so_far": {
+            "n_runs": int(np.count_nonzero(n_saved)),
+            "n_tasks_saved": int(n_saved.sum()),
+            "saved": float(money[is_known].sum()) if is_known.any() else None,
+            "n_not_measured": int(np.count_nonzero(~is_known)),
+            **({"n_chosen": n_chosen} if n_chosen else {}),
+        },
     }
 
 
@@ -103,29 +119,6 @@ def of_runs(record: Record) -> FloatArray:
 def _ran(record: Record) -> Mask:
     n_ran = np.count_nonzero((record.n_places > 0) & record.asked, axis=1)
     return np.asarray(10 * n_ran >= np.count_nonzero(record.asked, axis=1), dtype=np.bool_)
-
-
-def _so_far(
-    record: Record, on_tasks: Sequence[AgentOnTasks], chosen: Collection[int], counts: Mask
-) -> dict[str, Any]:
-    by_choice = np.isin(np.arange(record.n_agents), list(chosen))
-    did = record.complete | by_choice | np.array([one.outcomes is not None for one in on_tasks])
-    n_saved = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
-    known = ~np.isnan(record.costs)
-    n_known = np.count_nonzero(known, axis=1)
-    money = np.full(record.n_agents, np.nan)
-    np.divide(np.nansum(record.costs, axis=1), n_known, out=money, where=n_known > 0)
-    money[~counts] = np.nan
-    money = money[n_saved > 0] * n_saved[n_saved > 0]
-    is_known = ~np.isnan(money)
-    n_chosen = int(np.count_nonzero(by_choice & (n_saved > 0)))
-    return {
-        "n_runs": int(np.count_nonzero(n_saved)),
-        "n_tasks_saved": int(n_saved.sum()),
-        "saved": float(money[is_known].sum()) if is_known.any() else None,
-        "n_not_measured": int(np.count_nonzero(~is_known)),
-        **({"n_chosen": n_chosen} if n_chosen else {}),
-    }
 
 
 def trials(

@@ -333,13 +333,6 @@ def at_target(
             bounds=on_tasks.bounds if estimated.se2 is None else None,
             reason=estimated.reason,
         )
-    return _measured(error_model, target, tasks, row, on_tasks)
-
-
-def _measured(
-    error_model: ErrorModel, target: Target, tasks: IndexArray, row: Row, on_tasks: AgentOnTasks
-) -> AtTarget:
-    """One agent by its outcomes; the interval stands around the score that is shown."""
     at = AtTarget(n_valid=on_tasks.n_valid, n_missing=on_tasks.n_missing)
     if on_tasks.score is None:
         return replace(at, bounds=on_tasks.bounds, reason=on_tasks.reason)

@@ -405,18 +405,6 @@ def test_a_newcomer_leaves_what_is_measured_of_the_others():
     assert one.targets["domain"] == two.targets["domain"]
 
 
-def test_tasks_are_resampled_once_for_full_suite_and_domain(monkeypatch):
-    from selection.standings import targets
-
-    calls = []
-    resample = targets.resample
-    monkeypatch.setattr(targets, "resample", lambda *a, **k: calls.append(1) or resample(*a, **k))
-    answer(record_of(board(6, 30), names=list("abcdef")), Rules(lo=0.49, hi=0.5))
-    found = answer(record_of(board(4, 30)))
-    assert found.targets["full"].critical == found.targets["domain"].critical
-    assert len(calls) <= 3
-
-
 def test_answers_are_the_same_each_time_and_read_back():
     record = record_of(with_newcomers()[0])
     one, two = answer(record), answer(record)

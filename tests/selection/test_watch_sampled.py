@@ -108,7 +108,7 @@ def test_promises_are_kept_in_the_order_of_completion(later):
     first = record.table.agents[N_FOUNDERS]
     history = history_of(run_later(record, [N_FOUNDERS], at=100), RULES, PriorDecisions(subsets=(version,)))
     rows = np.arange(N_FOUNDERS, N)
-    assert history.names_of(history.by_completion(rows))[-1] == first
+    assert history.who(history.by_completion(rows))[0][-1] == first
 
 
 def audited(later, *, tuned=0.0, n_audit=4, seed=5):
