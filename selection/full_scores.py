@@ -115,8 +115,7 @@ def refits_without(outcomes: FloatArray, scores: FloatArray) -> Refits:
     """Fit the Ridge without each agent in turn: all at once where no cell is missing, one by one elsewhere.
 
     outcomes: (n, k); NaN where missing; n ≥ 3.
-    Returns intercepts: (n,).
-    Returns coefficients, column_means: (n, k).
+    Returns: intercepts (n,), coefficients and column means (n, k).
     """
     n = scores.size
     if np.isnan(outcomes).any() or n < 3:

@@ -53,11 +53,10 @@ def by_rate(p: FloatArray) -> IndexArray:
 
 
 def discriminations(outcomes: FloatArray) -> FloatArray:
-    """Return the corrected item-total correlation of each task over the agents on equal terms.
+    """Return the corrected item-total correlation of each task over the agents on equal terms, (m,).
 
-    outcomes: (n, m).
-    Returns: (m,); NaN where fewer than 3 agents have run the task, or where all of them did equally well on
-        it, or on the others.
+    NaN where fewer than 3 agents have run the task, or where all of them did equally well on it, or on the
+    others.
     """
     comparable = outcomes[on_equal_terms(outcomes)]
     valid = ~np.isnan(comparable)

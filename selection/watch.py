@@ -69,8 +69,7 @@ def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     """Ask every monitor about the record as it is.
 
     prior: its last subset version is watched; `promises` are what boards said before, `sampled` who was drawn
-        at random for a full run.
-    Returns: without a version in use, or with all of its tasks retired, no monitor and the reason.
+        at random for a full run. Without a version, or with all of its tasks retired: no monitor.
     """
     version = prior.subsets[-1] if prior.subsets else None
     if version is None or not columns_of(record, version).size:

@@ -236,7 +236,7 @@ def courses(
 
     One replay has no verdict: only its sentence is there.
 
-    Raises SelectionError: no_replay: with too few agents, or where one has no date.
+    Raises SelectionError (no_replay): too few agents, or one without a date.
     """
     agents = _replayable(training(record), walks or {})
     if None in agents.dates:

@@ -117,8 +117,7 @@ def compared(
 ) -> Changes:
     """Compare where agents stood with where they stand.
 
-    target: what both are about.
-    withdrawn: agents, by their name on the older board, that were withdrawn.
+    withdrawn: agents, by their name on the older board.
     renamed: name on the older board to name on the newer, of agents that were given another.
     """
     names = renamed or {}
