@@ -1,28 +1,32 @@
 """Adaptive assignment: which tasks to run next, the full score they give, and its interval at every look.
 
-The theory is in ``selection/README.md``, “The next task”.
+The theory is in ``selection/README.md``, “The next task”. A task that no past agent has run has b̂ = 0, the
+prior's; past full scores count as measured without error where ranks are told.
 
-Not done here: an outcome that was delivered and is invalid stays in Σ_rest and is not asked again. A task
-that no past agent has run has b̂ = 0, the prior's. Agents are not exactly exchangeable in time and q is not a
-theorem there: its coverage is measured (`selection.adaptive_replay`). No graded outcomes. Past full scores
-count as measured without error where ranks are told.
-
-Source
-------
-*Toward Meta-Harness Optimization*, §28.13 (the next task). Wainer et al., *Computerized Adaptive Testing*,
-2nd ed. 2000. Quantile: as in `selection.intervals`. Looks and scales are this project's own.
+Source: *Toward Meta-Harness Optimization*, §28.13. Wainer et al., *Computerized Adaptive Testing*, 2nd ed.
+2000. Looks and scales are this project's own.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.drift.e_value import upper_share
+from analytics.record import Record
+from selection.bands import HI, LO
 from selection.errors import SelectionError
-from selection.folds import CompleteAgents
-from selection.intervals.quantiles import MIN_FOR_QUANTILE, split_conformal
+from selection.folds import CompleteAgents, generator, membership
+from selection.intervals import MIN_FOR_QUANTILE, split_conformal
 from selection.rasch import MAX_ITERATIONS, RaschUnfinished
+from selection.standings.choice import training
+from selection.strategies import STRATEGIES, Training
+from selection.validation.figures import jackknife, mean_known, shares
+from selection.validation.nested import jackknife_groups
 
 MAX_GRADED = 0.05
 LOOKS = (1 / 8, 1 / 6, 1 / 4, 1 / 3, 1 / 2)
@@ -238,7 +242,6 @@ def calibrated(agents: CompleteAgents, rows: IndexArray) -> AdaptiveCalibration:
     """Replay each of these agents without itself, and scale the standard errors.
 
     rows: positions of the past agents, ascending, at least 19.
-    Raises SelectionError (too_few_residuals).
     """
     replays = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i]).looks for i in rows.tolist()]
     scores = np.array([[look.score for look in looks] for looks in replays])
@@ -250,7 +253,6 @@ def calibration_of(z: FloatArray) -> AdaptiveCalibration:
     """c_t and q.
 
     z: (n, n_looks); |y − ŷ|/se of each past agent at each look.
-    Raises SelectionError (too_few_residuals).
     """
     scale = np.sqrt(np.mean(z**2, axis=0))
     largest = np.divide(z, scale, out=np.zeros_like(z), where=scale > 0.0).max(axis=1)
@@ -258,12 +260,9 @@ def calibration_of(z: FloatArray) -> AdaptiveCalibration:
 
 
 def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> Next:
-    """Tell a newcomer what to run next.
+    """Tell a newcomer what to run next, from its outcomes and what it delivered, both (m,).
 
-    outcomes: (m,).
-    delivered: (m,).
-    Raises SelectionError (not_adaptive).
-    Raises RaschUnfinished.
+    Raises SelectionError (not_adaptive), RaschUnfinished.
     """
     rows, first_look = np.arange(agents.n), looks_of(outcomes.size)[0]
     check(agents.n, outcomes.size, 0.0)
@@ -327,3 +326,162 @@ def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
 def reach(half: float) -> str:
     """Say how far an interval of that half-width, score, reaches."""
     return f"the interval reaches {100 * half:.1f} points to each side"
+
+
+N_SEEDS = 100
+TWO_SIDED = 0.975
+COMPARED = ("adaptive", "mid_range", "spread", "random")
+
+Progress = Callable[[int, int], None]
+
+
+# Of one agent: |y − ŷ| and the calibrated half-width at each look
+Way = tuple[FloatArray, FloatArray]
+
+
+def replay(
+    record: Record,
+    half_widths: Sequence[float] = (0.05,),
+    *,
+    seeds: int = N_SEEDS,
+    base_seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Replay adaptive assignment on the complete agents of a record.
+
+    seeds: random subsets.
+    Returns: ``n_agents``, ``n_tasks``, ``batch``, ``k`` (tasks of the comparison), ``looks``; ``replayed`` by
+        protocol and half-width, with the share of tasks run and the 95% limits of the share covered;
+        ``unavailable``: why there is no replay in time, else empty; ``chosen``, as `compared` gives it.
+    Raises SelectionError: not_adaptive: under 20 complete agents (19 past ones when one is left out), on
+        graded outcomes, on one task, or a half-width that is none.
+    """
+    for half_width in half_widths:
+        if not 0.0 < half_width < 1.0:
+            raise SelectionError(
+                f"a half-width lies between 0 and 1; here {half_width:g}", code="not_adaptive"
+            )
+    agents = training(record)
+    m = agents.outcomes.shape[1]
+    check(max(agents.n - 1, 0), m, record.graded_share)
+    everyone, loao = np.arange(agents.n), list[Way]()
+    for i in everyone.tolist():
+        loao += _ways(agents, everyone[everyone != i], [i])
+        if progress is not None:
+            progress(i + 1, agents.n)
+    in_time, unavailable = _in_time(agents)
+    ways = {"loao": loao} | ({} if unavailable else {"temporal": in_time})
+    k = nearest_batch(m, 1 / 4)
+    return {
+        "n_agents": agents.n,
+        "n_tasks": m,
+        "batch": batch_size(m),
+        "k": k,
+        "looks": list(looks_of(m)),
+        "replayed": [_replayed(name, h, ends, m) for name, ends in ways.items() for h in half_widths],
+        "unavailable": unavailable,
+        "chosen": compared(agents, k, seeds=seeds, base_seed=base_seed),
+    }
+
+
+def compared(
+    agents: CompleteAgents, k: int, *, seeds: int = N_SEEDS, base_seed: int = 0
+) -> list[dict[str, Any]]:
+    """Compare k tasks chosen adaptively with as many chosen otherwise, leaving one agent out.
+
+    ``difference``, ``se``: of adaptive choice over this one, and its jackknife error; None for its own.
+    """
+    everyone = np.arange(agents.n)
+    estimates = np.array(
+        [_estimates(agents, i, everyone[everyone != i], k, (seeds, base_seed)) for i in everyone.tolist()]
+    )
+    groups = jackknife_groups(agents)
+    folds = np.column_stack([np.ones(agents.n), groups[:, None] != np.arange(groups.max() + 1)])
+    by_choice = np.array([_pairs(agents.scores, column, folds) for column in estimates.T])
+    table = np.vstack([by_choice[:3], by_choice[3:].mean(axis=0)])
+    whole, without = table[:, 0], (table[0] - table)[:, 1:]
+    errors = jackknife(without.T)
+    return [
+        {
+            "strategy": name,
+            "pairs_correct_full": float(whole[s]),
+            "difference": float(whole[0] - whole[s]) if s else None,
+            "se": float(errors[s]) if s else None,
+        }
+        for s, name in enumerate(COMPARED)
+    ]
+
+
+def _in_time(agents: CompleteAgents) -> tuple[list[Way], str]:
+    """Replay the agents of each date after those of earlier dates; or say why not."""
+    n_undated = sum(day is None for day in agents.dates)
+    if n_undated:
+        return [], f"{n_undated} of {agents.n} complete agents have no date"
+    days, ways = [day or date.min for day in agents.dates], list[Way]()
+    for day in sorted(set(days)):
+        past = np.array([i for i, other in enumerate(days) if other < day], dtype=np.intp)
+        if past.size >= MIN_FOR_QUANTILE:
+            ways += _ways(agents, past, [i for i, other in enumerate(days) if other == day])
+    return ways, "" if ways else f"no agent has {MIN_FOR_QUANTILE} others of earlier dates"
+
+
+def _ways(agents: CompleteAgents, past: IndexArray, newcomers: Sequence[int]) -> list[Way]:
+    start, calibration = prepared(agents, past), calibrated(agents, past)
+    ways = []
+    for i in newcomers:
+        looks = walk(start, agents.outcomes[i]).looks
+        errors = np.abs(agents.scores[i] - np.array([look.score for look in looks]))
+        ways.append((errors, calibration.half_widths(np.array([look.se for look in looks]))))
+    return ways
+
+
+def _replayed(protocol: str, half_width: float, ways: Sequence[Way], m: int) -> dict[str, Any]:
+    looks, stops, n_covered, n_never = looks_of(m), list[int](), 0, 0
+    for errors, half_widths in ways:
+        halves = np.round(half_widths, DECIMALS)
+        enough = np.flatnonzero(halves <= half_width)
+        stop = int(enough[0]) if enough.size else len(looks) - 1
+        n_never += not enough.size
+        n_covered += bool(np.round(errors[stop], DECIMALS) <= halves[stop])
+        stops.append(looks[stop])
+    lower, upper = clopper_pearson(n_covered, len(ways))
+    return {
+        "protocol": protocol,
+        "half_width": half_width,
+        "n": len(ways),
+        "n_covered": n_covered,
+        "n_never": n_never,
+        "share_run": float(np.mean(stops)) / m,
+        "covered_lo": lower,
+        "covered_hi": upper,
+    }
+
+
+def clopper_pearson(n_covered: int, n: int) -> tuple[float, float]:
+    """95% limits of a share, each tail at most 2.5%."""
+    lower = 1.0 - upper_share(n - n_covered, n, level=TWO_SIDED) if n_covered else 0.0
+    return lower, upper_share(n_covered, n, level=TWO_SIDED) if n_covered < n else 1.0
+
+
+def _estimates(
+    agents: CompleteAgents, i: int, past: IndexArray, k: int, seeds: tuple[int, int]
+) -> list[float]:
+    start, outcomes = prepared(agents, past), agents.outcomes[i]
+    rates = np.nanmean(agents.outcomes[past], axis=0)
+    known = Training(agents.outcomes, agents.scores, past, rates)
+    from_middle = np.round(np.abs(rates - (LO + HI) / 2), DECIMALS)
+    middle = np.argsort(from_middle, kind="stable")[:k]
+    choices = [np.concatenate(walk(start, outcomes).batches)[:k], middle]
+    choices.append(STRATEGIES["spread"](known, k, None))
+    draws = (generator(seeds[1], "adaptive", agents.names[i], draw) for draw in range(seeds[0]))
+    choices += [STRATEGIES["random"](known, k, rng) for rng in draws]
+    return [completed(start, outcomes, row).score for row in membership(choices, outcomes.size)]
+
+
+def _pairs(scores: FloatArray, estimates: FloatArray, weights: FloatArray) -> FloatArray:
+    """pairs_correct_full among the agents that each column keeps, shape (n_columns,)."""
+    y, own = np.round(scores, DECIMALS), np.round(estimates, DECIMALS)
+    by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)
+    by_estimate = np.sign(own[:, None] - y[None, :]).astype(np.int8)
+    agreement = np.asarray(by_score * by_estimate + 1, dtype=np.int8)
+    return mean_known(shares(agreement, np.arange(y.size), by_score != 0, weights))

@@ -1,11 +1,8 @@
 """The mid-range band: which tasks have a pass rate that tells agents apart.
 
-The theory is in ``selection/README.md``, “The mid-range band”. Agents count as independent draws in
-the posterior, though agents of one model are not.
+The theory is in ``selection/README.md``, “The mid-range band”.
 
-Source
-------
-Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (widening, 10%). Hájek, comment in
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3 (band), §5.1 (widening, 10%). Hájek, comment in
 *Foundations of Statistical Inference*, 1971. Kish, *Survey Sampling*, 1965, §11.7. The stages, the posterior
 and its flags are this project's own.
 """
@@ -45,20 +42,14 @@ class Attempt(NamedTuple):
 class Band:
     """The outcome of a selection by band; without a subset it says why.
 
-    lo, hi: edges of the band used; of the widest one tried when unsuited; the first one when no rates were
-        used.
-    tasks: (k,); selected task indices, ascending; empty without a subset.
+    lo, hi: edges of the band used; of the widest one tried when unsuited.
+    tasks: (k,); ascending; empty without a subset.
     widened: whether the first band was too thin, so that a wider one was tried.
-    suited: whether there is a subset. False with `stage` "none" means too few agents, otherwise too few
-        tasks.
-    stage: {"none", "provisional", "stable"}: under 5, 5 to 14, at least 15 complete agents.
+    stage: under 5, 5 to 14, at least 15 complete agents; "none" and not `suited`: too few agents.
     pass_rates: (n_tasks,); NaN where no complete agent has a valid cell.
-    p_in_band: (n_tasks,); posterior probability that the pass rate lies from `lo` to `hi`; NaN where
-        `pass_rates` is.
-    flagged: (n_flagged,); tasks selected with P(in band) < 0.8 or left out with P(in band) > 0.2; empty
-        unless `stage` is "stable" and there is a subset.
-    unrated: (n_unrated,); tasks without a pass rate, never selected.
-    tried: every band tried, in order; empty with `stage` "none".
+    p_in_band: (n_tasks,); posterior probability that the pass rate lies from `lo` to `hi`.
+    flagged: tasks selected with P(in band) < 0.8 or left out with P(in band) > 0.2; empty unless "stable".
+    unrated: tasks without a pass rate, never selected.
     """
 
     lo: float
@@ -83,12 +74,10 @@ class Band:
 
 
 def pass_rates(outcomes: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Pass rates p_j = Σ_i w_i·X[i, j] / Σ_i w_i over the agents with a valid cell.
+    """Pass rates p_j = Σ_i w_i·X[i, j] / Σ_i w_i over the agents with a valid cell, (n_tasks,); NaN without.
 
     outcomes: (n_agents, n_tasks); mean outcomes of complete agents, 0 to 1; NaN where missing.
     weights: (n_agents,); 1/π_i; 1 for every agent when not given.
-    Returns: (n_tasks,); 0 to 1; NaN for a task no agent has a valid cell for.
-    Raises SelectionError (shape, no_tasks, outcome_range, weight_range).
     """
     outcomes, weights = _checked(outcomes, weights)
     counts = _weighted_counts(outcomes, weights)
@@ -105,12 +94,10 @@ def stage_of(n_complete: int) -> Stage:
 
 
 def latest_agents(dates: Sequence[date | None], history_window: int | None) -> IndexArray:
-    """Positions of the latest `history_window` agents by (date, position), ascending.
+    """Positions of the latest `history_window` agents by (date, position), ascending; all with None.
 
-    dates: length n_agents; in name order, so that position breaks ties as the name does. An agent without a
-        date counts as older than every agent with one.
-    history_window: at least 1; None, or as many as there are agents, keeps all.
-    Raises SelectionError: window_range: when the window is below 1.
+    dates: in name order; an agent without a date counts as older than every agent with one.
+    Raises SelectionError (window_range): the window is below 1.
     """
     if history_window is not None and history_window < 1:
         raise SelectionError(f"a history window of {history_window} agents holds none", code="window_range")
@@ -130,22 +117,19 @@ def mid_range(
 ) -> Band:
     """Select the tasks whose pass rate over complete agents lies in the band, widened where it is thin.
 
-    outcomes: (n_agents, n_tasks); mean outcomes of *complete* agents on the active tasks, 0 to 1; NaN where
-        missing.
+    outcomes: (n_agents, n_tasks); mean outcomes of *complete* agents on the active tasks; NaN where missing.
     weights: (n_agents,); 1/π_i; 1 for every agent when not given.
     lo, hi: first band tried; of the wider ones 25-75% and 15-85%, those that contain it follow.
-    widening: whether they do; else a thin band is no subset.
     n_estimated: agents whose outcomes are in part estimated; the reason says so.
-    Raises SelectionError (shape, no_tasks, outcome_range, weight_range, band_range).
     """
     outcomes, weights = _checked(outcomes, weights)
     _check_band(lo, hi)
     rates = pass_rates(outcomes, weights)
     n_complete = outcomes.shape[0]
-    tried = _attempts(rates, n_complete, _bands_to_try(lo, hi, widening=widening))
+    tried = _attempts(rates, n_complete, lo, hi, widening=widening)
     suited = _is_suited(tried, rates.size)
     lo, hi = (tried[-1].lo, tried[-1].hi) if tried else (lo, hi)
-    tasks = np.flatnonzero(_in_band(rates, lo, hi) & suited)
+    tasks = np.flatnonzero(in_band(rates, lo, hi) & suited)
     # I_hi(s + ½, n − s + ½) − I_lo(s + ½, n − s + ½), s = n·p, with n = (Σw)²/Σw²; n = 0 without a cell
     squares, n = _weighted_counts(outcomes, weights**2), np.zeros(rates.size)
     np.divide(_weighted_counts(outcomes, weights) ** 2, squares, out=n, where=squares > 0)
@@ -176,25 +160,17 @@ def mid_range(
 def tasks_in_band(
     pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI, widening: bool = True
 ) -> IndexArray:
-    """Tasks that `mid_range` selects, told from the pass rates alone.
-
-    pass_rates: (n_tasks,); 0 to 1; NaN where unknown.
-    Returns: (k,); ascending; empty where there is no subset.
-    Raises SelectionError (band_range).
-    """
+    """Tasks that `mid_range` selects, told from the pass rates alone, (n_tasks,) to (k,); NaN: unknown."""
     used = band_used(pass_rates, n_complete, lo=lo, hi=hi, widening=widening)
-    return np.flatnonzero(_in_band(pass_rates, used.lo, used.hi)) if used else np.empty(0, dtype=np.intp)
+    return np.flatnonzero(in_band(pass_rates, used.lo, used.hi)) if used else np.empty(0, dtype=np.intp)
 
 
 def band_used(
     pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI, widening: bool = True
 ) -> Attempt | None:
-    """Return the first band that holds enough tasks; None where there is no subset.
-
-    Raises SelectionError (band_range).
-    """
+    """Return the first band that holds enough tasks; None where there is no subset."""
     _check_band(lo, hi)
-    tried = _attempts(pass_rates, n_complete, _bands_to_try(lo, hi, widening=widening))
+    tried = _attempts(pass_rates, n_complete, lo, hi, widening=widening)
     return tried[-1] if _is_suited(tried, pass_rates.size) else None
 
 
@@ -206,13 +182,9 @@ def tasks_in_bands(
     hi: float = HI,
     widening: bool = True,
 ) -> list[IndexArray]:
-    """Apply `tasks_in_band` to many rows of pass rates; what the first band holds is told of all at once.
-
-    pass_rates: (n_rows, n_tasks).
-    Raises SelectionError (band_range).
-    """
+    """Apply `tasks_in_band` to many rows; what the first band holds is told of all at once."""
     _check_band(lo, hi)
-    inside = _in_band(pass_rates, lo, hi)
+    inside = in_band(pass_rates, lo, hi)
     counts = np.count_nonzero(inside, axis=1)
     first = np.split(np.nonzero(inside)[1], np.cumsum(counts))[:-1]
     return [
@@ -249,8 +221,8 @@ def _weighted_counts(outcomes: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.sum(~np.isnan(outcomes) * weights[:, None], axis=0), dtype=np.float64)
 
 
-def _in_band(rates: FloatArray, lo: float, hi: float) -> Mask:
-    """Lo − 1e-9 ≤ p ≤ hi + 1e-9; a missing rate is never in."""
+def in_band(rates: FloatArray, lo: float, hi: float) -> Mask:
+    """Return which tasks have a pass rate from lo to hi, both ends in to 1e-9; a missing rate is never in."""
     return np.asarray((rates >= lo - EDGE_TOLERANCE) & (rates <= hi + EDGE_TOLERANCE), dtype=np.bool_)
 
 
@@ -258,21 +230,15 @@ def _is_enough(k: int, n_tasks: int) -> bool:
     return 10 * k >= n_tasks
 
 
-def _bands_to_try(lo: float, hi: float, *, widening: bool) -> list[tuple[float, float]]:
-    if not widening:
-        return [(lo, hi)]
-    wider = [band for band in WIDER_BANDS if band[0] <= lo and hi <= band[1] and band != (lo, hi)]
-    return [(lo, hi), *wider]
-
-
 def _attempts(
-    rates: FloatArray, n_complete: int, to_try: Sequence[tuple[float, float]]
+    rates: FloatArray, n_complete: int, lo: float, hi: float, *, widening: bool
 ) -> tuple[Attempt, ...]:
     tried: list[Attempt] = []
     if stage_of(n_complete) == "none":
         return ()
-    for band in to_try:
-        tried.append(Attempt(*band, int(np.count_nonzero(_in_band(rates, *band)))))
+    wider = [band for band in WIDER_BANDS if band[0] <= lo and hi <= band[1] and band != (lo, hi)]
+    for low, high in [(lo, hi), *(wider if widening else ())]:
+        tried.append(Attempt(low, high, int(np.count_nonzero(in_band(rates, low, high)))))
         if _is_enough(tried[-1].n_in_band, rates.size):
             break
     return tuple(tried)

@@ -39,10 +39,9 @@ from analytics.command_line import (
     run,
     whole,
 )
-from analytics.flat_file import FlatFile
 from analytics.programs import progress_bar
 from analytics.record import Record
-from selection import pairs_text, validation_text
+from selection import validation_text
 from selection.cli_assignment import add_adaptive, add_replay
 from selection.cli_rules import add_rules, check_settings, prior_of, rules_of
 from selection.errors import SelectionError
@@ -53,8 +52,8 @@ from selection.staged.study import AssignmentRule, staged_in
 from selection.staged.walks import Staging
 from selection.standings import answer, printed, terms, words
 from selection.standings.choice import band_of, choice
-from selection.standings.pairs import pairs
-from selection.standings.trials import trials
+from selection.standings.pairs import pairs, pairs_shown, pairs_values
+from selection.standings.savings import trials
 from selection.standings.validating import validation_of
 from selection.standings.verdict import advice_text
 from selection.strategies import STRATEGIES
@@ -75,9 +74,7 @@ def _parser() -> Parser:
     band = add_command(commands, "band", _band, summary="The tasks whose pass rate lies in the middle band.")
     add_rules(band, without=("target", "groups"))
     _add_validate(commands)
-    _add_standings(commands)
-    _add_ranks(commands)
-    _add_compare(commands)
+    _add_boards(commands)
     drift = add_command(
         commands,
         "drift",
@@ -93,15 +90,9 @@ def _parser() -> Parser:
 
 
 def _record(arguments: argparse.Namespace, rules: Rules) -> Record:
-    return _counted(outcomes_of(arguments), rules)
-
-
-def _counted(flat: FlatFile, rules: Rules) -> Record:
+    flat = outcomes_of(arguments)
     check_settings(rules.counting.settings, flat.settings)
     return Record.from_flat(flat, rules.counting)
-
-
-# ----------------------------------------------------------------------------------------------------- band
 
 
 def _band(arguments: argparse.Namespace) -> Answer:
@@ -165,9 +156,6 @@ def _band(arguments: argparse.Namespace) -> Answer:
     return Answer(values, shown)
 
 
-# ------------------------------------------------------------------------------------------------- validate
-
-
 def _add_validate(commands: Any) -> None:
     parser = add_command(
         commands,
@@ -214,29 +202,50 @@ def _validated(record: Record, rules: Rules, **options: Any) -> dict[str, Any]:
         return validation_of(record, rules, progress=show, **options)
 
 
-# ----------------------------------------------------------------------------------------- standings, ranks
-
-
-def _add_standings(commands: Any) -> None:
-    parser = add_command(
+def _add_boards(commands: Any) -> None:
+    standings = add_command(
         commands,
         "standings",
         _standings,
         summary="Where every agent stands, for every target, and what the subset spares.",
         about="Ranks are told for one target; --json has all of them.",
     )
-    parser.add_argument("--validate", action="store_true", help="also tell whether the board may be trusted")
-    _add_staged(parser)
-    add_rules(parser)
-
-
-def _add_staged(parser: Parser) -> None:
-    parser.add_argument(
-        "--staged",
-        action="store_true",
-        help="agents that ran some tasks alone were asked for these by staged assignment: estimate their "
-        "full scores (they are incomplete)",
+    standings.add_argument(
+        "--validate", action="store_true", help="also tell whether the board may be trusted"
     )
+    ranks = add_command(
+        commands,
+        "ranks",
+        _ranks,
+        summary="The ranks that each agent may hold, right for all agents at once (95%).",
+        about="Two agents are tied where neither beats the other; ties are not transitive. tied_with holds "
+        "ranges of positions among the agents.",
+    )
+    for parser in (standings, ranks):
+        parser.add_argument(
+            "--staged",
+            action="store_true",
+            help="agents that ran some tasks alone were asked for these by staged assignment: estimate their "
+            "full scores (they are incomplete)",
+        )
+    compare = add_command(
+        commands,
+        "compare",
+        _compare,
+        summary="All pairs of agents: the difference, its error and interval for a target that is named.",
+        about="Printed are the pairs of the ten best agents unless --agents or --all says otherwise; --json "
+        "has all. p is adjusted over all pairs that are compared (Benjamini and Hochberg; --json also has it "
+        "unadjusted); it answers single questions and decides no rank. Components of error that were never "
+        "measured are listed.",
+    )
+    compare.add_argument(
+        "--agents", nargs="+", action="extend", metavar="AGENT", help="the agents to compare (all)"
+    )
+    compare.add_argument(
+        "--all", action="store_true", help="print the pairs of all agents, not those of the ten best alone"
+    )
+    for parser in (standings, ranks, compare):
+        add_rules(parser)
 
 
 def _standings(arguments: argparse.Namespace) -> Answer:
@@ -271,19 +280,6 @@ def _answered(arguments: argparse.Namespace) -> Standings:
     return board
 
 
-def _add_ranks(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "ranks",
-        _ranks,
-        summary="The ranks that each agent may hold, right for all agents at once (95%).",
-        about="Two agents are tied where neither beats the other; ties are not transitive. tied_with holds "
-        "ranges of positions among the agents.",
-    )
-    _add_staged(parser)
-    add_rules(parser)
-
-
 def _ranks(arguments: argparse.Namespace) -> Answer:
     board = _answered(arguments)
     agents = [
@@ -295,46 +291,13 @@ def _ranks(arguments: argparse.Namespace) -> Answer:
     return Answer(values, printed.ranks(board))
 
 
-# -------------------------------------------------------------------------------------------------- compare
-
-
-def _add_compare(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "compare",
-        _compare,
-        summary="All pairs of agents: the difference, its error and interval for a target that is named.",
-        about="Printed are the pairs of the ten best agents unless --agents or --all says otherwise; --json "
-        "has all. p is adjusted over all pairs that are compared (Benjamini and Hochberg; --json also has it "
-        "unadjusted); it answers single questions and decides no rank. Components of error that were never "
-        "measured are listed.",
-    )
-    parser.add_argument(
-        "--agents", nargs="+", action="extend", metavar="AGENT", help="the agents to compare (all)"
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="print the pairs of all agents, not those of the ten best alone"
-    )
-    add_rules(parser)
-
-
 def _compare(arguments: argparse.Namespace) -> Answer:
     rules = rules_of(arguments)
-    flat = outcomes_of(arguments)
-    record = _counted(flat, rules)
+    record, prior = _record(arguments, rules), prior_of(arguments, rules)
     with progress_bar("comparison", "pairs") as show:
-        result = pairs(
-            record,
-            rules,
-            prior_of(arguments, rules),
-            agents=arguments.agents,
-            progress=show,
-        )
+        result = pairs(record, rules, prior, agents=arguments.agents, progress=show)
     whole = bool(arguments.agents or arguments.all)
-    return Answer(pairs_text.values(result), pairs_text.shown(result, whole=whole))
-
-
-# ---------------------------------------------------------------------------------------------------- drift
+    return Answer(pairs_values(result), pairs_shown(result, whole=whole))
 
 
 def _drift(arguments: argparse.Namespace) -> Answer:

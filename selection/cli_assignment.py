@@ -21,12 +21,11 @@ from analytics.command_line import (
 )
 from analytics.record import Record
 from selection import adaptive
-from selection.adaptive_replay import N_SEEDS
-from selection.adaptive_replay import replay as replay_adaptive
+from selection.adaptive import N_SEEDS
+from selection.adaptive import replay as replay_adaptive
 from selection.errors import SelectionError
-from selection.staged.replay import ASSIGNMENTS, replay
+from selection.staged.replay import ASSIGNMENTS, replay, verdict
 from selection.staged.text import shown
-from selection.staged.verdict import verdict
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 from selection.standings.words import counted
@@ -74,9 +73,6 @@ def add_adaptive(commands: Any) -> None:
     )
 
 
-# -------------------------------------------------------------------------------------------------- adaptive
-
-
 def _adaptive(arguments: argparse.Namespace) -> Answer:
     if arguments.seeds < 1:
         raise SelectionError(f"seeds: at least 1; here {arguments.seeds}", code="not_adaptive")
@@ -89,8 +85,7 @@ def _adaptive(arguments: argparse.Namespace) -> Answer:
             base_seed=arguments.seed,
             progress=show,
         )
-    values = plain(result)
-    return Answer(values, _replayed(values))
+    return Answer(plain(result), _replayed(result))
 
 
 def _replayed(replay: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,9 +130,6 @@ def _verdict(replay: Mapping[str, Any]) -> str:
     return "Adaptive tasks order agents better than as many chosen otherwise."
 
 
-# ------------------------------------------------------------------------------------------------------ next
-
-
 def _next(arguments: argparse.Namespace) -> Answer:
     stop = adaptive.Stop(arguments.half_width, arguments.ranks, arguments.budget)
     record = Record.from_flat(outcomes_of(arguments))
@@ -155,9 +147,6 @@ def _next(arguments: argparse.Namespace) -> Answer:
         rows["full score"] = f"{values['score']:.3f}, {values['lo']:.3f} to {values['hi']:.3f} (95%)"
         rows["ranks"] = f"{values['rank_lo']} to {values['rank_hi']} beside the past agents"
     return Answer(values, rows | {"run next": values["tasks"]})
-
-
-# ---------------------------------------------------------------------------------------------------- replay
 
 
 def add_replay(commands: Any) -> None:

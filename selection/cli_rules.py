@@ -1,15 +1,4 @@
-"""The flags by which rules are typed: one definition for every command that reads a benchmark.
-
-========================  ===================================================================================
-flag                      rule
-========================  ===================================================================================
---target, --groups        what the ranks are about
---band, --strategy, ...   which tasks are chosen
---missing, --duplicates,  which outcomes count, and as what
---settings, --universe
---subsets                 versions of the subset that were fixed before
-========================  ===================================================================================
-"""
+"""The flags by which rules are typed: one definition for every command that reads a benchmark."""
 
 import argparse
 import json
@@ -120,11 +109,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:
-    """Return the rules that the flags state; those of a new benchmark where a command has no such flag.
-
-    Raises SelectionError (flag, rules_range).
-    Raises CoreError, OSError.
-    """
+    """Return the rules that the flags state; those of a new benchmark where a command has no such flag."""
     flags = vars(arguments)
     lo, hi = flags.get("band", (Rules.lo, Rules.hi))
     strategy = flags.get("strategy", Rules.strategy)

@@ -1,10 +1,8 @@
 """Cost: what a subset saves, in tasks and in money.
 
-The theory is in ``selection/README.md``, “Cost”. Cold start is not charged: the full runs that found the
-subset were paid before.
+The theory is in ``selection/README.md``, “Cost”.
 
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the task
-count).
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the tasks).
 """
 
 from dataclasses import dataclass
@@ -36,12 +34,11 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Saving:
-    """What a subset saves on one benchmark.
+    """What a subset saves on one benchmark, in US dollars; NaN and None where not measured.
 
-    saved: (n_agents,); money a subset run of each agent saves, w_i; NaN where not measured.
-    subset_costs: (n_agents,); what a subset run of each agent costs; NaN where not measured.
-    basis: length n_agents; how w_i was found: "measured per task" or "linear in tasks"; or why it was not.
-    per_run: w over the agents for whom it is known; None where it is not measured for any.
+    saved, subset_costs: (n_agents,); what a subset run of each agent saves, w_i, and costs.
+    basis: length n_agents; how w_i was found, or why it was not.
+    per_run, subset_run: over the agents for whom it is known.
     """
 
     n_tasks: int
@@ -69,11 +66,8 @@ class Saving:
 def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) -> Saving:
     """Tell what a subset run saves, for each agent and over them.
 
-    costs: (n_agents, n_tasks); of a trial of each agent on each task, the mean over its trials; NaN where not
-        known.
-    tasks: (k,); task indices of the subset.
+    costs: (n_agents, n_tasks); of a trial, the mean over its trials; NaN where not known.
     plausible: (n_agents,); whose costs are believed; by default all.
-    Raises SelectionError (shape, no_tasks, cost_range).
     """
     costs, in_subset = _checked(costs, tasks)
     n_agents, n_tasks = costs.shape

@@ -1,22 +1,13 @@
 """Subset, calibration and protocols as scikit-learn knows them, for a `Pipeline` or `cross_validate`.
 
-Model
------
 X holds the mean outcomes of complete agents, a row each, on all active tasks; y their full scores::
 
     Pipeline([("subset", MidRangeSelector()), ("score", FullScore())])
 
-`MidRangeSelector` keeps the columns that a strategy chooses from the rows it is fitted to, `FullScore`
-predicts y from the columns it is given, and a protocol is a splitter. Under `LeaveOneAgentOut` the pipeline's
-predictions are those behind ``rho_calibrated`` of ``loao`` in `selection.validation`.
-
-Not done here: no arithmetic: `selection.bands`, `strategies` and `folds` do it, and scikit-learn's Ridge.
-Where `validation` skips a fold without a subset or an agent with over a tenth of it missing, an estimator
-refuses, and scikit-learn's ``error_score`` tells what becomes of the fold. A path with hysteresis is no
-estimator: it remembers the subset before. Dates are in no X, so that ``forecast`` refuses.
-
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3. Buitinck et al., *API design for machine learning
-software*, 2013 (what fit, transform, predict and split mean).
+Under `LeaveOneAgentOut` the pipeline's predictions are those behind ``rho_calibrated`` of ``loao`` in
+`selection.validation`. Where `validation` skips a fold without a subset or an agent with over a tenth of it
+missing, an estimator refuses, and scikit-learn's ``error_score`` tells what becomes of the fold. Dates are in
+no X, so that ``forecast`` refuses.
 """
 
 from collections.abc import Iterator

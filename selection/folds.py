@@ -1,9 +1,6 @@
 """Folds: which agents are held out together, and the subset their training agents choose.
 
-Model
------
-A protocol is a list of folds, each a set of agents held out and the set of agents trained on. Everything a
-fold decides (pass rates, subset, k, Ridge) is a function of the training agents' rows alone.
+Everything a fold decides (pass rates, subset, k, Ridge) is a function of the training agents' rows alone.
 
 ===================  ==============================================================================
 protocol             folds
@@ -16,25 +13,8 @@ protocol             folds
 ``temporal``         the agents of date t, trained on all with a date strictly before t, from 10 on
 ===================  ==============================================================================
 
-The pass rates of a fold are those of all agents less the rows that do not count in it, a change of the column
-sums of rank one for one held-out agent::
-
-    p_j = (Σ_i w_i·X[i, j] − Σ_{i left} w_i·X[i, j]) / (Σ_i w_i − Σ_{i left} w_i)        valid cells
-
-With hysteresis the temporal protocol carries the subset from date to date by `reselection.carry`, as a
-benchmark would.
-
-Symbols
--------
-====================  =====================  =================================  ==========
-symbol                code                   shape                              unit
-====================  =====================  =================================  ==========
-X                     ``outcomes``           (n_agents, n_tasks), NaN: missing  0 to 1
-y                     ``scores``             (n_agents,)                        0 to 1
-w                     ``weights``            (n_agents,)                        agents
-p                     ``fold_pass_rates``    (n_folds, n_tasks), NaN: no cell   0 to 1
-S                     ``tasks``              (k,) ascending indices             tasks
-====================  =====================  =================================  ==========
+The pass rates of a fold are those of all agents less the rows that do not count in it. With hysteresis the
+temporal protocol carries the subset from date to date by `reselection.carry`, as a benchmark would.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. `lomo` and the carried temporal path are this
 project's own.
@@ -66,9 +46,7 @@ N_AGENTS_WITHIN_SCAFFOLD = 10
 N_AGENTS_BEFORE = 10
 N_AGENTS_LEFT = 5
 MIN_CELLS_NEAR = 20_000
-MAX_FIT_NUMBERS = (
-    8_000_000  # abilities and difficulties of fits; the one not asked for the longest goes first
-)
+MAX_FIT_NUMBERS = 8_000_000  # of abilities and difficulties; the fit not asked for the longest goes first
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +56,9 @@ class CompleteAgents:
     outcomes: (n_agents, n_tasks); mean outcomes on the active tasks, 0 to 1; NaN where missing.
     scores: (n_agents,); full scores y, 0 to 1.
     weights: (n_agents,); 1/π_i.
-    fits: Rasch fits to the tasks with a valid cell, by the positions of the agents, as asked for of late.
-    among: (CompleteAgents, int array, shape (n_agents,)); those these were taken from and their positions
-        there, where fits are shared: folds of folds that train on the same agents have one fit. It begins at
-        the fit to all, which shows in last bits alone.
+    fits, completions: by the positions of the agents, as asked for of late.
+    among: those these were taken from and their positions there, where fits are shared: folds of folds that
+        train on the same agents have one fit. It begins at the fit to all, which shows in last bits alone.
     """
 
     names: tuple[str, ...]
@@ -131,20 +108,19 @@ class CompleteAgents:
             everybody, positions = self.among
             return everybody.fit_of(positions[rows])
         key = rows.tobytes()
-        fit = self.fits.pop(key, None) or self._fitted(rows)
+        fit = self.fits.pop(key, None)
+        if fit is None:
+            outcomes, near, start = self.outcomes[rows], self.rasch_fit, None
+            rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
+            if near is not None:
+                difficulties = np.full(self.outcomes.shape[1], np.nan)
+                difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
+                start = near.abilities[rows], difficulties[rated]
+            fit = rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
         self.fits[key] = fit
         if len(self.fits) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
             del self.fits[next(iter(self.fits))]
         return fit
-
-    def _fitted(self, rows: IndexArray) -> rasch.RaschFit:
-        outcomes, near, start = self.outcomes[rows], self.rasch_fit, None
-        rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
-        if near is not None:
-            difficulties = np.full(self.outcomes.shape[1], np.nan)
-            difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
-            start = near.abilities[rows], difficulties[rated]
-        return rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
 
     def _near(self, rows: IndexArray, rated: Mask) -> FloatArray | None:
         n, m = self.outcomes.shape
@@ -179,10 +155,7 @@ class CompleteAgents:
         return rows if self.places is None else rows[np.argsort(self.places[rows])]
 
     def model_of(self, rows: IndexArray) -> StagedModel:
-        """Fit the model to these agents, in the order of `in_time`, made once, from the fit to all.
-
-        Raises SelectionError (model_unfinished).
-        """
+        """Fit the model to these agents, in the order of `in_time`, made once, from the fit to all."""
         if self.among is not None:
             everybody, positions = self.among
             return everybody.model_of(positions[rows])
@@ -281,7 +254,6 @@ def complete_agents(
 
     weights: (n_agents,); 1/π_i for every agent of the table, complete or not; 1 when not given.
     scores: (n_agents,); full scores, gaps completed; the mean over the valid tasks where NaN or not given.
-    Raises SelectionError (shape).
     """
     weights = np.ones(table.n_agents) if weights is None else np.asarray(weights, dtype=np.float64)
     if weights.shape != (table.n_agents,):
@@ -301,21 +273,14 @@ def complete_agents(
 
 
 def generator(base_seed: int, *what: str | int) -> np.random.Generator:
-    """Return a generator that depends only on the base seed and on the names of what is drawn.
-
-    *what: what is drawn, for which protocol and fold, and the number of the draw.
-    """
+    """Return a generator that depends only on the base seed and on the names of what is drawn."""
     text = "\x1f".join(str(part) for part in (base_seed, *what))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 
 def plan(protocol: str, agents: CompleteAgents, *, n_seeds: int = N_SEEDS, base_seed: int = 0) -> Plan:
-    """List the folds of a protocol.
-
-    n_seeds, base_seed: number of random splits, and what their generators start from.
-    Returns: without folds, `reason` is a sentence with the numbers that show why.
-    """
+    """List the folds of a protocol; without folds, `reason` is a sentence with the numbers that show why."""
     if agents.n <= N_AGENTS_PROVISIONAL:
         complete = f"{agents.n} complete {'agent' if agents.n == 1 else 'agents'}"
         needed = f"with one held out at least {N_AGENTS_PROVISIONAL} must remain to choose a subset"
@@ -341,10 +306,6 @@ def nested_plan(agents: CompleteAgents, by: Literal["agent", "scaffold", "date"]
     return Plan(f"nested by {by}", tuple(f for f in folds if f.training.size >= N_AGENTS_LEFT), "")
 
 
-def _loao(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...]:
-    return _one_by_one(agents, np.arange(agents.n))
-
-
 def _within_scaffold(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
     members = _members(agents.scaffolds)
     large = {name: rows for name, rows in members.items() if rows.size >= N_AGENTS_WITHIN_SCAFFOLD}
@@ -367,15 +328,9 @@ def _random_80_20(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple
 
 def _loso(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
     members = _members(agents.scaffolds)
-    folds = _group_by_group(agents, members)
-    left = tuple(fold for fold in folds if fold.training.size >= N_AGENTS_LEFT)
-    refusal = _two_pairs("scaffold", members)
-    return refusal or left or f"no scaffold leaves {N_AGENTS_LEFT} agents to train on"
-
-
-def _lomo(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
-    members = _members(agents.models)
-    return _two_pairs("model", members) or _group_by_group(agents, members)
+    left = tuple(f for f in _group_by_group(agents, members) if f.training.size >= N_AGENTS_LEFT)
+    none = f"no scaffold leaves {N_AGENTS_LEFT} agents to train on"
+    return _two_pairs("scaffold", members) or left or none
 
 
 def _temporal(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
@@ -397,11 +352,13 @@ def _temporal(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fol
 
 
 PROTOCOLS: dict[str, Callable[[CompleteAgents, int, int], tuple[Fold, ...] | str]] = {
-    "loao": _loao,
+    "loao": lambda agents, n_seeds, base_seed: _one_by_one(agents, np.arange(agents.n)),
     "within_scaffold": _within_scaffold,
     "random_80_20": _random_80_20,
     "loso": _loso,
-    "lomo": _lomo,
+    "lomo": lambda agents, n_seeds, base_seed: (
+        _two_pairs("model", _members(agents.models)) or _group_by_group(agents, _members(agents.models))
+    ),
     "temporal": _temporal,
 }
 IN_FOLD = {
@@ -420,11 +377,8 @@ def in_fold(protocol: str, fold: Fold) -> str:
 
 
 def _fold(name: str, held_out: npt.ArrayLike, training: npt.ArrayLike, pool: str = "") -> Fold:
-    return Fold(name, _ascending(held_out), _ascending(training), pool)
-
-
-def _ascending(positions: npt.ArrayLike) -> IndexArray:
-    return read_only(np.sort(np.asarray(positions, dtype=np.intp)))
+    out, rest = (read_only(np.sort(np.asarray(rows, dtype=np.intp))) for rows in (held_out, training))
+    return Fold(name, out, rest, pool)
 
 
 def _one_by_one(agents: CompleteAgents, rows: IndexArray, pool: str = "") -> tuple[Fold, ...]:
@@ -453,7 +407,6 @@ def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence
     """Pass rates of many sets of agents at once, by taking the other agents out of the column sums.
 
     outcomes: (n_agents, n_tasks); NaN where missing.
-    weights: (n_agents,).
     counted: length n_folds; positions of the agents that count in each fold, ascending.
     Returns: (n_folds, n_tasks); NaN where no counted agent has a valid cell.
     """
@@ -469,10 +422,7 @@ def fold_pass_rates(outcomes: FloatArray, weights: FloatArray, counted: Sequence
 
 
 def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
-    """Pass rates and subset of every fold of a protocol, each from its training agents alone.
-
-    Raises SelectionError (band_range, window_range, hysteresis_range).
-    """
+    """Pass rates and subset of every fold of a protocol, each from its training agents alone."""
     counted = tuple(fold.training for fold in plan.folds)
     if rule.history_window is not None:
         latest = [latest_agents([agents.dates[i] for i in rows], rule.history_window) for rows in counted]
@@ -487,6 +437,14 @@ def fold_bands(agents: CompleteAgents, plan: Plan, rule: Rule) -> FoldBands:
     else:
         tasks = tasks_in_bands(rates, [rows.size for rows in counted], **edges)
     return FoldBands(plan.folds, counted, read_only(rates), tuple(read_only(chosen) for chosen in tasks))
+
+
+def membership(sets: Sequence[IndexArray], n: int) -> Mask:
+    """Return which of n positions each set holds, shape (n_sets, n)."""
+    members = np.zeros((len(sets), n), dtype=np.bool_)
+    for row, positions in zip(members, sets, strict=True):
+        row[positions] = True
+    return members
 
 
 def _sums(values: FloatArray, counted: Sequence[IndexArray]) -> FloatArray:

@@ -1,32 +1,22 @@
 """Held-out records: what each agent shows on a subset that was chosen, and calibrated, without it.
 
-Model
------
 In a fold with training agents T and subset S, for each held-out agent i and every agent a::
 
     r_a    = mean of row a over its valid cells in S
     ŷ_i    = prediction of the Ridge fitted to the rows of T on S, and of the other estimators asked for
     rest_i = mean of row i over its valid cells outside S
     y_i    = full score
+    agreement[i, j]      = 2, 1, 0 for j in T: the order of y, r_i = r_j, the opposite; −1: y_i = y_j
+    agreement_full[i, j] = the same of ŷ_i, by the first estimator asked for, against the measured y_j
 
-A held-out agent with more than a tenth of S missing is left out and counted. The pair table holds for each
-record the order of i against each training agent j on S, beside the order of their full scores::
-
-    agreement[i, j] = 2, 1, 0      the same order, r_i = r_j, the opposite order;  −1 where y_i = y_j
-
-    agreement_full[i, j] = 2, 1, 0   ŷ_i against the measured y_j, ŷ by the first estimator asked for
-
-r, ŷ and y are rounded to 1e-9 before orders are compared.
-
-Cost. The subset sums of all folds are those of the tasks that all folds share, plus one product with the
-tasks that differ. How ŷ comes about is `fold_predictions`'.
+A held-out agent with more than a tenth of S missing is left out and counted. r, ŷ and y are rounded to 1e-9
+before orders are compared.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Literal
 
 import numpy as np
@@ -34,9 +24,17 @@ import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection import fold_predictions, full_scores
-from selection.bands import HI, LO
 from selection.errors import SelectionError
-from selection.folds import CompleteAgents, Fold, FoldBands, Rule, fold_bands, generator, nested_plan
+from selection.folds import (
+    CompleteAgents,
+    Fold,
+    FoldBands,
+    Rule,
+    fold_bands,
+    generator,
+    membership,
+    nested_plan,
+)
 from selection.strategies import SEEDED, STRATEGIES, Training
 
 
@@ -55,14 +53,13 @@ class Subsets:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutRecords:
-    """Stored held-out records of one strategy under one protocol.
+    """Held-out records of one strategy under one protocol.
 
-    agents: (n_records,); position of the held-out agent among the complete agents.
-    folds: (n_records,); position of its fold.
+    agents, folds: (n_records,); positions of the held-out agent and of its fold.
     scores, subset_means, predictions, rest_means: (n_records,).
     estimates: (n_records,); ŷ by estimator; the first is that of the policy.
     agreement, agreement_full: (n_records, n_agents).
-    n_left_out: (n_folds,); held-out agents of each fold with more than a tenth of the subset missing.
+    n_left_out: (n_folds,); held-out agents with more than a tenth of the subset missing.
     """
 
     agents: IndexArray
@@ -102,10 +99,8 @@ class HeldOutRecords:
 class Residuals:
     """Nested leaving out of one training matrix.
 
-    scores, subset_means, predictions: (n,); y, r and ŷ of each agent when it was left out; NaN where `usable`
-        is false.
-    usable: (n,); False where the fold has no subset, the strategy refuses, or over a tenth of the subset is
-        missing.
+    scores, subset_means, predictions: (n,); y, r and ŷ of each agent when it was left out; NaN where not
+        `usable`: the fold has no subset, the strategy refuses, or over a tenth of the subset is missing.
     sizes: (n,); size k of each fold's subset; 0 without one.
     """
 
@@ -127,13 +122,11 @@ def choose(
 ) -> Subsets:
     """Let a strategy choose a subset in every fold that has a band, as large as the band.
 
+    It sees the rows of the agents that count in the fold, and nothing else.
+
     *what: protocol and number of the draw: what a draw's generator depends on, with the fold's name but for
         `random`, whose folds share one order of the tasks.
     each: called with the number of folds that have their subset.
-
-    Notes
-    -----
-    A strategy sees the rows of the agents that count in the fold, and nothing else.
     """
     if strategy == "mid_range":
         return _without_refusals(bands.folds, bands.tasks)
@@ -220,10 +213,8 @@ def nested_residuals(
 ) -> Residuals:
     """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
-    agents: the training agents alone.
-    by: {"agent", "scaffold", "date"}: scaffolds are left out where at least 5 agents remain, also when only
-        one agent has them; by date the folds and draws are those of the temporal protocol, none where a date
-        is missing.
+    by: scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
+        folds and draws are those of the temporal protocol, none where a date is missing.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
@@ -249,39 +240,6 @@ def nested_residuals(
     )
 
 
-def loao_residuals(
-    outcomes: FloatArray,
-    scores: FloatArray,
-    *,
-    lo: float = LO,
-    hi: float = HI,
-    strategy: str = "mid_range",
-    dates: Sequence[date | None] | None = None,
-    weights: FloatArray | None = None,
-    history_window: int | None = None,
-) -> Residuals:
-    """Call `nested_residuals` by agent on plain arrays.
-
-    outcomes: (n, n_tasks); mean outcomes of the training agents on the active tasks; NaN where missing.
-    scores: (n,).
-    weights: (n,); 1/π_i, in the pass rates alone.
-    """
-    n = len(scores)
-    agents = CompleteAgents(
-        names=tuple(str(i) for i in range(n)),
-        outcomes=outcomes,
-        scores=scores,
-        dates=(None,) * n if dates is None else tuple(dates),
-        scaffolds=("",) * n,
-        models=("",) * n,
-        weights=np.ones(n) if weights is None else weights,
-    )
-    return nested_residuals(agents, strategy=strategy, rule=Rule(lo, hi, history_window))
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]) -> Subsets:
     refusals = [answer for answer in answers if isinstance(answer, str)]
     pairs = [
@@ -295,14 +253,6 @@ def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]
         n_refused=len(refusals),
         refusal=refusals[0] if refusals else "",
     )
-
-
-def membership(sets: Sequence[IndexArray], n: int) -> Mask:
-    """Return which of n positions each set holds, shape (n_sets, n)."""
-    members = np.zeros((len(sets), n), dtype=np.bool_)
-    for row, positions in zip(members, sets, strict=True):
-        row[positions] = True
-    return members
 
 
 def _scored(subsets: Subsets, n_missing: IndexArray) -> list[IndexArray]:

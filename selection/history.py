@@ -1,13 +1,9 @@
 """A record in time order beside the version of the subset that is watched: what drift monitors read.
 
-Model
------
-S is the version in use. The *founders* are the complete agents that it was chosen from; *later* agents came
-after it was fixed: by a later delivery or, in one delivery (a file), with a date after that of the version.
-Agents without a voice (`analytics.record.conditions`) are not among them.
-Agents stand in the order of (later, date, name), so that a date cannot put a newcomer among the reference.
-Full scores become known with the delivery that completes an agent, which is later than its date where it was
-asked to run the rest: what is told of full scores is in the order of completion.
+The *founders* are the complete agents that S was chosen from; *later* agents came after it was fixed: by a
+later delivery or, in one delivery (a file), with a date after that of the version. Agents without a voice
+(`analytics.record.conditions`) are not among them. Agents stand in the order of (later, date, name), so that
+a date cannot put a newcomer among the reference; what is told of full scores is in the order of completion.
 
 *Sampled* agents were drawn at random for a full run and have made it; *spontaneous* ones were complete with
 their first delivery. *Audit tasks* are those outside all versions that an agent which ran S was asked for
@@ -21,6 +17,7 @@ from datetime import date
 from functools import cached_property
 
 import numpy as np
+from scipy.special import expit
 
 from analytics.arrays import CodeArray, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import trial_variance_ratio
@@ -28,9 +25,10 @@ from analytics.drift import Audit, FullRunScore, Monitor, Noise, OnAndOff, noise
 from analytics.drift.fidelity import rho_null
 from analytics.drift.monitor import N_LATEST
 from analytics.record import Record
-from selection import audits
+from selection import rasch
 from selection.bands import WIDER_BANDS
 from selection.folds import CompleteAgents, fold_bands, nested_plan
+from selection.full_scores import rows_used
 from selection.held_out import Subsets, choose, hold_out, ratio
 from selection.prior import PriorDecisions, Promise, SubsetVersion
 from selection.rules import Rules
@@ -126,13 +124,9 @@ class History:
         """How many of these agents came before the version was fixed."""
         return int(np.count_nonzero(~self.since[rows]))
 
-    def names_of(self, rows: IndexArray) -> list[str]:
-        """Names of the agents at these positions."""
-        return [self.names[i] for i in rows]
-
-    def days_of(self, rows: IndexArray) -> list[date | None]:
-        """Dates of the agents at these positions."""
-        return [self.days[i] for i in rows]
+    def who(self, rows: IndexArray) -> tuple[list[str], list[date | None]]:
+        """Names and dates of the agents at these positions."""
+        return [self.names[i] for i in rows], [self.days[i] for i in rows]
 
     def by_completion(self, rows: IndexArray) -> IndexArray:
         """Return these agents in the order in which their full scores became known."""
@@ -148,12 +142,12 @@ class History:
     @cached_property
     def audit_reference(self) -> Audit:
         """Each founder on the tasks outside the subset that was chosen without it."""
-        return audits.of_founders(self.founding, self.nested)
+        return of_founders(self.founding, self.nested)
 
     def audit_of(self, rows: IndexArray) -> Audit:
         """Audit tasks of these agents, and what S predicts of them."""
-        return audits.of_newcomers(
-            self.outcomes[rows], self.audited[rows], self.tasks, audits.difficulties(self.founding)
+        return of_newcomers(
+            self.outcomes[rows], self.audited[rows], self.tasks, founders_difficulties(self.founding)
         )
 
     def promised(self, n: int) -> list[tuple[int, Promise]]:
@@ -260,3 +254,49 @@ def _audited(record: Record, tasks: IndexArray, prior: PriorDecisions) -> Mask:
 
 def _row_means(values: FloatArray) -> FloatArray:
     return ratio(np.nansum(values, axis=1), np.count_nonzero(~np.isnan(values), axis=1))
+
+
+def founders_difficulties(founding: CompleteAgents) -> FloatArray:
+    """b̂ of the founders, shape (m,); NaN where none of them has run the task."""
+    return _difficulties(founding, np.arange(founding.n))
+
+
+def of_newcomers(outcomes: FloatArray, audited: Mask, tasks: IndexArray, logits: FloatArray) -> Audit:
+    """Audit tasks of newcomers, outcomes and audited (q, m).
+
+    tasks: (k,); S; each newcomer has an outcome on one of its tasks that has a difficulty.
+    logits: (m,); b̂; NaN where nobody ran the task, which is then not audited.
+    """
+    usable = audited & ~np.isnan(logits)
+    expected = np.array([_expected(row, tasks, logits) for row in outcomes]).reshape(outcomes.shape)
+    return Audit(np.where(usable, outcomes, np.nan), expected)
+
+
+def of_founders(founding: CompleteAgents, nested: Subsets) -> Audit:
+    """Each founder outside the subset that was chosen without it, predicted without it.
+
+    nested: chosen with one founder left out at a time.
+    """
+    m = founding.outcomes.shape[1]
+    used = rows_used(founding, [fold.training for fold in nested.folds])
+    fits = [_difficulties(founding, rows) for rows in used]
+    outcomes, expected = list[FloatArray](), list[FloatArray]()
+    for fold, tasks, logits in zip(nested.folds, nested.tasks, fits, strict=True):
+        for row in founding.outcomes[fold.held_out]:
+            outside = np.where(np.isnan(logits), np.nan, row)
+            outside[tasks] = np.nan
+            outcomes.append(outside)
+            expected.append(_expected(row, tasks, logits))
+    return Audit(np.array(outcomes).reshape(-1, m), np.array(expected).reshape(-1, m))
+
+
+def _difficulties(founding: CompleteAgents, rows: IndexArray) -> FloatArray:
+    by_task = np.full(founding.outcomes.shape[1], np.nan)
+    by_task[~np.isnan(founding.outcomes[rows]).all(axis=0)] = founding.fit_of(rows).difficulties
+    return by_task
+
+
+def _expected(row: FloatArray, tasks: IndexArray, logits: FloatArray) -> FloatArray:
+    rated = tasks[~np.isnan(logits[tasks])]
+    ability = rasch.ability(row[rated], logits[rated])
+    return np.asarray(expit(ability - logits), dtype=np.float64)

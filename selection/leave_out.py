@@ -1,13 +1,8 @@
 """Ridge predictions of agents left out, without a refit for every fold.
 
-Model
------
-With the columns of X centred over all n agents (C = X − x̄), I the agents left out, and B_II, (By)_I of::
-
-    B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn)                       B1 = 0
-    ŷ_I = y_I − (B_II)⁻¹(By)_I                        ŷ_i = y_i − (By)_i/B_ii for one agent
-
-ŷ_I is what the Ridge trained on the other agents predicts. Three ways to B_II and (By)_I for a subset S:
+The theory is in ``selection/README.md``, “Ridge calibration”. With the columns of X centred over all n agents
+(C = X − x̄), I the agents left out, and B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn), ŷ_I = y_I − (B_II)⁻¹(By)_I is what the
+Ridge trained on the other agents predicts. Three ways to B_II and (By)_I for a subset S:
 
 =========================  ============================================================  ====================
 way                        arithmetic                                                    a fold costs
@@ -20,23 +15,8 @@ way                        arithmetic                                           
 `alone`, any S             (CCᵀ + αI)⁻¹ by its Cholesky factor                           n²|S| + n³
 =========================  ============================================================  ====================
 
-With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R.
-
-Symbols
--------
-========  ========================  ========================  =====================
-symbol    code                      shape                     unit
-========  ========================  ========================  =====================
-X         ``outcomes``              (n, m)                    0 to 1
-y         ``scores``                (n,)                      0 to 1
-α         ``alpha``                 scalar, 1 throughout      agents
-B         ``residual_maker``        (n, n)                    1/agents
-I         ``left_out``              (n_left_out,)             positions of agents
-E, d      ``changed``, ``signs``    (n_changed,)              candidates, ±1
-========  ========================  ========================  =====================
-
-Not done here: a task with a missing cell is not covered: what completes the cell is a mean over the fold's
-own training agents, so that X itself changes from fold to fold. Such folds are fitted anew by `ridge`.
+With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R. A task
+with a missing cell is not covered: what completes the cell differs from fold to fold.
 
 Source: Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free intercept). Hager,
 *SIAM Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to
@@ -59,20 +39,16 @@ MAX_STACKED_CELLS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class LeaveOut:
-    """Ridge predictions of agents left out, on subsets near a base subset.
+    """Ridge predictions of agents left out, on subsets near a base subset. Made by `leave_out`.
 
-    Made by `leave_out`. `predictions(left_out, tasks)` equals
-    ``predict(fit(X[others][:, tasks], y[others]), X[left_out][:, tasks])`` for every subset without a missing
-    cell whose tasks are those of the base but for candidates; others are refused (not_covered).
+    `predictions` equals a refit for every subset without a missing cell whose tasks are those of the base but
+    for candidates; others are refused (not_covered).
 
-    scores: (n,); y.
     in_base: (n_tasks,); tasks of the base subset without a missing cell.
     position: (n_tasks,); place of a task among the candidates without a missing cell; −1 elsewhere.
     residual_maker: (n, n); B on the base subset.
-    residuals: (n,); by, the residuals of the fit to all n agents divided by α.
-    candidate_columns: (n, n_candidates); BX_C.
-    candidate_gram: (n_candidates, n_candidates); X_CᵀBX_C.
-    candidate_scores: (n_candidates,); X_CᵀBy.
+    residuals: (n,); By, the residuals of the fit to all n agents divided by α.
+    candidate_columns, candidate_gram, candidate_scores: BX_C, X_CᵀBX_C, X_CᵀBy.
     """
 
     scores: FloatArray
@@ -90,7 +66,6 @@ class LeaveOut:
         left_out: (n_left_out,); positions of the agents left out, none twice; at least 2 agents remain.
         tasks: (k,); task indices of the fold's subset, none twice, k ≥ 1.
         Returns: (n_left_out,); in the order of `left_out`; neither rounded nor clipped.
-        Raises SelectionError (no_tasks, too_few_agents, shape, not_covered).
         """
         left_out, tasks = _checked_fold(left_out, tasks, self.scores.size)
         members = np.zeros((1, self.in_base.size), dtype=np.bool_)
@@ -143,13 +118,10 @@ def leave_out(
 ) -> LeaveOut:
     """Prepare the predictions of agents left out on subsets near `base`.
 
-    outcomes: (n, n_tasks); mean outcomes of all n agents on all active tasks; NaN where missing.
-    scores: (n,); their full scores.
-    base: (k,); task indices of the subset that the folds' subsets differ little from.
-    candidates: (n_candidates,); tasks that may enter or leave; all tasks when not given. Costs O(n²k + n³ +
-        n²·n_candidates + n·n_candidates²), once.
-    alpha: penalty, above 0.
-    Raises SelectionError (shape, no_tasks, too_few_agents, outcome_range, score_missing, penalty_range).
+    outcomes: (n, n_tasks); of all n agents on all active tasks; NaN where missing.
+    base: (k,); the subset that the folds' subsets differ little from.
+    candidates: tasks that may enter or leave; all tasks when not given. Costs O(n²k + n³ + n²·n_candidates +
+        n·n_candidates²), once.
     """
     outcomes, scores = checked_agents(outcomes, scores, alpha)
     n_tasks = outcomes.shape[1]
@@ -177,11 +149,8 @@ def leave_out(
 
 @dataclass(frozen=True, eq=False)
 class SharedGram:
-    """Ridge predictions of agents left out, on any subset, from one Gram matrix of all tasks.
+    """Ridge predictions of agents left out, on any subset, from one Gram matrix of all tasks; α = 1.
 
-    Made by `shared_gram`; α = 1.
-
-    scores: (n,); y.
     columns: (n_tasks, n); Cᵀ; NaN in tasks with a missing cell.
     gram: (n_tasks, n_tasks); CᵀC.
     task_scores: (n_tasks,); Cᵀy.
@@ -238,9 +207,6 @@ def alone(columns: FloatArray, scores: FloatArray, left_out: IndexArray) -> Floa
     return _left_out(scores[left_out], maker, inverse[:-1, -1])
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _left_out(scores: FloatArray, maker: FloatArray, residuals: FloatArray) -> FloatArray:
     """y_I − (B_II)⁻¹(By)_I."""
     return np.asarray(scores - np.linalg.solve(maker, residuals), dtype=np.float64)
@@ -268,9 +234,6 @@ def _alike(sizes: IndexArray) -> list[IndexArray]:
 
 def _centred(outcomes: FloatArray) -> FloatArray:
     return np.asarray(outcomes - np.mean(outcomes, axis=0), dtype=np.float64)
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_fold(left_out: IndexArray, tasks: IndexArray, n: int) -> tuple[IndexArray, IndexArray]:

@@ -1,12 +1,7 @@
 """Whether what an agent is reported to have done is plausible beside what verified agents did.
 
-The theory is in ``selection/README.md``, “Plausible outcomes”.
-
-Not done here: nothing is said of an agent that is made up within what verified agents did: that takes logs or
-a rerun.
-
-Source: Wilson, *JASA* 22 (1927) 209-212. Poisson-binomial by convolution: Chen & Liu, *Statistica Sinica* 7
-(1997) 875-892.
+The theory is in ``selection/README.md``, “Plausible outcomes”. Source: Wilson, *JASA* 22 (1927) 209-212.
+Poisson-binomial by convolution: Chen & Liu, *Statistica Sinica* 7 (1997) 875-892.
 """
 
 from dataclasses import dataclass, replace

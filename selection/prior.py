@@ -7,7 +7,7 @@ from typing import Any
 
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.rows import NEVER_MEASURED, Facet
-from selection.full_scores.fit_cache import FitCache
+from selection.full_scores import FitCache
 from selection.ridge import RidgeFit
 
 
@@ -39,8 +39,7 @@ class SubsetVersion:
 class FittedOn:
     """The agents that the calibration in use was fitted on, and their nested residuals y − ŷ.
 
-    estimator: one of `selection.full_scores.ESTIMATORS`.
-    dates: length n_agents; as they were when it was fitted.
+    dates: as they were when it was fitted.
     residuals, scaffold_residuals, in_time: length n_agents; with the agent, or its whole scaffold, or all
         from its date on, left out and the selection repeated; None: no prediction.
     ridge: what was fitted then, where it is stored.
@@ -114,18 +113,15 @@ class PriorDecisions:
     fitted: None: the calibration is fitted on the complete agents of the record.
     validation: `selection.validation.as_json` of the validation that stands.
     promises: by agent, the latest estimated full score that a board showed.
-    full_runs_only: why an operator asked for full runs only; else empty.
-    revalidating: the open drift request, in words; else empty.
-    not_revalidated: that a monitor alarmed and not all runs asked for came in time, in words; else empty.
+    full_runs_only, revalidating, not_revalidated: why an operator asked for full runs only; the open drift
+        request; that a monitor alarmed and not all runs asked for came in time; else empty.
     sampled: agents drawn at random for a full run since the version in use was fixed, with the probability π
         of being drawn. They count as sampled once they are complete.
     published: by agent that was stopped, and drawn or asked for the rest: est and c·se of that moment.
     staged: agents that were asked for tasks chosen for them, by name.
-    walks: by agent that was asked batch by batch: what `selection.staged.study.staged_fit` gave of the fit
-        that it was asked by.
+    walks: by agent that was asked batch by batch: the `selection.staged.study.staged_fit` that it was by.
     podium: P, where staged assignment is in force and those on the podium are recalled.
-    draws: of earlier answers; they change no number and spare most of the work after one new agent.
-    fits: likewise.
+    draws, fits: of earlier answers; they change no number and spare most of the work after one new agent.
     """
 
     subsets: tuple[SubsetVersion, ...] = ()

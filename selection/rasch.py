@@ -1,23 +1,9 @@
 """Rasch model: one ability for each agent and one difficulty for each task, by penalised joint likelihood.
 
-The theory is in ``selection/README.md``, “Abilities and difficulties”.
+The theory is in ``selection/README.md``, “Abilities and difficulties”: outcomes X (n, m), NaN missing;
+abilities θ (n,) and difficulties b (m,), Σb = 0, in logits; curvature W = P(1 − P).
 
-Symbols
--------
-==============  ==========================  ============================  ======
-symbol          code                        shape                         unit
-==============  ==========================  ============================  ======
-X               ``outcomes``                (n, m), NaN: missing          0 to 1
-θ               ``abilities``               (n,)                          logits
-b               ``difficulties``            (m,), Σb = 0                  logits
-P               ``passing``                 (n, m)                        0 to 1
-W               ``curvature``               (n, m)                        0 to ¼
-Σ_i P(1 − P)    ``information(θ, b)``       (m,)                          1/logit²
-==============  ==========================  ============================  ======
-
-Source
-------
-Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Penalty: Mislevy,
+Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960. Penalty: Mislevy,
 *Psychometrika* 51 (1986) 177-195 (normal priors). Step length: Bach, *Electronic Journal of Statistics* 4
 (2010) 384-414, and Sun & Tran-Dinh, *Mathematical Programming* 178 (2019) 145-213, for ν = 2. Conjugate
 gradients: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §11.5.
@@ -67,15 +53,20 @@ def fit(
     """Fit abilities and difficulties to mean outcomes.
 
     outcomes: (n, m); 0 to 1; NaN where missing. Every agent and every task has a valid cell.
-    start: (float array, shape (n,), float array, shape (m,)); θ and b near the maximum, such as those of a
-        fit to a few agents more. Where the steps begin does not show in the result.
+    start: θ and b near the maximum, such as those of a fit to a few agents more; it does not show in the
+        result.
     near: (s, s), s the smaller of n and m; `inverse_complement` of such a fit, for the agents or tasks that
         are left.
-    Raises SelectionError (shape, no_tasks, outcome_range, agent_unobserved, task_unobserved, not_finite).
     Raises RaschUnfinished: with the derivative reached.
     """
     outcomes, valid = _checked(outcomes)
-    abilities, difficulties = _started(outcomes, start)
+    if start is None:
+        abilities, difficulties = _smoothed_logits(outcomes, 1), -_smoothed_logits(outcomes, 0)
+    else:
+        abilities, difficulties = (_checked_logits(logits) for logits in start)
+        if (abilities.size, difficulties.size) != outcomes.shape:
+            sizes = f"{abilities.size} abilities and {difficulties.size} difficulties"
+            raise SelectionError(f"{sizes} to start from, for outcomes {outcomes.shape}", code="shape")
     for n_iterations in range(MAX_ITERATIONS):
         for_abilities, for_difficulties, curvature = _derivatives(outcomes, valid, abilities, difficulties)
         largest = float(max(np.abs(for_abilities).max(), np.abs(for_difficulties).max()))
@@ -108,14 +99,11 @@ def inverse_complement(outcomes: FloatArray, fitted: RaschFit) -> FloatArray:
 
 
 def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
-    """θ̂ of one agent given the tasks' difficulties: the maximum of ℓ in θ alone, b fixed.
+    """θ̂ of one agent given the tasks' difficulties, logits: the maximum of ℓ in θ alone, b fixed.
 
-    outcomes: (m,); the agent's mean outcomes, 0 to 1; NaN where missing; at least one valid.
-    difficulties: (m,); b, logits, as `fit` gives them (Σb = 0): the penalty θ²/18 counts from the mean
-        difficulty.
-    Returns: logits.
-    Raises SelectionError (shape, no_tasks, outcome_range, agent_unobserved, not_finite).
-    Raises RaschUnfinished.
+    outcomes: (m,); 0 to 1; NaN where missing; at least one valid.
+    difficulties: (m,); b as `fit` gives them: the penalty θ²/18 counts from the mean difficulty.
+    Raises SelectionError (shape), RaschUnfinished.
     """
     outcomes, difficulties = np.asarray(outcomes, dtype=np.float64), _checked_logits(difficulties)
     if outcomes.shape != difficulties.shape:
@@ -136,15 +124,11 @@ def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
 def abilities(
     outcomes: FloatArray, difficulties: FloatArray, seen: Mask, start: FloatArray | None = None
 ) -> FloatArray:
-    """θ̂ of many agents, each by difficulties of its own: the steps of `ability`, all rows at once.
+    """θ̂ of many agents, each by difficulties of its own, (q,): the steps of `ability`, nothing checked.
 
-    Nothing is checked.
-
-    outcomes: (q, k); 0 to 1; 0 where not seen.
-    difficulties: (q, k); b, logits; any number where not seen.
-    seen: (q, k); the cells that tell of an ability.
+    outcomes, difficulties, seen: (q, k); outcomes are 0 where not seen.
     start: (q,); where the steps begin; it does not show in the result.
-    Returns: (q,); logits, where the derivative is below 1e-9; NaN for a row without a cell.
+    Returns: where the derivative is below 1e-9; NaN for a row without a cell.
     Raises RaschUnfinished.
     """
     totals = outcomes.sum(axis=1)
@@ -163,31 +147,10 @@ def abilities(
 
 
 def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:
-    """Fisher information of each task about the abilities, Σ_i P_ij(1 − P_ij).
-
-    abilities: (q,); θ of the agents it is summed over, logits.
-    difficulties: (m,); b, logits.
-    Returns: (m,); 0 to q/4.
-    Raises SelectionError (shape, not_finite).
-    """
+    """Fisher information of each task about the abilities it is summed over, Σ_i P_ij(1 − P_ij), (m,)."""
     abilities, difficulties = _checked_logits(abilities), _checked_logits(difficulties)
     distance = abilities[:, None] - difficulties
     return np.asarray(np.sum(expit(distance) * expit(-distance), axis=0), dtype=np.float64)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
-def _started(
-    outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None
-) -> tuple[FloatArray, FloatArray]:
-    if start is None:
-        return _smoothed_logits(outcomes, 1), -_smoothed_logits(outcomes, 0)
-    abilities, difficulties = (_checked_logits(logits) for logits in start)
-    if (abilities.size, difficulties.size) != outcomes.shape:
-        sizes = f"{abilities.size} abilities and {difficulties.size} difficulties"
-        raise SelectionError(f"{sizes} to start from, for outcomes {outcomes.shape}", code="shape")
-    return abilities, difficulties
 
 
 def _smoothed_logits(outcomes: FloatArray, axis: int) -> FloatArray:
@@ -265,9 +228,6 @@ def _conjugate_gradients(
 def _step_length(beta: float) -> float:
     """log(1 + β)/β: along the step ℓ's second derivative grows at most by e^β, so that ℓ rises up to here."""
     return float(np.log1p(beta)) / beta if beta > 0.0 else 1.0
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked(outcomes: FloatArray) -> tuple[FloatArray, Mask]:

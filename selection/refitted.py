@@ -1,13 +1,7 @@
 """The closed forms of nested validation against scikit-learn, which refits in every fold.
 
-Model
------
-`cross_validate` fits the pipeline of `selection.estimators` to the training agents of each fold of ``loao``
-and ``loso``, and predicts the agents held out; `selection.fold_predictions` predicts the same ones by linear
-algebra that the folds share. The subset of a fold is its mid-range band, whatever the policy's strategy.
-
-Not done here: of more than 100 folds of a protocol 100 are refitted, evenly spread. Figures are not compared,
-and neither are folds without a subset.
+The pipeline of `selection.estimators` is fitted to the training agents of each fold of ``loao`` and ``loso``,
+of more than 100 to 100, evenly spread; the subset is the mid-range band, whatever the policy's strategy.
 """
 
 from typing import Any

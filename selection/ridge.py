@@ -59,8 +59,6 @@ def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> Ridge
     outcomes: (n, k); mean outcomes of the training agents on the subset; NaN where missing.
     scores: (n,); their full scores.
     alpha: penalty, above 0.
-    Raises SelectionError (shape, no_tasks, too_few_agents, outcome_range, score_missing, task_unobserved,
-        penalty_range).
     """
     outcomes, scores = checked_training(outcomes, scores, alpha)
     column_means = np.nanmean(outcomes, axis=0)
@@ -81,41 +79,38 @@ def fit(outcomes: FloatArray, scores: FloatArray, alpha: float = ALPHA) -> Ridge
 
 
 def predictable(outcomes: FloatArray) -> Mask:
-    """Agents with at most a tenth of the subset missing, 10·n_missing ≤ k.
-
-    outcomes: (q, k); mean outcomes on the subset; NaN where missing.
-    Returns: (q,); all that `predict` accepts.
-    Raises SelectionError (shape, no_tasks, outcome_range).
-    """
+    """Agents that `predict` accepts, with 10·n_missing ≤ k, (q, k) to (q,)."""
     outcomes = _checked_outcomes(outcomes)
     n_missing = np.count_nonzero(np.isnan(outcomes), axis=1)
     return np.asarray(10 * n_missing <= outcomes.shape[1], dtype=np.bool_)
 
 
-def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
-    """Predicted full scores ŷ = b₀ + x·β, missing cells completed by x̄.
+def refuse_unpredictable(outcomes: FloatArray) -> None:
+    """Refuse the first of some agents that lacks over a tenth of the subset, (q, k).
 
-    outcomes: (q, k); mean outcomes on the subset; NaN where missing.
-    Returns: (q,); never NaN; neither rounded nor clipped.
-    Raises SelectionError: shape, outcome_range cells_missing: with the first agent for which `predictable` is
-        false.
+    Raises SelectionError (cells_missing).
     """
-    outcomes = _checked_outcomes(outcomes)
-    if outcomes.shape[1] != calibration.k:
-        raise SelectionError(f"{outcomes.shape[1]} tasks for a calibration on {calibration.k}", code="shape")
     accepted = predictable(outcomes)
     if not accepted.all():
-        i = int(np.argmin(accepted))
-        n_missing, k = int(np.count_nonzero(np.isnan(outcomes[i]))), outcomes.shape[1]
+        i, k = int(np.argmin(accepted)), outcomes.shape[1]
+        n_missing = int(np.count_nonzero(np.isnan(outcomes[i])))
         raise SelectionError(
             f"agent {i} lacks {n_missing} of {k} tasks of the subset; at most {k // 10} may be missing",
             code="cells_missing",
         )
+
+
+def predict(calibration: RidgeFit, outcomes: FloatArray) -> FloatArray:
+    """Predicted full scores ŷ = b₀ + x·β, missing cells completed by x̄, (q, k) to (q,); never NaN.
+
+    Raises SelectionError: shape; cells_missing.
+    """
+    outcomes = _checked_outcomes(outcomes)
+    if outcomes.shape[1] != calibration.k:
+        raise SelectionError(f"{outcomes.shape[1]} tasks for a calibration on {calibration.k}", code="shape")
+    refuse_unpredictable(outcomes)
     completed = np.where(np.isnan(outcomes), calibration.column_means, outcomes)
     return np.asarray(calibration.intercept + completed @ calibration.coefficients, dtype=np.float64)
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_outcomes(outcomes: FloatArray) -> FloatArray:

@@ -1,12 +1,7 @@
 """What single tasks tell: pass rates, discrimination, what neighbours lead one to expect, what counts.
 
-The theory is in ``selection/README.md``, “Single tasks”.
-
-Source
-------
-Corrected item-total correlation: Henrysson, *Psychometrika* 28 (1963) 211-218; Crocker & Algina,
-*Introduction to Classical and Modern Test Theory*, 1986, §14. The expectation by neighbours and the two
-bounds of surprise are this project's own.
+The theory is in ``selection/README.md``, “Single tasks”. Source: Henrysson, *Psychometrika* 28 (1963) 211-218
+(corrected item-total correlation). The expectation by neighbours is this project's own.
 """
 
 from dataclasses import dataclass
@@ -16,6 +11,7 @@ import numpy as np
 from analytics.arrays import DECIMALS, CountArray, FloatArray, IndexArray, Mask, read_only
 from analytics.record import AgentRow
 from selection.bands import EDGE_TOLERANCE, pass_rates
+from selection.bands import in_band as in_band
 
 REACH = 5
 PASSED = 0.5
@@ -56,17 +52,11 @@ def by_rate(p: FloatArray) -> IndexArray:
     return np.argsort(-np.round(np.nan_to_num(p, nan=-1.0), DECIMALS), kind="stable")
 
 
-def in_band(p: FloatArray, lo: float, hi: float) -> Mask:
-    """Return which tasks have a pass rate from lo to hi, both ends in, (m,)."""
-    return np.asarray((p >= lo - EDGE_TOLERANCE) & (p <= hi + EDGE_TOLERANCE), dtype=np.bool_)
-
-
 def discriminations(outcomes: FloatArray) -> FloatArray:
-    """Return the corrected item-total correlation of each task over the agents on equal terms.
+    """Return the corrected item-total correlation of each task over the agents on equal terms, (m,).
 
-    outcomes: (n, m).
-    Returns: (m,); NaN where fewer than 3 agents have run the task, or where all of them did equally well on
-        it, or on the others.
+    NaN where fewer than 3 agents have run the task, or where all of them did equally well on it, or on the
+    others.
     """
     comparable = outcomes[on_equal_terms(outcomes)]
     valid = ~np.isnan(comparable)

@@ -6,6 +6,27 @@ The theory is in ``selection/README.md``, “Strategies”. Each is called as
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3. ``information``, ``spread`` and ``forecast`` are
 this project's own.
+
+Forward search: tasks taken one at a time, each the one that predicts agents left out best.
+
+The theory is in ``selection/README.md``, “Strategies”.
+
+Symbols
+-------
+==========  ==============================  ==================================  =============
+symbol      code                            shape                               unit
+==========  ==============================  ==================================  =============
+X           ``centred``                     (m, n): tasks in rows, 0 missing    0 to 1
+y           ``scores``                      (n,), centred                       0 to 1
+Zᵀ          ``columns``                     (m, n)                              1/agents
+r, d        ``residuals``, ``diagonal``     (n,)                                1/agents
+w⁰          ``weights``                     (n,)                                agents²
+ΣZ²w⁰       ``norms``                       (m,)                                1
+1 + g       ``growth``                      (m,)                                1
+Zᵀy         ``along_scores``                (m,)                                1
+==========  ==============================  ==================================  =============
+
+Source: Hager, *SIAM Review* 31 (1989) 221-239 (rank-one updates). The bound is this project's own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +36,107 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+from scipy.linalg import blas
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray
 from selection import bands, rasch
 from selection.errors import SelectionError
-from selection.greedy import forward
+from selection.ridge import ALPHA
+
+PRUNED_CELLS = 16_384  # on fewer, pruning takes longer than it saves
+N_KEPT = 8  # steps that use the same w⁰
+
+
+def forward(centred: FloatArray, scores: FloatArray, k: int) -> IndexArray:
+    """Tasks in the order in which leave-one-out R² takes them, (k,); of equal ones, to 1e-9, the first.
+
+    centred: (m, n); outcomes less the mean of the task, tasks in rows; 0 in missing cells.
+    scores: (n,); less their mean; not all 0.
+    """
+    search, order = _Search(centred, scores), np.empty(k, dtype=np.intp)
+    for step in range(k):
+        best = search.best()
+        order[step] = search.tasks[best]
+        search.take(best)
+    return order
+
+
+class _Search:
+    """Where the search stands. Rows up to `n_free` are the tasks not yet taken, in no order."""
+
+    def __init__(self, centred: FloatArray, scores: FloatArray) -> None:
+        n_tasks, n = centred.shape
+        self.n_free, self.tasks = n_tasks, np.arange(n_tasks)
+        self.centred, self.columns = centred, centred / ALPHA
+        self.growth = 1.0 + np.vecdot(centred, centred) / ALPHA
+        self.along_scores, self.total = self.columns @ scores, float(scores @ scores)
+        self.residuals, self.diagonal = scores / ALPHA, np.full(n, (1.0 - 1.0 / n) / ALPHA)
+        self.n_bounded, self.powers, self.norms = 0, np.empty(centred.shape), np.empty(n_tasks)
+
+    def best(self) -> int:
+        """Row of the task with the largest R², the first task of those that share it."""
+        if self.n_free * self.residuals.size <= PRUNED_CELLS:
+            return self._first_best(self._squares(slice(self.n_free)), self.tasks[: self.n_free])
+        rows = self._possible()
+        if rows.size == 1:
+            return int(rows[0])
+        return int(rows[self._first_best(self._squares(rows), self.tasks[rows])])
+
+    def _first_best(self, squares: FloatArray, tasks: IndexArray) -> int:
+        """Position of the largest R²; of equal ones, of the first task."""
+        r2 = (1.0 - squares / self.total).round(DECIMALS)
+        best = int(r2.argmax())
+        equal = (r2 == r2[best]).nonzero()[0]
+        return best if equal.size == 1 else int(equal[tasks[equal].argmin()])
+
+    def take(self, row: int) -> None:
+        """Add a task; the last free row moves into its place."""
+        column, growth, along = self.columns[row].copy(), self.growth[row], self.along_scores[row]
+        outcomes = self.centred[self.tasks[row]]
+        self.n_free -= 1
+        for rows in (self.tasks, self.columns, self.growth, self.along_scores, self.norms):
+            rows[row] = rows[self.n_free]
+        self.shared, self.step = self.columns[: self.n_free] @ outcomes, column / growth
+        self.residuals -= along * self.step
+        self.diagonal -= column * self.step
+        self.along_scores[: self.n_free] -= self.shared * (along / growth)
+        self.growth[: self.n_free] -= self.shared * self.shared / growth
+        if self.n_free:
+            blas.dger(-1.0, self.step, self.shared, a=self.columns[: self.n_free].T, overwrite_a=1)
+
+    def _squares(self, rows: IndexArray | slice | int) -> FloatArray:
+        columns, growth = self.columns[rows], self.growth[rows]
+        errors = self.residuals - columns * (self.along_scores[rows] / growth)[..., None]
+        errors /= self.diagonal - columns * columns / growth[..., None]
+        return np.asarray(np.vecdot(errors, errors), dtype=np.float64)
+
+    def _possible(self) -> IndexArray:
+        """Rows that may be the best, by the least that their Σe² can be."""
+        # First bound of all candidates
+        columns, norms = self.columns[: self.n_free], self.norms[: self.n_free]
+        weights, slope = self.diagonal**-2, self.along_scores[: self.n_free] / self.growth[: self.n_free]
+        weighted = self.residuals * weights
+        if self.n_bounded % N_KEPT == 0:
+            self.weights, products = weights, columns @ weighted
+            np.matmul(np.multiply(columns, columns, out=self.powers[: self.n_free]), weights, out=norms)
+        else:
+            step = self.weights * self.step
+            products, crossed = np.array([weighted, step]) @ columns.T
+            norms -= self.shared * (2.0 * crossed + self.shared * (step @ self.step))
+        self.n_bounded += 1
+        growing = float((weights / self.weights).min())
+        bounds = np.asarray(self.residuals @ weighted + slope * (slope * growing * norms - 2.0 * products))
+        most = self._squares(int(bounds.argmin())) + self.total * 10.0**-DECIMALS
+        rows = np.flatnonzero(bounds <= most)
+        return rows[bounds[rows] + self._added(rows) <= most]
+
+    def _added(self, rows: IndexArray) -> FloatArray:
+        columns, growth = self.columns[rows], self.growth[rows]
+        weighted, powers = self.residuals * self.diagonal**-3, columns * columns
+        squares = powers @ (weighted * self.residuals)
+        cubes = np.multiply(powers, columns, out=powers) @ weighted
+        return np.asarray(2.0 / growth * (squares - 2.0 * self.along_scores[rows] / growth * cubes))
+
 
 N_GROUPS = 10
 N_LATEST = 10
@@ -30,12 +147,10 @@ SPREAD_LO, SPREAD_HI = 0.02, 0.98
 class Training:
     """What a strategy may look at: the training agents of one fold, or all complete agents.
 
-    Made by `of` from a matrix, or in a fold from the whole matrix, the positions of its training agents and
-    pass rates at hand; what costs a copy or a fit is made when it is asked for, once.
+    What costs a copy or a fit is made when it is asked for, once.
 
-    all_outcomes: (n_agents, m); mean outcomes of all complete agents, those left out too; strategies use
-        `outcomes`.
-    all_scores: (n_agents,); their full scores.
+    all_outcomes, all_scores: (n_agents, m), (n_agents,); of all complete agents, those left out too;
+        strategies use `outcomes` and `scores`.
     rows: (n,); positions of the training agents, ascending.
     pass_rates: (m,); over the training agents; NaN where none has a valid cell.
     fit_of: Rasch fit of agents by their positions, where fits are kept for others who ask.
@@ -65,10 +180,9 @@ class Training:
         """Take all agents of a matrix as training agents.
 
         outcomes: (n, m); mean outcomes of complete agents on the active tasks; NaN where missing.
-        scores: (n,); their full scores.
-        dates: length n; in name order, so that position breaks ties as the name does.
+        dates: in name order, so that position breaks ties as the name does.
         weights: (n,); 1/π_i, in the pass rates alone.
-        Raises SelectionError (shape, no_tasks, outcome_range, weight_range, score_missing).
+        Raises SelectionError (shape, score_missing).
         """
         outcomes, scores = np.asarray(outcomes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
         rates = bands.pass_rates(outcomes, weights)
@@ -172,26 +286,19 @@ def random(training: Training, k: int, rng: np.random.Generator | None = None) -
 
     Folds that rate the same tasks and are given the same generator have nested subsets.
 
-    Raises SelectionError (too_few_tasks, generator_missing).
     """
     _check_size("random", k, training.rated)
     return np.sort(_seeded("random", rng).permutation(training.rated)[:k])
 
 
 def easiest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
-    """Tasks with the highest pass rates.
-
-    Raises SelectionError (too_few_tasks).
-    """
+    """Tasks with the highest pass rates."""
     _check_size("easiest", k, training.rated)
     return np.sort(_ordered(-training.pass_rates, training.rated)[:k])
 
 
 def hardest(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
-    """Tasks with the lowest pass rates.
-
-    Raises SelectionError (too_few_tasks).
-    """
+    """Tasks with the lowest pass rates."""
     _check_size("hardest", k, training.rated)
     return np.sort(_ordered(training.pass_rates, training.rated)[:k])
 
@@ -201,7 +308,6 @@ def stratified(training: Training, k: int, rng: np.random.Generator | None = Non
 
     Draws, in this order: the groups that take one of the remainder; each group's tasks.
 
-    Raises SelectionError (too_few_tasks, generator_missing).
     """
     _check_size("stratified", k, training.rated)
     rng = _seeded("stratified", rng)
@@ -215,20 +321,13 @@ def stratified(training: Training, k: int, rng: np.random.Generator | None = Non
 
 
 def information(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
-    """Tasks with the largest Fisher information summed over the training agents' abilities.
-
-    Raises SelectionError (too_few_tasks, agent_unobserved).
-    Raises RaschUnfinished.
-    """
+    """Tasks with the largest Fisher information summed over the training agents' abilities."""
     _check_size("information", k, training.rated)
     return _most_informative(training, training.fitted.abilities, k)
 
 
 def spread(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
-    """Tasks at positions round(linspace(0, M − 1, k)) of the M tasks with 0.02 < p < 0.98, by (p, index).
-
-    Raises SelectionError: too_few_tasks: also when M < k.
-    """
+    """Tasks at positions round(linspace(0, M − 1, k)) of the M tasks with 0.02 < p < 0.98, by (p, index)."""
     rates = np.round(training.pass_rates, DECIMALS)
     inside = np.flatnonzero((rates > SPREAD_LO) & (rates < SPREAD_HI))
     _check_size("spread", k, inside)
@@ -241,8 +340,7 @@ def forecast(training: Training, k: int, rng: np.random.Generator | None = None)
 
     All agents count in the fit; with fewer than ten, all count in the sum.
 
-    Raises SelectionError (too_few_tasks, dates_missing, agent_unobserved).
-    Raises RaschUnfinished.
+    Raises SelectionError (dates_missing).
     """
     _check_size("forecast", k, training.rated)
     n_undated = sum(day is None for day in training.dates)

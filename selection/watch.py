@@ -1,17 +1,14 @@
 """Watching a board: all drift monitors over a record, in time order, with only the past in view.
 
-Model
------
-The record stands in time order beside the version in use (`selection.history`). What was promised of an
-agent's full score before it ran all tasks comes with what is given, and so do the agents that were drawn at
-random for a full run: rank fidelity rests on these, once complete, and on the agents that came complete.
-Where agents were stopped (staged assignment), what was published of those that then ran everything, drawn or
-asked, is held against their full scores too; and what agents did beyond their first batches, against these.
+The record stands in time order beside the version in use (`selection.history`). Rank fidelity rests on the
+agents drawn at random for a full run, once complete, and on those that came complete. Where agents were
+stopped (staged assignment), what was published of those that then ran everything is held against their full
+scores too; and what agents did beyond their first batches, against these.
 
-`findings` asks every monitor of `analytics.drift` about all agents there are; `replay` asks the same of the
-prefixes of a record, after each agent. A file has no versions of S: there it is the band of the first
-`subset_from` complete agents by date (all of the last date included). Each later complete agent is predicted
-from the complete agents of strictly earlier dates, by `selection.staged.model`.
+`findings` asks every monitor of `analytics.drift` about all agents there are; `replay` about the prefixes of
+a record, after each agent. A file has no versions of S: there it is the band of the first `subset_from`
+complete agents by date (all of the last date included), and each later one is predicted from the complete
+agents of strictly earlier dates, by `selection.staged.model`.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6; each monitor gives its own.
 """
@@ -71,8 +68,7 @@ def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     """Ask every monitor about the record as it is.
 
     prior: its last subset version is watched; `promises` are what boards said before, `sampled` who was drawn
-        at random for a full run.
-    Returns: without a version in use, or with all of its tasks retired, no monitor and the reason.
+        at random for a full run. Without a version, or with all of its tasks retired: no monitor.
     """
     version = prior.subsets[-1] if prior.subsets else None
     if version is None or not columns_of(record, version).size:
@@ -82,7 +78,20 @@ def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     if prior.walks:
         monitors = tuple(_walked(record, prior, one) if one.name == tuning.NAME else one for one in monitors)
     if prior.published:
-        monitors = (*monitors, _published(record, prior))
+        complete = training(record)
+        came = record.completed[record.complete]
+        rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in prior.published]
+        estimates, errors = np.array([prior.published[complete.names[i]] for i in rows]).reshape(-1, 2).T
+        monitors = (
+            *monitors,
+            drift.published_order(
+                estimates,
+                errors,
+                complete.scores[rows],
+                [complete.names[i] for i in rows],
+                [complete.dates[i] for i in rows],
+            ),
+        )
     return Findings(
         subset=version.number,
         fixed_on=version.fixed_on,
@@ -107,8 +116,7 @@ def _fidelity(history: History, n: int) -> Monitor:
             OnAndOff(history.known_on_subset[rows], history.off_subset[rows]),
             history.scores[rows],
             history.rho_null,
-            history.names_of(rows),
-            history.days_of(rows),
+            *history.who(rows),
         ),
     )
 
@@ -123,8 +131,7 @@ def _capability(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.on_subset), n)
     return drift.capability_jump(
         history.on_subset[rows],
-        history.names_of(rows),
-        history.days_of(rows),
+        *history.who(rows),
         n_reference=history.n_before(rows),
     )
 
@@ -138,8 +145,7 @@ def _erosion(history: History, n: int) -> Monitor:
             history.outcomes[rows],
             history.task_names,
             history.edges,
-            history.names_of(rows),
-            history.days_of(rows),
+            *history.who(rows),
             history.seed,
             window=history.window,
         ),
@@ -156,7 +162,7 @@ def _residuals(history: History, n: int) -> Monitor:
     promises = history.promised(n)
     rows = np.array([i for i, _ in promises], dtype=np.intp)
     values = history.scores[rows] - np.array([promise.score for _, promise in promises])
-    return drift.residuals(values, history.names_of(rows), history.days_of(rows))
+    return drift.residuals(values, *history.who(rows))
 
 
 def _saturation(history: History, n: int) -> Monitor:
@@ -167,7 +173,7 @@ def _saturation(history: History, n: int) -> Monitor:
         history.trials_on(history.tasks)[rows],
         history.tasks.size,
         history.omega(n, history.tasks),
-        history.names_of(rows),
+        history.who(rows)[0],
         latest,
     )
     full = history.full_score(monitor.evidence["agent"], n) if monitor.evidence else None
@@ -178,7 +184,7 @@ def _tuning(history: History, n: int) -> Monitor:
     rows = history.seen(history.since & history.audited.any(axis=1), n)
     none = Audit(np.empty((0, 0)), np.empty((0, 0)))
     reference, since = (history.audit_reference, history.audit_of(rows)) if rows.size else (none, none)
-    return drift.subset_tuning(reference, since, history.names_of(rows), history.days_of(rows), history.seed)
+    return drift.subset_tuning(reference, since, *history.who(rows), history.seed)
 
 
 def _novelty(history: History, n: int) -> Monitor:
@@ -188,8 +194,7 @@ def _novelty(history: History, n: int) -> Monitor:
         lambda: drift.scaffold_novelty(
             [history.scaffolds[i] for i in np.flatnonzero(~history.since)],
             [history.scaffolds[i] for i in rows],
-            history.names_of(rows),
-            history.days_of(rows),
+            *history.who(rows),
             history.seed,
         ),
     )
@@ -201,7 +206,7 @@ def _failures(history: History, n: int) -> Monitor:
 
     def of_counts(n_invalid: CodeArray) -> Monitor:
         reference, since = (Invalid(n_invalid[part], history.n_trials[part]) for part in (before, rows))
-        return drift.harness_failures(reference, since, history.names_of(rows), history.days_of(rows))
+        return drift.harness_failures(reference, since, *history.who(rows))
 
     monitor, confirmed = of_counts(history.n_invalid), of_counts(history.n_invalid - history.n_unconfirmed)
     if monitor.state == "alert" and confirmed.state != "alert":
@@ -215,9 +220,7 @@ def _noise(history: History, n: int) -> Monitor:
     reference, since = (Noise(*(part[rows_of] for part in history.noise)) for rows_of in (before, rows))
     return history.once(
         ("run-to-run noise", rows.size),
-        lambda: drift.run_noise(
-            reference, since, history.names_of(rows), history.days_of(rows), history.seed
-        ),
+        lambda: drift.run_noise(reference, since, *history.who(rows), history.seed),
     )
 
 
@@ -227,23 +230,8 @@ def _cost(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.costs), n)
     return drift.cost_per_task(
         history.costs[rows],
-        history.names_of(rows),
-        history.days_of(rows),
+        *history.who(rows),
         n_reference=history.n_before(rows),
-    )
-
-
-def _published(record: Record, prior: PriorDecisions) -> Monitor:
-    complete = training(record)
-    came = record.completed[record.complete]
-    rows = [i for i in np.argsort(came, kind="stable").tolist() if complete.names[i] in prior.published]
-    estimates, errors = np.array([prior.published[complete.names[i]] for i in rows]).reshape(-1, 2).T
-    return drift.published_order(
-        estimates,
-        errors,
-        complete.scores[rows],
-        [complete.names[i] for i in rows],
-        [complete.dates[i] for i in rows],
     )
 
 
@@ -334,12 +322,7 @@ class DriftReplay:
 def replay(
     record: Record, rules: Rules, *, progress: Callable[[int, int], None] | None = None
 ) -> DriftReplay:
-    """Choose S from the first complete agents and ask every monitor after each agent that came later.
-
-    progress: called with (later agents seen, all later agents).
-    Raises SelectionError: no_replay: when an agent has no date, fewer than `subset_from` agents are complete,
-        they give no subset, or no complete agent came later.
-    """
+    """Choose S from the first complete agents and ask every monitor after each agent that came later."""
     version = _first_version(record, rules)
     promises = _predicted(record, rules, version)
     history = history_of(record, rules, PriorDecisions(subsets=(version,), promises=promises))

@@ -15,7 +15,7 @@ from leaderboard.studies.queries import NO_RERUNS, Reruns, active_subset, latest
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_sha256
 from leaderboard.studies.staged_steps import degrees_of
-from selection.full_scores.fit_cache import FitCache
+from selection.full_scores import FitCache
 from selection.prior import OVERDUE, FittedOn, PriorDecisions, Staged, SubsetVersion, Variances
 from selection.ridge import RidgeFit
 

@@ -30,8 +30,7 @@ from leaderboard.studies.staged_studies import Decisions, published_of, rule_of,
 from leaderboard.submissions.queries import outcomes_of, settings_of
 from selection.prior import PriorDecisions, Promise
 from selection.staged.text import fallen, is_below_mostly
-from selection.standings.grouping import grouping
-from selection.standings.targets import on_all_tasks
+from selection.standings.targets import grouping, on_all_tasks
 from selection.watch import findings
 
 if TYPE_CHECKING:

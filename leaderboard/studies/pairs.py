@@ -11,9 +11,8 @@ from leaderboard.studies.board_inputs import board_inputs
 from leaderboard.studies.models import Calibration
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader, Snapshot
-from selection.pairs_text import values
 from selection.prior import PriorDecisions
-from selection.standings.pairs import PairwiseComparison, View, pairs_of, positions, view_of
+from selection.standings.pairs import PairwiseComparison, View, pairs_of, pairs_values, positions, view_of
 
 MAX_CELLS = 500_000  # of a record that is kept
 
@@ -35,7 +34,7 @@ class PairComparison:
 def comparison(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> dict[str, Any]:
     """All pairs of these agents on the subset and calibration in use, and the data version read."""
     pairs = compare_agents(benchmark=benchmark, agents=agents, target=target)
-    return {"data_version": pairs.data_version, **values(pairs.compared)}
+    return {"data_version": pairs.data_version, **pairs_values(pairs.compared)}
 
 
 def compare_agents(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> PairComparison:

@@ -45,8 +45,7 @@ from selection import full_scores, rasch
 from selection.bands import HI, LO, WIDER_BANDS, mid_range
 from selection.folds import CompleteAgents, Rule, fold_bands, nested_plan
 from selection.held_out import Subsets, choose, hold_out, nested_residuals
-from selection.intervals import ScoreInterval, calibrate, intervals
-from selection.intervals.quantiles import MIN_FOR_QUANTILE
+from selection.intervals import MIN_FOR_QUANTILE, ScoreInterval, calibrate, intervals
 
 SEED = 20261
 LOOKS = (10, 12, 20, 40, 80, 160)

@@ -25,9 +25,8 @@ from analytics.wilson import wilson
 from perf.studies.table import print_table
 from selection.folds import CompleteAgents
 from selection.staged.histories import run_agent
-from selection.staged.replay import TOP, best, replay, right
+from selection.staged.replay import TOP, best, replay, right, verdict
 from selection.staged.teaching import FullRun, taught
-from selection.staged.verdict import verdict
 from selection.staged.walks import Staging
 
 N_FRESH, A_FIT, LEAST_PAIRS = 40, 10, 0.95

@@ -43,7 +43,7 @@ from analytics.drift import Audit
 from analytics.drift.tuning import subset_tuning
 from perf.studies.staged_boards import board, record_of, standings
 from perf.studies.table import print_table
-from selection import audits
+from selection import history
 from selection.folds import CompleteAgents, Fold
 from selection.held_out import Subsets
 from selection.prior import PriorDecisions
@@ -130,7 +130,7 @@ def founders(agents: CompleteAgents) -> Audit:
         folds.append(Fold(agents.names[i], np.array([i]), kept))
         batches.append(found.first_batch)
         outside.append(found.ranking_tasks)
-    audit = audits.of_founders(agents, Subsets(tuple(folds), tuple(batches), 0, ""))
+    audit = history.of_founders(agents, Subsets(tuple(folds), tuple(batches), 0, ""))
     outcomes = audit.outcomes.copy()
     for row, tasks in zip(outcomes, outside, strict=True):
         row[tasks] = np.nan
@@ -258,7 +258,7 @@ def _tuned(
     gain: Callable[[str, float, float], None],
 ) -> None:
     """Add what tuning gains, and who is flagged."""
-    logits, reference = audits.difficulties(agents), founders(agents)
+    logits, reference = history.founders_difficulties(agents), founders(agents)
     groups = {"honest": list(enumerate(honest))}
     for lift in LIFTS:
         cheat = f"tuned +{100 * lift:.0f}"
@@ -280,7 +280,7 @@ def _tuned(
         audited = np.zeros(outcomes.shape, dtype=np.bool_)
         for row, (k, _) in zip(audited, group, strict=True):
             row[audit_tasks(fit, seed, names[k])] = True
-        since = audits.of_newcomers(outcomes, audited, fit.first_batch, logits)
+        since = history.of_newcomers(outcomes, audited, fit.first_batch, logits)
         monitor = subset_tuning(reference, since, [names[k] for k, _ in group], [None] * len(group), seed)
         told.setdefault(f"{name}: alone", []).append(len(monitor.evidence["agents"]) / len(group))
         told.setdefault(f"{name}: board", []).append(float(monitor.state == "alert"))

@@ -1,9 +1,7 @@
 """What is known of a board: the one form in which every file, page, table and stored board has it.
 
-`Standings.as_plain` is the schema: the command lines, the API, the stored board and webhooks carry these
-names and nothing else. Numbers are unrounded; scores lie in [0, 1]; rounding is for display. No face computes
-or rewords what stands here: sentences are in `standings.words`, tables in `standings.table`. What a
-field says stands with it; the data dictionary and the columns of CSV and Parquet are read from there.
+Numbers are unrounded; scores lie in [0, 1]; rounding is for display. What a field says stands with it; the
+data dictionary and the columns of CSV and Parquet are read from there.
 """
 
 from collections.abc import Mapping
@@ -347,10 +345,7 @@ class Standings:
         return dict(_plain(self))
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row for each agent, in the columns of the CSV of a board.
-
-        Raises FrameRefused: without pandas.
-        """
+        """Return a pandas DataFrame with a row for each agent, in the columns of the CSV of a board."""
         from analytics.frames import pandas_there
 
         return pandas_there().DataFrame([flat(line) for line in self.agents])

@@ -31,14 +31,10 @@ def means_so_far(
     compared: Compared,
     n_trials: int,
 ) -> dict[str, float | None]:
-    """Return the same of one agent that is still delivering, from its rows.
+    """Return the same of one agent that is still delivering, from its rows (`analytics.record.agent_rows`).
 
     The record counts as many trials as there are on the task with the fewest; here a task that lacks some is
     left out, so that the others tell what they will tell once it has them.
-
-    rows, tasks, settings, deliveries, counting, compared: of the agent alone; see
-        `analytics.record.agent_rows`.
-    n_trials: asked for of each task, under each condition.
     """
     known: Any = {
         "n_agents": 1,

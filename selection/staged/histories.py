@@ -35,18 +35,6 @@ from selection.staged.walks import (
 ONE_IN = 5
 
 Progress = Callable[[int, int], None]
-Estimating = Callable[[Teaching, FloatArray], WalkEstimate]
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """The estimate with which an agent was stopped; c·se is None where only the interval was kept."""
-
-    score: float
-    lower: float
-    upper: float
-    is_drawn: bool
-    se: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +42,16 @@ class Walk:
     """What one agent was asked to run.
 
     batches: tasks, in the order in which they were asked for.
-    published: None where it ran everything by the rule.
+    published: the estimate when it was stopped, also where it was drawn; None where it ran everything by the
+        rule.
     first: est and se, c = 1, after its first batch.
     steps: what was decided, from the first batch on; empty where it was asked for everything at once.
     """
 
     agent: int
     batches: tuple[IndexArray, ...]
-    published: Published | None = None
+    published: WalkEstimate | None = None
+    is_drawn: bool = False
     first: tuple[float, float] | None = None
     steps: tuple[Step, ...] = ()
     fit: Fit | None = None
@@ -105,7 +95,6 @@ def walked(
 
     subset: S from the outset; by default the band of those that have come, fixed with the agent that reaches
         `subset_from`.
-    progress: called with (agents done, all).
     """
     return _replayed(
         agents,
@@ -167,7 +156,7 @@ def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk
     truth, outcomes = float(agents.scores[i]), agents.outcomes[i]
     every = np.ones(fit.n_tasks, dtype=np.bool_)
     batches, steps, estimates = list[IndexArray](), list[Step](), list[tuple[float, float]]()
-    published: Published | None = None
+    published, drawn = None, False
     while True:
         next_step = step(
             fit,
@@ -182,24 +171,17 @@ def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk
         if known := next_step.estimate:
             estimates.append((known.score, known.model_se))
             if next_step.stage != Stage.RUNNING:
-                is_drawn = next_step.stage == Stage.DRAWN
-                published = Published(known.score, known.lower, known.upper, is_drawn, known.se)
+                published, drawn = known, next_step.stage == Stage.DRAWN
         if not next_step.batch:
             break
         batches.append(np.array(next_step.batch, dtype=np.intp))
     first = estimates[0] if estimates else None
-    walk = Walk(i, tuple(batches), published, first, tuple(steps), fit)
+    walk = Walk(i, tuple(batches), published, drawn, first, tuple(steps), fit)
     if published is None:
         return walk, FullRun(-1, truth, 1.0, walk.first)
-    if not published.is_drawn:
+    if not drawn:
         return walk, None
     return walk, FullRun(-1, truth, fit.share_drawn, walk.first, estimates[-1])
-
-
-def by_model(teaching: Teaching, outcomes: FloatArray) -> WalkEstimate:
-    """Estimate a newcomer that ran S alone, (m,) with NaN elsewhere."""
-    scale = teaching.scale_on(teaching.ranking_tasks)
-    return estimated(teaching.model, outcomes, teaching.model.next_mean, scale)
 
 
 def on_subset(
@@ -211,12 +193,8 @@ def on_subset(
     reselected: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
-    estimate: Estimating = by_model,
 ) -> StagedHistory:
-    """Replay the fixed subset in one order of the agents; while no band suits, they run everything.
-
-    estimate: what is published of an agent that ran S, from the teaching agents and its outcomes.
-    """
+    """Replay the fixed subset in one order of the agents; while no band suits, they run everything."""
     every = np.arange(agents.outcomes.shape[1])
 
     def ask(teaching: Teaching, i: int) -> tuple[Walk, FullRun | None]:
@@ -225,9 +203,11 @@ def on_subset(
             return Walk(i, (every,)), FullRun(-1, truth)
         on_tasks = np.full(every.size, np.nan)
         on_tasks[tasks] = agents.outcomes[i, tasks]
-        known, is_whole = estimate(teaching, on_tasks), is_drawn(seed, agents.names[i], 1.0 / ONE_IN)
+        scale = teaching.scale_on(tasks)
+        known = estimated(teaching.model, on_tasks, teaching.model.next_mean, scale)
+        is_whole = is_drawn(seed, agents.names[i], 1.0 / ONE_IN)
         rest = (np.setdiff1d(every, tasks),) if is_whole else ()
-        walk = Walk(i, (tasks, *rest), Published(known.score, known.lower, known.upper, is_whole))
+        walk = Walk(i, (tasks, *rest), known, is_whole)
         ends = (known.score, known.model_se)
         return walk, FullRun(-1, truth, 1.0 / ONE_IN, ends, ends) if is_whole else None
 

@@ -1,28 +1,12 @@
 """One Rasch model of everything that the teaching agents ran, and what it says of each agent's full score.
 
-The theory is in ``selection/README.md``, “Staged assignment”.
+The theory is in ``selection/README.md``, “Staged assignment”: outcomes x (n, m), NaN not run; ``abilities``
+θ (n,), ``means`` μ (n,), ``difficulties`` b (m,), logits; ``spread`` τ², logits²; ``dispersion`` φ;
+``difficulty_variances`` v_b (m,), logits². Where agents get better fast, those that stopped are estimated 2
+to 3 points too low.
 
-Symbols
--------
-======  =========================  ==================  ============
-symbol  code                       shape               unit
-======  =========================  ==================  ============
-x       ``outcomes``               (n, m), NaN         0 to 1
-θ, b    ``abilities``,             (n,), (m,)          logits
-        ``difficulties``
-μ       ``means``                  (n,)                logits
-τ², φ   ``spread``,                scalars             logits², 1
-        ``dispersion``
-v_b     ``difficulty_variances``   (m,)                logits²
-======  =========================  ==================  ============
-
-Not done here: one slope for all tasks. Where agents get better fast, those that stopped are estimated 2 to 3
-points too low.
-
-Source
-------
-Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960; missing at random: Rubin,
-*Biometrika* 63 (1976) 581-592. The priors are this project's own.
+Source: Rasch, *Probabilistic Models for Some Intelligence and Attainment Tests*, 1960; missing at random:
+Rubin, *Biometrika* 63 (1976) 581-592. The priors are this project's own.
 """
 
 from collections.abc import Sequence
@@ -48,9 +32,7 @@ STEEPEST = 0.95  # what one more τ² may add to the next one
 class StagedModel:
     """The fit to the teaching agents, in their order.
 
-    abilities: (n,).
-    difficulties, difficulty_variances: (m,).
-    means: (n,); μ of each.
+    difficulty_variances: (m,); means: (n,), μ of each.
     """
 
     abilities: FloatArray
@@ -114,7 +96,11 @@ def fit(
     x = np.where(ran, outcomes, 0.0)
     first = np.arange(len(x)) if first is None else first
     is_graded = np.count_nonzero((x > 0.0) & (x < 1.0)) > GRADED_FROM * np.count_nonzero(ran)
-    abilities, difficulties = _started(x, ran, start)
+    if start is None:
+        abilities, difficulties = _logits(x, ran, 1), -_logits(x, ran, 0)
+    else:
+        more = np.full(len(x) - start.abilities.size, start.next_mean)
+        abilities, difficulties = np.concatenate([start.abilities, more]), start.difficulties
     before = before_each(first)
     n_first = int(np.count_nonzero(first == 0))
     pull = (first == 0) / (FIRST_VARIANCE * max(n_first, 1))
@@ -191,10 +177,7 @@ def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexA
 
 
 def estimate(model: StagedModel, outcomes: FloatArray, mean: float) -> ModelEstimate:
-    """Score one agent on the fit, from whatever it ran.
-
-    outcomes: (m,); NaN where not run.
-    """
+    """Score one agent on the fit, from whatever it ran, (m,), NaN where not run."""
     result = estimates(model, outcomes[None, :], np.array([mean]))
     return ModelEstimate(
         score=float(result.scores[0]),
@@ -212,7 +195,6 @@ def estimates(
     outcomes: (q, m).
     means: (q,).
     of: (m,); the tasks whose mean is the score; all that was run tells the ability.
-    Raises SelectionError (model_unfinished).
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
@@ -252,15 +234,9 @@ def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) 
     )
 
 
-def _started(x: FloatArray, ran: Mask, start: StagedModel | None) -> tuple[FloatArray, FloatArray]:
-    def logits(axis: int) -> FloatArray:
-        n, passed = np.count_nonzero(ran, axis=axis), x.sum(axis=axis)
-        return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
-
-    if start is None:
-        return logits(1), -logits(0)
-    more = np.full(len(x) - start.abilities.size, start.next_mean)
-    return np.concatenate([start.abilities, more]), start.difficulties
+def _logits(x: FloatArray, ran: Mask, axis: int) -> FloatArray:
+    n, passed = np.count_nonzero(ran, axis=axis), x.sum(axis=axis)
+    return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
 
 
 def _spread(apart: FloatArray, variances: FloatArray) -> float:

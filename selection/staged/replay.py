@@ -1,13 +1,11 @@
 """A rule of assignment over a benchmark's own full runs: what it would have saved, and what it got right.
 
-Model
------
 Agents with full runs come in order of (date, name), without dates in random orders. The first `staged_from`
 run everything, each later one as the rule says (`selection.staged.histories`), by a fit to those before it,
-and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of the last fit:
-measured, or estimated. Published is what an agent's estimate was when the rule stopped it, also where it was
-drawn, or recalled later. Which agents are drawn, and some tasks, depend on the seed, so the history is
-replayed with several seeds: figures are means over these, `ranges` their least and largest.
+and teaches from then on; whom a fit recalls runs the rest at once. Board scores are those of the last fit.
+Published is what an agent's estimate was when the rule stopped it, also where it was drawn, or recalled
+later. Which agents are drawn, and some tasks, depend on the seed, so the history is replayed with several:
+figures are means over these, `ranges` their least and largest.
 
 =================  ========================================================================================
 figure             meaning
@@ -16,8 +14,7 @@ figure             meaning
 ``saved_late``     the same for the second half of the agents
 ``pairs``          share of pairs with y_i ≠ y_j in the order of y, ties ½
 ``clear_pairs``    of those with |y_i − y_j| > 1.96·SE_ij
-``best_five``      share of the board's first five that are among the true first five
-``podium``         likewise for P
+``best_five``      share of the board's first five that are among the true first five; ``podium`` likewise
 ``regret``         best y less the y of the board's leader
 ``coverage``       share of published intervals that hold y
 ``bias``, ``rmse`` of published estimates
@@ -26,6 +23,10 @@ figure             meaning
 Standard errors leave out one agent at a time, each seed by itself. *Random tasks at the same cost*: each
 later agent runs as many as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the
 share of pairs in the same order in two full runs drawn from a fit to all full runs.
+
+The verdict: ends of pairs and of coverage are one-sided, 95%. *Yes* also takes a bias of at most 1 point, or
+2 SE, and never over 2. Below both words: *not yet*. Where under 5% of the runs are saved: *full runs*. With
+under 20 agents, 5 that came among the first P, or 19 estimates: *mostly* at most.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,7 @@ from scipy.special import expit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
+from analytics.wilson import wilson
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
 from selection.staged.histories import Progress, StagedHistory, in_full, on_subset, walked
@@ -57,11 +59,8 @@ def at_random(
 ) -> FloatArray:
     """Return the scores of the last board had each later agent run so many drawn tasks, (n,)."""
     m = agents.outcomes.shape[1]
-    k, seen, scores = (
-        min(m, max(1, round(n_tasks))),
-        agents.outcomes[list(order)].copy(),
-        agents.scores[list(order)].copy(),
-    )
+    k, rows = min(m, max(1, round(n_tasks))), list(order)
+    seen, scores = agents.outcomes[rows].copy(), agents.scores[rows].copy()
     for place, i in enumerate(order[staging.staged_from :], staging.staged_from):
         left = generator(seed, "staged random", agents.names[i]).choice(m, m - k, replace=False)
         seen[place, left] = np.nan
@@ -168,9 +167,6 @@ def replay(
     agents: loaded full histories, everybody before activation, and drawn agents; never agents that ran
         everything because the rule let them go on, which would flatter.
     n_seeds: by default 10 where all agents have dates, else 20.
-    progress: called with (agents done, all with all seeds).
-    Raises SelectionError: no_replay: with fewer than 10 agents, or none after those that run everything
-        first.
     """
     staging = staging or Staging()
     if assignment == "subset":  # tasks are saved from the first agent on that is asked for a part of them
@@ -348,3 +344,108 @@ def _mean(
     truths: Sequence[FloatArray],
 ) -> float:
     return float(np.mean([figure(board, truth) for board, truth in zip(boards, truths, strict=True)]))
+
+
+# ------------------------------------------------------------------------------------------------ the verdict
+
+
+ONE_SIDED = 1.6448536269514722
+N_AGENTS, N_PODIUM, N_PUBLISHED = 20, 5, 19
+MIN_SAVED = 0.05
+MAX_BIAS, LARGEST_BIAS = 0.01, 0.02
+NUMBERS = ("none", "one", "two", "three", "four", "five")
+
+
+LEAST = {  # what yes and mostly need
+    "pairs": (0.95, 0.92),
+    "the lower end of pairs": (0.93, 0.90),
+    "clear pairs": (0.99, 0.97),
+    "the best five": (0.95, 0.80),
+    "coverage": (0.90, 0.0),
+    "the upper end of coverage": (0.95, 0.90),
+}
+MAX_REGRET = (0.005, 0.015)
+WORDS = ("yes", "mostly")
+
+
+@dataclass(frozen=True)
+class StagedVerdict:
+    """A word, what keeps it from a better one, and the sentence.
+
+    word: {"yes", "mostly", "mostly (few)", "not yet", "full runs"}.
+    reasons: figures that fall short of yes.
+    """
+
+    word: str
+    reasons: tuple[str, ...]
+    text: str
+
+
+def verdict(replay: StagedReplay) -> StagedVerdict:
+    """Judge a replay."""
+    reasons = tuple(_short(replay, 0))
+    word = next((name for k, name in enumerate(WORDS) if not _short(replay, k)), "not yet")
+    counts = (
+        (replay.n_agents, N_AGENTS, "agents"),
+        (replay.n_podium, N_PODIUM, "agents that came among the first"),
+        (replay.n_published, N_PUBLISHED, "estimates"),
+    )
+    few = tuple(f"only {n} {what}; {least} are needed" for n, least, what in counts if n < least)
+    if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
+        word, reasons = "full runs", (f"it saves {replay.saved:.1%} of the runs",)
+    elif word != "not yet" and few:
+        word, reasons = "mostly (few)", (*reasons, *few)
+    more = f" A firmer verdict is not possible: {'; '.join(few)}." if word == "mostly (few)" else ""
+    return StagedVerdict(word, reasons, f"{word.capitalize()}. {sentence(replay)}{more}")
+
+
+def sentence(replay: StagedReplay) -> str:
+    """Say what the service would have saved, and what it would have got right."""
+    mean = " on average" if replay.n_seeds > 1 else ""
+    leader = (
+        "found the best agent"
+        if replay.regret < 5e-10
+        else f"missed the best agent by {100 * replay.regret:.1f} points{mean}"
+    )
+    five = replay.best_five * TOP
+    many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
+    pairs = ""
+    if replay.pairs is not None:
+        pairs = (
+            f", and ordered {replay.pairs.value:.1%} of pairs as full runs do (random tasks at the same "
+            f"cost: {replay.random_pairs:.1%})"
+        )
+    low, high = (f"{100 * share:.0f}" for share in replay.ranges["saved"])
+    spread = "" if low == high else f" ({low} to {high}% in {replay.n_seeds} replays)"
+    return (
+        f"On this benchmark’s own history the service would have saved {replay.saved:.0%} of all runs"
+        f"{spread}; it {leader} and {many} of the best five{pairs}."
+    )
+
+
+def _short(replay: StagedReplay, k: int) -> list[str]:
+    pairs, clear, coverage = replay.pairs, replay.clear_pairs, replay.coverage
+    values = {
+        "pairs": pairs.value if pairs else None,
+        "the lower end of pairs": pairs.value - ONE_SIDED * pairs.se
+        if pairs and pairs.se is not None
+        else None,
+        "clear pairs": clear.value if clear else None,
+        "the best five": replay.best_five,
+        "coverage": coverage.value if coverage else None,
+        "the upper end of coverage": wilson(coverage.value, coverage.n, 0.95)[1] if coverage else None,
+    }
+    low = [
+        f"{name}: {value:.1%}, under {LEAST[name][k]:.0%}"
+        for name, value in values.items()
+        if value is not None and round(value - LEAST[name][k], DECIMALS) < 0
+    ]
+    if round(replay.regret - MAX_REGRET[k], DECIMALS) > 0:
+        low.append(f"regret is {100 * replay.regret:.1f} points, over {100 * MAX_REGRET[k]:g}")
+    if WORDS[k] == "yes" and replay.bias is not None:
+        most = min(max(MAX_BIAS, 2.0 * (replay.bias.se or 0.0)), LARGEST_BIAS)
+        if round(abs(replay.bias.value) - most, DECIMALS) > 0:
+            low.append(
+                f"estimates are {100 * replay.bias.value:+.1f} points off on average, over {100 * most:.1f}"
+            )
+    return low

@@ -17,14 +17,12 @@ from analytics.record import Record
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents
 from selection.prior import OVER, Staged
-from selection.staged.histories import Walk
-from selection.staged.replay import histories_of, replay, summary
+from selection.staged.replay import histories_of, replay, sentence, summary, verdict
 from selection.staged.teaching import Teaching
-from selection.staged.verdict import sentence, verdict
 from selection.staged.walks import Fit, Staging, WalkEstimate, estimated
 from selection.standings.choice import n_complete, n_teaching, training
-from selection.standings.completing import WalkResult as WalkResult
-from selection.standings.completing import n_before, taught_by
+from selection.standings.full_scores import WalkResult as WalkResult
+from selection.standings.full_scores import n_before, taught_by
 from selection.standings.placing import ran_all
 
 MORE_PODIUM = 2
@@ -80,7 +78,6 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     """Estimate the agents of a file that ran some tasks alone, as those that the rule stopped.
 
     Returns: by name; empty where fewer than `staged_from` agents ran all tasks.
-    Raises SelectionError (model_unfinished).
     """
     n = n_complete(record)
     rows = [i for i in np.flatnonzero(~ran_all(record)).tolist() if not np.isnan(record.table.means[i]).all()]
@@ -139,7 +136,6 @@ def replayed(
 ) -> dict[str, Any]:
     """Replay a rule on the agents that it did not choose.
 
-    progress: called with (agents replayed, all with all seeds).
     Returns: ``rule`` in words; ``figures`` and ``verdict``, None where there are too few agents, with
         ``reason``.
     """
@@ -240,7 +236,7 @@ def courses(
 
     One replay has no verdict: only its sentence is there.
 
-    Raises SelectionError: no_replay: with too few agents, or where one has no date.
+    Raises SelectionError (no_replay): too few agents, or one without a date.
     """
     agents = _replayable(training(record), walks or {})
     if None in agents.dates:
@@ -261,37 +257,33 @@ def courses(
     result = summary(agents, [order], [history], rule.staging, base_seed)
     judged = {"word": None, "reasons": (), "text": sentence(result)}
     figures = {"rule": rule.words, "figures": _known(plain(result)), "verdict": judged, "reason": ""}
-    return figures, [_course(walk, agents.names[walk.agent], record.table.tasks) for walk in history.walks]
-
-
-def _course(walk: Walk, agent: str, tasks: Sequence[str]) -> Course:
-    batches = tuple(tuple(tasks[j] for j in batch) for batch in walk.batches)
-    if walk.fit is None:
-        return Course(agent, batches, (), None, False)
-    n_run = np.cumsum([batch.size for batch in walk.batches]).tolist()
-    decisions = tuple(
-        {
-            "stage": str(one.stage),
-            "n_run": n_run[k],
-            "score": one.estimate.score,
-            "lower": one.estimate.lower,
-            "upper": one.estimate.upper,
-            "se": one.estimate.se,
-            "podium": walk.fit.podium,
-            "best": walk.fit.best,
-            "reason": one.reason,
-        }
-        for k, one in enumerate(walk.steps[1:])
-        if one.estimate
-    )
-    n_batches = sum(bool(one.batch) for one in walk.steps)
-    return Course(
-        agent,
-        batches,
-        decisions,
-        _plain_fit(walk.fit.n_teaching, walk.fit, tasks, {}),
-        len(batches) > n_batches,
-    )
+    tasks, found = record.table.tasks, list[Course]()
+    for walk in history.walks:
+        agent, fit = agents.names[walk.agent], walk.fit
+        batches = tuple(tuple(tasks[j] for j in batch) for batch in walk.batches)
+        if fit is None:
+            found.append(Course(agent, batches, (), None, False))
+            continue
+        n_run = np.cumsum([batch.size for batch in walk.batches]).tolist()
+        decisions = tuple(
+            {
+                "stage": str(one.stage),
+                "n_run": n_run[k],
+                "score": one.estimate.score,
+                "lower": one.estimate.lower,
+                "upper": one.estimate.upper,
+                "se": one.estimate.se,
+                "podium": fit.podium,
+                "best": fit.best,
+                "reason": one.reason,
+            }
+            for k, one in enumerate(walk.steps[1:])
+            if one.estimate
+        )
+        n_batches = sum(bool(one.batch) for one in walk.steps)
+        plain_fit = _plain_fit(fit.n_teaching, fit, tasks, {})
+        found.append(Course(agent, batches, decisions, plain_fit, len(batches) > n_batches))
+    return figures, found
 
 
 def _estimates(record: Record, teaching: Teaching) -> Iterator[tuple[str, WalkEstimate]]:

@@ -12,7 +12,7 @@ it, where there are 19; else over all full runs cut down to the first batch, lef
 twenty groups, so that the cost does not grow with them). ν = 4 + the number of residuals.
 
 An agent of a scaffold that no full run has errs by more: whole scaffolds are left out, and c and ν are those
-of `selection.intervals.scaffolds` on the scaled residuals, c at least that of the others.
+of `selection.intervals` on the scaled residuals, c at least that of the others.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ import numpy as np
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from selection.bands import tasks_in_band
 from selection.folds import CompleteAgents
-from selection.intervals.scaffolds import MIN_SCAFFOLDS, components
+from selection.intervals import MIN_SCAFFOLDS, components
 from selection.staged.model import StagedModel, completed, estimate, estimates, fit
 from selection.staged.walks import Fit, Scale, Staging, recalled
 
@@ -196,10 +196,7 @@ class Teaching:
 
 
 def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
-    """Return some complete agents as those that teach, with the fit that all of them keep.
-
-    Raises SelectionError (model_unfinished).
-    """
+    """Return some complete agents as those that teach, with the fit that all of them keep."""
     rows = agents.in_time(rows)
     full_runs = [
         FullRun(place, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for place, i in enumerate(rows)

@@ -14,8 +14,7 @@ RUNNING, STOPPED, DRAWN, COMPLETE = "running", "stopped", "drawn", "complete"
 class WalkState:
     """Where an agent stands, and what it runs next.
 
-    stage: {"running", "stopped", "drawn", "complete"}: stopped and complete walks are over; a drawn one has
-        an estimate, and runs the rest.
+    stage: stopped and complete walks are over; a drawn one has an estimate, and runs the rest.
     waiting, batch: tasks that were asked for, active, and are not there yet, in the order asked; those to ask
         for next, ascending.
     n_run, n_tasks: tasks that are there of those asked for; all active tasks.

@@ -55,9 +55,8 @@ class Staging:
     podium: P, the first places. Who may reach them runs on, unless se < `precise` and it cannot lead.
     staged_from: teaching agents from which on newcomers are asked in batches.
     draw_share: q; None: .25 until 30 full runs can be replayed, then .10.
-    precise: the standard error below which only a possible leader goes on.
-    subset_from, lo, hi, widening, window: float, float, bool, int; when S is fixed, which band it is, and how
-        many of the latest agents the first batch looks at.
+    subset_from, lo, hi, widening: when S is fixed, and which band it is.
+    window: how many of the latest agents the first batch looks at.
     """
 
     podium: int = 3
@@ -317,11 +316,10 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
 
 
 def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexArray:
-    """Say who stands on the podium by an estimate and has to run the rest.
+    """Say who stands on the podium by an estimate and has to run the rest, ascending.
 
     scores: (n,); of all that are ranked, measured or estimated.
     errors: (n,); c·se of those that were estimated; NaN for the others.
-    Returns: ascending.
     """
     shown = np.round(scores, DECIMALS)
     place = 1 + shown.size - np.searchsorted(np.sort(shown), shown, side="right")
@@ -339,10 +337,7 @@ def beyond_first_batch(fit: Fit, outcomes: FloatArray, is_assigned: Mask) -> flo
     """Return (mean outcome − its expectation)/(c·se) over the tasks asked for later; None where none has one.
 
     The expectation is that of the model given the outcomes of the first batch without its audit tasks, so
-    that whether an agent went on does not bias it.
-
-    outcomes: (m,); 0 to 1; NaN where there is none.
-    is_assigned: (m,); tasks that it was asked for.
+    that whether an agent went on does not bias it. Both arrays are (m,); outcomes NaN where there is none.
     """
     is_first = np.isin(np.arange(fit.n_tasks), fit.first_batch)
     later = is_assigned & ~is_first & ~np.isnan(outcomes)

@@ -1,7 +1,7 @@
 """Who stands where: one record in, one answer out, for every face that shows it.
 
-Importing this package, ``lines``, ``words``, ``terms``, ``gaps``, ``changes``, ``table`` and ``printed``
-imports nothing heavy; `answer` does when called.
+Importing this package, ``words``, ``terms``, ``changes``, ``table`` and ``printed`` imports nothing heavy;
+`answer` does when called.
 """
 
 from typing import TYPE_CHECKING

@@ -1,32 +1,34 @@
-"""From a record to its standings: the steps in their order."""
+"""From a record to its standings: the steps in their order, and the line of each agent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from itertools import pairwise
+from typing import cast
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
 from analytics.record import TRUST, Record, Trust, offer
-from selection.full_scores.fit_cache import FitCache
+from analytics.trials.flags import identical_agents, parts
+from selection.full_scores import FitCache
+from selection.intervals import NOT_CALIBRATED
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
-from selection.schema.board import Conditions, CoverageLine, Phase, Standings
+from selection.schema.board import AtTarget, Conditions, CoverageLine, How, Line, Phase, Range, Standings
 from selection.standings import adaptive_estimates, terms, words
-from selection.standings.adaptive_estimates import is_chosen_for, marked
-from selection.standings.agents import lines
+from selection.standings.adaptive_estimates import is_chosen_for, marked, podium_text
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.completing import Completing, FullScoreEstimate
 from selection.standings.full_scores import (
+    Completing,
+    FullScoreEstimate,
     calibrator,
     coverage,
     estimates,
     fitted_on,
     is_current,
 )
-from selection.standings.grouping import grouping
 from selection.standings.placing import (
     AgentOnTasks,
     barred_by,
@@ -36,10 +38,16 @@ from selection.standings.placing import (
     rated_tasks,
     scores_of,
 )
-from selection.standings.podium import podium_text
-from selection.standings.savings import heading, savings
-from selection.standings.targets import ErrorModel, TargetResult, borrowed_by, has_repeats, nothing, unranked
-from selection.standings.trials import trials
+from selection.standings.savings import heading, run_costs, savings, trials
+from selection.standings.targets import (
+    ErrorModel,
+    TargetResult,
+    borrowed_by,
+    grouping,
+    has_repeats,
+    nothing,
+    unranked,
+)
 from selection.standings.verdict import falls_back, no_subset, verdict
 from selection.standings.versions import tell
 
@@ -89,18 +97,13 @@ class Basis:
 
 
 def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
-    """Choose the subset and place every agent.
-
-    Raises SelectionError.
-    """
+    """Choose the subset and place every agent."""
     record = marked(record, prior.staged)
     chosen, tasks = choice(record, rules, prior), rated_tasks(record)
     completing = Completing(record, prior.fits)
     on_all = place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
-    if not subset.size:
-        return Basis(record, chosen, tasks, subset, on_all, on_all, completing)
-    on_subset = place(record, subset, completing, of="tasks of the subset")
+    on_subset = place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
     return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
 
 
@@ -111,40 +114,70 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
     """
     with one_blas_thread():
         base = basis_of(record, rules, prior)
+        record = base.record
         level = headline_from(record, rules)
-        heads = heading(record, level) & ~np.array([one.recalled for one in base.record.about])
+        heads = heading(record, level) & ~np.array([one.recalled for one in record.about])
         error_model = ErrorModel(
-            record=base.record,
+            record=record,
             facets=prior.variances.facets,
             seed=rules.seed,
             draws=prior.draws,
             heading=heads,
-            borrowed=borrowed_by(base.record, rules),
-            grouping=grouping(base.record, rules),
+            borrowed=borrowed_by(record, rules),
+            grouping=grouping(record, rules),
         )
         estimated, measured = estimates_of(base, rules, prior)
-        results = _results(error_model, base, rules, prior.fits, estimated)
-    return _standings(base, results, rules, prior, estimated, measured, level)
+        results = {
+            "subset": _subset(error_model, base, rules, prior),
+            "full": tell(error_model, "full", base.tasks, base.on_all, estimated=estimated),
+            "domain": tell(error_model, "domain", base.tasks, base.on_all),
+        }
+        if few := _too_few(record, results):
+            results = {name: unranked(one, few) for name, one in results.items()}
+    chosen, facets = base.chosen, prior.variances.facets
+    phase, why = _phase(chosen, rules, prior)
+    target, why_target = default_target(base, estimated, rules, prior)
+    ended = [i for i in np.flatnonzero(is_chosen_for(record)).tolist() if i in estimated]
+    absent = () if has_repeats(record) else (terms.UNMEASURED["trials"],)
+    board = Standings(
+        n_tasks=record.n_tasks,
+        n_complete=n_complete(record),
+        phase=phase,
+        why=why,
+        target=target,
+        headline_from=level,
+        subset=chosen.line,
+        conditions=Conditions(record.compared, record.left_out),
+        why_target=why_target,
+        verdict=verdict(prior.validation, chosen.line.strategy) if chosen.line else no_subset(why),
+        trials=trials(record, base.subset, facets, level),
+        targets={name: one.line for name, one in results.items()},
+        agents=_lines(base, results, target),
+        not_measured=(
+            *absent,
+            *(terms.UNMEASURED[facet.name] for facet in facets if facet.with_agent is None),
+            *prior.variances.not_measured,
+        ),
+        measured=tuple(terms.MEASURED[facet.name] for facet in facets if facet.with_agent is not None),
+        savings=savings(record, base.subset, base.on_subset, ended, level) if base.subset.size else None,
+        coverage=measured,
+        trial_noise=borrowed_by(record, rules),
+    )
+    notices = words.notices(
+        board,
+        offer=offer(record),
+        universe=record.universe,
+        uneven=record.uneven,
+        zero=record.counting.missing == "zero",
+        not_revalidated=prior.not_revalidated,
+        n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
+        trial_noise=rules.trial_noise,
+        podium=podium_text(board, prior.podium) if prior.podium else "",
+    )
+    return replace(board, notices=notices)
 
 
 # --------------------------------------------------------------------------------------------------- targets
-
-
-def _results(
-    error_model: ErrorModel,
-    base: Basis,
-    rules: Rules,
-    fits: FitCache,
-    estimated: Mapping[int, FullScoreEstimate],
-) -> dict[str, TargetResult]:
-    """Tell all targets."""
-    results = {
-        "subset": _subset(error_model, base, rules, fits),
-        "full": tell(error_model, "full", base.tasks, base.on_all, estimated=estimated),
-        "domain": tell(error_model, "domain", base.tasks, base.on_all),
-    }
-    few = _too_few(base.record, results)
-    return {name: unranked(one, few) if few else one for name, one in results.items()}
 
 
 def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
@@ -163,10 +196,10 @@ def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 
-def _subset(error_model: ErrorModel, base: Basis, rules: Rules, fits: FitCache) -> TargetResult:
+def _subset(error_model: ErrorModel, base: Basis, rules: Rules, prior: PriorDecisions) -> TargetResult:
     if not base.subset.size:
         return nothing(error_model, "subset", 0, terms.NO_SUBSET)
-    variance = shift_of(base, rules, fits)
+    variance = shift_of(base, rules, prior.fits)
     shift = (base.chosen.incumbents, variance) if variance else None
     return tell(error_model, "subset", base.subset, base.on_subset, shift=shift)
 
@@ -186,124 +219,49 @@ def estimates_of(
     The coverage is that of intervals by `ridge` or `line`. The estimates of agents whose tasks were chosen
     for them are given.
     """
-    rows, measured = base.newcomers, None
-    if rules.estimator in BY_CALIBRATION and rows.size:
-        estimated, measured = _calibrated(base, rules, prior)
-    else:
-        estimated = {i: _completed(base, i, base.subset, len(base.chosen.earlier)) for i in rows.tolist()}
-    for i, number in base.of_earlier.items():
-        estimated[i] = _completed(base, i, base.chosen.earlier[number], number)
-    return {**estimated, **adaptive_estimates.estimates(base.record, prior.staged)}, measured
-
-
-def _completed(base: Basis, i: int, batch: IndexArray, number: int) -> FullScoreEstimate:
-    try:
-        return base.completing.estimated(i, batch, base.tasks, number)
-    except CoreError as refusal:
-        return FullScoreEstimate(None, reason=str(refusal))
-
-
-def _calibrated(
-    base: Basis, rules: Rules, prior: PriorDecisions
-) -> tuple[dict[int, FullScoreEstimate], CoverageLine | None]:
-    record, tasks, rows = base.record, base.subset, base.newcomers
-    names = tuple(record.table.tasks[j] for j in tasks)
-    agents = training(record, base.scores)
-    try:
-        fitted = prior.fitted
-        if fitted is None or not is_current(fitted, agents, names, rules):
-            fitted = fitted_on(agents, names, rules)
-        made = calibrator(agents, tasks, fitted, prior.sampled, prior.fits)
-        estimated = estimates(record, tasks, rows, made)
-        return dict(estimated), coverage(fitted, estimated)
-    except CoreError as refusal:
-        return {int(i): FullScoreEstimate(None, reason=str(refusal)) for i in rows}, None
+    estimated, measured = dict[int, FullScoreEstimate](), None
+    record, subset, earlier = base.record, base.subset, base.chosen.earlier
+    asked = dict[int, tuple[IndexArray, int]]()
+    if rules.estimator not in BY_CALIBRATION:
+        asked = dict.fromkeys(base.newcomers.tolist(), (subset, len(earlier)))
+    elif base.newcomers.size:
+        names = tuple(record.table.tasks[j] for j in subset)
+        agents, fitted = training(record, base.scores), prior.fitted
+        try:
+            if fitted is None or not is_current(fitted, agents, names, rules):
+                fitted = fitted_on(agents, names, rules)
+            made = calibrator(agents, subset, fitted, prior.sampled, prior.fits)
+            estimated = estimates(record, subset, base.newcomers, made)
+            measured = coverage(fitted, estimated)
+        except CoreError as refusal:
+            estimated = dict.fromkeys(base.newcomers.tolist(), FullScoreEstimate(None, reason=str(refusal)))
+    asked |= {i: (earlier[number], number) for i, number in base.of_earlier.items()}
+    for i, (batch, number) in asked.items():
+        try:
+            estimated[i] = base.completing.estimated(i, batch, base.tasks, number)
+        except CoreError as refusal:
+            estimated[i] = FullScoreEstimate(None, reason=str(refusal))
+    return estimated | adaptive_estimates.estimates(record, prior.staged), measured
 
 
 # ------------------------------------------------------------------------------------------------- the board
 
 
-def _standings(
-    base: Basis,
-    results: Mapping[str, TargetResult],
-    rules: Rules,
-    prior: PriorDecisions,
-    estimated: Mapping[int, FullScoreEstimate],
-    measured: CoverageLine | None,
-    level: Trust,
-) -> Standings:
-    record, chosen = base.record, base.chosen
-    phase, why = _phase_of(chosen, rules, prior)
-    target, why_target = default_target(base, estimated, rules, prior)
-    board = Standings(
-        n_tasks=record.n_tasks,
-        n_complete=n_complete(record),
-        phase=phase,
-        why=why,
-        target=target,
-        headline_from=level,
-        subset=chosen.line,
-        conditions=Conditions(record.compared, record.left_out),
-        why_target=why_target,
-        verdict=verdict(prior.validation, chosen.line.strategy) if chosen.line else no_subset(why),
-        trials=trials(record, base.subset, prior.variances.facets, level),
-        targets={name: one.line for name, one in results.items()},
-        agents=lines(record, base.on_all, base.on_subset, results, target),
-        not_measured=_not_measured(record, prior),
-        measured=_measured(prior),
-        savings=_savings(base, estimated, level) if base.subset.size else None,
-        coverage=measured,
-        trial_noise=borrowed_by(record, rules),
-    )
-    return replace(
-        board,
-        notices=words.notices(
-            board,
-            offer=offer(record),
-            universe=record.universe,
-            uneven=record.uneven,
-            zero=record.counting.missing == "zero",
-            not_revalidated=prior.not_revalidated,
-            n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
-            trial_noise=rules.trial_noise,
-            podium=podium_text(board, prior.podium) if prior.podium else "",
-        ),
-    )
-
-
-def _phase_of(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, str]:
-    """Return the phase and a sentence that says why.
-
-    Notes
-    -----
-    ``cold_start`` under 5 complete agents, ``provisional`` under `Rules.subset_from`, ``unsuited`` without a
-    usable band, ``revalidating`` while a drift request is open, else ``ongoing``. ``saturated`` is for a
-    monitor to say.
-    """
+def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, str]:
+    """Return the phase and a sentence that says why; ``saturated`` is for a monitor to say."""
+    phase, why = cast("Phase", BY_STAGE[chosen.stage]), chosen.reason
     if prior.full_runs_only:
-        return _phase_by_stage(chosen), words.sentence(
-            f"an operator asked for full runs: {prior.full_runs_only}"
+        why = f"an operator asked for full runs: {prior.full_runs_only}"
+    elif chosen.line is None:
+        phase = phase if chosen.is_suited or chosen.stage == "none" else "unsuited"
+    elif prior.revalidating:
+        phase, why = "revalidating", prior.revalidating
+    elif chosen.line.provisional:
+        phase = "provisional"
+        why += (
+            f"; the subset is a preview until {rules.subset_from} agents have run all tasks or were stopped"
         )
-    if chosen.line is None and not chosen.is_suited and chosen.stage != "none":
-        return "unsuited", words.sentence(chosen.reason)
-    if chosen.line is None:
-        return _phase_by_stage(chosen), words.sentence(chosen.reason)
-    if prior.revalidating:
-        return "revalidating", words.sentence(prior.revalidating)
-    if chosen.line.provisional:
-        until = f"the subset is a preview until {rules.subset_from} agents have run all tasks or were stopped"
-        return "provisional", words.sentence(f"{chosen.reason}; {until}")
-    return _phase_by_stage(chosen), words.sentence(chosen.reason)
-
-
-def _phase_by_stage(chosen: Choice) -> Phase:
-    return cast("Phase", BY_STAGE[chosen.stage])
-
-
-def _savings(base: Basis, estimated: Mapping[int, FullScoreEstimate], level: Trust) -> dict[str, Any]:
-    chosen = np.flatnonzero(is_chosen_for(base.record)).tolist()
-    ended = [i for i in chosen if i in estimated]
-    return savings(base.record, base.subset, base.on_subset, ended, level)
+    return phase, words.sentence(why)
 
 
 def default_target(
@@ -350,16 +308,135 @@ def _why_subset(
     return ""
 
 
-def _measured(prior: PriorDecisions) -> tuple[str, ...]:
-    """Name the sources of error that a variance study measured."""
-    return tuple(
-        terms.MEASURED[facet.name] for facet in prior.variances.facets if facet.with_agent is not None
-    )
+# ------------------------------------------------------------------------------------------------- the lines
 
 
-def _not_measured(record: Record, prior: PriorDecisions) -> tuple[str, ...]:
-    """Name the sources of error without an estimate."""
-    absent = [terms.UNMEASURED[facet.name] for facet in prior.variances.facets if facet.with_agent is None]
-    if not has_repeats(record):
-        absent.insert(0, terms.UNMEASURED["trials"])
-    return (*absent, *prior.variances.not_measured)
+def _lines(base: Basis, results: Mapping[str, TargetResult], target: str) -> tuple[Line, ...]:
+    """Return the agents by rank for the target, names inside ties, unranked last by condition and name."""
+    record = base.record
+    elsewhere = record.condition or ("",) * record.n_agents
+    n_elsewhere = record.n_elsewhere or (0,) * record.n_agents
+    ranks = [at.rank for at in results[target].at]
+    order = sorted(range(record.n_agents), key=lambda i: (ranks[i] is None, ranks[i] or 0, elsewhere[i], i))
+    ties = {name: tied_ranges(one.tied, np.array(order, dtype=np.intp)) for name, one in results.items()}
+    costs, all_flags, whole = run_costs(record), _flags(record), ran_all(record)
+    lines = []
+    for place_, i in enumerate(order):
+        about, flags = record.about[i], all_flags[i]
+        at = {name: replace(one.at[i], tied_with=ties[name][place_]) for name, one in results.items()}
+        how = _how(base.on_all[i], base.on_subset[i], estimated=at["full"].estimated, whole=bool(whole[i]))
+        icc = record.repeats[i].as_plain()
+        compared = record.compared if icc["by_condition"] else ()
+        by_condition = [
+            {"condition": name, **one} for name, one in zip(compared, icc["by_condition"], strict=True)
+        ]
+        lines.append(
+            Line(
+                agent=about.name,
+                scaffold=about.scaffold,
+                model=about.model,
+                version=about.version,
+                organisation=about.organisation,
+                links=dict(about.links),
+                run_by=about.run_by,
+                trust=about.trust,
+                submitted_at=about.submitted_at,
+                how=how,
+                condition=elsewhere[i],
+                n_tasks=n_elsewhere[i] or int(np.count_nonzero(record.table.n_valid[i])),
+                n_trials=int(record.table.n_valid[i].sum()),
+                n_invalid=int(record.n_invalid[i].sum()),
+                n_submissions=int(record.n_deliveries[i]),
+                cost_usd=costs[i][0],
+                cost_basis=costs[i][1],
+                n_tokens=record.n_tokens[i],
+                seconds=record.seconds[i],
+                icc=icc | {"by_condition": by_condition},
+                marks=_marks(base, i, how, elsewhere[i], flags, at, target),
+                flags=flags,
+                at=at,
+            )
+        )
+    return tuple(lines)
+
+
+def _how(on_all: AgentOnTasks, on_subset: AgentOnTasks, *, estimated: bool, whole: bool) -> How:
+    """Return how an agent comes to its score on all tasks; `whole`: it was to be measured on all."""
+    if on_all.outcomes is not None:
+        return "measured" if on_all.how == "direct" else "completed"
+    return "estimated" if estimated or (on_subset.outcomes is not None and not whole) else "incomplete"
+
+
+def tied_ranges(tied: Mask, order: IndexArray) -> list[tuple[Range, ...]]:
+    """Return by place on the board the places each is tied with, as ranges with both ends included.
+
+    tied: (n_agents, n_agents).
+    order: (n_agents,); the agents as they stand on the board.
+    """
+    row, column = np.nonzero(np.diff(tied[np.ix_(order, order)], axis=1, prepend=False, append=False))
+    ranges = list(zip(column[::2].tolist(), (column[1::2] - 1).tolist(), strict=True))
+    ends = np.searchsorted(row[::2], np.arange(order.size + 1)).tolist()
+    return [tuple(ranges[first:last]) for first, last in pairwise(ends)]
+
+
+def _marks(
+    base: Basis,
+    i: int,
+    how: How,
+    elsewhere: str,
+    flags: Sequence[str],
+    at: Mapping[str, AtTarget],
+    target: str,
+) -> tuple[str, ...]:
+    about = base.record.about[i]
+    marks = {
+        "estimated": how == "estimated" and not about.adaptive_reason,
+        "chosen tasks": bool(about.adaptive_reason),
+        "recalled": about.recalled,
+        "completed": how == "completed" or base.on_subset[i].how == "completed",
+        "new scaffold": at["full"].source.endswith(NOT_CALIBRATED),
+        "incomplete": how == "incomplete" and not elsewhere,
+        "elsewhere": bool(elsewhere),
+        "withheld": bool(about.withheld),
+        "versions": at[target].correction > 0,
+        "folded": bool(at[target].folded_under),
+        "flagged": bool(flags),
+        "backdated": about.backdated,
+        "imprecise": about.imprecise,
+    }
+    return tuple(mark for mark, holds in marks.items() if holds)
+
+
+def _flags(record: Record) -> list[tuple[str, ...]]:
+    """Say what an operator should look at, for each agent."""
+    flags = [[one for one in (repeats.copies, repeats.gains) if one] for repeats in record.repeats]
+    for i, about in enumerate(record.about):
+        if record.retried and record.retried[i]:
+            flags[i].append(
+                "retried: ran some tasks more often than others, then scored lower on them; the lower score "
+                "counts"
+            )
+        if about.resubmitted:
+            flags[i].append("ran its tasks again after a board had shown it")
+        if about.same_owner_as_withheld:
+            flags[i].append(
+                "another agent of its account, of the same scaffold and model, took outcomes back after a "
+                "board had shown it"
+            )
+    graded, loaded = np.array(record.n_graded or (0,) * record.n_agents) > 0, record.operator
+    alone = graded & ~loaded & loaded.any() & ~graded[loaded].any()
+    for i in np.flatnonzero(alone).tolist():
+        flags[i].append("outcomes between 0 and 1, where all agents that an operator loaded have 0 or 1")
+    names = record.table.agents
+    order = np.where(record.operator, -1, record.arrival)
+    for group in identical_agents(record.table.means):
+        for i in group:  # who came first is not to blame
+            others = ", ".join(names[j] for j in group if j != i and order[j] <= order[i])
+            if not others:
+                continue
+            left_out = "; pass rates and calibration leave it out until an operator approves it"
+            copied = bool(record.copy_of and record.copy_of[i])
+            flags[i].append(f"the same outcome as {others} on every task{left_out * copied}")
+    for i, j, n_tasks in parts(record.table.means, order, np.flatnonzero(~record.operator)):
+        flags[i].append(f"the same outcome as {names[j]} on all {n_tasks:,} tasks that both ran")
+    return [tuple(one) for one in flags]

@@ -1,18 +1,9 @@
 """What changed between two boards of one benchmark.
 
-Symbols
--------
-r, [l, u]   rank of an agent and the simultaneous 95% interval of ranks on the older board
-r'          its rank on the newer board, for the same target
-
-An agent *moved* where both boards rank it and r' < l or r' > u: beyond the ranks that it might have held. A
-rank counts everybody ranked, so that a newcomer above moves all below it by one; `Moved.n_new_above` tells
-how many of those that stand above an agent were not ranked before, and so how much of a move is theirs.
-
-Not done: no test of whether a score changed. The interval [l, u] is about the agents of the older board
-alone; it says what that board could not tell apart, not what later agents do to it.
-
-This module imports nothing heavy.
+An agent *moved* where both boards rank it and its rank is outside the simultaneous 95% interval of ranks on
+the older board: beyond the ranks that it might have held. A rank counts everybody ranked, so that a newcomer
+above moves all below it by one; `Moved.n_new_above` tells how much of a move is theirs. The interval says
+what the older board could not tell apart, not what later agents do to it. Nothing heavy is imported.
 """
 
 from bisect import bisect_left
@@ -126,8 +117,7 @@ def compared(
 ) -> Changes:
     """Compare where agents stood with where they stand.
 
-    target: what both are about.
-    withdrawn: agents, by their name on the older board, that were withdrawn.
+    withdrawn: agents, by their name on the older board.
     renamed: name on the older board to name on the newer, of agents that were given another.
     """
     names = renamed or {}
@@ -146,7 +136,9 @@ def compared(
         moved=tuple(
             Moved(name, before[name], newer[name], bisect_left(new, newer[name].rank or 0))
             for name in ranked
-            if _is_beyond(before[name], newer[name])
+            if (low := before[name].rank_lower) is not None
+            and (high := before[name].rank_upper) is not None
+            and not low <= (newer[name].rank or 0) <= high
         ),
         now_ranked=tuple(n for n in both if before[n].rank is None and newer[n].rank is not None),
         now_unranked=tuple(n for n in both if before[n].rank is not None and newer[n].rank is None),
@@ -156,21 +148,12 @@ def compared(
     )
 
 
-def _is_beyond(before: Place, now: Place) -> bool:
-    """Return whether r' < l or r' > u; no rank is beyond an interval that was not told."""
-    if now.rank is None or before.rank_lower is None or before.rank_upper is None:
-        return False
-    return not before.rank_lower <= now.rank <= before.rank_upper
-
-
-# ----------------------------------------------------------------------------------------------- sentences
-
-
 def changes_text(changes: Changes) -> str:
     """Return 2 agents entered, 1 moved beyond the ranks it might hold, 1 was withdrawn."""
     moved = len(changes.moved)
+    rank = changes.now[changes.entered[0]].rank if len(changes.entered) == 1 else None
     counts = (
-        (len(changes.entered), _entered(changes)),
+        (len(changes.entered), (entered_text(rank) if rank else "entered")),
         (moved, f"moved beyond the ranks {'it' if moved == 1 else 'they'} might hold"),
         (len(changes.now_ranked), "got a rank"),
         (len(changes.now_unranked), "lost the rank"),
@@ -183,12 +166,6 @@ def changes_text(changes: Changes) -> str:
     first, _, rest = parts[0].partition(" ")
     noun = "agent" if first == "1" else "agents"
     return sentence(", ".join([f"{first} {noun} {rest}", *parts[1:]]) + _untold(changes))
-
-
-def _entered(changes: Changes) -> str:
-    """Return entered; of one agent with its rank, entered at rank 5."""
-    rank = changes.now[changes.entered[0]].rank if len(changes.entered) == 1 else None
-    return entered_text(rank) if rank else "entered"
 
 
 def entered_text(rank: int | None) -> str:

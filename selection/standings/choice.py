@@ -9,9 +9,6 @@ Incumbent shift. Agents that S was chosen from meet tasks chosen with their own 
 chosen by the same rule without i, d_i = r_i on S − r_i on S₋ᵢ; a newcomer against an incumbent counts the
 variance of d.
 
-Not done here: whether a version is fixed, and when: that follows from the order of deliveries, which a file
-does not have.
-
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3, §5.1.
 """
 
@@ -24,8 +21,8 @@ from analytics.record import Record
 from selection import bands
 from selection.bands import Band
 from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested_plan
-from selection.full_scores.fit_cache import FitCache
-from selection.held_out import choose
+from selection.full_scores import FitCache
+from selection.held_out import choose, ratio
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules
 from selection.schema.board import SubsetLine
@@ -39,10 +36,8 @@ class Choice:
     tasks: (k,); positions of its active tasks, ascending; empty without one.
     incumbents: (n_agents,); agents of the record that S was chosen from.
     earlier: active tasks of the versions before the one in use.
-    stage: {"none", "provisional", "stable"}: under 5 teaching agents, under `Rules.subset_from`, at least
-        that many.
+    stage: under 5 teaching agents, under `Rules.subset_from`, at least that many.
     is_suited: whether the band holds enough tasks.
-    reason: how it came about, or why there is none.
     """
 
     tasks: IndexArray
@@ -64,16 +59,21 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
 
     scores: (n_agents,); full scores of all agents; the mean over the valid tasks where NaN or not given.
     """
-    table, rows = record.table, np.flatnonzero(record.complete)
-    outcomes = table.means[rows]
+    rows = np.flatnonzero(record.complete)
+    outcomes = record.table.means[rows]
     known = np.full(rows.size, np.nan) if scores is None else scores[rows]
     absent = np.isnan(known)
     unscored = outcomes[absent]
     known[absent] = np.nansum(unscored, axis=1) / np.count_nonzero(~np.isnan(unscored), axis=1)
+    return _agents(record, rows, outcomes, known)
+
+
+def _agents(record: Record, rows: IndexArray, outcomes: FloatArray, scores: FloatArray) -> CompleteAgents:
+    table = record.table
     return CompleteAgents(
         names=tuple(table.agents[i] for i in rows),
         outcomes=read_only(outcomes),
-        scores=read_only(known),
+        scores=read_only(scores),
         dates=tuple(table.dates[i] for i in rows),
         scaffolds=tuple(table.scaffolds[i] for i in rows),
         models=tuple(table.models[i] for i in rows),
@@ -96,34 +96,19 @@ def teaching(record: Record) -> Mask:
 
 
 def teachers(record: Record) -> CompleteAgents:
-    """Return these agents with what they did not run completed by `selection.staged.model`.
-
-    Raises SelectionError (model_unfinished).
-    """
+    """Return these agents with what they did not run completed by `selection.staged.model`."""
     rows = np.flatnonzero(teaching(record))
     if rows.size == n_complete(record):
         return training(record)
     table = record.table
-    dates, names = tuple(table.dates[i] for i in rows), tuple(table.agents[i] for i in rows)
-    order, first = in_order(dates, names)
+    order, first = in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
     outcomes = table.means[rows]
     outcomes[order] = completed(fit(outcomes[order], first), outcomes[order])
-    return CompleteAgents(
-        names=names,
-        outcomes=read_only(outcomes),
-        scores=read_only(outcomes.mean(axis=1)),
-        dates=dates,
-        scaffolds=tuple(table.scaffolds[i] for i in rows),
-        models=tuple(table.models[i] for i in rows),
-        weights=read_only(np.ones(rows.size)),
-    )
+    return _agents(record, rows, outcomes, outcomes.mean(axis=1))
 
 
 def band_of(record: Record, rules: Rules) -> Band:
-    """Return the band of the teaching agents, the latest `history_window` of them.
-
-    Raises SelectionError (band_range, window_range, no_tasks, model_unfinished).
-    """
+    """Return the band of the teaching agents, the latest `history_window` of them."""
     agents = teachers(record)
     latest = bands.latest_agents(agents.dates, rules.history_window)
     rows = np.flatnonzero(teaching(record))[latest]
@@ -137,10 +122,7 @@ def band_of(record: Record, rules: Rules) -> Band:
 
 
 def counted_agents(record: Record, rules: Rules) -> IndexArray:
-    """Return the positions of the agents that pass rates rest on: those that teach, or the latest of them.
-
-    Raises SelectionError (window_range).
-    """
+    """Return the positions of the agents that pass rates rest on: those that teach, or the latest of them."""
     rows = np.flatnonzero(teaching(record))
     latest = bands.latest_agents([record.table.dates[i] for i in rows], rules.history_window)
     return np.asarray(rows[latest], dtype=np.intp)
@@ -148,14 +130,14 @@ def counted_agents(record: Record, rules: Rules) -> IndexArray:
 
 def how_chosen(band: Band, rules: Rules) -> str:
     """Say how the tasks of a band, or as many by another strategy, came about."""
-    return band.reason if rules.strategy == "mid_range" else _by_strategy(band, rules)
+    if rules.strategy == "mid_range":
+        return band.reason
+    chosen = f"{band.size} of {band.n_tasks} tasks by the strategy {rules.strategy}"
+    return f"{chosen}, as many as the band holds: {band.reason}"
 
 
 def choice(record: Record, rules: Rules, prior: PriorDecisions) -> Choice:
-    """Return the subset in use, or why there is none.
-
-    Raises SelectionError (band_range, window_range, no_tasks).
-    """
+    """Return the subset in use, or why there is none."""
     versions = [
         (version, np.flatnonzero(np.isin(record.table.tasks, version.tasks))) for version in prior.subsets
     ]
@@ -167,10 +149,9 @@ def choice(record: Record, rules: Rules, prior: PriorDecisions) -> Choice:
 
 
 def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]:
-    """Let the strategy of the rules choose S from these agents.
+    """Let the strategy of the rules choose S from these agents: its tasks, ascending, and what it said.
 
-    Returns tasks: (k,); ascending; empty where there is no band or the strategy refuses.
-    Returns refusal: what the strategy said; else empty.
+    Empty where there is no band or the strategy refuses.
     """
     everyone = Fold("subset", np.empty(0, dtype=np.intp), np.arange(agents.n))
     rule = rule_of(rules)
@@ -180,20 +161,25 @@ def chosen_tasks(agents: CompleteAgents, rules: Rules) -> tuple[IndexArray, str]
 
 
 def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: FitCache | None = None) -> float:
-    """Squared sd of the incumbent shift on S, score²; 0 where S cannot be chosen without an agent.
-
-    chosen: with a subset.
-    fits: of earlier answers.
-    """
+    """Squared sd of the incumbent shift on S, score²; 0 where S cannot be chosen without an agent."""
     table, rows = record.table, np.flatnonzero(record.complete & chosen.incumbents)
     who = [(table.agents[i], table.dates[i], table.scaffolds[i], table.models[i]) for i in rows]
-    description = ("incumbent shift", rule_of(rules), rules.strategy, rules.seed, table.n_tasks, who)
-    return (fits or FitCache()).made(
-        description,
-        chosen.tasks,
-        *(table.means[i] for i in rows),
-        make=lambda: _shift_variance(record, chosen, rules),
-    )
+    rule = rule_of(rules)
+    description = ("incumbent shift", rule, rules.strategy, rules.seed, table.n_tasks, who)
+
+    def variance() -> float:
+        agents = training(record).take(np.flatnonzero(chosen.incumbents[record.complete]))
+        of_folds = fold_bands(agents, nested_plan(agents, "agent"), rule)
+        subsets = choose(agents, of_folds, rules.strategy, rule, rules.seed, "nested", "agent")
+        without = np.full(agents.n, np.nan)
+        for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
+            without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
+        shifts = _means_on(agents.outcomes, chosen.tasks) - without
+        known = shifts[~np.isnan(shifts)]
+        return float(np.var(known, ddof=1)) if known.size > 1 else 0.0
+
+    cells = (table.means[i] for i in rows)
+    return (fits or FitCache()).made(description, chosen.tasks, *cells, make=variance)
 
 
 def n_complete(record: Record) -> int:
@@ -204,9 +190,6 @@ def n_complete(record: Record) -> int:
 def n_teaching(record: Record) -> int:
     """Return the number of agents that pass rates rest on."""
     return int(np.count_nonzero(teaching(record)))
-
-
-# ------------------------------------------------------------------------------------------------- the cases
 
 
 def _version(record: Record, rules: Rules, version: SubsetVersion, tasks: list[IndexArray]) -> Choice:
@@ -271,27 +254,10 @@ def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
     )
 
 
-def _shift_variance(record: Record, chosen: Choice, rules: Rules) -> float:
-    everyone = training(record)
-    agents = everyone.take(np.flatnonzero(chosen.incumbents[record.complete]))
-    rule = rule_of(rules)
-    of_folds = fold_bands(agents, nested_plan(agents, "agent"), rule)
-    subsets = choose(agents, of_folds, rules.strategy, rule, rules.seed, "nested", "agent")
-    without = np.full(agents.n, np.nan)
-    for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
-        without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
-    shifts = _means_on(agents.outcomes, chosen.tasks) - without
-    known = shifts[~np.isnan(shifts)]
-    return float(np.var(known, ddof=1)) if known.size > 1 else 0.0
-
-
 def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:
     """Mean of every row over its valid cells on the tasks; NaN without one."""
-    valid = ~np.isnan(outcomes[:, tasks])
-    means = np.full(len(outcomes), np.nan)
-    sums, counts = np.nansum(outcomes[:, tasks], axis=1), np.count_nonzero(valid, axis=1)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means
+    on_tasks = outcomes[:, tasks]
+    return ratio(np.nansum(on_tasks, axis=1), np.count_nonzero(~np.isnan(on_tasks), axis=1))
 
 
 def _stage(record: Record, rules: Rules) -> str:
@@ -299,8 +265,3 @@ def _stage(record: Record, rules: Rules) -> str:
     if n < bands.N_AGENTS_PROVISIONAL:
         return "none"
     return "provisional" if n < rules.subset_from else "stable"
-
-
-def _by_strategy(band: Band, rules: Rules) -> str:
-    chosen = f"{band.size} of {band.n_tasks} tasks by the strategy {rules.strategy}"
-    return f"{chosen}, as many as the band holds: {band.reason}"

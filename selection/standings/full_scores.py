@@ -1,53 +1,218 @@
-"""The full score of an agent that ran the subset alone, by `ridge` or `line`, where the rules name one.
+"""The full score of one that ran a part of the tasks: completed from its own outcomes, or by calibration.
 
-Model
------
-ŷ is that of `selection.full_scores` on S, fitted to the complete agents; its interval is that of
-`selection.intervals`. ŷ and both ends lie within what its missing outcomes leave open, as in
-`selection.standings.completing`; an interval that lies outside has missed, and the bounds stand in its place.
+Completing: the model of `selection.staged.model`, fitted to all that the teaching agents ran. A score on some
+tasks is the agent's outcomes on those that it ran, and the model's probabilities on the others::
 
-For comparisons ŷ has the error of its calibration, s_cal of `selection.intervals` with its degrees of
-freedom: one estimate for all agents, and one for those of a scaffold that no complete agent has.
+    est = (Σ_ran X + Σ_other P)/k,        est ± t_ν·c·se
 
-Symbols: ŷ ``score``, s_cal² ``se2`` score², ν ``df``.
+c and ν are those of full runs cut down to the tasks that it was asked for, each estimated without it
+(`selection.staged.teaching`); of an agent whose scaffold no full run has, those of whole scaffolds left out.
 
-Source: As in `selection.full_scores` and `selection.intervals`.
+======================  ============================================  ===============================
+who                     what is completed                             batch that c is of
+======================  ============================================  ===============================
+lost some outcomes      those, on each task set by itself             what it has
+ran a version of S      all other tasks                               that version
+stopped by the rule     all other tasks (`selection.staged.study`)    the first batch
+======================  ============================================  ===============================
+
+Where the rules name `ridge` or `line`, the score of an agent that ran S is ŷ of `selection.full_scores`, its
+interval that of `selection.intervals`. For comparisons ŷ has the error s_cal with its degrees of freedom: one
+estimate for all agents, and one for those of a scaffold that no complete agent has.
+
+Either way the score and both ends lie within what the agent's missing outcomes leave open; an interval that
+lies outside has missed, and the bounds stand in its place.
+
+Source: Manski, *Partial Identification of Probability Distributions*, 2003.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.errors import CoreError
 from analytics.record import Record
 from selection import ridge
+from selection.errors import SelectionError
 from selection.folds import CompleteAgents
-from selection.full_scores import FullScores
-from selection.full_scores.fit_cache import FitCache
-from selection.held_out import Residuals, nested_residuals
-from selection.intervals import Calibrator, NoInterval, ScoreInterval, calibrate, intervals, prequential
-from selection.intervals.quantiles import MIN_FOR_QUANTILE
-from selection.intervals.scaffolds import NOT_CALIBRATED
+from selection.full_scores import FitCache, FullScores
+from selection.held_out import nested_residuals
+from selection.intervals import (
+    MIN_FOR_QUANTILE,
+    NOT_CALIBRATED,
+    Calibrator,
+    NoInterval,
+    calibrate,
+    intervals,
+    prequential,
+)
 from selection.prior import FittedOn
 from selection.rules import Rules
 from selection.schema.board import CoverageLine
-from selection.standings.choice import rule_of
-from selection.standings.completing import FullScoreEstimate, within
+from selection.staged import model
+from selection.staged.teaching import FullRun, Teaching, taught
+from selection.staged.walks import Scale, Staging
+from selection.standings.choice import n_complete, rule_of, teaching, training
 
+MIN_COMPLETE = 10
+CALIBRATED = "full runs cut down to the same tasks"
 BY_AGENT, BY_SCAFFOLD = 0, 1
+
+
+class TooFewComplete(SelectionError):
+    """Completing needs ten agents that ran all tasks."""
+
+
+@dataclass(frozen=True)
+class WalkResult:
+    """An agent that was asked batch by batch.
+
+    first, drawn: est and se, c = 1, after its first batch; and where the rule would have stopped it, had it
+        not been drawn.
+    share: q, the probability that it was drawn.
+    """
+
+    first: tuple[float, float] | None = None
+    drawn: tuple[float, float] | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class FullScoreEstimate:
+    """The full score of one agent that ran a part of the tasks.
+
+    score: None where it may not be shown.
+    lower, upper: 95% interval, in what the agent's outcomes leave open.
+    se2, df: error for comparisons, score²; None where it is not known.
+    calibration: agents with the same number share the residuals behind `se2`.
+    source: where the interval comes from.
+    reason: why there is no score, or no interval; else empty.
+    """
+
+    score: float | None
+    lower: float | None = None
+    upper: float | None = None
+    se2: float | None = None
+    df: float | None = None
+    calibration: int = 0
+    source: str = ""
+    reason: str = ""
+
+
+def within(value: float, bounds: tuple[float, float]) -> float:
+    """Return the value, or the bound that it lies beyond."""
+    return min(max(value, bounds[0]), bounds[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Completing:
+    """The fit of a record, made when it is first needed.
+
+    Raises TooFewComplete, SelectionError (model_unfinished).
+    """
+
+    record: Record
+    fits: FitCache = field(default_factory=FitCache)
+
+    @cached_property
+    def teaching(self) -> Teaching:
+        """The teaching agents."""
+        n = n_complete(self.record)
+        if n < MIN_COMPLETE:
+            there = f"there {'is' if n == 1 else 'are'} {n}"
+            raise TooFewComplete(f"completing needs {MIN_COMPLETE} complete agents and {there}")
+        table, rows = self.record.table, np.flatnonzero(teaching(self.record))
+        who = [(table.agents[i], table.dates[i], bool(self.record.complete[i])) for i in rows]
+        return self.fits.made(
+            ("completing", who), table.means[rows], make=lambda: taught_by(self.record, Staging())
+        )
+
+    def filled(self, i: int, tasks: IndexArray) -> tuple[FloatArray, Scale, float]:
+        """Return agent i's outcomes on some tasks, completed, (k,), and c, ν and se of their mean."""
+        row, of = self.record.table.means[i], self._mask(tasks)
+        estimate = self._estimate(i, of)
+        scale = self.teaching.scale_on(np.flatnonzero(~np.isnan(row)), of)
+        completed = np.where(np.isnan(row), estimate.passing[0], row)[tasks]
+        return read_only(completed), scale, float(estimate.se[0])
+
+    def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> FullScoreEstimate:
+        """Estimate agent i's score on the tasks from all that it ran, asked for a batch of them."""
+        table, of = self.record.table, self._mask(tasks)
+        estimate = self._estimate(i, of)
+        scale, is_new = self.teaching.scale_for(table.scaffolds[i], batch, of)
+        score, se = float(estimate.scores[0]), scale.c * float(estimate.se[0])
+        half = scale.quantile * se
+        lowest, highest, _ = self.record.bounds(np.arange(self.record.n_tasks))
+        bounds = (float(lowest[i]), float(highest[i]))
+        return FullScoreEstimate(
+            score=within(score, bounds),
+            lower=within(score - half, bounds),
+            upper=within(score + half, bounds),
+            se2=se**2,
+            df=float(scale.degrees),
+            calibration=2 * (calibration + 1) + (is_new is True),
+            source=CALIBRATED + (f"; {NOT_CALIBRATED}" if is_new is None else ""),
+        )
+
+    def _estimate(self, i: int, of: Mask) -> model.Estimates:
+        mean = np.array([self.teaching.model.mean_after(n_before(self.record, self.teaching, i))])
+        return model.estimates(self.teaching.model, self.record.table.means[i][None, :], mean, of)
+
+    def _mask(self, tasks: IndexArray) -> Mask:
+        return np.isin(np.arange(self.record.n_tasks), tasks)
+
+
+def taught_by(
+    record: Record,
+    staging: Staging,
+    walks: Mapping[str, WalkResult] | None = None,
+    subset: IndexArray | None = None,
+) -> Teaching:
+    """Fit to the agents that teach, in the order in which they came.
+
+    walks: those asked batch by batch, by name.
+    subset: the version of S in use; without it the band of the teaching agents is taken.
+    """
+    table, complete = record.table, training(record)
+    scores = dict(zip(complete.names, complete.scores.tolist(), strict=True))
+    rows = np.flatnonzero(teaching(record))
+    order, first = model.in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
+    rows = rows[order]
+    names = [table.agents[i] for i in rows]
+    full_runs = []
+    for row, (i, name) in enumerate(zip(rows.tolist(), names, strict=True)):
+        if name in scores:
+            walk = (walks or {}).get(name, WalkResult())
+            share = walk.share if walk.drawn else 1.0
+            full_runs.append(FullRun(row, scores[name], share, walk.first, walk.drawn, table.scaffolds[i]))
+    known = np.array([scores.get(name, np.nan) for name in names])
+    return taught(table.means[rows], known, full_runs, staging, first=first, subset=subset)
+
+
+def n_before(record: Record, teaching_agents: Teaching, i: int) -> int:
+    """How many teaching agents came before agent i; 0 where the order is not known."""
+    table = record.table
+    own = (table.dates[i], table.agents[i])
+    if own[0] is None or not teaching_agents.first.any():
+        return 0
+    rows = np.flatnonzero(teaching(record))
+    return sum((table.dates[j], table.agents[j]) < own for j in rows)
 
 
 def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> FittedOn:
     """Leave out each complete agent, each scaffold, and all from each date on, the selection repeated.
 
-    agents: whom to calibrate on.
     tasks: the subset in use; the residuals come from folds that choose their own.
     rules: strategy and estimator, `ridge` or `line`, are theirs.
-    Raises SelectionError.
     """
-    by_agent, by_scaffold, in_time = (
-        nested_residuals(
+    residuals_by = list[tuple[float | None, ...]]()
+    by: Literal["agent", "scaffold", "date"]
+    for by in ("agent", "scaffold", "date"):
+        left_out = nested_residuals(
             agents,
             by,
             strategy=rules.strategy,
@@ -55,17 +220,10 @@ def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> F
             rule=rule_of(rules),
             base_seed=rules.seed,
         )
-        for by in ("agent", "scaffold", "date")
-    )
-    return FittedOn(
-        estimator=rules.estimator,
-        tasks=tasks,
-        agents=agents.names,
-        dates=agents.dates,
-        residuals=_residuals(by_agent),
-        scaffold_residuals=_residuals(by_scaffold),
-        in_time=_residuals(in_time),
-    )
+        values = zip((left_out.scores - left_out.predictions).tolist(), left_out.usable, strict=True)
+        residuals_by.append(tuple(value if usable else None for value, usable in values))
+    residuals, by_scaffold, in_time = residuals_by
+    return FittedOn(rules.estimator, tasks, agents.names, agents.dates, residuals, by_scaffold, in_time)
 
 
 def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> bool:
@@ -76,30 +234,27 @@ def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str
 
 
 def calibrator(
-    agents: CompleteAgents,
-    tasks: IndexArray,
-    fitted: FittedOn,
-    sampled: Collection[str] = (),
-    fits: FitCache | None = None,
+    agents: CompleteAgents, tasks: IndexArray, fitted: FittedOn, sampled: Collection[str], fits: FitCache
 ) -> Calibrator:
     """Gather what intervals of estimated scores are made from.
 
     agents: all that are complete; those that `fitted` names are used.
-    tasks: (k,).
     sampled: agents drawn at random, for a full run, from those that came after the subset was fixed.
-    fits: of earlier answers.
-    Raises As `selection.intervals.calibrate`..
     """
     used = np.flatnonzero(np.isin(agents.names, fitted.agents))
     taken = agents if used.size == agents.n else agents.take(used)
-    made = (fits or FitCache()).fit(fitted.estimator, taken, tasks, fitted.ridge)
+    made = fits.fit(fitted.estimator, taken, tasks, fitted.ridge)
+    residuals, by_scaffold, in_time = (
+        np.array(values, dtype=np.float64)
+        for values in (fitted.residuals, fitted.scaffold_residuals, fitted.in_time)
+    )
     return calibrate(
         made,
-        _numbers(fitted.residuals),
-        in_time=_numbers(fitted.in_time),
+        residuals,
+        in_time=in_time,
         post_selection=_of_sampled(agents, made, sampled),
         scaffolds=taken.scaffolds,
-        scaffold_residuals=_numbers(fitted.scaffold_residuals),
+        scaffold_residuals=by_scaffold,
     )
 
 
@@ -107,38 +262,37 @@ def coverage(fitted: FittedOn, estimated: Mapping[int, FullScoreEstimate]) -> Co
     """Tell how often intervals in time held the scores that came later; None where no interval is shown."""
     if all(one.lower is None for one in estimated.values()):
         return None
-    result = prequential(_numbers(fitted.in_time), fitted.dates)
-    return CoverageLine(
-        estimator=fitted.estimator,
-        n=result.n,
-        n_covered=result.n_covered,
-        share=result.share,
-        upper=result.upper,
-        falls_short=result.falls_short,
-    )
+    return prequential(np.array(fitted.in_time, dtype=np.float64), fitted.dates, fitted.estimator)
 
 
 def estimates(
     record: Record, tasks: IndexArray, rows: IndexArray, made: Calibrator
-) -> Mapping[int, FullScoreEstimate]:
-    """Estimate the full score of some agents.
-
-    tasks: (k,).
-    rows: positions of agents that are ranked on them directly or completed.
-    """
+) -> dict[int, FullScoreEstimate]:
+    """Estimate the full score of some agents, by position, that are ranked on these tasks."""
     scaffolds = [record.table.scaffolds[i] for i in rows]
     try:
         answers = intervals(made, record.table.means[np.ix_(rows, tasks)], scaffolds)
     except CoreError as refusal:
-        return {int(i): FullScoreEstimate(None, reason=str(refusal)) for i in rows}
+        return dict.fromkeys(rows.tolist(), FullScoreEstimate(None, reason=str(refusal)))
     lowest, highest, _ = record.bounds(np.arange(record.n_tasks))
-    return {
-        int(i): _estimated(answer, (float(lowest[i]), float(highest[i])))
-        for i, answer in zip(rows, answers, strict=True)
-    }
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
+    estimated = {}
+    for i, answer in zip(rows.tolist(), answers, strict=True):
+        bounds = (float(lowest[i]), float(highest[i]))
+        if isinstance(answer, NoInterval):
+            score = None if answer.point is None else within(answer.point, bounds)
+            estimated[i] = FullScoreEstimate(score, reason=answer.reason)
+            continue
+        missed = answer.upper < bounds[0] or answer.lower > bounds[1]
+        estimated[i] = FullScoreEstimate(
+            score=within(answer.point, bounds),
+            lower=bounds[0] if missed else within(answer.lower, bounds),
+            upper=bounds[1] if missed else within(answer.upper, bounds),
+            se2=answer.s_cal**2,
+            df=answer.df,
+            calibration=BY_SCAFFOLD if answer.source == "new scaffold" else BY_AGENT,
+            source=answer.source + (f"; {NOT_CALIBRATED}" if NOT_CALIBRATED in answer.note else ""),
+        )
+    return estimated
 
 
 def _of_sampled(agents: CompleteAgents, made: FullScores, sampled: Collection[str]) -> FloatArray | None:
@@ -157,30 +311,3 @@ def _of_sampled(agents: CompleteAgents, made: FullScores, sampled: Collection[st
         own, column = np.array(fitted, dtype=np.intp).T
         predictions[own] = made.predict_without(on_subset[rows[own]])[np.arange(own.size), column]
     return np.asarray(agents.scores[rows] - predictions, dtype=np.float64)
-
-
-def _numbers(residuals: tuple[float | None, ...]) -> FloatArray:
-    """Residuals with NaN where there is none."""
-    return np.array(residuals, dtype=np.float64)
-
-
-def _residuals(left_out: Residuals) -> tuple[float | None, ...]:
-    residuals = (left_out.scores - left_out.predictions).tolist()
-    return tuple(value if usable else None for value, usable in zip(residuals, left_out.usable, strict=True))
-
-
-def _estimated(answer: ScoreInterval | NoInterval, bounds: tuple[float, float]) -> FullScoreEstimate:
-    if isinstance(answer, NoInterval):
-        score = None if answer.point is None else within(answer.point, bounds)
-        return FullScoreEstimate(score, reason=answer.reason)
-    missed = answer.upper < bounds[0] or answer.lower > bounds[1]
-    return FullScoreEstimate(
-        score=within(answer.point, bounds),
-        lower=bounds[0] if missed else within(answer.lower, bounds),
-        upper=bounds[1] if missed else within(answer.upper, bounds),
-        se2=answer.s_cal**2,
-        df=answer.df,
-        calibration=BY_SCAFFOLD if answer.source == "new scaffold" else BY_AGENT,
-        source=answer.source + (f"; {NOT_CALIBRATED}" if NOT_CALIBRATED in answer.note else ""),
-        note=answer.note,
-    )

@@ -1,16 +1,9 @@
 """Two agents and how they differ, for a target that is named; computed on request, never stored.
 
-Model
------
 On given tasks (subset, full) a difference has the variance that decides the ranks of the two, that of the
-incumbent shift included (`analytics.differences.pairs.compare_given`); for the domain that of its spread over
-tasks, or over their groups (`selection.standings.grouping`). p-values are adjusted over the pairs asked for
-(Benjamini and Hochberg).
-
-Not done here: no tie and no rank: `Standings` has them, from one critical value for all pairs. A p-value
-answers a single question.
-
-Source: As in `analytics.differences.pairs`.
+incumbent shift included; for the domain that of its spread over tasks, or over their groups. p-values are
+adjusted over the pairs asked for (Benjamini and Hochberg), and answer a single question: ties and ranks come
+from one critical value for all pairs.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import combinations
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -36,13 +29,12 @@ from selection.errors import SelectionError
 from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.schema.board import AtTarget
-from selection.standings import terms
+from selection.standings import terms, words
 from selection.standings.adaptive_estimates import is_chosen_for
 from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
-from selection.standings.completing import FullScoreEstimate
-from selection.standings.grouping import grouping
+from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.placing import AgentOnTasks
-from selection.standings.targets import ErrorModel, at_target, borrowed_by, unclaimed
+from selection.standings.targets import ErrorModel, at_target, borrowed_by, grouping, unclaimed
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,6 @@ class Pair:
 
     a, b: the one with the higher score first.
     estimate: of a − b; None where `reason` says why.
-    p_adjusted: benjamini-Hochberg over all pairs with a p-value.
     unclaimed: outcomes are missing in a way that could turn the order: none is claimed.
     se_of_ties: √ of the variance that decides whether the two are tied: on given tasks that of `estimate`,
         for the domain that of `analytics.differences.domain_ranks`.
@@ -76,11 +67,9 @@ class Pair:
 class PairwiseComparison:
     """All pairs of some agents for one target.
 
-    target: {"subset", "full", "domain"}.
     omega: ω̂ of these tasks; None where trials do not tell it.
     agents: by descending score; without ranks and ties.
     left_out: agent → why it is not compared.
-    tasks: length n_tasks; of the target.
     outcomes: (n_tasks,); agent → mean outcomes by task, as the differences have them; NaN without a valid
         one.
     trial_noise: the noise of trials that intervals borrow; else empty.
@@ -108,12 +97,8 @@ def pairs(
 ) -> PairwiseComparison:
     """Compare all pairs of agents, or of some of them.
 
-    record, rules, prior: as in `selection.standings.answer`.
     target: {"subset", "full", "domain"}: by default that of the rules, else that of the board.
     agents: two names at least; all agents where not named. The subset does not depend on them.
-    progress: called with (pairs done, all pairs).
-    Raises SelectionError (target_unknown, no_subset, agent_unknown, too_few).
-    Raises SelectionError.
     """
     wanted = positions(record, agents)
     return pairs_of(view_of(record, rules, prior, target=target), wanted, progress=progress)
@@ -126,7 +111,6 @@ def pairs(
 class View:
     """A record as one target looks at it: what any comparison of its agents rests on; see `view_of`.
 
-    target: {"subset", "full", "domain"}.
     shift: variance of the incumbent shift, score².
     """
 
@@ -225,10 +209,6 @@ def view_of(
     )
 
 
-def _default(base: Basis, rules: Rules, prior: PriorDecisions) -> Target:
-    return default_target(base, estimates_of(base, rules, prior)[0], rules, prior)[0]
-
-
 def pairs_of(
     view: View,
     wanted: Sequence[int],
@@ -247,7 +227,7 @@ def pairs_of(
         n_tasks=view.tasks.size,
         omega=view.error_model.noise(view.tasks).omega,
         agents={side.name: side.at for side in sides},
-        pairs=tuple(_adjusted(_pairs(view, sides, progress))),
+        pairs=tuple(_pairs(view, sides, progress)),
         left_out=left_out,
         tasks=tuple(table.tasks[j] for j in view.tasks.tolist()),
         outcomes={side.name: read_only(table.means[side.i, view.tasks]) for side in sides},
@@ -266,16 +246,11 @@ def positions(record: Record, agents: Collection[str] | None) -> list[int]:
     place = {name: i for i, name in enumerate(names)}
     for name in agents:
         if name not in place:
-            near = ", ".join(map(named, _near(name, names)))
+            holding = [agent for agent in names if name.lower() in agent.lower()]
+            near = ", ".join(map(named, holding[:3] or get_close_matches(name, names)))
             message = f"no agent {named(name)} among {len(names)}{near and f'; near are {near}'}"
             raise SelectionError(message, code="agent_unknown")
     return sorted({place[name] for name in agents})
-
-
-def _near(name: str, agents: Sequence[str]) -> list[str]:
-    """Find a few agents whose names hold the one typed, or are written much like it."""
-    holding = [agent for agent in agents if name.lower() in agent.lower()]
-    return holding[:3] or get_close_matches(name, agents)
 
 
 def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, str]]:
@@ -302,23 +277,28 @@ def _pairs(
     sides: Sequence[_Side],
     progress: Callable[[int, int], None] | None,
 ) -> list[Pair]:
+    """All pairs, with Benjamini-Hochberg p-values over those that have one."""
     measured = [isinstance(side.agent, Measured) for side in sides]
     untold = unclaimed(view.error_model, view.tasks, [side.i for side in sides], measured)
     n_pairs = len(sides) * (len(sides) - 1) // 2
     rows: list[Pair] = []
     for (i, a), (j, b) in combinations(enumerate(sides), 2):
-        rows.append(_pair(view, a, b, unclaimed=bool(untold[i, j])))
+        is_unclaimed = bool(untold[i, j])
+        try:
+            estimate = _estimate(view, a, b)
+            se = _se_of_ties(view, a, b, estimate)
+            rows.append(Pair(a.name, b.name, estimate, None, is_unclaimed, estimate.reason, se))
+        except CoreError as refusal:
+            rows.append(Pair(a.name, b.name, None, None, is_unclaimed, str(refusal)))
         if progress is not None and len(rows) % 500 == 0:
             progress(len(rows), n_pairs)
-    return rows
-
-
-def _pair(view: View, a: _Side, b: _Side, *, unclaimed: bool) -> Pair:
-    try:
-        estimate = _estimate(view, a, b)
-    except CoreError as refusal:
-        return Pair(a.name, b.name, None, None, unclaimed, str(refusal))
-    return Pair(a.name, b.name, estimate, None, unclaimed, estimate.reason, _se_of_ties(view, a, b, estimate))
+    p_values = [one.estimate.p_value if one.estimate else None for one in rows]
+    known = [p for p in p_values if p is not None]
+    adjusted = iter(benjamini_hochberg(known).tolist()) if known else iter(())
+    return [
+        one if p is None else replace(one, p_adjusted=next(adjusted))
+        for one, p in zip(rows, p_values, strict=True)
+    ]
 
 
 def _se_of_ties(view: View, a: _Side, b: _Side, estimate: Estimate) -> float | None:
@@ -326,10 +306,8 @@ def _se_of_ties(view: View, a: _Side, b: _Side, estimate: Estimate) -> float | N
     if view.target != "domain":
         return estimate.interval.se if estimate.interval else None
     v = [sum(term.variance for term in agent_variance(side.row, view.error_model.facets)) for side in (a, b)]
-    both, groups = (
-        (np.array([side.row.means for side in (a, b)]), np.array(v)),
-        view.error_model.grouping.on(view.tasks),
-    )
+    both = np.array([side.row.means for side in (a, b)]), np.array(v)
+    groups = view.error_model.grouping.on(view.tasks)
     variances = pair_variances(*both) if groups is None else grouped.pair_variances(*both, groups)
     return float(np.sqrt(variances[0, 1]))
 
@@ -340,6 +318,9 @@ def _estimate(view: View, a: _Side, b: _Side) -> Estimate:
         return compare(a.row, b.row, facets=error_model.facets, groups=error_model.grouping.on(view.tasks))
     if a.agent is None or b.agent is None:
         raise SelectionError("the error of a full score is not known", code="too_few")
+    added, incumbents = None, view.incumbents
+    if view.shift and incumbents[a.i] != incumbents[b.i]:
+        added = ErrorTerm("incumbent shift", view.shift, np.count_nonzero(incumbents) - 1.0)
     estimate = compare_given(
         a.agent,
         b.agent,
@@ -347,25 +328,127 @@ def _estimate(view: View, a: _Side, b: _Side) -> Estimate:
         error_model.noise(view.tasks),
         view.tasks.size,
         facets=error_model.facets,
-        added=_shift(view, a, b),
+        added=added,
     )
     is_borrowed = error_model.borrowed and estimate.method == "variance function"
     return replace(estimate, method=terms.BORROWED) if is_borrowed else estimate
 
 
-def _shift(view: View, a: _Side, b: _Side) -> ErrorTerm | None:
-    """Variance of the incumbent shift, for an agent that helped to choose S and one that did not."""
-    if not view.shift or view.incumbents[a.i] == view.incumbents[b.i]:
-        return None
-    return ErrorTerm("incumbent shift", view.shift, np.count_nonzero(view.incumbents) - 1.0)
+# ---------------------------------------------------------------------------------------------------- as text
 
 
-def _adjusted(unadjusted: Sequence[Pair]) -> list[Pair]:
-    """Add Benjamini-Hochberg p-values over the pairs that have one."""
-    p_values = [one.estimate.p_value if one.estimate else None for one in unadjusted]
-    known = [p for p in p_values if p is not None]
-    adjusted = iter(benjamini_hochberg(known).tolist()) if known else iter(())
-    return [
-        one if p is None else replace(one, p_adjusted=next(adjusted))
-        for one, p in zip(unadjusted, p_values, strict=True)
-    ]
+N_SHOWN = 10  # of the agents compared, the best; 45 pairs
+PAIR_LEGEND = {
+    "from, to": "95% interval of the line's own score or difference, not adjusted: of many, one in twenty "
+    "misses. Ties and ranks rest on wider ones, right for all pairs at once; see `ranks`.",
+    "SE": "Of the difference. On given tasks it is the error that decides ties, which is never 0; an agent's "
+    "own interval rests on its trials alone, so that the two need not add up.",
+}
+
+
+def pairs_values(comparison: PairwiseComparison) -> dict[str, Any]:
+    """Return agents and all pairs as plain values."""
+    names = ("score", "se", "lower", "upper", "estimated", "method", "reason")
+    return {
+        "target": comparison.target,
+        "n_tasks": comparison.n_tasks,
+        "omega": comparison.omega,
+        "trial_noise": comparison.trial_noise,
+        "agents": {name: {key: getattr(at, key) for key in names} for name, at in comparison.agents.items()},
+        "pairs": [
+            {
+                "a": pair.a,
+                "b": pair.b,
+                **_estimate_values(pair.estimate),
+                "p_adjusted": pair.p_adjusted,
+                "unclaimed": pair.unclaimed,
+                "reason": pair.reason,
+            }
+            for pair in comparison.pairs
+        ],
+        "left_out": dict(comparison.left_out),
+    }
+
+
+def _estimate_values(estimate: Estimate | None) -> dict[str, Any]:
+    if estimate is None:
+        return dict.fromkeys(("difference", "se", "df", "lower", "upper", "p", "method", "n_tasks"))
+    interval = estimate.interval
+    return {
+        "difference": estimate.value,
+        "se": interval.se if interval else None,
+        "df": interval.df if interval and np.isfinite(interval.df) else None,
+        "lower": interval.lower if interval else None,
+        "upper": interval.upper if interval else None,
+        "p": estimate.p_value,
+        "method": estimate.method,
+        "n_tasks": estimate.n_tasks,
+        "terms": {term.name: term.variance for term in estimate.terms},
+        "cancels": list(estimate.cancels),
+        "omitted": list(estimate.omitted),
+    }
+
+
+def pairs_shown(comparison: PairwiseComparison, *, whole: bool) -> dict[str, Any]:
+    """Arrange pairs for a terminal; see `analytics.text`.
+
+    whole: whether to show all agents and not the best ones alone; how many pairs that leaves out is said.
+    """
+    best = dict(list(comparison.agents.items())[: None if whole else N_SHOWN])
+    pairs_shown = [pair for pair in comparison.pairs if pair.a in best and pair.b in best]
+    n_more = len(comparison.pairs) - len(pairs_shown)
+    estimates = [pair.estimate for pair in pairs_shown if pair.estimate is not None]
+    omitted = sorted({name for estimate in estimates for name in estimate.omitted})
+    never = [terms.UNMEASURED.get(name.removeprefix("agent:"), name) for name in omitted]  # agent:judge
+    not_shown = (
+        f"{words.counted(n_more, 'pair')} with agents below the best {N_SHOWN}, of "
+        f"{len(comparison.agents):,}; --all prints them, --agents A B … those of some agents, --json has them"
+    )
+    methods = {one.method for one in estimates if one.interval is not None}
+    methods |= {at.method for at in comparison.agents.values() if at.se is not None}
+    known = sorted(methods & terms.METHODS.keys())
+    legend = {terms.method_name(name): words.sentence(terms.METHODS[name]) for name in known}
+    if any(one.interval is not None for one in estimates):
+        legend |= PAIR_LEGEND
+    n_tested = sum(pair.p_adjusted is not None for pair in comparison.pairs)
+    if n_tested:
+        legend["p, adjusted"] = (
+            f"Adjusted over {words.counted(n_tested, 'pair')} by Benjamini and Hochberg: it answers single "
+            "questions and decides no rank."
+        )
+    return {
+        "scores on": terms.task_set(comparison.target, comparison.n_tasks),
+        **({"trial noise": f"borrowed: {comparison.trial_noise}"} if comparison.trial_noise else {}),
+        "never measured": "; ".join(never) or "nothing that is asked for",
+        **({"not shown": not_shown} if n_more else {}),
+        "agents": [
+            {
+                "agent": name,
+                "score": at.score,
+                "from": at.lower,
+                "to": at.upper,
+                "error by": terms.method_name(at.method) if at.se is not None else None,
+                "note": at.reason,
+            }
+            for name, at in best.items()
+        ],
+        "pairs": [_pair_row(pair) for pair in pairs_shown],
+        "not compared": dict(comparison.left_out),
+        "\nHow to read it": legend,
+    }
+
+
+def _pair_row(pair: Pair) -> dict[str, Any]:
+    estimate = _estimate_values(pair.estimate)
+    note = "no order is claimed: outcomes are missing unevenly" if pair.unclaimed else pair.reason
+    return {
+        "a": pair.a,
+        "b": pair.b,
+        "a − b": estimate["difference"],
+        "SE": estimate["se"],
+        "from": estimate["lower"],
+        "to": estimate["upper"],
+        "p, adjusted": pair.p_adjusted,
+        "error by": terms.method_name(estimate["method"]) if estimate["se"] is not None else None,
+        "note": note,
+    }

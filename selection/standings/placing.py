@@ -9,24 +9,19 @@ incomplete  everyone else, and whoever may not be ranked: withheld, under anothe
             tasks chosen for it, or a submitter that never delivered a place it was asked for
 ==========  ==============================================================================================
 
-What completes is `selection.standings.completing`; it needs 10 complete agents. An unranked agent has no
-score, only the bounds that its missing outcomes leave, [Σ/k, (Σ + n_missing)/k].
-
-Symbols: X ``outcomes`` (k,) 0 to 1, v_link ``v_link`` score².
-
-Source: As in `selection.standings.completing`.
+An unranked agent has no score, only the bounds that its missing outcomes leave, [Σ/k, (Σ + n_missing)/k].
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask, columns, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.standings.completing import Completing, TooFewComplete
+from selection.standings.full_scores import Completing, TooFewComplete
 from selection.standings.terms import first_names
 from selection.standings.words import counted, elsewhere, lacking_under
 
@@ -37,7 +32,6 @@ How = Literal["direct", "completed", "incomplete"]
 class AgentOnTasks:
     """One agent on a set of k tasks.
 
-    how: {"direct", "completed", "incomplete"}.
     outcomes: (k,); missing ones completed; None for an agent that is not ranked.
     score: their mean.
     v_link, df_link: variance that completing adds, and its degrees of freedom.
@@ -89,29 +83,34 @@ def place(
     """Place every agent on these tasks.
 
     tasks: (k,); each with a valid outcome of a complete agent, where there is one; k ≥ 1.
-    completing: of the same record.
     of: what the tasks are called in reasons.
     """
     direct = record.is_direct(tasks)
     lower, upper, n_missing = record.bounds(tasks)
     cells = columns(record.table.means, tasks)
-    n_valid, on_tasks = np.count_nonzero(~np.isnan(cells), axis=1), []
+    n_valid, on_tasks = np.count_nonzero(~np.isnan(cells), axis=1), list[AgentOnTasks]()
+    how: How
     for i in range(record.n_agents):
-        known = OutcomeCounts(
-            n_valid=int(n_valid[i]),
-            n_missing=int(n_missing[i]),
-            bounds=(float(lower[i]), float(upper[i])),
-        )
-        barred = barred_by(record, i)
-        if not barred and not direct[i]:
-            barred = _lacking(record, tasks, i, known.n_missing, of)
-        on_tasks.append(
-            _unranked(known, barred)
-            if barred
-            else _ranked(known, "direct", cells[i])
-            if known.n_valid == tasks.size
-            else _completed(known, i, tasks, completing, of)
-        )
+        counts = int(n_valid[i]), int(n_missing[i]), (float(lower[i]), float(upper[i]))
+        reason = barred_by(record, i)
+        if not reason and not direct[i]:
+            reason = _lacking(record, tasks, i, counts[1], of)
+        how, outcomes, v_link, df_link = "direct", cells[i], 0.0, np.inf
+        if not reason and counts[0] < tasks.size:
+            try:
+                outcomes, scale, se = completing.filled(i, tasks)
+                how, v_link, df_link = "completed", (scale.c * se) ** 2, float(scale.degrees)
+            except TooFewComplete as refusal:
+                lacks = tasks.size - counts[0]
+                verb = "has" if lacks == 1 else "have"
+                reason = f"{lacks} of {_among(tasks.size, of)} {verb} no valid outcome; {refusal}"
+            except SelectionError as refusal:
+                reason = str(refusal)
+        if reason:
+            on_tasks.append(AgentOnTasks("incomplete", None, None, 0.0, np.inf, *counts, reason))
+        else:
+            score = float(np.mean(outcomes))
+            on_tasks.append(AgentOnTasks(how, read_only(outcomes), score, v_link, df_link, *counts, ""))
     return tuple(on_tasks)
 
 
@@ -136,44 +135,7 @@ def barred_by(record: Record, i: int) -> str:
     return ""
 
 
-# ------------------------------------------------------------------------------------------------- one agent
-
-
-class OutcomeCounts(NamedTuple):
-    """What an agent has on a set of tasks; see `AgentOnTasks`."""
-
-    n_valid: int
-    n_missing: int
-    bounds: tuple[float, float]
-
-
-def _completed(
-    known: OutcomeCounts, i: int, tasks: IndexArray, completing: Completing, of: str
-) -> AgentOnTasks:
-    """Rank an agent on what it has, and complete what it lacks, one task at least."""
-    try:
-        outcomes, scale, se = completing.filled(i, tasks)
-    except TooFewComplete as refusal:
-        n_missing = tasks.size - known.n_valid
-        verb = "has" if n_missing == 1 else "have"
-        return _unranked(known, f"{n_missing} of {_among(tasks.size, of)} {verb} no valid outcome; {refusal}")
-    except SelectionError as refusal:
-        return _unranked(known, str(refusal))
-    return _ranked(known, "completed", outcomes, (scale.c * se) ** 2, float(scale.degrees))
-
-
-def _ranked(
-    known: OutcomeCounts, how: How, outcomes: FloatArray, v_link: float = 0.0, df_link: float = np.inf
-) -> AgentOnTasks:
-    return AgentOnTasks(how, read_only(outcomes), float(np.mean(outcomes)), v_link, df_link, *known, "")
-
-
-def _unranked(known: OutcomeCounts, reason: str) -> AgentOnTasks:
-    return AgentOnTasks("incomplete", None, None, 0.0, np.inf, *known, reason)
-
-
 def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) -> str:
-    """Say what an agent that may be ranked lacks of these tasks."""
     missing = tasks[~record.table.valid()[i, tasks]]
     if missing.size and (record.n_places[i, missing] == 0).all():
         names = first_names([record.table.tasks[j] for j in missing])

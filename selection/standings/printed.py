@@ -6,8 +6,7 @@ from textwrap import fill
 
 from selection.schema.board import Standings
 from selection.standings import terms, words
-from selection.standings.gaps import gaps
-from selection.standings.table import BoardColumn, columns, rank_columns
+from selection.standings.table import BoardColumn, columns, gaps, rank_columns
 
 WIDTH = 110
 TWO_KINDS = (
@@ -43,28 +42,21 @@ def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
 def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
     """Yield the paragraphs and the table."""
     shown = columns(board, target)
-    top = (words.headline(board, target), words.second_run_text(board, target))
-    yield from map(partial(fill, width=width), filter(None, top))
-    yield fill(" ".join([*_phase(board), words.scores_text(board, target)]), width)
-    if part := words.verdict_text(board):
-        yield fill(part, width)
+    phase = f"Phase: {board.phase.replace('_', ' ')}. {board.why} {words.scores_text(board, target)}"
+    top = (words.headline(board, target), words.second_run_text(board, target), phase)
+    yield from map(partial(fill, width=width), filter(None, (*top, words.verdict_text(board))))
     if others := words.other_notices(board):
         yield "\n".join(fill(part, width) for part in others)
     yield _table(shown)
     yield _filled(legend(board, target, shown), width)
-    yield fill(words.covers_text(board, target), width)
-    if part := words.measured_text(board):
-        yield fill(part, width)
-    if part := words.not_measured_text(board):
-        yield fill(part, width)
+    measured = (words.covers_text(board, target), words.measured_text(board), words.not_measured_text(board))
+    yield from map(partial(fill, width=width), filter(None, measured))
     if lacking := _gaps(board, target, width):
         yield lacking
     if flagged := [f"Flagged: {line.agent}: {'; '.join(line.flags)}" for line in board.agents if line.flags]:
         yield "\n".join(fill(one, width, subsequent_indent="  ") for one in flagged)
-    if part := words.trials_text(board.trials):
-        yield fill(part, width)
-    if saved := words.savings_text(board.savings):
-        yield fill(saved, width)
+    costs = (words.trials_text(board.trials), words.savings_text(board.savings))
+    yield from map(partial(fill, width=width), filter(None, costs))
     if more := [name for name in terms.TARGETS if name != target and board.targets[name].n_ranked]:
         yield f"Other targets: {', '.join(f'--target {name}' for name in more)}"
 
@@ -72,10 +64,6 @@ def _parts(board: Standings, target: str, width: int) -> Iterator[str]:
 def _gaps(board: Standings, target: str, width: int) -> str:
     reasons = [f"{gap.what}: {words.first_names(gap.agents)}: {gap.reason}" for gap in gaps(board, target)]
     return "\n".join(fill(one, width, subsequent_indent="  ") for one in reasons)
-
-
-def _phase(board: Standings) -> tuple[str, str]:
-    return f"Phase: {board.phase.replace('_', ' ')}.", board.why
 
 
 def legend(board: Standings, target: str, shown: Sequence[BoardColumn]) -> dict[str, str]:

@@ -2,16 +2,11 @@
 
 By the plain rule and with hysteresis (`selection.reselection`): tasks that enter and leave, nested figures on
 the same held-out agents (`selection.validation.replacing`), the cost of a run, what each agent would have to
-run, and the board on the new subset, its calibration fitted anew on the present complete agents: the board
-that a recompute gives once the proposal is approved, as long as nothing else is delivered.
+run, and the board on the new subset, its calibration fitted anew: the board that a recompute gives once the
+proposal is approved, as long as nothing else is delivered.
 
 Hysteresis is a rule of the band. Where the rules name another strategy the plain proposal is what that
 chooses, and there is none with hysteresis. Where the rules give no hysteresis the second proposal has 0.05.
-
-Not done here: nothing is decided. Whether agents run their delta is theirs to say: the board shows them
-without it.
-
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1, Phase 3.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,10 +20,9 @@ from analytics.record import Record
 from selection.bands import Band
 from selection.cost import saving
 from selection.errors import SelectionError
-from selection.full_scores import ESTIMATORS
 from selection.prior import PriorDecisions
-from selection.reselection import HYSTERESIS, Proposal, Proposals, propose, proposed
-from selection.rules import Rules
+from selection.reselection import HYSTERESIS, Proposal, propose, proposed
+from selection.rules import ESTIMATORS, Rules
 from selection.schema.board import Line, Standings
 from selection.standings import answer
 from selection.standings.answering import Basis, basis_of
@@ -54,7 +48,7 @@ STAND = ("rank", "rank_lower", "rank_upper", "score")
 
 Plain = dict[str, Any]
 Progress = Callable[[int, int], None]
-Fitting = Mapping[str, Proposal[None]]  # by way
+Fitting = Mapping[str, Proposal]  # by way
 
 
 def proposals_of(
@@ -68,16 +62,16 @@ def proposals_of(
 
     prior: with the version in use last.
     rates_then: pass rates by task, when the version in use was chosen.
-    progress: called with (n_done, n_all).
     Returns: ``strategy``, ``n_tasks``, ``n_complete``, ``chosen_from``, ``kept`` and ``variants``: plain
         values, agents and tasks by name. A variant without ``tasks`` says in ``reason`` why it has none.
-    Raises SelectionError (nothing_to_replace, band_range, window_range, no_tasks).
+    Raises SelectionError: nothing_to_replace.
     """
     base, band = basis_of(record, rules, prior), band_of(record, rules)
     if base.chosen.line is None or base.chosen.line.number is None:
         raise SelectionError(base.chosen.reason, code="nothing_to_replace")
     carrying = replace(rules, hysteresis=rules.hysteresis or HYSTERESIS)
-    ways, refused = _ways(record, base, band, carrying)
+    proposals, refused = _ways(record, base, band, carrying)
+    ways = {way: one for way, one in proposals.items() if one.k}
     subsets = {IN_USE: base.subset} | {way: one.tasks for way, one in ways.items()}
     step = _steps(1 + len(ways) + 2 * len(subsets), progress)
     figures = expected(_replaced(record, base, carrying), subsets, step)
@@ -104,37 +98,30 @@ def proposals_of(
             "cost": _cost(record, base.chosen.tasks),
             "figures": _figures(figures[IN_USE]),
         },
-        "variants": variants | {way: {"reason": reason} for way, reason in refused.items()},
+        "variants": variants
+        | {way: {"reason": reason} for way, reason in refused.items() if way not in ways},
     }
 
 
-# ---------------------------------------------------------------------------------------------------- ways
-
-
 def _ways(record: Record, base: Basis, band: Band, rules: Rules) -> tuple[Fitting, dict[str, str]]:
-    """Proposals by way, and why there is none."""
     previous = base.chosen.tasks
     if rules.strategy != "mid_range":
         tasks, refusal = chosen_tasks(teachers(record), rules) if band.suited else (band.tasks, band.reason)
         edges = (band.lo, band.hi), (rules.lo, rules.hi)
-        one: Proposal[None] = proposed(record.table, previous, tasks, *edges)
+        one: Proposal = proposed(record.table, previous, tasks, *edges)
         why = f"hysteresis is a rule of the band; the strategy {rules.strategy} chooses by other marks"
-        return _split({PLAIN: one}, refusal, {WITH_HYSTERESIS: why})
-    both: Proposals[None] = propose(
+        return {PLAIN: one}, {PLAIN: refusal, WITH_HYSTERESIS: why}
+    plain, carried = propose(
         record.table,
         previous,
+        band,
         hysteresis=rules.hysteresis,
-        band=band,
         lo=rules.lo,
         hi=rules.hi,
         widening=rules.widening,
     )
-    return _split({PLAIN: both.plain, WITH_HYSTERESIS: both.with_hysteresis}, band.reason, {})
-
-
-def _split(ways: Fitting, why: str, refused: dict[str, str]) -> tuple[Fitting, dict[str, str]]:
-    refused = {way: why for way, one in ways.items() if not one.k} | refused
-    return {way: one for way, one in ways.items() if one.k}, refused
+    ways = {PLAIN: plain, WITH_HYSTERESIS: carried}
+    return ways, dict.fromkeys(ways, band.reason)
 
 
 def _replaced(record: Record, base: Basis, rules: Rules) -> SubsetInUse:
@@ -153,7 +140,7 @@ def _replaced(record: Record, base: Basis, rules: Rules) -> SubsetInUse:
 
 
 def _with_version(
-    record: Record, prior: PriorDecisions, one: Proposal[None], band: Band, reason: str, rules: Rules
+    record: Record, prior: PriorDecisions, one: Proposal, band: Band, reason: str, rules: Rules
 ) -> PriorDecisions:
     """Give the proposal too, as the version after the one in use, and no calibration yet."""
     last = prior.subsets[-1]
@@ -174,7 +161,7 @@ def _with_version(
     return replace(prior, subsets=(*prior.subsets, version), fitted=None)
 
 
-def _reason(record: Record, band: Band, one: Proposal[None], rules: Rules) -> str:
+def _reason(record: Record, band: Band, one: Proposal, rules: Rules) -> str:
     if not one.hysteresis:
         return how_chosen(band, rules)
     edges = (one.lo - one.hysteresis, one.hi + one.hysteresis, one.lo, one.hi)
@@ -186,15 +173,14 @@ def _reason(record: Record, band: Band, one: Proposal[None], rules: Rules) -> st
     )
 
 
-# ------------------------------------------------------------------------------------------------ in words
-
-
-def _proposal(
-    record: Record, band: Band, one: Proposal[None], rates_then: Mapping[str, float | None]
-) -> Plain:
+def _proposal(record: Record, band: Band, one: Proposal, rates_then: Mapping[str, float | None]) -> Plain:
     def moved(tasks: IndexArray) -> list[Plain]:
         return [
-            {"task": name, "then": rates_then.get(name), "now": _known(band.pass_rates[j])}
+            {
+                "task": name,
+                "then": rates_then.get(name),
+                "now": None if np.isnan(rate := band.pass_rates[j]) else float(rate),
+            }
             for j, name in zip(tasks, _names(record, tasks), strict=True)
         ]
 
@@ -218,7 +204,6 @@ def _proposal(
 
 
 def _cost(record: Record, tasks: IndexArray) -> Plain:
-    """Tell what a run costs and saves, US dollars; None where no cost is believed."""
     result = saving(of_runs(record), tasks, plausible(record))
     return {
         "subset_run": asdict(result.subset_run) if result.subset_run else None,
@@ -229,41 +214,30 @@ def _cost(record: Record, tasks: IndexArray) -> Plain:
 
 
 def _figures(expected_by: Mapping[str, ReplacementFigures]) -> Plain:
-    return {protocol: _under(one) for protocol, one in expected_by.items()}
-
-
-def _under(one: ReplacementFigures) -> Plain:
-    values: Plain = {"reason": one.reason, "n_folds": one.n_folds, "n_skipped": one.n_skipped}
-    if one.figures is None:
-        return values
-    return values | {
-        **{name: getattr(one.figures, name) for name in FIGURES},
-        "se": {name: one.figures.se.get(name) for name in FIGURES if name in one.figures.se},
-        "difference": {"value": one.difference.value, "se": one.difference.se},
-    }
+    plain: Plain = {}
+    for protocol, one in expected_by.items():
+        plain[protocol] = {"reason": one.reason, "n_folds": one.n_folds, "n_skipped": one.n_skipped}
+        if one.figures is not None:
+            plain[protocol] |= {name: getattr(one.figures, name) for name in FIGURES}
+            plain[protocol]["se"] = {name: one.figures.se[name] for name in FIGURES if name in one.figures.se}
+            plain[protocol]["difference"] = {"value": one.difference.value, "se": one.difference.se}
+    return plain
 
 
 def _board(before: Standings, after: Standings) -> Plain:
+    def stand(line: Line, target: str) -> Plain:
+        return {name: getattr(line.at[target], name) for name in STAND} | {"how": line.how}
+
     lines = {line.agent: line for line in after.agents}
-    return {
-        "target_before": before.target,
-        "target_after": after.target,
-        "agents": [
-            {
-                "agent": line.agent,
-                "before": _stand(line, before.target),
-                "after": _stand(lines[line.agent], after.target),
-            }
-            for line in before.agents
-        ],
-    }
-
-
-def _stand(line: Line, target: str) -> Plain:
-    return {name: getattr(line.at[target], name) for name in STAND} | {"how": line.how}
-
-
-# -------------------------------------------------------------------------------------------------- small
+    agents = [
+        {
+            "agent": line.agent,
+            "before": stand(line, before.target),
+            "after": stand(lines[line.agent], after.target),
+        }
+        for line in before.agents
+    ]
+    return {"target_before": before.target, "target_after": after.target, "agents": agents}
 
 
 def _steps(n_all: int, progress: Progress | None) -> Callable[[], None]:
@@ -276,7 +250,3 @@ def _steps(n_all: int, progress: Progress | None) -> Callable[[], None]:
 
 def _names(record: Record, tasks: IndexArray) -> tuple[str, ...]:
     return tuple(record.table.tasks[j] for j in tasks)
-
-
-def _known(rate: float) -> float | None:
-    return None if np.isnan(rate) else float(rate)

@@ -1,4 +1,4 @@
-"""What the subset saves: tasks and money, per run, and over the runs that were made by assignment.
+"""What the subset saves and should cost: tasks and money, and how many trials its tasks should have.
 
 Saved are the tasks that an agent was not asked to run and did not run, where it ran all that it was asked to
 run, of the subset or of tasks chosen for it. An agent that was asked for all tasks saves nothing by what it
@@ -8,7 +8,7 @@ agent's own mean. Costs are those of the agents that headlines are made from; on
 the others is left out, and counted. What an agent stated that ran less than a tenth of what it was asked for
 is of no run: it decides neither what is plausible nor what is saved.
 
-Source: As in `selection.cost`.
+Source: As in `selection.cost`; of the trials in ``selection/README.md``, “Where every agent stands”.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,13 +18,25 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.differences.rows import NEVER_MEASURED, Facet, Row, facet_terms
+from analytics.differences.trial_variances import (
+    N_AGENTS_OMEGA,
+    N_TASKS_OMEGA,
+    N_TRIALS_OMEGA,
+    n_repeat_often,
+    trial_variance_ratio,
+)
 from analytics.record import TRUST, Record, Trust
 from selection.cost import LINEAR, MEASURED, saving
+from selection.held_out import ratio
+from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.placing import AgentOnTasks
-from selection.standings.terms import HEADING, IN_PART, StatedCost, at_least, believed
+from selection.standings.targets import one_trial
+from selection.standings.terms import HEADING, IN_PART, at_least, believed
 
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
 NOT_STATED = "not stated"
+N_TASKS_BOUND = 2
 
 
 def savings(
@@ -36,16 +48,23 @@ def savings(
 ) -> dict[str, Any]:
     """Tell what asking for these tasks alone saves.
 
-    tasks: (k,); the subset.
-    on_tasks: length n_agents; on the subset.
     chosen: positions of the agents that came to the end of tasks chosen for them.
-    level: {"self_reported", "logs", "verified"}: the least trust of an agent whose cost counts.
+    level: the least trust of an agent whose cost counts.
     Returns: ``n_tasks``, ``k``, ``reduction``, ``per_run`` and ``subset_run`` in US dollars or None,
         ``note``, ``so_far``; where some of its ``n_runs`` are on tasks chosen for the agent, with their
         ``n_chosen``.
     """
-    counts = heading(record, level)
-    saved = saving(of_runs(record)[counts], tasks, plausible(record)[counts])
+    counts, usable = heading(record, level), plausible(record)
+    saved = saving(of_runs(record)[counts], tasks, usable[counts])
+    # What agents that did as they were asked were not asked to run, and did not run
+    by_choice = np.isin(np.arange(record.n_agents), list(chosen))
+    did = record.complete | by_choice | np.array([one.outcomes is not None for one in on_tasks])
+    n_saved = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
+    money = ratio(np.nansum(record.costs, axis=1), np.count_nonzero(~np.isnan(record.costs), axis=1))
+    money[~(usable & counts)] = np.nan
+    money = money[n_saved > 0] * n_saved[n_saved > 0]
+    is_known = ~np.isnan(money)
+    n_chosen = int(np.count_nonzero(by_choice & (n_saved > 0)))
     return {
         "n_tasks": saved.n_tasks,
         "k": saved.k,
@@ -53,7 +72,13 @@ def savings(
         "per_run": asdict(saved.per_run) if saved.per_run else None,
         "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
         "note": saved.note("agents" if counts.all() else HEADING[level]),
-        "so_far": _so_far(record, on_tasks, chosen, plausible(record) & counts),
+        "so_far": {
+            "n_runs": int(np.count_nonzero(n_saved)),
+            "n_tasks_saved": int(n_saved.sum()),
+            "saved": float(money[is_known].sum()) if is_known.any() else None,
+            "n_not_measured": int(np.count_nonzero(~is_known)),
+            **({"n_chosen": n_chosen} if n_chosen else {}),
+        },
     }
 
 
@@ -79,7 +104,7 @@ def run_costs(record: Record) -> list[tuple[float | None, str]]:
 def plausible(record: Record) -> Mask:
     """Tell whose stated cost of a run is believed, (n_agents,)."""
     costs = {
-        i: StatedCost(cost, how, one.trust)
+        i: (cost, how, one.trust)
         for i, ((cost, how), one) in enumerate(zip(run_costs(record), record.about, strict=True))
         if cost is not None
     }
@@ -96,25 +121,65 @@ def _ran(record: Record) -> Mask:
     return np.asarray(10 * n_ran >= np.count_nonzero(record.asked, axis=1), dtype=np.bool_)
 
 
-def _so_far(
-    record: Record, on_tasks: Sequence[AgentOnTasks], chosen: Collection[int], counts: Mask
-) -> dict[str, Any]:
-    """Add up what agents that did as they were asked were not asked to run, and did not run."""
-    by_choice = np.isin(np.arange(record.n_agents), list(chosen))
-    did = record.complete | by_choice | np.array([one.outcomes is not None for one in on_tasks])
-    n_saved = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
-    known = ~np.isnan(record.costs)
-    n_known = np.count_nonzero(known, axis=1)
-    money = np.full(record.n_agents, np.nan)
-    np.divide(np.nansum(record.costs, axis=1), n_known, out=money, where=n_known > 0)
-    money[~counts] = np.nan
-    money = money[n_saved > 0] * n_saved[n_saved > 0]
-    is_known = ~np.isnan(money)
-    n_chosen = int(np.count_nonzero(by_choice & (n_saved > 0)))
-    return {
-        "n_runs": int(np.count_nonzero(n_saved)),
-        "n_tasks_saved": int(n_saved.sum()),
-        "saved": float(money[is_known].sum()) if is_known.any() else None,
-        "n_not_measured": int(np.count_nonzero(~is_known)),
-        **({"n_chosen": n_chosen} if n_chosen else {}),
-    }
+def trials(
+    record: Record, tasks: IndexArray, facets: Sequence[Facet] = NEVER_MEASURED, level: Trust = TRUST[0]
+) -> TrialsAdvice | None:
+    """Tell what 1, 2 and R = max(1, ⌊m/k⌋) trials of each task of the subset would be worth, and cost.
+
+    None under two tasks: ȳ(1 − ȳ) of one pass or one failure is 0 and bounds nothing; and without a complete
+    agent, as on a board whose tasks became more since its subset was chosen. The calibration of the full
+    score is in no error told here, nor a facet that was never measured.
+
+    level: the least trust of an agent whose cost counts.
+    """
+    if tasks.size < N_TASKS_BOUND or not record.complete.any():
+        return None
+    table, telling = record.table, np.flatnonzero(record.telling_noise)
+    on_subset = np.ix_(telling, tasks)
+    cells = (
+        table.means[on_subset],
+        None if table.trial_variances is None else table.trial_variances[on_subset],
+        None if table.n_trials is None else table.n_trials[on_subset],
+    )
+    once, k, n_conditions = one_trial(record)[telling], tasks.size, max(1, len(record.compared))
+    omega = trial_variance_ratio(*cells, one_trial=once)
+    rates = np.nanmean(table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
+    binomial = float(np.mean(rates * (1.0 - rates)))
+    noise = binomial if omega is None else omega * binomial / n_conditions
+    counts = heading(record, level)
+    run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
+    cost, most = (run.median if run else None), max(1, record.n_tasks // k)
+    options = tuple(
+        TrialsLine(
+            n_trials=n,
+            se=float(np.sqrt(noise / (k * n) + _beyond(record, facets, n))),
+            cost_usd=None if cost is None else cost * n_conditions * n,
+        )
+        for n in sorted({1, 2, most})
+    )
+    why = _why_unknown(k, n_repeat_often(*cells, one_trial=once)) if omega is None else ""
+    return TrialsAdvice(most, omega, omega is None, options, n_conditions, why)
+
+
+def _beyond(record: Record, facets: Sequence[Facet], n_trials: int) -> float:
+    apart, nothing = {facet.name: False for facet in facets}, np.empty(0)
+    rows = [
+        Row(nothing, levels={**record.repeats[i].levels, "run": n_trials})
+        for i in np.flatnonzero(record.complete)
+    ]
+    of_agents = [facet_terms((row,), facets, apart)[0] for row in rows]
+    return sum(term.variance for terms in of_agents for term in terms) / len(rows)
+
+
+def _why_unknown(k: int, n_often: int) -> str:
+    if k < N_TASKS_OMEGA:
+        return (
+            f"telling how much the trials of a task vary takes {N_TASKS_OMEGA} tasks, and the subset has {k}"
+        )
+    if n_often >= N_AGENTS_OMEGA:
+        return "the agents whose trials were repeated pass all of these tasks, or none"
+    there = f"there {'is' if n_often == 1 else 'are'} {n_often or 'none'}"
+    return (
+        f"telling how much the trials of a task vary takes {N_AGENTS_OMEGA} agents with {N_TRIALS_OMEGA} "
+        f"independent trials of {N_TASKS_OMEGA} of its tasks; {there}"
+    )

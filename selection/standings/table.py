@@ -1,18 +1,19 @@
-"""A board as tables: columns with heads for a reader, and one flat row of plain values for each agent.
+"""A board as tables: columns with heads for a reader, and why a line has a gap.
 
 A column is defined once, for a terminal and a page alike: its head, which side it stands on, and its cell as
-text. A column in which no agent has anything is left out. `flat` is the row of a CSV, unrounded, with names
-of the schema and each target's fields behind its name.
+text. A column in which no agent has anything is left out.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from selection.schema.board import LINE_FIELDS as LINE_FIELDS
 from selection.schema.board import TARGET_FIELDS as TARGET_FIELDS
-from selection.schema.board import AtTarget, Line, Standings
+from selection.schema.board import AtTarget, Line, Standings, TargetLine
 from selection.schema.board import flat as flat
 from selection.standings.terms import (
     TRUST,
@@ -25,6 +26,51 @@ from selection.standings.terms import (
     percent,
     tells_trust,
 )
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What some agents lack, and why."""
+
+    what: str
+    reason: str
+    agents: tuple[str, ...]
+
+
+def gaps(board: Standings, target: str = "") -> tuple[Gap, ...]:
+    """Return what the lines do not show, grouped by its reason."""
+    target = target or board.target
+    has_icc = any(
+        one.get("icc") is not None
+        for line in board.agents
+        for one in (line.icc, *line.icc.get("by_condition", ()))
+    )
+    agents_of: dict[tuple[str, str], list[str]] = {}
+    for line in in_order(board, target):
+        for what, reason in _gaps_of(line, board.targets[target], line.at[target], has_icc=has_icc):
+            agents_of.setdefault((what, reason), []).append(line.agent)
+    return tuple(
+        Gap(what, re.sub("^shares", "share", reason) if names[1:] else reason, tuple(names))
+        for (what, reason), names in agents_of.items()
+    )
+
+
+def _gaps_of(
+    line: Line, target_line: TargetLine, at: AtTarget, *, has_icc: bool
+) -> Iterable[tuple[str, str]]:
+    if at.rank is None:
+        yield "Not ranked", at.reason
+    elif at.se is None:
+        yield "No standard error", at.reason
+    elif at.rank_lower is None:
+        yield "No rank interval", target_line.reason
+    if at.estimated and at.lower is None and at.rank is not None:
+        yield "No interval", at.reason
+    if has_icc and line.icc.get("reason"):
+        yield "No intraclass correlation", str(line.icc["reason"]).removeprefix("not measured: ")
+    elif line.icc.get("note"):
+        yield "Intraclass correlation unreliable", str(line.icc["note"])
+
 
 NOTHING = "–"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -115,16 +161,26 @@ Cell = Callable[[Line], str]
 
 def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
     """Yield head, side and cell of every column, in order."""
-    n_of_rank = _sizes(board, target)
+    n_of_rank = Counter(line.at[target].rank for line in board.agents)
     believed, is_mixed, more = costs(board), tells_trust(board), more_versions(board, target)
-    yield "Rank", True, lambda line: _rank(line.at[target], n_of_rank)
+    yield (
+        "Rank",
+        True,
+        lambda line: "" if (rank := line.at[target].rank) is None else f"{rank}{'=' * (n_of_rank[rank] > 1)}",
+    )
     yield "May hold", True, lambda line: _range(line.at[target])
     yield "Agent", False, lambda line: line.agent + (f" ({more[line.agent]})" if line.agent in more else "")
     yield "Trust", False, lambda line: TRUST[line.trust] if is_mixed else ""
     yield HEADS[target], True, lambda line: score(line.at[target])
     yield "95%", True, lambda line: interval(line.at[target])
-    yield "± SE", True, lambda line: _error(line.at[target])
-    yield "naive", True, lambda line: _percent(line.at[target].naive_se)
+    yield (
+        "± SE",
+        True,
+        lambda line: (
+            NOTHING if (at := line.at[target]).se is None else f"{'≤' * at.upper_bound}{percent(at.se)}"
+        ),
+    )
+    yield "naive", True, lambda line: NOTHING if (se := line.at[target].naive_se) is None else percent(se)
     if board.subset is not None:
         other = "full" if target == "subset" else "subset"
         yield other_head(target), True, lambda line: score(line.at[other])
@@ -161,22 +217,10 @@ def icc(line: Line) -> str:
     return NOTHING if value is None else f"{value:.2f}{'?' if line.icc.get('note') else ''}"
 
 
-def _rank(at: AtTarget, n_of_rank: Mapping[int, int]) -> str:
-    return "" if at.rank is None else f"{at.rank}{'=' if n_of_rank[at.rank] > 1 else ''}"
-
-
 def _range(at: AtTarget) -> str:
     if at.rank_lower is None or at.rank_upper is None:
         return NOTHING
     return f"{at.rank_lower}" if at.rank_lower == at.rank_upper else f"{at.rank_lower}–{at.rank_upper}"
-
-
-def _error(at: AtTarget) -> str:
-    return NOTHING if at.se is None else f"{'≤' if at.upper_bound else ''}{percent(at.se)}"
-
-
-def _percent(value: float | None) -> str:
-    return NOTHING if value is None else percent(value)
 
 
 def _bounds(at: AtTarget) -> str:
@@ -193,11 +237,3 @@ def _cost(line: Line, believed: Mapping[str, Any]) -> str:
     if line.cost_usd is None:
         return NOTHING
     return cost_text(line) if line.agent in believed else UNBELIEVED
-
-
-def _sizes(board: Standings, target: str) -> dict[int, int]:
-    sizes: dict[int, int] = {}
-    for line in board.agents:
-        if (rank := line.at[target].rank) is not None:
-            sizes[rank] = sizes.get(rank, 0) + 1
-    return sizes

@@ -9,16 +9,17 @@ target      tasks              ranks, ties and who may be first
 ``full``    all                the same; estimated scores have the error of their calibration, and the noise
                                of the trials that they rest on
 ``domain``  all, as a sample   tasks resampled; groups of tasks, or tasks within groups, where those have a
-                               role (`selection.standings.grouping`)
+                               role
 ==========  =================  ==========================================================================
 
 A rank is 1 + the number of agents with a strictly better score, rounded to 1e-9. Of equal outcomes the tasks
 are resampled once, whatever the targets. Trial noise is told by complete agents on the target's tasks, so
 that a run of the subset leaves everybody else's errors as they were.
 
-Symbols: v ``v`` (n_ranked,) score², ω̂ ``omega``; the others as in `analytics.differences`.
-
-Source: As in `analytics.differences`.
+A *cluster* of tasks could have been another one: a repository, a source document. A *stratum* is given, with
+the share of tasks that it has. Where nothing is ruled ("auto"), groups are clusters if there are at least 10
+and one of them has two tasks, and categories have no role. A task that states no group is a cluster of its
+own; tasks without a stratum are one stratum together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +28,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns
+from analytics.arrays import DECIMALS, IndexArray, Mask, columns
 from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
 from analytics.differences.estimates import Target
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.finite_ranks import NOTES, RankSets, rank_sets
+from analytics.differences.groups import MIN_CLUSTERS, Groups, Role
 from analytics.differences.kept_draws import KeptDraws
 from analytics.differences.regression import MIN_AGENTS, regressed
 from analytics.differences.rows import Facet, Row, agent_variance
@@ -43,9 +45,60 @@ from analytics.trials.flags import unclaimed_orders
 from selection.rules import Rules, borrowed_omega
 from selection.schema.board import AtTarget, SecondRun, TargetLine
 from selection.standings import terms
-from selection.standings.completing import FullScoreEstimate
-from selection.standings.grouping import INDEPENDENT, Grouping
+from selection.standings.full_scores import FullScoreEstimate, within
 from selection.standings.placing import AgentOnTasks, place_on_all, rated_tasks
+
+ALONE = "tasks are taken as independent"
+SEVERAL = {"group": "groups", "category": "categories"}
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Groups of all active tasks, and a sentence about them.
+
+    groups: None where tasks are independent.
+    """
+
+    groups: Groups | None
+    text: str
+
+    def on(self, tasks: IndexArray) -> Groups | None:
+        """Return the groups of some of the tasks, by position."""
+        return None if self.groups is None else self.groups.on(tasks)
+
+
+INDEPENDENT = Grouping(None, ALONE)
+
+
+def grouping(record: Record, rules: Rules) -> Grouping:
+    """Return what the rules take groups or categories of a record's tasks for."""
+    if rules.groups == "none":
+        return INDEPENDENT
+    if rules.groups == "auto":
+        groups = _groups(record.groups, "cluster")
+        n, n_tasks = groups.sizes.size, groups.code.size
+        return _grouping(groups, "group") if MIN_CLUSTERS <= n < n_tasks else INDEPENDENT
+    column, role = rules.groups.split(":")
+    names = record.groups if column == "group" else record.categories
+    if not any(names):
+        return Grouping(None, f"no task has a {column}: {ALONE}")
+    return _grouping(_groups(names, "cluster" if role == "cluster" else "stratum"), column)
+
+
+def _groups(names: tuple[str, ...], role: Role) -> Groups:
+    """Group tasks; those without a name are clusters of one task, or one stratum."""
+    if role == "stratum":
+        return Groups.of(names, role)
+    return Groups.of([f"in {name}" if name else f"alone {j}" for j, name in enumerate(names)], role)
+
+
+def _grouping(groups: Groups, column: str) -> Grouping:
+    n = groups.sizes.size
+    count = f"{n:,} {column if n == 1 else SEVERAL[column]}"
+    if groups.role == "cluster":
+        return Grouping(groups, f"tasks of one {column} are taken as drawn together ({count})")
+    return Grouping(groups, f"tasks are taken as drawn within each {column} ({count})")
+
 
 RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors of scores and resampled tasks"
 
@@ -54,11 +107,8 @@ RESAMPLED, BY_ERRORS, BY_BOTH = "resampled tasks", "errors of scores", "errors o
 class ErrorModel:
     """What every target reads: the record, how its trials vary, and the resamples made so far.
 
-    draws: those made so far, of this answer and of earlier ones.
-    grouping: what groups of tasks are, for the target domain.
-    heading: (n_agents,); agents that headlines are made from, among which the best is looked for; by default
-        all.
-    borrowed: "0.118 from Terminal-Bench": the noise of trials where the record tells none; see `borrowed_by`.
+    heading: (n_agents,); agents that headlines are made from, among which the best is looked for; None: all.
+    borrowed: "0.118 from Terminal-Bench": the noise of trials where the record tells none.
     """
 
     record: Record
@@ -76,21 +126,15 @@ class ErrorModel:
             return TrialNoise(borrowed_omega(self.borrowed))
         key = tasks.tobytes()
         if key not in self.noises:
-            self.noises[key] = self._noise(tasks)
+            table, telling = self.record.table, self.record.telling_noise
+            at, noise = np.ix_(np.flatnonzero(telling), tasks), TrialNoise()
+            variances = None if table.trial_variances is None else table.trial_variances[at]
+            if variances is not None and not np.isnan(variances).all():
+                n_trials = None if table.n_trials is None else table.n_trials[at]
+                once = one_trial(self.record)[telling]
+                noise = trial_noise(table.means[at], variances, n_trials, one_trial=once)
+            self.noises[key] = noise
         return self.noises[key]
-
-    def _noise(self, tasks: IndexArray) -> TrialNoise:
-        table, telling = self.record.table, self.record.telling_noise
-        at = np.ix_(np.flatnonzero(telling), tasks)
-        variances = None if table.trial_variances is None else table.trial_variances[at]
-        if variances is None or np.isnan(variances).all():
-            return TrialNoise()
-        return trial_noise(
-            table.means[at],
-            variances,
-            None if table.n_trials is None else table.n_trials[at],
-            one_trial=one_trial(self.record)[telling],
-        )
 
     def row(self, i: int, tasks: IndexArray, on_tasks: AgentOnTasks) -> Row:
         """Return the cells of agent i on these tasks; those that were completed stay missing."""
@@ -190,11 +234,7 @@ def tell(
 ) -> TargetResult:
     """Say what a target says.
 
-    target: {"subset", "full", "domain"}.
-    tasks: (k,).
-    on_tasks: length n_agents; on these tasks.
-    shift: (bool array, shape (n_agents,), float); the incumbents, and the variance of a pair of one of them
-        with another agent, score².
+    shift: the incumbents, (n_agents,), and the variance of a pair of one of them with another agent, score².
     estimated: by position, for agents that are not placed on these tasks; target full alone.
     """
     cells = error_model.rows(range(len(on_tasks)), tasks, on_tasks)
@@ -293,13 +333,6 @@ def at_target(
             bounds=on_tasks.bounds if estimated.se2 is None else None,
             reason=estimated.reason,
         )
-    return _measured(error_model, target, tasks, row, on_tasks)
-
-
-def _measured(
-    error_model: ErrorModel, target: Target, tasks: IndexArray, row: Row, on_tasks: AgentOnTasks
-) -> AtTarget:
-    """One agent by its outcomes; the interval stands around the score that is shown."""
     at = AtTarget(n_valid=on_tasks.n_valid, n_missing=on_tasks.n_missing)
     if on_tasks.score is None:
         return replace(at, bounds=on_tasks.bounds, reason=on_tasks.reason)
@@ -311,8 +344,8 @@ def _measured(
     return replace(
         at,
         score=on_tasks.score,
-        lower=_clipped(interval.lower + moved) if interval else None,
-        upper=_clipped(interval.upper + moved) if interval else None,
+        lower=within(interval.lower + moved, (0.0, 1.0)) if interval else None,
+        upper=within(interval.upper + moved, (0.0, 1.0)) if interval else None,
         se=interval.se if interval else None,
         naive_se=naive_standard_error(on_tasks.score, tasks.size),
         upper_bound=estimate.method == "upper bound" and interval is not None,
@@ -320,10 +353,6 @@ def _measured(
         source=error_model.borrowed if is_borrowed else "",
         reason=estimate.reason,
     )
-
-
-def _clipped(end: float) -> float:
-    return min(max(end, 0.0), 1.0)
 
 
 # ---------------------------------------------------------------------------------------------- all of them
@@ -350,22 +379,16 @@ def _compared(
         )
         tied = unclaimed(error_model, tasks, rows, [True] * len(rows))
         return rank_intervals(drawn, tied, pair_variances=error_model.draws.pair_variances)
-    return _on_given_tasks(error_model, tasks, agents, shift)
-
-
-def _on_given_tasks(
-    error_model: ErrorModel,
-    tasks: IndexArray,
-    agents: Mapping[int, Measured | Calibrated],
-    shift: tuple[Mask, float] | None,
-) -> RankSets:
-    rows = list(agents)
+    rows, added = list(agents), None
+    if shift is not None:
+        incumbent = shift[0][rows]
+        added = np.asarray(shift[1] * (incumbent[:, None] != incumbent), dtype=np.float64)
     return rank_sets(
         list(agents.values()),
         error_model.noise(tasks),
         seed=error_model.seed,
         facets=error_model.facets,
-        added=_added(shift, rows),
+        added=added,
         unclaimed=unclaimed(error_model, tasks, rows, [isinstance(one, Measured) for one in agents.values()]),
         ahead=error_model.draws.ahead,
         pair_variances=error_model.draws.pair_variances,
@@ -385,7 +408,6 @@ def unclaimed(
 
 
 def _judged(error_model: ErrorModel, line: TargetLine, intervals: RankIntervals) -> TargetLine:
-    """Add how pairs were judged, and what that takes for granted."""
     if not isinstance(intervals, RankSets):
         return replace(line, method=RESAMPLED, note=error_model.grouping.text)
     untold = [method == "neyman" for method in intervals.methods]
@@ -398,20 +420,14 @@ def _judged(error_model: ErrorModel, line: TargetLine, intervals: RankIntervals)
     return replace(line, method=method, note="; ".join(notes))
 
 
-def _added(shift: tuple[Mask, float] | None, rows: Sequence[int]) -> FloatArray | None:
-    """Variance of the incumbent shift for pairs of an incumbent with another agent."""
-    if shift is None:
-        return None
-    incumbent = shift[0][list(rows)]
-    return np.asarray(shift[1] * (incumbent[:, None] != incumbent), dtype=np.float64)
-
-
 def _concluded(
     line: TargetLine, at: list[AtTarget], rows: Sequence[int], intervals: RankIntervals | None
 ) -> TargetResult:
-    """Add ranks, rank intervals and ties."""
     tied = _nobody(len(at))
-    for position, (i, rank) in enumerate(zip(rows, _ranks([at[i].score for i in rows]), strict=True)):
+    known = np.round(np.array([at[i].score for i in rows], dtype=np.float64), DECIMALS)
+    n_not_better = np.searchsorted(np.sort(known), known, side="right")
+    ranks = [1 + known.size - int(n) for n in n_not_better]
+    for position, (i, rank) in enumerate(zip(rows, ranks, strict=True)):
         if intervals is None:
             at[i] = replace(at[i], rank=rank)
         else:
@@ -424,12 +440,4 @@ def _concluded(
 
 
 def _nobody(n: int) -> Mask:
-    """Nobody is tied with anybody."""
     return np.zeros((n, n), dtype=np.bool_)
-
-
-def _ranks(scores: Sequence[float | None]) -> list[int]:
-    """1 + the number of strictly better scores."""
-    known = np.round(np.array(scores, dtype=np.float64), DECIMALS)
-    n_not_better = np.searchsorted(np.sort(known), known, side="right")
-    return [1 + known.size - int(n) for n in n_not_better]

@@ -1,13 +1,9 @@
-"""What words of a board mean, and how its figures are set: targets, marks, methods, legends, small numbers.
-
-The dictionary and the figures of the sentences in `words`, through which faces read both. Nothing heavy is
-imported. Numbers are rounded for display.
-"""
+"""What words of a board mean, and how its figures are set, rounded for display. Nothing heavy is imported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from selection.schema.board import AtTarget, Line, Standings, Trust
 
@@ -162,8 +158,6 @@ NOT_HEADING = {"logs": "without logs", "verified": "not verified"}
 ZERO = "outcomes that are missing or invalid count as failures"
 Key = TypeVar("Key")
 
-# ------------------------------------------------------------------------------------------ names and figures
-
 
 def first_names(names: Sequence[str], n: int = 3) -> str:
     """Return the first names, and how many more there are."""
@@ -303,32 +297,27 @@ def costs(board: Standings) -> dict[str, float]:
     """Return the costs that are believed, by agent."""
     return believed(
         {
-            line.agent: StatedCost(line.cost_usd, line.cost_basis, line.trust)
+            line.agent: (line.cost_usd, line.cost_basis, line.trust)
             for line in board.agents
             if line.cost_usd is not None
         }
     )
 
 
-class StatedCost(NamedTuple):
-    """What an agent states of a run of all tasks, in US dollars, and how far that can be checked."""
+def believed(stated: Mapping[Key, tuple[float, str, str]]) -> dict[Key, float]:
+    """Return those of the costs of a run of all tasks that are plausible beside those of whole runs.
 
-    cost: float
-    basis: str
-    trust: str
-
-
-def believed(by_key: Mapping[Key, StatedCost]) -> dict[Key, float]:
-    """Return those of the costs that are plausible beside those of whole runs."""
-    whole = [one for one in by_key.values() if one.basis != IN_PART] or list(by_key.values())
-    verified = [one for one in whole if one.trust == "verified"]
+    stated: cost in US dollars, its basis, and the trust of the agent.
+    """
+    whole = [one for one in stated.values() if one[1] != IN_PART] or list(stated.values())
+    verified = [one for one in whole if one[2] == "verified"]
     usual = verified if len(verified) >= N_VERIFIED else whole
-    least = median([one.cost for one in usual] or [0.0]) / IMPLAUSIBLE
-
-    def is_plausible(one: StatedCost) -> bool:
-        return one.cost > 0 and one.cost >= (least if one.trust == "verified" else max(least, MIN_COST))
-
-    return {key: one.cost for key, one in by_key.items() if is_plausible(one)}
+    least = median([cost for cost, _, _ in usual] or [0.0]) / IMPLAUSIBLE
+    return {
+        key: cost
+        for key, (cost, _, trust) in stated.items()
+        if cost > 0 and cost >= (least if trust == "verified" else max(least, MIN_COST))
+    }
 
 
 def whole_costs(board: Standings) -> dict[str, float]:

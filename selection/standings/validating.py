@@ -1,8 +1,6 @@
 """The validation of a record by its rules: the truths are the full scores that its board shows.
 
-An agent with a few gaps has its score with the gaps completed, on the board and here
-(`selection.standings.placing`); a mean over what it has would count the hardest tasks as if they were like
-the others. The completed gaps rest on all complete agents, in every fold.
+A mean over what an agent has would count the hardest tasks as if they were like the others.
 """
 
 from collections.abc import Mapping
@@ -28,10 +26,9 @@ def validation_of(
 
     rule: by which tasks are assigned; None: full runs.
     walks: agents that were asked batch by batch, by name.
-    **options: of `selection.validation.validate`: protocols, strategies, seeds, jobs, progress, ….
-    Returns: as `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule
-        (`selection.staged.study.replayed`); where its verdict is below mostly, with ``others``: replays of
-        what could take its place.
+    **options: of `selection.validation.validate`.
+    Returns: as `selection.validation.as_json`, with ``agents_in_file``, and with a ``replay`` of the rule;
+        where its verdict is below mostly, with ``others``: replays of what could take its place.
     """
     validation = validate(
         record.table.restrict(agents=record.complete),

@@ -1,30 +1,15 @@
 """Whether a board may be trusted: one word from a fixed rule, and a sentence.
 
-Under staged assignment they are those of a replay (`selection.staged.verdict`). Else they come from the
-figures of nested validation, and say whether the subset ranks like the whole:
-
-===========  ======================================================================================
-word         pairs of agents in the right order, and of those that all tasks can tell apart
-===========  ======================================================================================
-yes          at least 95%, and 99%
-mostly       at least 90%, and 95%
-not yet      fewer
-no subset    none is in use
-===========  ======================================================================================
-
-The figures are pairs_correct_full and pairs_clear_full of the strategy in use, in time where ten agents
-came so, else with each agent left out: two that came later say less than twelve left out in turn. Where no
-pair is clear, the first alone decides. The sentence names the protocol and the number of held-out agents.
-Beside the figures stands, always, what as many tasks drawn at random do under the same protocol.
+Under staged assignment they are those of a replay (`selection.staged.replay`). Else they come from
+pairs_correct_full and pairs_clear_full of the strategy in use, in time where ten agents came so, else with
+each agent left out: *yes* with at least 95% and 99%, *mostly* with 90% and 95%, else *not yet*. Where no pair
+is clear, the first alone decides.
 
 A strategy other than `mid_range` may have been chosen because it looked best on these very figures. In time
 its figures are therefore those of choosing on the agents met before (`selection.validation.paired`);
-elsewhere they are marked.
-
-Another strategy is *better* where its pairs_correct_full under the protocol of the verdict is larger by more
-than two standard errors of the paired difference, and under no other protocol smaller by as much.
-
-Source: The rule is this project's own; the figures are `selection.validation`'s.
+elsewhere they are marked. Another strategy is *better* where its pairs_correct_full under the protocol of the
+verdict is larger by more than two standard errors of the paired difference, and under no other protocol
+smaller by as much. The rule is this project's own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,56 +47,68 @@ def verdict(validation: Plain | None, strategy: str) -> Verdict | None:
     validation: `selection.validation.as_json`.
     """
     if replay := (validation or {}).get("replay"):
-        return _of_replay(replay, strategy)
-    protocol = _protocol(validation, strategy)
+        figures, of_replay = replay["figures"], replay["verdict"]
+        if of_replay is None:
+            return Verdict(word=TOO_FEW, sentence=f"Too few to tell: {replay['reason']}.", strategy=strategy)
+        pairs, clear = figures["pairs"] or {}, figures["clear_pairs"] or {}
+        return Verdict(
+            word=of_replay["word"],
+            sentence=of_replay["text"],
+            pairs=pairs.get("value"),
+            clear=clear.get("value"),
+            pairs_se=pairs.get("se"),
+            protocol=REPLAY,
+            strategy=strategy,
+            n=figures["n_agents"],
+        )
+    n_held_out = {
+        protocol: figures[strategy]["n"]
+        for protocol in PROTOCOLS
+        if (figures := strategies_of(validation, protocol)).get(strategy, {}).get("pairs_correct_full")
+        is not None
+    }
+    enough = [protocol for protocol, n in n_held_out.items() if n >= N_FEWEST]
+    protocol = next(iter(enough or list(n_held_out)[::-1]), None)
     if protocol is None:
         return None
-    figures, chosen = _published(validation, protocol, strategy)
-    return _with_sentence(
-        Verdict(
-            word=word(figures["pairs_correct_full"], figures["pairs_clear_full"]),
-            sentence="",
-            pairs=figures["pairs_correct_full"],
-            clear=figures["pairs_clear_full"],
-            random_difference=figures["random_difference"],
-            se=(figures["se"] or {}).get("random_difference"),
-            pairs_se=(figures["se"] or {}).get("pairs_correct_full"),
-            protocol=protocol,
-            strategy=strategy,
-            chosen=chosen,
-            n=figures["n"],
-            better=better(validation, protocol, strategy),
-        )
-    )
-
-
-def _of_replay(replay: Plain, strategy: str) -> Verdict:
-    """Return the verdict of a replay, or why there is none."""
-    figures, of_replay = replay["figures"], replay["verdict"]
-    if of_replay is None:
-        return Verdict(word=TOO_FEW, sentence=f"Too few to tell: {replay['reason']}.", strategy=strategy)
-    pairs, clear = figures["pairs"] or {}, figures["clear_pairs"] or {}
-    return Verdict(
-        word=of_replay["word"],
-        sentence=of_replay["text"],
-        pairs=pairs.get("value"),
-        clear=clear.get("value"),
-        pairs_se=pairs.get("se"),
-        protocol=REPLAY,
+    figures, chosen = strategies_of(validation, protocol)[strategy], ""
+    if strategy != DEFAULT:
+        before = (validation or {})["protocols"][protocol].get("prequential")
+        chosen = "selected on the same data"
+        if before and before["pairs_correct_full"] is not None:
+            figures, chosen = before, "prequential"
+    errors = figures["se"] or {}
+    judged = Verdict(
+        word=word(figures["pairs_correct_full"], figures["pairs_clear_full"]),
+        sentence="",
+        pairs=figures["pairs_correct_full"],
+        clear=figures["pairs_clear_full"],
+        random_difference=figures["random_difference"],
+        se=errors.get("random_difference"),
+        pairs_se=errors.get("pairs_correct_full"),
+        protocol=protocol,
         strategy=strategy,
-        n=figures["n_agents"],
+        chosen=chosen,
+        n=figures["n"],
+        better=better(validation, protocol, strategy),
     )
+    question = f"Does the subset rank like all tasks? {words.sentence(judged.word)}"
+    return replace(judged, sentence=f"{question} {why_text(judged)}")
 
 
 def no_subset(reason: str) -> Verdict:
     """Return the verdict on a board without a subset, and why there is none."""
-    return _with_sentence(Verdict(word="no subset", sentence="", reason=reason))
+    sentence = f"Does a subset rank like all tasks? No subset: {terms.clause(reason)}."
+    return Verdict(word="no subset", sentence=sentence, reason=reason)
 
 
 def word(correct: float, clear: float | None) -> str:
     """Return yes, mostly or not yet."""
     for answer, least, least_clear in RULE:
-        if _reaches(correct, least) and (clear is None or _reaches(clear, least_clear)):
+        # equal is what agrees to 1e-9
+        if round(correct - least, DECIMALS) >= 0 and (
+            clear is None or round(clear - least_clear, DECIMALS) >= 0
+        ):
             return answer
     return "not yet"
 
@@ -119,16 +116,20 @@ def word(correct: float, clear: float | None) -> str:
 def better(validation: Plain | None, protocol: str, strategy: str) -> Better | None:
     """Return the strategy that is better than the one in use by most; None where there is none.
 
-    protocol: that of the verdict.
-    strategy: in use; a validation takes differences to that of its policy, so that there are none for
-        another.
+    A validation takes differences to the strategy of its policy, so that there are none for another.
     """
     if (validation or {}).get("strategy") != strategy:
         return None
+    worse_under = [
+        name
+        for other in (validation or {}).get("protocols", {})
+        for name, value, se in _differences(validation, other)
+        if value < 0 and is_clear(value, se)
+    ]
     candidates = [
         Better(name, value, se)
         for name, value, se in _differences(validation, protocol)
-        if value > 0 and is_clear(value, se) and not _is_worse_elsewhere(validation, name)
+        if value > 0 and is_clear(value, se) and name not in worse_under
     ]
     return max(candidates, key=lambda one: one.difference, default=None)
 
@@ -171,52 +172,11 @@ def advice_text(judged: Verdict | None, command: str) -> str:
     )
 
 
-def _protocol(validation: Plain | None, strategy: str) -> str | None:
-    """Name the protocol that tells the verdict; None where none does."""
-    n_held_out = {
-        protocol: figures[strategy]["n"]
-        for protocol in PROTOCOLS
-        if (figures := strategies_of(validation, protocol)).get(strategy, {}).get("pairs_correct_full")
-        is not None
-    }
-    enough = [protocol for protocol, n in n_held_out.items() if n >= N_FEWEST]
-    return next(iter(enough or list(n_held_out)[::-1]), None)
-
-
-def _reaches(share: float, least: float) -> bool:
-    """Whether a share is at least so large; equal is what agrees to 1e-9."""
-    return round(share - least, DECIMALS) >= 0
-
-
-def _published(validation: Plain | None, protocol: str, strategy: str) -> tuple[Plain, str]:
-    """Figures that may be published of a strategy, and how it counts as chosen."""
-    own: Plain = strategies_of(validation, protocol)[strategy]
-    if strategy == DEFAULT:
-        return own, ""
-    before = (validation or {})["protocols"][protocol].get("prequential")
-    if before and before["pairs_correct_full"] is not None:
-        return before, "prequential"
-    return own, "selected on the same data"
-
-
 def _differences(validation: Plain | None, protocol: str) -> Iterator[tuple[str, float, float]]:
-    """Strategies whose difference to the one in use has an error."""
     for name, figures in strategies_of(validation, protocol).items():
         value, se = figures.get("policy_difference"), (figures.get("se") or {}).get("policy_difference")
         if value is not None and se is not None:
             yield name, value, se
-
-
-def _is_worse_elsewhere(validation: Plain | None, strategy: str) -> bool:
-    return any(
-        value < 0 and is_clear(value, se)
-        for protocol in (validation or {}).get("protocols", {})
-        for name, value, se in _differences(validation, protocol)
-        if name == strategy
-    )
-
-
-# ------------------------------------------------------------------------------------------------- sentences
 
 
 def why_text(judged: Verdict, *, tasks: str = "it") -> str:
@@ -256,32 +216,16 @@ def random_text(validation: Plain | None, strategy: str) -> str:
             f"As many tasks drawn at random do as well in {tests}: nowhere is the difference larger than two "
             f"standard {errors}."
         )
-    return f"As many tasks drawn at random do {', '.join(_counts(by_result, n))}."
-
-
-def _counts(by_result: Mapping[str, list[str]], n: int) -> list[str]:
-    """Return as well in 4 of 6 tests, better in 1 (within one scaffold)."""
     parts: list[str] = []
     for how, protocols in by_result.items():
         if protocols:
             names = "; ".join(TESTS[one].label.lower() for one in protocols)
             of = "" if parts else f" of {words.counted(n, 'test')}"
             parts.append(f"{how} in {len(protocols)}{of}" + (f" ({names})" if how != "as well" else ""))
-    return parts
-
-
-def _with_sentence(judged: Verdict) -> Verdict:
-    """Return a verdict with its sentence."""
-    if judged.word == "no subset":
-        return replace(
-            judged, sentence=f"Does a subset rank like all tasks? No subset: {terms.clause(judged.reason)}."
-        )
-    question = f"Does the subset rank like all tasks? {words.sentence(judged.word)}"
-    return replace(judged, sentence=f"{question} {why_text(judged)}")
+    return f"As many tasks drawn at random do {', '.join(parts)}."
 
 
 def _against_random(judged: Verdict) -> str:
-    """Say how random tasks do, always."""
     difference, se = judged.random_difference, judged.se
     if judged.strategy == "random":
         return "These tasks are drawn at random themselves."
@@ -292,12 +236,9 @@ def _against_random(judged: Verdict) -> str:
         of_random = words.percent(share)
         return f"As many random tasks put {of_random}% in order; the error of the difference is not known."
     if not is_clear(difference, se):
-        between = f"{_signed(difference)} ± {words.percent(se)} points"
+        sign = "+" if difference > 0 else ""
+        between = f"{sign}{words.percent(difference)} ± {words.percent(se)} points"
         return f"As many random tasks do as well: the difference is {between}."
     if difference < 0:
         return f"As many random tasks do better, by {points} (± {words.percent(se)})."
     return f"That is {points} (± {words.percent(se)}) more than as many random tasks."
-
-
-def _signed(difference: float) -> str:
-    return f"{'+' if difference > 0 else ''}{words.percent(difference)}"

@@ -41,7 +41,7 @@ from analytics.record import About, Record
 from analytics.trials.consistency import expected_maximum
 from selection.schema.board import AtTarget
 from selection.standings import targets
-from selection.standings.completing import FullScoreEstimate
+from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import ErrorModel, TargetResult
 
@@ -109,9 +109,6 @@ def _is_version(one: About, other: About) -> bool:
     return (
         one.account == other.account and alike(one.scaffold, other.scaffold) and alike(one.model, other.model)
     )
-
-
-# ---------------------------------------------------------------------------------------------------- groups
 
 
 def _groups(
@@ -192,9 +189,6 @@ def _noise(
         (one.se2 or 0.0) + one.score * (1.0 - one.score) / n_tasks for one in known if one.score is not None
     ]
     return math.sqrt(max([measured, *calibrated]))
-
-
-# -------------------------------------------------------------------------------------------------- the lines
 
 
 def _joined(groups: Sequence[Group], on_tasks: Sequence[AgentOnTasks]) -> list[AgentOnTasks]:

@@ -1,7 +1,7 @@
 """Sentences: what a board says of itself, worded once for every page, table, file and message.
 
-Nothing is computed here but counts of what stands in `Standings`, and nothing heavy is imported. Numbers are
-rounded for display; what the words mean is in `terms`. Agents' names are data: who shows them escapes them.
+Nothing is computed here but counts of what stands in `Standings`, and nothing heavy is imported. Agents'
+names are data: who shows them escapes them.
 """
 
 from collections import Counter
@@ -9,14 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analytics.text import counted as counted
-from selection.schema.board import (
-    AtTarget,
-    Line,
-    Standings,
-    TargetLine,
-    TrialsAdvice,
-    TrialsLine,
-)
+from selection.schema.board import AtTarget, Line, Standings, TargetLine, TrialsAdvice
 from selection.standings.changes import changed_lists as changed_lists
 from selection.standings.changes import changes_text as changes_text
 from selection.standings.changes import entered_text as entered_text
@@ -73,7 +66,7 @@ NOT_STATED = "not stated"  # as files say of a model or a scaffold
 
 def headline(board: Standings, target: str = "") -> str:
     """Return who could be the best, with how much certainty, and how many are listed without a rank."""
-    return " ".join(part for part in headline_parts(board, target) if part)
+    return " ".join(filter(None, headline_parts(board, target)))
 
 
 def headline_parts(board: Standings, target: str = "") -> tuple[str, str]:
@@ -83,36 +76,48 @@ def headline_parts(board: Standings, target: str = "") -> tuple[str, str]:
     if not ranked and board.targets[target].n_tasks == 0:
         return sentence(board.targets[target].reason), ""
     answer, rest = _best(board, target, ranked)
-    return answer, " ".join(part for part in (rest, unranked_text(board, target)) if part)
+    return answer, " ".join(filter(None, (rest, unranked_text(board, target))))
 
 
 def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
     if not ranked:
         return "No agent is ranked yet.", ""
-    tasks, target_line, n = tasks_of(board, target), board.targets[target], len(ranked)
     named = [line for line in ranked if heads(board, line)]
     if not named:
-        return _none_heads(board, ranked)
-    first = [line for line in named if line.agent in target_line.may_be_first]
-    if n == 1:
-        return "One agent so far:", f"{ranked[0].agent}, {_score(named[0].at[target])} on {tasks}."
-    if not first or len(named) == 1:
-        why = f" {sentence(target_line.reason)}" if target_line.reason else ""
-        leaders, rest = _leaders(board, target, ranked)
-        return f"{leaders},", f"{rest}.{_above(board, target, ranked)}{why}"
-    if len(first) == len(named):
-        top, lowest = _score(named[0].at[target]), _score(named[-1].at[target])
-        return (
-            f"These data do not order the {_counted(board, named, ranked)}.",
-            f"The highest score on {tasks} is {top}, the lowest {lowest}.{_above(board, target, ranked)}",
+        why = Counter(_why_not_named(board, line) for line in ranked)
+        no = " ".join(
+            f"{counted(n, 'ranked agent')} {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
         )
+        return f"No {_one_of(board)} is ranked yet.", no
+    best, tasks, is_all = named[0], tasks_of(board, target), len(named) == len(ranked)
+    score, reason = _score(best.at[target]), sentence(board.targets[target].reason)
+    if len(ranked) == 1:
+        return "One agent so far:", f"{best.agent}, {score} on {tasks}."
+    first = [line for line in named if line.agent in board.targets[target].may_be_first]
+    agents, above = _counted(board, named, ranked), _above(board, target, ranked)
+    the = "" if is_all else "the "
+    leaders = [line for line in named if line.at[target].rank == best.at[target].rank]
+    scores = f"{score} on {tasks}{_for(board, target, leaders)}"
+    who = f"{best.agent} and {len(leaders) - 1:,} more score highest"
+    if len(leaders) == 1:
+        who = f"{best.agent} scores highest"
+    if not first or len(named) == 1:
+        who += "" if is_all else f" of the {agents}"
+        who = who if len(named) > 1 else f"{best.agent} is the only {_one_of(board)}"
+        return f"{who},", f"{scores}.{above}{reason and f' {reason}'}"
+    if len(first) == len(named):
+        ends = f"The highest score on {tasks} is {score}, the lowest {_score(named[-1].at[target])}."
+        return f"These data do not order the {agents}.", f"{ends}{above}"
     if len(first) == 1:
-        return _one_best(board, target, ranked)
-    who, rest = _leaders(board, target, named)
-    the, among = ("", "") if len(named) == n else ("the ", " of them")
+        if is_all:
+            next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
+            above = f" The next {f'could be any of {len(next_):,}' if next_[1:] else f'is {next_[0].agent}'}."
+        cost = _for(board, target, [best])
+        return f"{best.agent} is the best of {the}{agents}, at 95%:", f"{score} on {tasks}{cost}.{above}"
+    among = "" if is_all else " of them"
     return (
-        f"{len(first):,} of {the}{_counted(board, named, ranked)} could be the best.",
-        f"{who}{among}, {rest}{_cheapest(board, first)}.{_above(board, target, ranked)}",
+        f"{len(first):,} of {the}{agents} could be the best.",
+        f"{who}{among}, {scores}{_cheapest(board, first)}.{above}",
     )
 
 
@@ -132,19 +137,9 @@ def _above(board: Standings, target: str, ranked: Sequence[Line]) -> str:
 
 
 def _why_not_named(board: Standings, line: Line) -> str:
-    """Why no headline is made from an agent."""
     if at_least(line.trust, board.headline_from):
         return "recalled to run the remaining tasks"
     return NOT_HEADING[board.headline_from]
-
-
-def _none_heads(board: Standings, ranked: Sequence[Line]) -> tuple[str, str]:
-    """Name nobody, where no ranked agent can be checked as far as headlines need."""
-    why = Counter(_why_not_named(board, line) for line in ranked)
-    text = " ".join(
-        f"{counted(n, 'ranked agent')} {'is' if n == 1 else 'are'} {no}." for no, n in why.items()
-    )
-    return f"No {_one_of(board)} is ranked yet.", text
 
 
 def _one_of(board: Standings) -> str:
@@ -158,34 +153,18 @@ def withdrawn_text(names: Sequence[str]) -> str:
 
 def could_be_first(board: Standings) -> str:
     """Return 11 of 32 could be first: the headline where there is room for no more."""
-    target_line = board.targets[board.target]
     ranked = [line for line in board.agents if line.at[board.target].rank is not None]
     named = [line for line in ranked if heads(board, line)]
     if not named:
         return f"no {_one_of(board) if ranked else 'agent'} is ranked yet"
     if len(named) == 1:
         return "one agent so far" if len(ranked) == 1 else f"one {_one_of(board)} so far"
-    n_first, agents = (
-        sum(line.agent in target_line.may_be_first for line in named),
-        _counted(board, named, ranked),
-    )
+    n_first = sum(line.agent in board.targets[board.target].may_be_first for line in named)
+    agents = _counted(board, named, ranked)
     if not n_first:
         return f"{agents}, their order not known"
     agents = agents if len(named) < len(ranked) else f"{len(ranked):,}"
     return f"{n_first:,} of {agents} could be first"
-
-
-def _one_best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
-    named = [line for line in ranked if heads(board, line)]
-    first, the, then = named[0], "" if len(named) == len(ranked) else "the ", _above(board, target, ranked)
-    if len(named) == len(ranked):
-        next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
-        who = f"could be any of {len(next_):,}" if next_[1:] else f"is {next_[0].agent}"
-        then = f" The next {who}."
-    return (
-        f"{first.agent} is the best of {the}{_counted(board, named, ranked)}, at 95%:",
-        f"{_score(first.at[target])} on {tasks_of(board, target)}{_for(board, target, [first])}.{then}",
-    )
 
 
 def _cheapest(board: Standings, first: Sequence[Line]) -> str:
@@ -200,18 +179,6 @@ def _cheapest(board: Standings, first: Sequence[Line]) -> str:
     kind = "" if len(alike) == len(first) else f" with a {'known' if alike == with_cost else 'measured'} cost"
     cheapest = min(alike, key=lambda line: whole[line.agent])
     return f"; the cheapest of the {len(alike):,}{kind} costs {cost_text(cheapest)}"
-
-
-def _leaders(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, str]:
-    """Name those that score highest of the agents that headlines are made from, and what they score."""
-    named = [line for line in ranked if heads(board, line)]
-    rank, name = named[0].at[target].rank or 0, named[0].agent
-    first = [line for line in named if line.at[target].rank == rank]
-    among = "" if len(named) == len(ranked) else f" of the {_counted(board, named, ranked)}"
-    who = f"{name} and {len(first) - 1:,} more score highest{among}"
-    if len(first) == 1:
-        who = f"{name} scores highest{among}" if len(named) > 1 else f"{name} is the only {_one_of(board)}"
-    return who, f"{_score(named[0].at[target])} on {tasks_of(board, target)}{_for(board, target, first)}"
 
 
 def _score(at: AtTarget) -> str:
@@ -279,26 +246,23 @@ def _verb(why: tuple[str, str], n: int) -> str:
 
 def covers_text(board: Standings, target: str = "") -> str:
     """Say what the 95% intervals of a target are about."""
-    target_line: TargetLine = board.targets[target or board.target]
-    shown = any(line.at[target or board.target].lower is not None for line in board.agents)
-    text = f"The 95% intervals cover {target_line.covers}." if shown else "No score here has an interval."
-    if (target or board.target) == "full":
-        text = " ".join(part for part in (text, coverage_text(board)) if part)
-    if first := first_text(board, target):
-        text += f" {first}"
-    if judged := judged_text(target_line):
-        text += f" {judged}"
-    return f"{text} {sentence(target_line.reason)}" if target_line.reason else text
+    target = target or board.target
+    target_line: TargetLine = board.targets[target]
+    shown = any(line.at[target].lower is not None for line in board.agents)
+    parts = (
+        f"The 95% intervals cover {target_line.covers}." if shown else "No score here has an interval.",
+        coverage_text(board) if target == "full" else "",
+        first_text(board, target),
+        judged_text(target_line),
+        sentence(target_line.reason),
+    )
+    return " ".join(filter(None, parts))
 
 
 def judged_text(target_line: TargetLine) -> str:
     """Say how ranks and ties were judged; empty where there are none, and for one agent."""
-    judged = "; ".join(
-        part
-        for part in (METHODS.get(target_line.method), target_line.note)
-        if part and target_line.n_ranked > 1
-    )
-    return f"On ranks and ties: {judged}." if judged else ""
+    judged = "; ".join(filter(None, (METHODS.get(target_line.method), target_line.note)))
+    return f"On ranks and ties: {judged}." if judged and target_line.n_ranked > 1 else ""
 
 
 def first_text(board: Standings, target: str = "") -> str:
@@ -307,19 +271,14 @@ def first_text(board: Standings, target: str = "") -> str:
     target_line = board.targets[target]
     ranked = [line for line in in_order(board, target) if line.at[target].rank is not None]
     heading = [line for line in ranked if heads(board, line)]
-    names, n_heading = (
-        [line.agent for line in heading if line.agent in target_line.may_be_first],
-        len(heading),
-    )
-    if not names or len(names) == n_heading:
+    names = [line.agent for line in heading if line.agent in target_line.may_be_first]
+    if not names or len(names) == len(heading):
         return ""
-    among, agent = "" if len(names) == 1 else "one of ", "agent"
-    if n_heading < target_line.n_ranked:
-        agent = _one_of(board)
+    is_all = len(heading) >= target_line.n_ranked
+    among, agent = "" if len(names) == 1 else "one of ", "agent" if is_all else _one_of(board)
     answer = f"At 95% the best {agent} is {among}{first_names(names, MAX_NAMED)}"
-    if n_heading < target_line.n_ranked or sum(
-        line.at[target].rank_lower == 1 for line in board.agents
-    ) <= len(names):
+    n_lowest = sum(line.at[target].rank_lower == 1 for line in board.agents)
+    if not is_all or n_lowest <= len(names):
         return f"{answer}."
     return f"{answer}; the ranks that agents may hold are wider, as they hold for all agents at once."
 
@@ -409,23 +368,21 @@ def trials_text(trials: TrialsAdvice | None) -> str:
     """Say how many trials a run of the subset should have, what that costs, and what it is worth."""
     if trials is None:
         return ""
-    options = "; ".join(_option(trials, one) for one in trials.options)
-    known = f"An upper bound: {trials.why_upper_bound}." if trials.why_upper_bound else ""
     is_one, n = trials.recommended == 1, trials.n_conditions
+    at_most, under = "at most " if trials.upper_bound else "", " under each" if n > 1 else ""
+    options = "; ".join(
+        f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{under}"
+        + ("" if one.cost_usd is None else f" for {money(one.cost_usd)}")
+        for one in trials.options
+    )
+    known = f"An upper bound: {trials.why_upper_bound}." if trials.why_upper_bound else ""
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
     advice = (
         f"Where the subset alone is run, {counted(trials.recommended, 'trial')} of each task of it{each} "
         f"{'is' if is_one else 'are'}"
     )
     errors = f"Standard error of a typical agent's mean there: {options}."
-    return " ".join(part for part in (f"{advice} recommended.", errors, known) if part)
-
-
-def _option(trials: TrialsAdvice, one: TrialsLine) -> str:
-    cost = f" for {money(one.cost_usd)}" if one.cost_usd is not None else ""
-    at_most = "at most " if trials.upper_bound else ""
-    each = " under each" if trials.n_conditions > 1 else ""
-    return f"{at_most}{percent(one.se)} points with {counted(one.n_trials, 'trial')}{each}{cost}"
+    return " ".join(filter(None, (f"{advice} recommended.", errors, known)))
 
 
 def bounds_text(at: AtTarget) -> str:
@@ -439,17 +396,15 @@ def bounds_text(at: AtTarget) -> str:
 
 def measured_text(board: Standings) -> str:
     """Say which sources of error were measured and are in the intervals; empty where no study found any."""
-    if not board.measured:
-        return ""
     sources = "; ".join(board.measured)
-    return sentence(f"{sources}: the intervals of measured scores take that into account")
+    return sources and sentence(f"{sources}: the intervals of measured scores take that into account")
 
 
 def not_measured_text(board: Standings) -> str:
     """Say what is in no interval, and what is there as an upper bound alone."""
     absent = "; ".join(in_no_interval(board))
     text = f"Never measured, so in no interval: {absent}." if absent else ""
-    return " ".join(part for part in (text, bounded_text(board)) if part)
+    return " ".join(filter(None, (text, bounded_text(board))))
 
 
 def in_no_interval(board: Standings) -> tuple[str, ...]:
@@ -509,7 +464,6 @@ def notices(
     not_revalidated: that runs asked for on an alert did not come.
     n_unheard: full runs of accounts that have two others; see `analytics.record.conditions`.
     trial_noise: that of the rules.
-    podium: whether those on it ran all tasks; see `selection.standings.podium`.
     """
     n_ranked, n = board.targets[board.target].n_ranked, len(board.agents)
     why = [_why_unranked(board, line, "full")[0] for line in board.agents if line.how == "incomplete"]
@@ -623,15 +577,13 @@ def compared_text(compared: Sequence[str], left_out: Sequence[tuple[str, int]]) 
 
 def about(line: Line) -> tuple[tuple[str, str], ...]:
     """Return what else is stated of an agent, as label and text; links are not among it."""
+    cost = ""
+    if line.cost_usd is not None:
+        cost = f"{money(line.cost_usd)} a run of all tasks, {BASIS[line.cost_basis]}"
     rows = (
         ("Version", line.version),
         ("Organisation", line.organisation),
-        (
-            "Cost",
-            ""
-            if line.cost_usd is None
-            else f"{money(line.cost_usd)} a run of all tasks, {BASIS[line.cost_basis]}",
-        ),
+        ("Cost", cost),
         ("Submissions", f"{line.n_submissions:,}" if line.n_submissions > 1 else ""),
         ("Invalid trials", f"{line.n_invalid:,}" if line.n_invalid else ""),
     )
@@ -649,14 +601,9 @@ def savings_text(savings: Mapping[str, Any] | None, *, with_money: bool = True) 
     runs, tasks = counted(so_far["n_runs"], "run"), counted(so_far["n_tasks_saved"], "task")
     if n_chosen := so_far.get("n_chosen"):
         runs += f" ({n_chosen:,} on tasks chosen for {'its agent' if n_chosen == 1 else 'their agents'})"
-    money_too = _money_saved_text(so_far) if with_money else ""
-    return f"So far {runs} went without {tasks} of a full evaluation{money_too}."
-
-
-def _money_saved_text(so_far: Mapping[str, Any]) -> str:
-    if so_far["saved"] is None:
-        return ""
-    n_unknown = so_far["n_not_measured"]
-    unknown = f", {n_unknown:,} of them without a usable cost left out" if n_unknown else ""
-    whose = "its" if so_far["n_runs"] == 1 else "their"
-    return f", {money(so_far['saved'])} at {whose} own mean cost of a task{unknown}"
+    saved = ""
+    if with_money and so_far["saved"] is not None:
+        n_unknown, whose = so_far["n_not_measured"], "its" if so_far["n_runs"] == 1 else "their"
+        saved = f", {money(so_far['saved'])} at {whose} own mean cost of a task"
+        saved += f", {n_unknown:,} of them without a usable cost left out" if n_unknown else ""
+    return f"So far {runs} went without {tasks} of a full evaluation{saved}."

@@ -1,15 +1,10 @@
 """Coverage: how often the interval of a calibrated score holds the score a full run showed.
 
-Model
------
 In every outer fold all that an interval rests on comes from the fold's training agents: residuals of an
 inner temporal protocol with the selection repeated; where these are fewer than 19, of an inner
 leave-one-agent-out; where a held-out agent has a scaffold the fold has not seen, of an inner
-leave-one-scaffold-out too; the fold's subset; the estimator fitted on it. So it is with `ridge` and `line`;
-with `completion` c and ν come from the fold's training agents cut down to its subset. A record counts where
-there is an interval, and is covered when lower ≤ y ≤ upper.
-
-Source: STATISTICS §3, §4 of this project; Barber et al., *Annals of Statistics* 49 (2021) 486-507.
+leave-one-scaffold-out too. With `completion` c and ν come from the fold's training agents cut down to its
+subset. A record counts where there is an interval, and is covered when lower ≤ y ≤ upper.
 """
 
 from typing import Literal
@@ -20,7 +15,7 @@ from analytics.arrays import DECIMALS, FloatArray
 from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
 from selection.held_out import HeldOutRecords, Subsets, nested_residuals
-from selection.intervals.quantiles import MIN_FOR_QUANTILE
+from selection.intervals import MIN_FOR_QUANTILE
 from selection.staged.model import estimates
 from selection.staged.teaching import of_full_runs
 

@@ -1,7 +1,5 @@
 """Figures of held-out records, and their delete-one-group jackknife.
 
-Model
------
 With r, ŷ, y and rest of the records that are pooled, and n_i the training agents j with y_j ≠ y_i::
 
     rho, tau         Spearman's ρ (midranks), Kendall's τ_b of (r, y)
@@ -16,27 +14,15 @@ With r, ŷ, y and rest of the records that are pooled, and n_i the training agen
     full_difference     pairs_correct_full − pairs_correct
     rmse_…              √mean (y_i − ŷ_i)², ŷ by each estimator
 
-Jackknife. θ_(g) is the figure without the records of group g and, in the pair figures, without g as
-comparison agent; no fold is run again::
+θ_(g), ``without`` (n_groups, n_figures), is the figure without the records of group g and, in the pair
+figures, without g as comparison agent; no fold is run again::
 
     SE = √((G − 1)/G · Σ_g (θ_(g) − θ̄)²)
 
 G counts the groups that have a record, in the pair figures also those that are only compared with. Twice the
 centred midrank of x_i among n values is Σ_j sign(x_i − x_j), so that ranks, and the pairs that τ_b counts,
-are known without a group from the sums of its columns: no ranking is done again.
-
-Symbols
--------
-==========  ==============  =================================  ================
-symbol      code            shape                              unit
-==========  ==============  =================================  ================
-θ           ``figures``     (n_figures,), NaN: undefined       as above
-θ_(g)       ``without``     (n_groups, n_figures)              as above
-clear       ``clear``       (n_agents, n_agents)               pairs
-g           ``groups``      (n_agents,) codes from 0           groups
-==========  ==============  =================================  ================
-
-NaN stands for an undefined figure inside this package only; outside it is None, with its reason.
+are known without a group from the sums of its columns. NaN stands for an undefined figure inside this
+package only; outside it is None, with its reason.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
@@ -48,8 +34,8 @@ import numpy.typing as npt
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import kendall, midranks
-from selection.full_scores import ESTIMATORS
 from selection.held_out import HeldOutRecords, ratio
+from selection.rules import ESTIMATORS
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
 ERROR_FIGURES = tuple(f"rmse_{name}" for name in ESTIMATORS)
@@ -66,13 +52,10 @@ def clear_pairs(
     trial_variances: FloatArray | None = None,
     n_trials: FloatArray | None = None,
 ) -> Mask:
-    """Pairs of agents with |y_i − y_j| > 1.96·SE_ij over their common tasks.
+    """Pairs of agents with |y_i − y_j| > 1.96·SE_ij over their common tasks, (n_agents, n_agents).
 
-    outcomes: (n_agents, n_tasks); NaN where missing.
-    scores: (n_agents,).
     trial_variances, n_trials: (n_agents, n_tasks); s² and R of every cell. Where both agents have R ≥ 2 on
-        all common tasks the repeated-trial formula holds, else Neyman's.
-    Returns: (n_agents, n_agents); False where there is no standard error.
+        all common tasks the repeated-trial formula holds, else Neyman's; False without a standard error.
     """
     squared = finite_variances(outcomes, trial_variances, n_trials).se2
     y = np.round(scores, DECIMALS)
@@ -144,14 +127,12 @@ def jackknife(without: FloatArray) -> FloatArray:
 def shares(
     agreement: npt.NDArray[np.int8], agents: IndexArray, compared: Mask, weights: FloatArray
 ) -> FloatArray:
-    """Share_i of each record among the agents that each column of `kept` keeps.
+    """Share_i of each record among the agents that each column keeps, (..., n_records, n_columns).
 
-    agreement: (..., n_records, n_agents).
+    agreement, compared: (..., n_records, n_agents).
     agents: (n_records,); the held-out agent of each record.
-    compared: (..., n_records, n_agents).
     weights: (n_agents, n_columns); 1 or 0.
-    Returns: (..., n_records, n_columns); NaN where the agent itself is not kept, or nobody is to be compared
-        with it.
+    Returns: NaN where the agent itself is not kept, or nobody is to be compared with it.
     """
     n_compared = compared @ weights
     n_agreeing = agreement * compared @ weights / 2
@@ -165,9 +146,6 @@ def mean_known(values: FloatArray, axis: int = 0) -> FloatArray:
     n_known = known.sum(axis=axis)
     sums = np.where(known, values, 0.0).sum(axis=axis)
     return np.asarray(np.where(n_known > 0, sums / np.maximum(n_known, 1), np.nan), dtype=np.float64)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _rank_figures(records: HeldOutRecords) -> FloatArray:

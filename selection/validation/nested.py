@@ -1,12 +1,8 @@
 """All protocols and strategies of one table, on one or several workers.
 
-Model
------
 A unit of work is one strategy under one protocol. Units share nothing but what they read, each computes with
 one BLAS thread, and every draw has a generator of its own names, so that the numbers do not depend on how
 many workers there are or which comes first.
-
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,15 +29,14 @@ from selection.folds import (
     complete_agents,
     fold_bands,
     in_fold,
+    membership,
     plan,
 )
-from selection.full_scores import ESTIMATORS
-from selection.full_scores.completion import rows_used
-from selection.full_scores.estimators import checked_name
-from selection.held_out import Subsets, choose, membership
+from selection.full_scores import checked_name, rows_used
+from selection.held_out import Subsets, choose
+from selection.rules import ESTIMATORS
 from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
-from selection.validation.operations import coverage_operations, operations, too_many
 from selection.validation.paired import PrequentialChoice, prequential
 from selection.validation.study import (
     MeasuredFigures,
@@ -53,7 +48,7 @@ from selection.validation.study import (
     unavailable,
     with_differences,
 )
-from selection.validation.widths import LEFT_OUT
+from selection.validation.widths import LEFT_OUT, coverage_operations, operations, too_many
 from selection.validation.widths import bands as bands_around
 
 ONLY_WHERE_SCATTERED = ("spread", "worst", "best")
@@ -73,7 +68,6 @@ class Protocol:
     n_folds, n_skipped: all folds, and those whose training agents have no band.
     k_mean: mean size of the subset over the folds that have one; tasks.
     per_scaffold: by scaffold, then by strategy; under `within_scaffold`, and under `loso` from 5 agents on.
-    prequential: under `temporal`, where two strategies or more have figures.
     """
 
     available: bool
@@ -92,9 +86,7 @@ class Validation:
 
     n_agents: complete agents, those that are validated on.
     subset: names of the tasks in `band`.
-    strategy, estimator: the policy's: what differences are taken to, and what the figures of the full score
-        rest on.
-    bands: as `widths.bands` returns them; None where they were not asked for.
+    strategy, estimator: the policy's: what differences are taken to, and figures of the full score rest on.
     """
 
     n_agents: int
@@ -108,10 +100,7 @@ class Validation:
     bands: Mapping[str, Any] | None = None
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row for each protocol and strategy: figures, and errors as `se_…`.
-
-        Raises FrameRefused: without pandas.
-        """
+        """Return a pandas DataFrame with a row for each protocol and strategy, errors as `se_…`."""
         rows = [
             {"protocol": protocol, "strategy": strategy}
             | {name: value for name, value in vars(figures).items() if not isinstance(value, Mapping)}
@@ -149,26 +138,18 @@ def validate(
 ) -> Validation:
     """Validate the strategies under the protocols.
 
-    table: all agents; the complete ones are used.
-    strategies: keys of `STRATEGIES`, all of which run. When not given, all but those that take more than
-        `operations.MAX_OPERATIONS`; these are named as skipped. The policy's strategy always runs.
+    strategies: when not given, all but those that take more than `widths.MAX_OPERATIONS`; these are named as
+        skipped. The policy's strategy always runs.
     seeds: splits of `random_80_20`, and draws of `random` in each fold.
-    lo, hi, history_window, hysteresis, widening: the policy's band; hysteresis carries the subset through the
-        temporal folds.
     weights: (n_agents,); 1/π_i of every agent of the table, in the pass rates alone.
     scores: (n_agents,); full scores y, gaps completed; the mean over the valid tasks where NaN or not given.
     policy_strategy: the one whose interval coverage is measured, and that others are compared with.
     estimator: the policy's; "" is `completion`.
     other_estimators: whether the errors of the estimators that are not the policy's are measured too.
-    jobs: processes of this machine; the numbers do not depend on it.
-    spread: how units are spread instead; nor on this.
-    coverage, standard_errors: whether they are computed.
+    jobs, spread: processes of this machine, or how units are spread instead; no number depends on it.
     other_bands: whether bands of other widths are validated, and overlaps with the band told.
     n_null_draws: permuted matrices for rho_null and pairs_null; 0 leaves them, skill and kappa out.
-    progress: called on the calling thread with (n_done, n_all), the folds of every strategy under every
-        protocol, as they are done.
-    Raises SelectionError (name_unknown, seeds_range, workers_range, band_range, window_range,
-        hysteresis_range, shape, weight_range, name_unknown, no_fit, cells_missing).
+    progress: called with the folds done of every strategy under every protocol.
     """
     names = tuple(STRATEGIES) if strategies is None else tuple(strategies)
     _check(protocols, names, policy_strategy, seeds, jobs)

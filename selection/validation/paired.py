@@ -22,11 +22,10 @@ N_AGENTS_MET = 10
 
 @dataclass(frozen=True, eq=False)
 class ShareTable:
-    """Shares of every held-out agent, each met once.
+    """Shares of every held-out agent, each met once, as in pairs_correct_full and pairs_clear_full.
 
-    correct, clear: (n_agents, 1 + n_groups); as in pairs_correct_full and pairs_clear_full; in column 0 all
-        agents are compared, in the others one group is left out. NaN where the agent was not held out or has
-        nobody to be compared with.
+    correct, clear: (n_agents, 1 + n_groups); in column 0 all agents are compared, in the others one group is
+        left out. NaN where the agent was not held out or has nobody to be compared with.
     """
 
     correct: FloatArray
@@ -47,8 +46,7 @@ class ShareTable:
 class Replicates:
     """What one strategy is compared with another by.
 
-    estimate: θ; NaN where undefined.
-    without: (n_groups,); θ_(g); None without a jackknife.
+    estimate, without: θ and θ_(g), (n_groups,); NaN or None where undefined.
     runs: (n_seeds,); θ of every random split; None elsewhere.
     shares: under the temporal protocol.
     """
@@ -124,12 +122,10 @@ def difference(a: Replicates, b: Replicates) -> PairedDifference:
 def prequential(
     tables: Mapping[str, ShareTable], days: Sequence[Any], groups: IndexArray
 ) -> PrequentialChoice | None:
-    """Score every agent by the strategy that had been best before it.
+    """Score every agent by the strategy that had been best before it; None with fewer than two strategies.
 
     tables: by strategy, in the order in which ties are broken.
-    days: length n_agents; date of each agent.
-    groups: (n_agents,).
-    Returns: None where there is no choice: fewer than two strategies.
+    days, groups: of each agent.
     """
     if len(tables) < 2:
         return None
@@ -169,9 +165,6 @@ def prequential(
         se=errors,
         notes=notes,
     )
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _known(value: float) -> float | None:

@@ -1,7 +1,5 @@
 """Nested figures of the subset in use and of the ways to choose another, on the same held-out agents.
 
-Model
------
 Every way tells which tasks it would have asked a held-out agent i to run, had i not been there::
 
     kept          S, where i did not help to choose it;
@@ -11,8 +9,7 @@ Every way tells which tasks it would have asked a held-out agent i to run, had i
 
 In time, S stands where every incumbent comes before the date, else what would have been chosen on it; with
 hysteresis the subset is carried from date to date, as in `selection.folds`. Folds in which a way has no
-subset are left out for all ways. Figures, jackknife and the paired difference to `kept` are those of
-`study` and `paired`; ρ₀ and p₀ rest on each way's subset of all complete agents.
+subset are left out for all ways. ρ₀ and p₀ rest on each way's subset of all complete agents.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, §5.1. What is kept is held against what is
 chosen by this project's own rule.
@@ -25,10 +22,10 @@ import numpy as np
 
 from analytics.arrays import IndexArray, Mask
 from analytics.drift.fidelity import nulls
-from selection.folds import CompleteAgents, FoldBands, Plan, Rule, fold_bands, nested_plan, plan
-from selection.full_scores import ESTIMATORS
-from selection.held_out import choose, membership
+from selection.folds import CompleteAgents, FoldBands, Plan, Rule, fold_bands, membership, nested_plan, plan
+from selection.held_out import choose
 from selection.reselection import carry
+from selection.rules import ESTIMATORS
 from selection.validation.nested import jackknife_groups
 from selection.validation.paired import PairedDifference, difference
 from selection.validation.study import (
@@ -67,7 +64,6 @@ class SubsetInUse:
     """A subset in use, and what decides another.
 
     clear: (n_agents, n_agents); pairs that differ by more than their error.
-    in_use: (k,).
     incumbents: (n_agents,); agents that it was chosen from.
     rule: its hysteresis is that of the way of this name.
     """
@@ -97,7 +93,12 @@ def expected(
     Returns: by way and protocol.
     """
     study, tell = _study(replaced), each or (lambda: None)
-    known = _nulls(replaced, subsets)
+    members = membership(list(subsets.values()), replaced.agents.outcomes.shape[1])
+    both = nulls(replaced.agents.outcomes, members, replaced.base_seed)
+    known = {
+        way: Null(rho, pairs, "" if None not in (rho, pairs) else "every permuted matrix has constant means")
+        for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)
+    }
     without = _without(replaced)
     figures: dict[str, dict[str, ReplacementFigures]] = {way: {} for way in subsets}
     for protocol in PROTOCOLS:
@@ -131,9 +132,6 @@ def expected(
                 )
             tell()
     return figures
-
-
-# ---------------------------------------------------------------------------------------------------- ways
 
 
 def _chosen(
@@ -183,9 +181,6 @@ def _without(replaced: SubsetInUse) -> dict[int, IndexArray]:
     return dict.fromkeys(rows.tolist(), NO_TASKS) | known
 
 
-# ------------------------------------------------------------------------------------------------- figures
-
-
 def _study(replaced: SubsetInUse) -> NestedStudy:
     return NestedStudy(
         agents=replaced.agents,
@@ -202,12 +197,3 @@ def _study(replaced: SubsetInUse) -> NestedStudy:
         coverage_of="",
         no_coverage="not asked for",
     )
-
-
-def _nulls(replaced: SubsetInUse, subsets: Mapping[str, IndexArray]) -> dict[str, Null]:
-    members = membership(list(subsets.values()), replaced.agents.outcomes.shape[1])
-    both = nulls(replaced.agents.outcomes, members, replaced.base_seed)
-    return {
-        way: Null(rho, pairs, "" if None not in (rho, pairs) else "every permuted matrix has constant means")
-        for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)
-    }

@@ -1,17 +1,14 @@
 """The study: every protocol with every strategy, its figures, their errors and their reasons.
 
-Model
------
-`measure` runs one strategy under one protocol. Figures of a protocol are those of its pools, averaged::
+Figures of a protocol are those of its pools, averaged::
 
     loao, loso, lomo, temporal    one pool: all held-out agents
     within_scaffold               one pool for each scaffold, then the plain mean over scaffolds
     random_80_20                  one pool for each seed, then mean and spread (sd) over seeds
 
-`random` is the mean over its draws, with their spread; a spread is no standard error. skill is
-(rho − rho_null)/(1 − rho_null), kappa (pairs_correct − pairs_null)/(1 − pairs_null), with one rho_null and
-one pairs_null for each strategy, from the subset of all complete agents; they count as fixed, so that the
-standard error of skill is that of rho over 1 − rho_null, and that of kappa likewise.
+`random` is the mean over its draws, with their spread; a spread is no standard error. rho_null and pairs_null
+count as fixed, so that the standard error of skill is that of rho over 1 − rho_null, and that of kappa
+likewise.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshirani 1993, ch. 11.
 """
@@ -26,7 +23,7 @@ from analytics.arrays import FloatArray, IndexArray, Mask
 from analytics.drift.fidelity import skill
 from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
-from selection.held_out import HeldOutRecords, Subsets, choose, hold_out, ratio
+from selection.held_out import Subsets, choose, hold_out, ratio
 from selection.validation.coverage import covered
 from selection.validation.figures import (
     ERROR_FIGURES,
@@ -56,14 +53,12 @@ class ValidationFigures:
         pairs_correct, and how far they lie above it.
     random_difference, policy_difference: pairs_correct_full less that of `random`, and less that of the
         strategy in use.
-    n: held-out agents scored, over all seeds under `random_80_20`; the fewest over draws.
-    n_left_out: those with more than a tenth of the subset missing; the most over draws.
+    n, n_left_out: held-out agents scored, the fewest over draws; those with more than a tenth of the subset
+        missing, the most.
     coverage, n_intervals: share of scores inside their 95% interval, and how many records it rests on.
     se: jackknife standard errors of the figures, of skill and kappa, and of the differences, paired.
     spread, worst, best: over the draws of `random` and over the seeds of `random_80_20`; empty elsewhere.
-    notes: why a figure is None, under its own name; "se", "seeds", "folds" are about several figures at once;
-        "all" says why there are none.
-    reason: why there are no figures; "" when available.
+    notes: why a figure is None, under its own name; "se", "seeds", "folds", "all" are about several.
     """
 
     rho: float | None = None
@@ -130,12 +125,9 @@ def unavailable(reason: str, null: Null | None = None) -> MeasuredFigures:
 class NestedStudy:
     """All that `measure` needs, the same for every protocol and strategy.
 
-    clear: (n_agents, n_agents).
     groups: (n_agents,); what the jackknife leaves out together; codes from 0.
-    estimators: those whose error is measured, that of the policy first.
-    not_estimated: why the others are not.
-    coverage_of: the policy's strategy; "" measures none.
-    no_coverage: why its coverage is not measured all the same; "" when it is.
+    estimators, not_estimated: those whose error is measured, the policy's first; why the others' is not.
+    coverage_of, no_coverage: the policy's strategy, "" measures none; why its coverage is not measured.
     """
 
     agents: CompleteAgents
@@ -294,6 +286,18 @@ def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -
         if is_seed and np.isnan(values[: FIGURES.index("r2") + 1]).any():
             values = np.full(values.shape, np.nan)
         with_errors = study.with_errors and not is_seed
+        if pool.n < 2:
+            constant = f"{pool.n} held-out agents have no order"
+        else:
+            constant = (
+                f"all {pool.n} held-out agents have one full score, or one value of what it is compared with"
+            )
+        reasons = dict.fromkeys(FIGURES, constant)
+        if pool.n and np.isnan(pool.rest_means).all():
+            reasons["rho_rest"] = "no held-out agent has a valid outcome outside the subset"
+        if pool.n:
+            reasons |= dict.fromkeys(("pairs_correct", "pairs_correct_full", "full_difference"), NO_OTHER)
+            reasons |= dict.fromkeys(("pairs_clear", "pairs_clear_full"), NOT_CLEAR)
         pools[name] = _Pooled(
             values=values,
             without=figures_without(pool, study.clear, study.groups) if with_errors else None,
@@ -301,27 +305,12 @@ def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -
             covered=hits[rows],
             n_folds=np.unique(pool.folds).size,
             n_left_out=int(records.n_left_out[in_pool].sum()),
-            reasons=_undefined(pool, values),
+            reasons={
+                name: reasons[name] for name, value in zip(FIGURES, values, strict=True) if np.isnan(value)
+            },
             shares=share_table(pool, study.clear, study.groups) if protocol == "temporal" else None,
         )
     return pools
-
-
-def _undefined(pool: HeldOutRecords, values: FloatArray) -> dict[str, str]:
-    """Say why figures of the pool are undefined."""
-    if pool.n < 2:
-        constant = f"{pool.n} held-out agents have no order"
-    else:
-        constant = (
-            f"all {pool.n} held-out agents have one full score, or one value of what it is compared with"
-        )
-    reasons = dict.fromkeys(FIGURES, constant)
-    if pool.n and np.isnan(pool.rest_means).all():
-        reasons["rho_rest"] = "no held-out agent has a valid outcome outside the subset"
-    if pool.n:
-        reasons |= dict.fromkeys(("pairs_correct", "pairs_correct_full", "full_difference"), NO_OTHER)
-        reasons |= dict.fromkeys(("pairs_clear", "pairs_clear_full"), NOT_CLEAR)
-    return {name: reasons[name] for name, value in zip(FIGURES, values, strict=True) if np.isnan(value)}
 
 
 # --------------------------------------------------------------------------------------------- conclusions

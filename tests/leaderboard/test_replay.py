@@ -23,8 +23,7 @@ from leaderboard.submissions.models import Outcome, Submission
 from leaderboard.submissions.parsing.flat import read_file
 from selection.cli import main
 from selection.staged.histories import walked
-from selection.staged.replay import best, orders_of, replay, right
-from selection.staged.verdict import sentence
+from selection.staged.replay import best, orders_of, replay, right, sentence
 from selection.staged.walks import Staging
 from selection.standings.choice import training
 from tests.leaderboard.feeding import fed
@@ -88,7 +87,7 @@ def test_staged_assignment_runs_what_the_core_replays(
     assert saved < 1 - core.n_run.mean() / 40
     told = {agents.names[i]: score for i, score in zip(order, core.board.tolist(), strict=True)}
     assert done.scores() == pytest.approx(told, abs=1e-8)
-    stopped = [walk for walk in core.walks if walk.published and not walk.published.is_drawn]
+    stopped = [walk for walk in core.walks if walk.published and not walk.is_drawn]
     assert len(stopped) >= n_stopped
     assert sum(walk.n_tasks == 40 for walk in stopped) == n_recalled
     for walk in core.walks:
@@ -101,7 +100,7 @@ def test_staged_assignment_runs_what_the_core_replays(
             )
     recalls = done.benchmark.rerun_requests.filter(kind="recall")
     assert [one.status for one in recalls] == ["fulfilled"] * n_recalled
-    assert any(walk.published and walk.published.is_drawn for walk in core.walks)
+    assert any(walk.published and walk.is_drawn for walk in core.walks)
     subset = done.benchmark.subsets.get()
     assert {*subset.tasks.values_list("name", flat=True)} == {tasks[j] for j in core.subset}
 

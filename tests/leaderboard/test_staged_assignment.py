@@ -37,10 +37,9 @@ from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
 from selection.staged.delivered import delivered_means
 from selection.staged.model import estimate
-from selection.staged.replay import replay
+from selection.staged.replay import replay, verdict
 from selection.staged.study import walked as walked_by
 from selection.staged.teaching import FullRun, taught
-from selection.staged.verdict import verdict
 from selection.staged.walks import Fit, Staging, step
 from selection.standings.choice import training
 from tests.kept import stored

@@ -1,5 +1,6 @@
 """Records made directly from a matrix, without rows."""
 
+from collections import defaultdict
 from dataclasses import replace
 from datetime import date
 
@@ -8,6 +9,9 @@ import numpy as np
 from analytics.outcome_table import OutcomeTable
 from analytics.record import About, Counting, Record
 from analytics.repeats import Repeats
+from selection import ridge
+from selection.folds import CompleteAgents
+from selection.intervals import intervals
 
 NAN = np.nan
 
@@ -124,3 +128,33 @@ def days(n):
 
 def by_name(standings):
     return {line.agent: line for line in standings.agents}
+
+
+def unnamed(outcomes, scores):
+    """Return complete agents of which nothing else is known."""
+    outcomes, scores = ridge.checked_agents(outcomes, scores, ridge.ALPHA)
+    n = scores.size
+    names, unknown = tuple(str(i) for i in range(n)), ("",) * n
+    return CompleteAgents(names, outcomes, scores, (None,) * n, unknown, unknown, np.ones(n))
+
+
+def interval(calibrator, outcomes, scaffold=None):
+    """Return the interval of one agent."""
+    return intervals(calibrator, np.asarray(outcomes, dtype=float)[None, :], [scaffold])[0]
+
+
+def matrix_of(rows):
+    """Mean outcomes of the rows of a file, agents and tasks in name order, NaN where missing."""
+    cells = defaultdict(list)
+    for row in rows:
+        cells[row["agent"], row["task"]].append(float(row["outcome"]))
+    agents, tasks = sorted({a for a, _ in cells}), sorted({t for _, t in cells})
+    return np.array([[np.mean(cells[a, t]) if cells[a, t] else NAN for t in tasks] for a in agents])
+
+
+def in_fifths(seed, n, k, share_missing=0.0):
+    """Outcomes in fifths, some of them missing, and scores that have nothing to do with them."""
+    rng = np.random.default_rng(seed)
+    outcomes = rng.integers(0, 6, (n, k)) / 5
+    outcomes[rng.random((n, k)) < share_missing] = NAN
+    return outcomes, rng.random(n)

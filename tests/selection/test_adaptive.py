@@ -1,7 +1,6 @@
 """Adaptive assignment: batches, looks, errors and the quantile by hand, replays of real boards, refusals."""
 
 import csv
-import json
 import math
 import random
 
@@ -12,30 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from selection import adaptive
-from selection.adaptive_replay import clopper_pearson
+from selection.adaptive import clopper_pearson
 from selection.cli import main
 from selection.standings.choice import training
 from tests.selection.records import record_of
-
-
-@pytest.fixture
-def answer(capsys):
-    def run(*arguments):
-        assert main([*map(str, arguments), "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    def run(*arguments):
-        assert main([*map(str, arguments)]) == 2
-        captured = capsys.readouterr()
-        assert (captured.out, captured.err.count("\n")) == ("", 1)
-        return captured.err
-
-    return run
 
 
 def board(n_agents=24, n_tasks=40, seed=1):
@@ -69,9 +48,6 @@ def written(path, rows):
         writer.writeheader()
         writer.writerows(rows)
     return path
-
-
-# -------------------------------------------------------------------------------------------------- by hand
 
 
 @pytest.mark.parametrize(
@@ -181,9 +157,6 @@ def test_the_order_of_tasks_and_agents_changes_nothing(seed):
     assert other.scale == pytest.approx(one.scale)
 
 
-# ------------------------------------------------------------------------------------------------- commands
-
-
 def test_next_walks_an_agent_through_its_batches(tmp_path, answer):
     outcomes = board()
     past, newcomer = outcomes[:23], outcomes[23]
@@ -250,9 +223,6 @@ def test_a_replay_says_what_is_not_shown(tmp_path, capsys):
     assert "no replay: 20 of 20 complete agents have no date" in text
     assert "never reach it" in text
     assert " of 20" in text
-
-
-# ---------------------------------------------------------------------------------------------- real boards
 
 
 def told(found, protocol, half_width):

@@ -33,40 +33,10 @@ STRATEGIES = [
 
 
 @pytest.fixture
-def answer(capsys):
-    """Run a command under --json and return its object, parsed so that no NaN passes."""
-
-    def run(*arguments):
-        assert main([*map(str, arguments), "--json"]) == 0
-        out = capsys.readouterr().out
-        assert out.count("\n") == 1
-        return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} in the JSON"))
-
-    return run
-
-
-@pytest.fixture
 def text(capsys):
     def run(*arguments):
         assert main([*map(str, arguments)]) == 0
         return capsys.readouterr().out
-
-    return run
-
-
-@pytest.fixture
-def refusal(capsys):
-    """Run a command that must refuse: exit 2, one line on stderr, nothing on stdout."""
-
-    def run(*arguments):
-        try:
-            code = main([*map(str, arguments)])
-        except SystemExit as ended:
-            code = ended.code
-        captured = capsys.readouterr()
-        assert (code, captured.out, captured.err.count("\n")) == (2, "", 1), captured.err
-        assert captured.err.startswith("python -m selection")
-        return captured.err
 
     return run
 
@@ -121,18 +91,6 @@ def test_an_unsuited_board_is_an_answer_with_its_reason(answer, text, real_data)
     assert "(10%) are needed" in text("band", real_data / "hal_scicode.csv.gz")
 
 
-def test_four_agents_have_no_subset(answer, tmp_path):
-    found = answer("band", board(tmp_path / "a.csv", 4)[0])
-    assert (found["agents"], found["subset"]["suited"], found["subset"]["stage"]) == (4, False, "none")
-
-
-def test_incomplete_agents_are_counted_apart(answer, tmp_path):
-    _, marks = board(tmp_path / "a.csv", 12)
-    marks["a00"] = "." * 15 + marks["a00"][15:]
-    found = answer("band", written(tmp_path / "b.csv", marks))
-    assert (found["agents"], found["agents_in_file"]) == (11, 12)
-
-
 def test_the_band_as_text(text, real_data):
     out = text("band", real_data / "hal_corebench_hard.csv.gz")
     assert "15 tasks, pass rates from 30% to 70% (stable)" in out
@@ -178,24 +136,6 @@ def test_only_what_is_asked_for_however_it_is_asked(answer, tmp_path):
     assert list(first["protocols"]["loao"]["strategies"]) == ["mid_range", "spread"]
     assert first["protocols"]["lomo"]["available"] is False
     assert "model" in first["protocols"]["lomo"]["reason"]
-
-
-@pytest.mark.parametrize("n_agents", [4, 16])
-def test_a_board_that_cannot_be_validated_says_why(answer, real_data, tmp_path, n_agents):
-    path = board(tmp_path / "a.csv", n_agents)[0] if n_agents == 4 else real_data / "hal_scicode.csv.gz"
-    found = answer("validate", path)
-    for protocol in found["protocols"].values():
-        assert protocol["available"] is False
-        assert protocol["reason"]
-        assert protocol["strategies"] == {}
-
-
-def test_without_dates_nothing_is_temporal(answer, tmp_path):
-    path, _ = board(tmp_path / "a.csv", 16, dated=False)
-    found = answer("validate", path, "--protocol", "temporal", "loao", "--strategy", "mid_range", "forecast")
-    assert "date" in found["protocols"]["temporal"]["reason"]
-    assert found["protocols"]["loao"]["strategies"]["forecast"]["rho"] is None
-    assert "date" in found["protocols"]["loao"]["strategies"]["forecast"]["notes"]["all"]
 
 
 def test_the_text_leads_with_pairs_correct_and_skill(text, tmp_path):

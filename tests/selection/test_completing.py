@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from selection.intervals.scaffolds import components
+from selection.intervals import components
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.staged.model import fit
 from selection.staged.teaching import FullRun, taught
 from selection.staged.walks import Staging
 from selection.standings import answer
-from selection.standings.completing import Completing
+from selection.standings.full_scores import Completing
 from selection.standings.placing import place
 from tests.selection.records import NAN, band, board, by_name, record_of
 from tests.selection.reference import by_model, joint_model, left_out_errors, mean_before
@@ -41,9 +41,6 @@ def test_a_benchmark_solved_at_once_is_fitted(seed):
     assert found.difficulties == pytest.approx(difficulties, abs=1e-8)
     assert found.difficulty_variances == pytest.approx(variances, abs=1e-8)
     assert found.spread == pytest.approx(spread, abs=1e-8)
-
-
-# -------------------------------------------------------------------------------------------------- the scale
 
 
 @pytest.mark.parametrize("in_time", [True, False])
@@ -87,9 +84,6 @@ def test_of_a_new_scaffold_the_errors_are_those_of_scaffolds_left_out():
 def test_under_five_scaffolds_a_new_one_has_the_scale_of_the_others():
     found = teaching(board(12, 20), [f"s{i % 4}" for i in range(12)])
     assert found.scale_for("other", np.arange(6)) == (found.scale_on(np.arange(6)), None)
-
-
-# ------------------------------------------------------------------------------------------------ who is what
 
 
 def version(tasks, number):

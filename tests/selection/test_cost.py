@@ -34,9 +34,6 @@ def published_row(n_tasks, k, money):
     return Saving(n_tasks, k, none, none, (), spread, spread)
 
 
-# ------------------------------------------------------------------------------------------------ by hand
-
-
 def test_measured_linear_and_not_measured():
     costs = np.array(
         [
@@ -86,9 +83,6 @@ def test_without_costs_the_tasks_are_still_counted():
     assert result.note() == "cost: not measured"
 
 
-# ------------------------------------------------------------------------------------------ published table
-
-
 def test_the_published_reductions():
     rows = [published_row(*row) for row in PUBLISHED.values()]
     assert [round(100 * row.reduction) for row in rows] == PUBLISHED_REDUCTIONS
@@ -129,9 +123,6 @@ def test_real_boards_beside_the_published_savings(real_rows, name, k, published)
     print(f"{name}: {n_agents} agents, {len(runs)} runs, {result.per_run} beside {PUBLISHED[published][2]}")
 
 
-# --------------------------------------------------------------------------------------------- by definition
-
-
 @REPEATABLE
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 12), st.floats(0.0, 0.5))
 def test_saved_and_paid_make_the_full_run(seed, n_agents, n_tasks, share_missing):
@@ -153,9 +144,6 @@ def test_equal_costs_scale_with_the_task_count(seed, n_tasks, cost):
     k = 1 + seed % n_tasks
     result = saving(np.full((1, n_tasks), cost), np.arange(k))
     assert result.saved[0] == pytest.approx(cost * n_tasks * result.reduction, abs=1e-9)
-
-
-# ------------------------------------------------------------------------------------------------ refusals
 
 
 @pytest.mark.parametrize(

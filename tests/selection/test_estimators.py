@@ -128,9 +128,6 @@ def test_a_check_that_draws_more_than_1_is_refused_for_that_and_all_others_pass(
             assert "outcome_range" in codes
 
 
-# ------------------------------------------------------------------------------------------------- by hand
-
-
 def hand():
     """Five agents on six tasks with pass rates 0, 0.2, 0.4, 0.6, 0.8, 1."""
     return np.array([[float(i < passes) for passes in range(6)] for i in range(5)])
@@ -181,9 +178,6 @@ def test_full_score_is_scikit_learns_ridge(n, k):
     np.testing.assert_allclose(ours.predict(new), theirs.predict(new), rtol=0, atol=1e-10)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=0, atol=1e-10)
     assert ours.score(new, y[:7]) == pytest.approx(theirs.score(new, y[:7]), abs=1e-10)
-
-
-# ---------------------------------------------------------------------------------------------- protocols
 
 
 def toy():
@@ -283,9 +277,6 @@ def test_dates_may_be_written_in_any_usual_way():
         pd.Series(pd.to_datetime([str(day) for day in days])),
     ):
         assert [(a.tolist(), b.tolist()) for a, b in TemporalSplit().split(x, groups=groups)] == expected
-
-
-# ----------------------------------------------------------------------------------------------- refusals
 
 
 def test_what_cannot_be_chosen_or_told_is_refused():

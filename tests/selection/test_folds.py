@@ -52,9 +52,6 @@ def held_and_trained(found):
     return {fold.name: (fold.held_out.tolist(), fold.training.tolist()) for fold in found.folds}
 
 
-# ------------------------------------------------------------------------------------------------ by hand
-
-
 def test_each_agent_in_turn():
     found = held_and_trained(plan("loao", anyone(6)))
     assert found["a02"] == ([2], [0, 1, 3, 4, 5])
@@ -163,9 +160,6 @@ def test_edges_three_and_seven_tenths_are_in():
     agents = agents_of(x)
     bands = fold_bands(agents, plan("loao", agents), Rule())
     assert bands.tasks[10].tolist() == [1, 2, 3]
-
-
-# --------------------------------------------------------------------------------------------- by definition
 
 
 @REPEATABLE

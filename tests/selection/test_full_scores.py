@@ -19,13 +19,14 @@ from analytics.wilson import wilson
 from selection import full_scores
 from selection.errors import SelectionError
 from selection.folds import Fold
-from selection.full_scores import ESTIMATORS, completion, fold_predictions, left_out
-from selection.full_scores.left_out import unnamed
+from selection.full_scores import predictions, rows_used
 from selection.held_out import nested_residuals
 from selection.intervals import prequential
+from selection.rules import ESTIMATORS
 from selection.standings.choice import training
 from tests.refusals import refused
 from tests.selection import reference
+from tests.selection.records import unnamed
 
 NAN = math.nan
 ON_A_SUBSET = ("ridge", "line")
@@ -45,9 +46,6 @@ def drawn(seed, n, m, share_missing=0.0):
 
 def one_by_one(n):
     return [Fold(str(i), np.array([i]), np.delete(np.arange(n), i)) for i in range(n)]
-
-
-# ------------------------------------------------------------------------------------------------- by hand
 
 
 def test_three_agents_and_two_tasks_by_hand():
@@ -71,10 +69,10 @@ def test_a_fold_of_three_by_hand():
     folds = [Fold("c", np.array([2]), np.array([0, 1]))]
     scores, subsets = THREE.mean(axis=1), [np.array([0])]
     for name in ON_A_SUBSET:
-        assert fold_predictions(name, THREE, scores, folds, subsets)[0] == pytest.approx([0.5])
+        assert predictions(name, unnamed(THREE, scores), folds, subsets)[0] == pytest.approx([0.5])
     spread = brentq(lambda s: (2 / (0.5 + 1 / s) + 5) / 7 - s, 0.1, 9)
     theta = brentq(lambda t: 1 - expit(t) - t / spread, 0, 9)
-    told = fold_predictions("completion", THREE, scores, folds, subsets)[0]
+    told = predictions("completion", unnamed(THREE, scores), folds, subsets)[0]
     assert told == pytest.approx([(1 + expit(theta)) / 2], abs=1e-9)
 
 
@@ -92,9 +90,6 @@ def test_prequential_coverage_by_hand():
     assert (nothing.n, nothing.share, nothing.upper, nothing.falls_short) == (0, None, None, False)
 
 
-# --------------------------------------------------------------------------------------------- by property
-
-
 @REPEATABLE
 @given(st.integers(0, 2**32 - 1), st.sampled_from(ESTIMATORS), st.sampled_from([0.0, 0.05]))
 def test_what_an_agent_did_outside_the_subset_does_not_count(seed, name, share):
@@ -104,7 +99,7 @@ def test_what_an_agent_did_outside_the_subset_does_not_count(seed, name, share):
     changed = outcomes.copy()
     changed[0, 1::2] = 0.0
     fold = [Fold("0", np.array([0]), np.arange(1, 9))]
-    mine, theirs = (fold_predictions(name, x, scores, fold, [tasks])[0] for x in (outcomes, changed))
+    mine, theirs = (predictions(name, unnamed(x, scores), fold, [tasks])[0] for x in (outcomes, changed))
     # The fit of a fold begins at the fit to all agents, and ends where every start ends: to 1e-10 of a slope.
     assert mine == pytest.approx(theirs, abs=1e-9 if name == "completion" else 1e-12)
 
@@ -114,17 +109,17 @@ def test_what_an_agent_did_outside_the_subset_does_not_count(seed, name, share):
 def test_the_order_of_agents_and_tasks_does_not_matter(seed, name, random):
     outcomes = drawn(seed, 10, 15)
     scores, tasks = outcomes.mean(axis=1), np.array([1, 4, 5, 9])
-    mine = np.concatenate(fold_predictions(name, outcomes, scores, one_by_one(10), [tasks] * 10))
+    mine = np.concatenate(predictions(name, unnamed(outcomes, scores), one_by_one(10), [tasks] * 10))
     rows, columns = np.array(random.sample(range(10), 10)), np.array(random.sample(range(15), 15))
     moved = [np.flatnonzero(np.isin(columns, tasks))] * 10
-    turned = fold_predictions(name, outcomes[np.ix_(rows, columns)], scores[rows], one_by_one(10), moved)
+    turned = predictions(name, unnamed(outcomes[np.ix_(rows, columns)], scores[rows]), one_by_one(10), moved)
     assert np.concatenate(turned) == pytest.approx(mine[rows], abs=1e-8)
 
 
 def test_all_tasks_leave_nothing_to_complete():
     outcomes = drawn(3, 8, 12)
     scores, everything = outcomes.mean(axis=1), np.arange(12)
-    told = fold_predictions("completion", outcomes, scores, one_by_one(8), [everything] * 8)
+    told = predictions("completion", unnamed(outcomes, scores), one_by_one(8), [everything] * 8)
     assert np.concatenate(told) == pytest.approx(scores)
 
 
@@ -147,7 +142,7 @@ def test_a_fold_predicts_what_the_fit_to_its_training_agents_predicts(name):
     outcomes = drawn(7, 14, 25, 0.03)
     scores, tasks = np.nanmean(outcomes, axis=1), np.arange(12)
     fold = Fold("late", np.array([0, 1, 2]), np.arange(5, 14))
-    told = fold_predictions(name, outcomes, scores, [fold], [tasks])[0]
+    told = predictions(name, unnamed(outcomes, scores), [fold], [tasks])[0]
     agents = unnamed(outcomes[fold.training], scores[fold.training])
     expected = full_scores.fit(name, agents, tasks).predict(outcomes[np.ix_(fold.held_out, tasks)])
     assert told == pytest.approx(expected, abs=1e-9)
@@ -167,25 +162,25 @@ def test_folds_near_one_base_change_no_number(share):
     assert len({subset.size for subset in subsets}) > 3
     for name in ESTIMATORS:
         agents = unnamed(outcomes, scores)
-        together = left_out.predictions(name, agents, each, subsets)
+        together = predictions(name, agents, each, subsets)
         alone = [
-            left_out.predictions(name, unnamed(outcomes, scores), [fold], [subset])[0]
+            predictions(name, unnamed(outcomes, scores), [fold], [subset])[0]
             for fold, subset in zip(each, subsets, strict=True)
         ]
         assert np.concatenate(together) == pytest.approx(np.concatenate(alone), abs=1e-10)
 
 
 def test_shared_fits_are_few_and_never_rest_on_an_agent_held_out(monkeypatch):
-    monkeypatch.setattr(completion, "MAX_CELLS", 100)
+    monkeypatch.setattr(full_scores, "MAX_CELLS", 100)
     agents = unnamed(drawn(4, 40, 10), np.linspace(0, 1, 40))
     trained = [fold.training for fold in one_by_one(40)]
-    completion.predictions(agents, [fold.held_out for fold in one_by_one(40)], trained, [np.arange(5)] * 40)
+    predictions("completion", agents, one_by_one(40), [np.arange(5)] * 40)
     assert len(agents.completions) == 10
-    for rows, used in zip(trained, completion._shared(40, trained), strict=True):
+    for rows, used in zip(trained, rows_used(agents, trained), strict=True):
         assert set(used) <= set(rows)
         assert len(used) == 36
     later = [np.arange(n) for n in range(10, 40)]
-    used = completion._shared(40, later)
+    used = rows_used(agents, later)
     assert len({rows.size for rows in used}) <= 14
     for rows, fewer in zip(later, used, strict=True):
         assert set(fewer) <= set(rows)
@@ -207,7 +202,7 @@ def test_folds_of_folds_have_the_fits_of_those_they_were_taken_from(last):
     inner = agents.take(np.arange(13), sharing=True)
     fold = [Fold("x", np.array([2, 5]), np.array([0, 1, 3, 4, 6, 7, 8, 9, 10, 11, 12]))]
     tasks = np.arange(8)
-    told = left_out.predictions("completion", inner, fold, [tasks])[0]
+    told = predictions("completion", inner, fold, [tasks])[0]
     rows = fold[0].training[::-1] if last else fold[0].training
     for i, found in zip(fold[0].held_out, told, strict=True):
         n_before = int(np.sum(rows > i)) if last else None
@@ -215,9 +210,6 @@ def test_folds_of_folds_have_the_fits_of_those_they_were_taken_from(last):
             "completion", outcomes[rows], None, tasks, outcomes[i, tasks], n_before
         )
         assert found == pytest.approx(expected, abs=1e-8)
-
-
-# ------------------------------------------------------------------------------------------------- foreign
 
 
 @pytest.mark.parametrize("share", [0.0, 0.04])
@@ -228,7 +220,7 @@ def test_folds_against_scikit_learn_and_scipy(name, share):
     subsets = [np.sort(rng.choice(24, 10, replace=False)) for _ in range(12)]
     kept = [f for f in range(12) if np.count_nonzero(np.isnan(outcomes[f, subsets[f]])) <= 1]
     folds = [one_by_one(12)[f] for f in kept]
-    told = fold_predictions(name, outcomes, scores, folds, [subsets[f] for f in kept])
+    told = predictions(name, unnamed(outcomes, scores), folds, [subsets[f] for f in kept])
     for f, value in zip(kept, told, strict=True):
         others = np.arange(12) != f
         row = outcomes[f, subsets[f]]
@@ -242,14 +234,11 @@ def test_wilson_against_scipy(n_covered, n):
     assert wilson(n_covered / n, n, 0.95) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ refusals
-
-
 def test_names_are_checked():
     outcomes = drawn(9, 8, 20)
     scores, tasks = outcomes.mean(axis=1), np.arange(10)
     with refused(SelectionError, "name_unknown", match="no estimator is called 'lasso'"):
-        fold_predictions("lasso", outcomes, scores, one_by_one(8), [tasks] * 8)
+        predictions("lasso", unnamed(outcomes, scores), one_by_one(8), [tasks] * 8)
     with refused(SelectionError, "no_fit", match="completion is fitted to all tasks"):
         full_scores.fit("completion", unnamed(outcomes, scores), tasks)
 
@@ -260,7 +249,7 @@ def test_more_than_a_tenth_missing_is_refused(name):
     scores, tasks = outcomes.mean(axis=1), np.arange(10)
     outcomes[5, :2] = NAN
     with refused(SelectionError, "cells_missing", match="lacks 2 of 10 tasks of the subset; at most 1 may"):
-        fold_predictions(name, outcomes, scores, one_by_one(8), [tasks] * 8)
+        predictions(name, unnamed(outcomes, scores), one_by_one(8), [tasks] * 8)
 
 
 @pytest.mark.parametrize("name", ON_A_SUBSET)
@@ -271,9 +260,6 @@ def test_a_fit_refuses_more_than_a_tenth_missing(name):
     fitted = full_scores.fit(name, unnamed(outcomes[:5], scores[:5]), tasks)
     with refused(SelectionError, "cells_missing", match="agent 0 lacks 2 of 10"):
         fitted.predict(outcomes[5:6, tasks])
-
-
-# --------------------------------------------------------------------------------------------- real boards
 
 
 @functools.cache

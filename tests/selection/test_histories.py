@@ -29,7 +29,7 @@ def test_on_the_subset_the_first_run_everything_and_the_others_s_unless_drawn():
     assert {*found.n_run[[i for i in range(15, 24) if i not in drawn]].tolist()} == {s.size}
     for walk in found.walks[15:]:
         assert walk.batches[0].tolist() == s.tolist()
-        assert walk.published.is_drawn == (walk.agent in drawn)
+        assert walk.is_drawn == (walk.agent in drawn)
         assert sorted(np.concatenate(walk.batches).tolist()) == (
             list(range(40)) if walk.agent in drawn else s.tolist()
         )
@@ -48,19 +48,6 @@ def test_what_is_published_on_the_subset_is_the_models_completion_of_it():
     measured = found.n_run == 40
     assert found.board[measured] == pytest.approx(found.truth[measured])
     assert (found.board[~measured] != found.truth[~measured]).any()
-
-
-def test_another_estimate_may_be_published():
-    agents = complete(simulated(20, 40))
-    plain = on_subset(agents, range(20), Staging())
-
-    def half(teaching, outcomes):
-        known = type("Estimated", (), {"score": 0.5, "lower": 0.4, "upper": 0.6, "model_se": 0.05})
-        return known()
-
-    other = on_subset(agents, range(20), Staging(), estimate=half)
-    assert {walk.published.score for walk in other.walks[15:]} == {0.5}
-    assert other.n_run.tolist() == plain.n_run.tolist()
 
 
 def test_where_no_band_suits_everybody_runs_everything():

@@ -12,9 +12,9 @@ import pytest
 
 from selection import full_scores
 from selection.bands import pass_rates, tasks_in_band
-from selection.full_scores.left_out import unnamed
-from selection.intervals import NoInterval, calibrate, interval
+from selection.intervals import NoInterval, calibrate
 from selection.ridge import fit, predict
+from tests.selection.records import interval, unnamed
 
 N_TASKS, N_REPLICATES, N_SAMPLED = 60, 1000, 19
 SIZES = (15, 25, 60)

@@ -10,28 +10,20 @@ from hypothesis import strategies as st
 
 from selection import full_scores
 from selection.errors import SelectionError
-from selection.full_scores.fitted import refits_without
-from selection.full_scores.left_out import unnamed
+from selection.full_scores import predict_each, refits_without
 from selection.intervals import (
     NoInterval,
     ScoreInterval,
-    interval,
     intervals,
     jackknife_plus,
     split_conformal,
 )
 from selection.intervals import calibrate as calibrate_fitted
 from tests.refusals import refused
+from tests.selection.records import in_fifths, interval, unnamed
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
-
-
-def drawn(seed, n, k, share_missing=0.0):
-    rng = np.random.default_rng(seed)
-    outcomes = rng.integers(0, 6, (n, k)) / 5
-    outcomes[rng.random((n, k)) < share_missing] = NAN
-    return outcomes, rng.random(n)
 
 
 def graded(n, k=12, seed=1):
@@ -95,7 +87,6 @@ def test_normal_by_hand():
     assert answer.half_width == pytest.approx(2.262157 * 0.03 * 1.048809, abs=1e-7)
     assert (answer.lower + answer.upper) / 2 == pytest.approx(point, abs=1e-10)
     assert (answer.s_cal, answer.df) == (pytest.approx(0.03), 9)
-    assert answer.level == 0.95
     assert answer.note == "leave-one-agent-out residuals of 10 agents"
 
 
@@ -197,10 +188,10 @@ def test_refits_equal_scikit_learn_refits(seed, n, k, share_missing):
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
 
-    outcomes, scores = drawn(seed, n, k, share_missing)
+    outcomes, scores = in_fifths(seed, n, k, share_missing)
     outcomes[:2] = np.nan_to_num(outcomes[:2])
-    new = drawn(seed + 1, 4, k, share_missing)[0]
-    ours = refits_without(outcomes, scores).predictions(new)
+    new = in_fifths(seed + 1, 4, k, share_missing)[0]
+    ours = predict_each(refits_without(outcomes, scores), new)
     for i in range(n):
         others = np.arange(n) != i
         model = make_pipeline(SimpleImputer(keep_empty_features=True), Ridge(alpha=1.0))
@@ -225,7 +216,7 @@ def slow_jackknife_plus(outcomes, scores, residuals, row):
 def test_jackknife_plus_word_by_word(n, k):
     outcomes, scores, residuals = graded(n, k)
     calibrator = calibrate(outcomes, scores, residuals)
-    for row in drawn(5, 3, k)[0]:
+    for row in in_fifths(5, 3, k)[0]:
         answer = interval(calibrator, row)
         ends = slow_jackknife_plus(outcomes, scores, residuals, row)
         assert (answer.lower, answer.upper) == pytest.approx(np.clip(ends, 0, 1), abs=1e-10)
@@ -237,7 +228,7 @@ def test_agents_without_a_residual_are_left_out_of_the_order_statistics():
     holes = np.where(np.isin(np.arange(25), [3, 11]), NAN, residuals)
     calibrator = calibrate(outcomes, scores, holes)
     assert calibrator.left_out.size == 23
-    predictions = refits_without(outcomes, scores).predictions(outcomes[:1])
+    predictions = predict_each(refits_without(outcomes, scores), outcomes[:1])
     kept = np.delete(np.arange(25), [3, 11])
     lower, upper = jackknife_plus(predictions[:, kept], np.abs(residuals[kept]))
     answer = interval(calibrator, outcomes[0])
@@ -346,7 +337,7 @@ def test_wider_than_the_scores_shows_no_prediction(n):
 
 
 def test_equal_scores_have_an_interval_of_no_width():
-    outcomes = drawn(3, 22, 5)[0]
+    outcomes = in_fifths(3, 22, 5)[0]
     answer = interval(calibrate(outcomes, np.full(22, 0.5), np.zeros(22)), outcomes[0])
     assert (answer.lower, answer.upper) == pytest.approx((0.5, 0.5))
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from selection.full_scores import fit
-from selection.full_scores.fit_cache import MIN_BYTES, FitCache
-from selection.full_scores.left_out import unnamed
+from selection.full_scores import MIN_BYTES, FitCache, fit
+from tests.selection.records import unnamed
 
 TASKS = np.array([1, 3, 4])
 

@@ -15,9 +15,6 @@ from tests.selection.test_validation import rasch_outcomes, table_of
 NAN = math.nan
 
 
-# ------------------------------------------------------------------------------------- without agent effects
-
-
 def slow_pairs(r, y):
     """Mean over agents of the share of others in the same order, ties of r counting half: two loops."""
     shares = []
@@ -83,9 +80,6 @@ def test_kappa_by_hand_and_its_error():
     assert in_time.pairs_null == told.pairs_null
 
 
-# ------------------------------------------------------------------------------------------- two strategies
-
-
 def test_the_difference_of_two_strategies_by_hand():
     a = Replicates(0.9, np.array([0.88, 0.91, 0.92]))
     b = Replicates(0.85, np.array([0.85, 0.84, 0.86]))
@@ -124,9 +118,6 @@ def test_an_error_that_two_strategies_share_cancels():
     assert of_random.se["policy_difference"] == pytest.approx(own.se["random_difference"])
     unpaired = math.hypot(own.se["pairs_correct_full"], of_random.se["pairs_correct_full"])
     assert own.se["random_difference"] < unpaired
-
-
-# ---------------------------------------------------------------------------------------------- choosing
 
 
 def shares(correct, n_groups=2):

@@ -27,9 +27,6 @@ def judged(verified, means, *, n_trials=1, n_graded=0, is_pass_fail=True):
     return implausible(found, means, np.full(means.shape, float(n_trials)), n_graded=n_graded)
 
 
-# ------------------------------------------------------------------------------------------------- the parts
-
-
 def test_the_lower_end_is_wilsons():
     # 8 of 10, by hand: (.8 + .19207 − 1.95996·√(.016 + .0096036))/1.38415
     assert wilson(0.8, 10, 0.975)[0] == pytest.approx(0.490162, abs=1e-6)
@@ -109,9 +106,6 @@ def test_four_verified_agents_judge_nothing_but_fractions():
 
 def test_an_agent_without_an_outcome_is_not_judged():
     assert judged(LADDER, [np.nan] * 40) == ""
-
-
-# ---------------------------------------------------------------------------------------------- real boards
 
 
 @pytest.fixture(params=REAL)

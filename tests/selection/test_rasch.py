@@ -54,9 +54,6 @@ def unshifted(fitted):
     return fitted.abilities + shift, fitted.difficulties + shift
 
 
-# ------------------------------------------------------------------------------------------------ by hand
-
-
 def test_outcomes_of_a_half_tell_nothing_apart():
     fitted = fit(np.full((3, 4), 0.5))
     assert fitted.abilities.tolist() == [0.0] * 3
@@ -100,9 +97,6 @@ def test_information_is_a_quarter_where_ability_meets_difficulty():
     told = information(np.array([0.0, 0.0, math.log(3)]), np.array([0.0, math.log(3)]))
     assert told == pytest.approx([1 / 4 + 1 / 4 + 3 / 16, 3 / 16 + 3 / 16 + 1 / 4], abs=1e-15)
     assert information(np.empty(0), np.zeros(2)).tolist() == [0.0, 0.0]
-
-
-# --------------------------------------------------------------------------------------------- by definition
 
 
 def test_the_derivatives_are_those_of_the_penalised_log_likelihood():
@@ -183,9 +177,6 @@ def test_without_missing_cells_the_means_order_agents_and_tasks():
     means = np.array([fitted.abilities[order == t].mean() for t in range(ties.size)])
     assert fitted.abilities == pytest.approx(means[order], abs=1e-10)
     assert (np.diff(means) > 0).all()
-
-
-# ----------------------------------------------------------------------------------------- foreign program
 
 
 @pytest.mark.parametrize(
@@ -273,9 +264,6 @@ def test_an_ability_is_the_maximum_in_one_variable(sizes):
     theirs, ours = found.x, ability(row, difficulties)
     assert ours == pytest.approx(theirs, abs=1e-5)
     assert abs(np.nansum(row - 1 / (1 + np.exp(difficulties - ours))) - ours / 9) < 2e-11
-
-
-# ------------------------------------------------------------------------------------------------ refusals
 
 
 @pytest.mark.parametrize(

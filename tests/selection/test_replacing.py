@@ -180,9 +180,6 @@ def test_a_fold_that_lacks_a_subset_is_left_out_for_all():
     )
 
 
-# -------------------------------------------------------------------------------------------------- proposals
-
-
 def test_a_proposal_by_hand():
     told = proposals_of(record(), Rules(), GIVEN, {"t009": 13 / 16})
     plain, other = told["variants"]["plain"], told["variants"]["hysteresis"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.outcome_table import OutcomeTable
-from selection.bands import tasks_in_band
+from selection.bands import table_band, tasks_in_band
 from selection.errors import SelectionError
 from selection.reselection import carry, propose
 from tests.refusals import refused
@@ -56,9 +56,6 @@ def word_by_word(previous, rates, n_complete, hysteresis, lo, hi):
     return []
 
 
-# ------------------------------------------------------------------------------------------------ by hand
-
-
 def test_a_task_stays_from_a_quarter_to_three_quarters():
     rates = np.array([0.2, 0.25, 0.28, 0.3, 0.5, 0.7, 0.72, 0.75, 0.8])
     everything, nothing = np.arange(9), np.array([], dtype=int)
@@ -98,12 +95,12 @@ def proposed(**options):
     full = with_rates([10, 8, 5, 15, 2, 12, 18, 14, 3, 19])
     partial = np.full((1, 10), NAN)
     partial[0, :5] = 1.0
-    return propose(table_of(np.vstack([full, partial])), np.array([1, 2, 4, 7]), **options)
+    table = table_of(np.vstack([full, partial]))
+    return propose(table, np.array([1, 2, 4, 7]), table_band(table), **options)
 
 
 def test_both_proposals_side_by_side():
-    result = proposed()
-    plain, other = result.plain, result.with_hysteresis
+    plain, other = proposed()
     assert plain.tasks.tolist() == [0, 1, 5, 7]
     assert (plain.entering.tolist(), plain.leaving.tolist()) == ([0, 5], [2, 4])
     assert other.tasks.tolist() == [0, 1, 2, 5, 7]
@@ -111,43 +108,23 @@ def test_both_proposals_side_by_side():
     assert (plain.k, other.k, plain.hysteresis, other.hysteresis) == (4, 5, 0.0, 0.05)
     assert (plain.widened, other.widened) == (False, False)
     assert [delta.tolist() for delta in plain.deltas] == [[]] * 20 + [[5]]
-    assert result.band.n_complete == 20
-    assert plain.figures is None
-    assert plain.saving.note() == "cost: not measured"
-    assert plain.saving.n_tasks - plain.saving.k == 6
 
 
-def test_figures_are_asked_for_once_for_each_rule():
-    asked = []
-    result = proposed(figures=lambda h: asked.append(h) or {"rho": 0.9 + h}, hysteresis=0.05)
-    assert asked == [0.0, 0.05]
-    assert result.plain.figures == {"rho": 0.9}
-    assert result.with_hysteresis.figures == {"rho": pytest.approx(0.95)}
-    asked.clear()
-    same = proposed(figures=asked.append, hysteresis=0.0)
-    assert asked == [0.0]
-    assert same.plain is same.with_hysteresis
-
-
-def test_costs_of_a_run_on_either_subset():
-    result = proposed(costs=np.vstack([np.arange(10.0)] * 21))
-    assert result.plain.saving.subset_run.median == 0 + 1 + 5 + 7
-    assert result.with_hysteresis.saving.subset_run.median == 0 + 1 + 2 + 5 + 7
-    assert result.plain.saving.per_run.median == 45 - 13
+def test_without_hysteresis_both_are_one():
+    plain, same = proposed(hysteresis=0.0)
+    assert plain is same
 
 
 def test_a_widened_proposal_says_so():
     counts = [10, 5, 15] + [0] * 37
-    result = propose(table_of(with_rates(counts)), np.array([0]), hysteresis=0.0)
     # 40 tasks need 4: one in 30-70%, three in 25-75% and in 15-85%.
-    assert (result.plain.k, result.plain.saving, result.plain.figures) == (0, None, None)
-    assert not result.band.suited
-    assert result.plain.leaving.tolist() == [0]
-    result = propose(table_of(with_rates([10, 5, 15] + [0] * 27)), np.array([0]))
-    assert (result.plain.tasks.tolist(), result.plain.widened) == ([0, 1, 2], True)
-
-
-# --------------------------------------------------------------------------------------------- by definition
+    table = table_of(with_rates(counts))
+    plain, _ = propose(table, np.array([0]), table_band(table), hysteresis=0.0)
+    assert plain.k == 0
+    assert plain.leaving.tolist() == [0]
+    table = table_of(with_rates([10, 5, 15] + [0] * 27))
+    plain, _ = propose(table, np.array([0]), table_band(table))
+    assert (plain.tasks.tolist(), plain.widened) == ([0, 1, 2], True)
 
 
 RATES = st.lists(st.integers(0, 40).map(lambda s: s / 40), min_size=1, max_size=40)
@@ -193,16 +170,17 @@ def test_a_proposal_is_what_carry_gives(seed, n_agents, n_tasks):
     rng = np.random.default_rng(seed)
     means = (rng.random((n_agents, n_tasks)) < rng.random(n_tasks)).astype(float)
     previous = np.flatnonzero(rng.random(n_tasks) < 0.4)
-    result = propose(table_of(means), previous)
+    band = table_band(table_of(means))
+    both = propose(table_of(means), previous, band)
     rates = means.mean(axis=0)
-    for proposal in (result.plain, result.with_hysteresis):
+    for proposal in both:
         again = carry(previous, rates, n_agents, hysteresis=proposal.hysteresis)
         assert proposal.tasks.tolist() == again.tolist()
         kept = set(previous) - set(proposal.leaving)
         assert set(proposal.tasks) == kept | set(proposal.entering)
         assert not set(proposal.entering) & set(previous)
-    assert result.plain.tasks.tolist() == result.band.tasks.tolist()
-    assert result.plain.widened == (result.band.widened and result.band.suited)
+    assert both[0].tasks.tolist() == band.tasks.tolist()
+    assert both[0].widened == (band.widened and band.suited)
 
 
 def test_hysteresis_moves_less_on_a_real_board(real_rows):
@@ -224,9 +202,6 @@ def test_hysteresis_moves_less_on_a_real_board(real_rows):
     assert changes[0.05] < changes[0.0]
 
 
-# --------------------------------------------------------------------------------------------------- draws
-
-
 def test_hajek_weights_of_a_draw_estimate_the_pass_rate():
     # Ten old agents that pass, twenty new ones of whom half pass: (10 + 10)/30. Eight new ones are drawn.
     from selection.bands import pass_rates
@@ -238,9 +213,6 @@ def test_hajek_weights_of_a_draw_estimate_the_pass_rate():
         weights = np.r_[np.ones(10), np.full(8, 20 / 8)]
         estimates.append(pass_rates(passing[rows][:, None], weights)[0])
     assert np.mean(estimates) == pytest.approx(2 / 3, abs=4 * np.std(estimates) / math.sqrt(3000))
-
-
-# ------------------------------------------------------------------------------------------------ refusals
 
 
 @pytest.mark.parametrize(
@@ -267,5 +239,3 @@ def test_a_hysteresis_out_of_range_is_refused(hysteresis):
 def test_other_refusals():
     with refused(SelectionError, "band_range"):
         carry(np.array([0]), np.array([0.5]), 9, lo=0.7, hi=0.3)
-    with refused(SelectionError, "shape", match=r"costs \(2, 2\)"):
-        proposed(costs=np.zeros((2, 2)))

@@ -1,5 +1,4 @@
 import math
-from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -11,25 +10,10 @@ from selection.leave_out import alone as by_itself
 from selection.leave_out import leave_out, shared_gram
 from selection.ridge import fit, predict, predictable
 from tests.refusals import refused
+from tests.selection.records import in_fifths, matrix_of
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
-
-
-def matrix_of(rows):
-    """Mean outcomes, agents and tasks in name order, NaN where missing."""
-    cells = defaultdict(list)
-    for row in rows:
-        cells[row["agent"], row["task"]].append(float(row["outcome"]))
-    agents, tasks = sorted({a for a, _ in cells}), sorted({t for _, t in cells})
-    return np.array([[np.mean(cells[a, t]) if cells[a, t] else NAN for t in tasks] for a in agents])
-
-
-def drawn(seed, n, k, share_missing=0.0):
-    rng = np.random.default_rng(seed)
-    outcomes = rng.integers(0, 6, (n, k)) / 5
-    outcomes[rng.random((n, k)) < share_missing] = NAN
-    return outcomes, rng.random(n)
 
 
 # ------------------------------------------------------------------------------------------------ by hand
@@ -62,7 +46,7 @@ def test_a_missing_training_cell_takes_the_mean_of_its_column():
 
 
 def test_a_missing_held_out_cell_takes_the_training_mean():
-    outcomes, scores = drawn(3, 8, 10)
+    outcomes, scores = in_fifths(3, 8, 10)
     calibration = fit(outcomes, scores)
     row = np.full((1, 10), 0.4)
     completed = row.copy()
@@ -77,14 +61,14 @@ def test_a_tenth_may_be_missing_and_no_more(k, n_missing):
     rows[0, :n_missing] = NAN
     rows[1, : n_missing + 1] = NAN
     assert predictable(rows).tolist() == [True, False]
-    calibration = fit(*drawn(5, 6, k))
+    calibration = fit(*in_fifths(5, 6, k))
     assert np.isfinite(predict(calibration, rows[:1])).all()
     with refused(SelectionError, "cells_missing", match=f"agent 1 lacks {n_missing + 1} of {k} tasks"):
         predict(calibration, rows)
 
 
 def test_a_constant_score_needs_no_task():
-    calibration = fit(drawn(6, 7, 4)[0], np.full(7, 0.25))
+    calibration = fit(in_fifths(6, 7, 4)[0], np.full(7, 0.25))
     assert calibration.coefficients.tolist() == [0.0] * 4
     assert calibration.intercept == 0.25
 
@@ -116,7 +100,7 @@ def test_a_task_that_enters_and_a_task_that_leaves():
 
 
 def test_no_agent_to_predict_is_no_prediction():
-    assert predict(fit(*drawn(7, 5, 3)), np.empty((0, 3))).shape == (0,)
+    assert predict(fit(*in_fifths(7, 5, 3)), np.empty((0, 3))).shape == (0,)
 
 
 # --------------------------------------------------------------------------------------------- by definition
@@ -133,7 +117,7 @@ def objective(outcomes, scores, alpha, intercept, coefficients):
 @REPEATABLE
 @given(SIZES, st.sampled_from([0.01, 1.0, 25.0]))
 def test_the_normal_equations_hold(sizes, alpha):
-    outcomes, scores = drawn(*sizes)
+    outcomes, scores = in_fifths(*sizes)
     calibration = fit(outcomes, scores, alpha)
     residuals = scores - predict(calibration, outcomes)
     centred = outcomes - outcomes.mean(axis=0)
@@ -144,7 +128,7 @@ def test_the_normal_equations_hold(sizes, alpha):
 @REPEATABLE
 @given(SIZES)
 def test_no_neighbour_has_a_smaller_penalised_sum_of_squares(sizes):
-    outcomes, scores = drawn(*sizes)
+    outcomes, scores = in_fifths(*sizes)
     calibration = fit(outcomes, scores)
     best = objective(outcomes, scores, 1.0, calibration.intercept, calibration.coefficients)
     rng = np.random.default_rng(sizes[0])
@@ -159,7 +143,7 @@ def test_no_neighbour_has_a_smaller_penalised_sum_of_squares(sizes):
 @REPEATABLE
 @given(SIZES)
 def test_both_forms_are_the_same_coefficients(sizes):
-    outcomes, scores = drawn(*sizes)
+    outcomes, scores = in_fifths(*sizes)
     centred, y = outcomes - outcomes.mean(axis=0), scores - scores.mean()
     n, k = centred.shape
     primal = np.linalg.inv(centred.T @ centred + np.eye(k)) @ centred.T @ y
@@ -173,14 +157,14 @@ def test_both_forms_are_the_same_coefficients(sizes):
 def test_the_smaller_system_is_solved(n, k, monkeypatch):
     solved, solve = [], np.linalg.solve
     monkeypatch.setattr(np.linalg, "solve", lambda a, b: solved.append(a.shape) or solve(a, b))
-    fit(*drawn(12, n, k))
+    fit(*in_fifths(12, n, k))
     assert solved == [(min(n, k), min(n, k))]
 
 
 @REPEATABLE
 @given(SIZES, st.randoms(use_true_random=False))
 def test_the_order_of_agents_and_tasks_does_not_matter(sizes, random):
-    outcomes, scores = drawn(*sizes, share_missing=0.05)
+    outcomes, scores = in_fifths(*sizes, share_missing=0.05)
     outcomes[0] = np.nan_to_num(outcomes[0])
     n, k = outcomes.shape
     rows, columns = random.sample(range(n), n), random.sample(range(k), k)
@@ -192,7 +176,7 @@ def test_the_order_of_agents_and_tasks_does_not_matter(sizes, random):
 @REPEATABLE
 @given(SIZES, st.floats(-2, 2))
 def test_a_shift_of_the_scores_moves_the_intercept_alone(sizes, shift):
-    outcomes, scores = drawn(*sizes)
+    outcomes, scores = in_fifths(*sizes)
     calibration, shifted = fit(outcomes, scores), fit(outcomes, scores + shift)
     assert shifted.intercept == pytest.approx(calibration.intercept + shift, abs=1e-11)
     assert shifted.coefficients == pytest.approx(calibration.coefficients, abs=1e-11)
@@ -200,7 +184,7 @@ def test_a_shift_of_the_scores_moves_the_intercept_alone(sizes, shift):
 
 def odd(seed, n, m):
     """A matrix with a constant task, twin tasks and twin agents, and scores that are not its means."""
-    outcomes, scores = drawn(seed, n, m)
+    outcomes, scores = in_fifths(seed, n, m)
     outcomes[:, 0] = 0.4
     outcomes[:, m - 1] = outcomes[:, m // 2]
     outcomes[n - 1] = outcomes[0]
@@ -253,7 +237,7 @@ def test_any_subset_by_a_shared_gram_matrix_and_alone_is_predicted_as_by_a_refit
 @given(st.integers(0, 2**32 - 1))
 def test_folds_solved_together_are_solved_as_one_by_one(seed):
     rng = np.random.default_rng(seed)
-    outcomes, scores = drawn(seed, 20, 30)
+    outcomes, scores = in_fifths(seed, 20, 30)
     prepared = leave_out(outcomes, scores, np.arange(15))
     members = np.zeros((12, 30), dtype=bool)
     members[:, :15] = True
@@ -266,10 +250,10 @@ def test_folds_solved_together_are_solved_as_one_by_one(seed):
 
 @pytest.mark.parametrize(("n", "m", "n_gaps"), [(40, 30, 0), (14, 200, 0), (14, 200, 40), (60, 60, 25)])
 def test_every_way_of_predicting_folds_equals_refits(n, m, n_gaps):
-    from selection.fold_predictions import WAYS, predictions
+    from selection.fold_predictions import predictions
     from selection.folds import CompleteAgents, plan
 
-    outcomes, scores = drawn(n, n, m)
+    outcomes, scores = in_fifths(n, n, m)
     rng = np.random.default_rng(n)
     outcomes[rng.integers(0, n, n_gaps), rng.integers(0, m, n_gaps)] = NAN
     names = tuple(f"a{i:02d}" for i in range(n))
@@ -285,7 +269,6 @@ def test_every_way_of_predicting_folds_equals_refits(n, m, n_gaps):
     members[::3] ^= rng.random(members[::3].shape) < 0.05
     members[::4] = rng.random(members[::4].shape) < 0.5
     told = predictions(agents, folds, [fold.held_out for fold in folds], members)
-    assert len(WAYS) == 4
     for fold, row, found in zip(folds, members, told, strict=True):
         refitted = fit(outcomes[np.ix_(fold.training, row)], scores[fold.training])
         expected = predict(refitted, outcomes[np.ix_(fold.held_out, row)])
@@ -296,7 +279,7 @@ def test_every_way_of_predicting_folds_equals_refits(n, m, n_gaps):
 @given(SIZES.filter(lambda sizes: sizes[1] > 2))
 def test_the_matrix_of_the_leave_out_algebra_is_the_bordered_inverse(sizes):
     # [[XXᵀ + I, 1], [1ᵀ, 0]] applied to (By, b₀) is (y, 0): the optimality conditions, no column centred.
-    outcomes, scores = drawn(*sizes)
+    outcomes, scores = in_fifths(*sizes)
     n = scores.size
     bordered = np.block([[outcomes @ outcomes.T + np.eye(n), np.ones((n, 1))], [np.ones((1, n)), 0.0]])
     prepared = leave_out(outcomes, scores, np.arange(outcomes.shape[1]))
@@ -307,7 +290,7 @@ def test_the_matrix_of_the_leave_out_algebra_is_the_bordered_inverse(sizes):
 
 
 def test_the_scores_of_agents_left_out_teach_nothing():
-    outcomes, scores = drawn(31, 20, 30)
+    outcomes, scores = in_fifths(31, 20, 30)
     left_out, tasks = np.array([4, 11, 2]), np.arange(5, 25)
     other_scores = scores.copy()
     other_scores[left_out] = [0.0, 1.0, 0.0]
@@ -317,7 +300,7 @@ def test_the_scores_of_agents_left_out_teach_nothing():
 
 
 def test_a_fold_solves_systems_of_the_size_of_what_changed(monkeypatch):
-    outcomes, scores = drawn(32, 60, 300)
+    outcomes, scores = in_fifths(32, 60, 300)
     prepared = leave_out(outcomes, scores, np.arange(100), np.arange(90, 110))
     solved, solve = [], np.linalg.solve
     monkeypatch.setattr(np.linalg, "solve", lambda a, b: solved.append(a.shape) or solve(a, b))
@@ -326,7 +309,7 @@ def test_a_fold_solves_systems_of_the_size_of_what_changed(monkeypatch):
 
 
 def test_a_fold_with_a_missing_cell_or_a_task_that_is_no_candidate_is_not_covered():
-    outcomes, scores = drawn(33, 12, 20)
+    outcomes, scores = in_fifths(33, 12, 20)
     outcomes[3, 5] = outcomes[4, 15] = NAN
     prepared = leave_out(outcomes, scores, np.arange(10), np.array([4, 5, 9, 10, 15]))
     without = np.setdiff1d(np.arange(10), [5])
@@ -340,7 +323,7 @@ def test_a_fold_with_a_missing_cell_or_a_task_that_is_no_candidate_is_not_covere
 
 
 def test_a_huge_penalty_predicts_the_mean_score():
-    outcomes, scores = drawn(8, 9, 5)
+    outcomes, scores = in_fifths(8, 9, 5)
     calibration = fit(outcomes, scores, alpha=1e12)
     assert predict(calibration, outcomes) == pytest.approx(np.full(9, scores.mean()), abs=1e-9)
 
@@ -353,8 +336,8 @@ def test_a_huge_penalty_predicts_the_mean_score():
 def test_equal_to_scikit_learn(n, k, alpha):
     from sklearn.linear_model import Ridge
 
-    outcomes, scores = drawn(100 * n + k, n, k)
-    new = drawn(1, 7, k)[0]
+    outcomes, scores = in_fifths(100 * n + k, n, k)
+    new = in_fifths(1, 7, k)[0]
     theirs = Ridge(alpha=alpha).fit(outcomes, scores)
     ours = fit(outcomes, scores, alpha)
     assert ours.intercept == pytest.approx(theirs.intercept_, abs=1e-10)
@@ -367,8 +350,8 @@ def test_equal_to_scikit_learn_with_its_mean_imputer():
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
 
-    outcomes, scores = drawn(17, 30, 22, share_missing=0.08)
-    new = drawn(18, 40, 22, share_missing=0.05)[0]
+    outcomes, scores = in_fifths(17, 30, 22, share_missing=0.08)
+    new = in_fifths(18, 40, 22, share_missing=0.05)[0]
     new = new[10 * np.isnan(new).sum(axis=1) <= 22]
     assert np.isnan(outcomes).any()
     assert np.isnan(new).any()
@@ -398,7 +381,7 @@ def test_equal_to_scikit_learn_on_real_boards(real_rows, name):
 def test_leaving_one_out_equals_refits_of_scikit_learn(n, k, alpha):
     from sklearn.linear_model import Ridge
 
-    outcomes, scores = drawn(200 * n + k, n, k)
+    outcomes, scores = in_fifths(200 * n + k, n, k)
     theirs = [
         Ridge(alpha=alpha).fit(np.delete(outcomes, i, 0), np.delete(scores, i)).predict(outcomes[[i]])[0]
         for i in range(n)
@@ -450,7 +433,7 @@ def test_what_cannot_be_fitted_is_refused_by_name(outcomes, scores, alpha, refus
 
 
 def test_rows_of_another_subset_are_refused():
-    calibration = fit(*drawn(9, 5, 4))
+    calibration = fit(*in_fifths(9, 5, 4))
     with refused(SelectionError, "shape", match="3 tasks for a calibration on 4"):
         predict(calibration, np.zeros((2, 3)))
     with refused(SelectionError, "outcome_range", match=r"-0\.5"):
@@ -458,7 +441,7 @@ def test_rows_of_another_subset_are_refused():
 
 
 def test_what_cannot_be_left_out_is_refused_by_name():
-    outcomes, scores = drawn(10, 5, 4)
+    outcomes, scores = in_fifths(10, 5, 4)
     prepared = leave_out(outcomes, scores, np.array([0, 1]))
     with refused(SelectionError, "too_few_agents", match="at least 2 agents; there are 1"):
         prepared.predictions(np.arange(4), np.array([0]))
@@ -471,6 +454,6 @@ def test_what_cannot_be_left_out_is_refused_by_name():
 
 
 def test_the_arrays_of_a_fit_refuse_to_be_written_to():
-    calibration = fit(*drawn(9, 5, 4))
+    calibration = fit(*in_fifths(9, 5, 4))
     assert not calibration.coefficients.flags.writeable
     assert not calibration.column_means.flags.writeable

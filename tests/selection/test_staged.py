@@ -20,10 +20,9 @@ from selection.staged import replay as staged_replay
 from selection.staged import walks
 from selection.staged.histories import walked
 from selection.staged.model import ModelEstimate, before_each, completed, estimate, fit
-from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right
+from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right, verdict
 from selection.staged.study import AssignmentRule, WalkResult, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
-from selection.staged.verdict import verdict
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
 from tests.refusals import refused
 from tests.selection.records import record_of
@@ -422,7 +421,7 @@ def test_each_agent_is_asked_every_task_at_most_once_and_contenders_run_all():
     for walk, truth, shown in zip(found.walks, found.truth, found.board, strict=True):
         tasks = np.concatenate(walk.batches)
         assert len(set(tasks.tolist())) == tasks.size
-        if walk.published is None or walk.published.is_drawn:
+        if walk.published is None or walk.is_drawn:
             assert tasks.size == 60
             assert shown == truth
         else:
@@ -444,7 +443,7 @@ def test_what_was_drawn_does_not_show_in_what_was_published():
     first = next(k for k, walk in enumerate(some.walks) if walk.published)
     one, other = some.walks[first].published, others.walks[first].published
     assert (one.score, one.lower, one.upper) == (other.score, other.lower, other.upper)
-    assert (one.is_drawn, other.is_drawn) == (False, True)
+    assert (some.walks[first].is_drawn, others.walks[first].is_drawn) == (False, True)
 
 
 def test_later_agents_change_nothing_of_earlier_walks():
@@ -537,7 +536,7 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
     outcomes = simulated(40, 60, rising=4.0)
     agents = complete(outcomes)
     walks_ = walked(agents, range(40), Staging(draw_share=share)).walks
-    drawn = [k for k, walk in enumerate(walks_) if walk.published and walk.published.is_drawn]
+    drawn = [k for k, walk in enumerate(walks_) if walk.published and walk.is_drawn]
     chosen = [k for k in range(5, 40) if walks_[k].published is None]
     assert len(chosen) >= 10
     asked = {agents.names[k]: WalkResult(first=(0.5, 0.1)) for k in chosen}

@@ -14,12 +14,12 @@ from analytics.differences.finite_errors import Measured, TrialNoise
 from analytics.differences.finite_ranks import rank_sets
 from analytics.differences.rows import Facet, Row
 from analytics.repeats import Repeats
-from selection.full_scores.fit_cache import FitCache
+from selection.full_scores import FitCache
 from selection.prior import FittedOn, PriorDecisions, Variances
 from selection.rules import Rules
 from selection.schema.board import Standings
 from selection.standings import answer
-from selection.standings.agents import tied_ranges
+from selection.standings.answering import tied_ranges
 from tests.selection.records import NAN, band, board, by_name, record_of, with_newcomers
 
 FULL = Rules(target="full")
@@ -403,18 +403,6 @@ def test_a_newcomer_leaves_what_is_measured_of_the_others():
                 other.at[target].se,
             )
     assert one.targets["domain"] == two.targets["domain"]
-
-
-def test_tasks_are_resampled_once_for_full_suite_and_domain(monkeypatch):
-    from selection.standings import targets
-
-    calls = []
-    resample = targets.resample
-    monkeypatch.setattr(targets, "resample", lambda *a, **k: calls.append(1) or resample(*a, **k))
-    answer(record_of(board(6, 30), names=list("abcdef")), Rules(lo=0.49, hi=0.5))
-    found = answer(record_of(board(4, 30)))
-    assert found.targets["full"].critical == found.targets["domain"].critical
-    assert len(calls) <= 3
 
 
 def test_answers_are_the_same_each_time_and_read_back():

@@ -10,8 +10,8 @@ from analytics.differences.groups import Groups
 from selection.errors import SelectionError
 from selection.rules import GROUPS, Rules
 from selection.standings import answer
-from selection.standings.grouping import grouping
 from selection.standings.pairs import pairs
+from selection.standings.targets import grouping
 from tests.refusals import refused
 from tests.selection.records import board, by_name, record_of
 

@@ -15,7 +15,7 @@ from selection.prior import PriorDecisions, Variances
 from selection.rules import Rules
 from selection.schema.board import AtTarget, Conditions, CoverageLine, Line, Standings, TargetLine
 from selection.standings import answer, printed, table, terms, words
-from selection.standings.gaps import gaps
+from selection.standings.table import gaps
 from tests.selection.records import board, record_of, with_newcomers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -578,7 +578,7 @@ def test_reading_a_board_imports_nothing_heavy():
     code = (
         "import sys\n"
         "from selection.schema import board\n"
-        "from selection.standings import words, gaps, table, printed\n"
+        "from selection.standings import words, table, printed\n"
         "heavy = {'numpy', 'scipy', 'pyarrow', 'selection.bands', 'analytics.record'} & set(sys.modules)\n"
         "print(*sorted(heavy))"
     )

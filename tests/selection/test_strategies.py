@@ -1,5 +1,5 @@
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from datetime import date
 
 import numpy as np
@@ -11,6 +11,7 @@ from selection import bands, rasch
 from selection.errors import SelectionError
 from selection.strategies import SEEDED, STRATEGIES, Training
 from tests.refusals import refused
+from tests.selection.records import matrix_of
 
 REPEATABLE = settings(derandomize=True, deadline=None)
 NAN = math.nan
@@ -42,14 +43,6 @@ def simulated(seed, n, m, share_missing=0.0):
     outcomes[missing] = NAN
     dates = [date(2025, 1, 1 + int(day)) for day in rng.integers(0, 28, n)]
     return outcomes, np.nanmean(outcomes, axis=1), dates
-
-
-def matrix_of(rows):
-    cells = defaultdict(list)
-    for row in rows:
-        cells[row["agent"], row["task"]].append(float(row["outcome"]))
-    agents, tasks = sorted({a for a, _ in cells}), sorted({t for _, t in cells})
-    return np.array([[np.mean(cells[a, t]) if cells[a, t] else NAN for t in tasks] for a in agents])
 
 
 # ------------------------------------------------------------------------------------------------ by hand

@@ -539,12 +539,12 @@ def test_a_protocol_of_one_fold_is_not_available(protocol, n_seeds, dates, fold)
 
 
 def test_what_takes_too_many_operations_is_named_as_skipped_and_runs_when_asked_for(monkeypatch):
-    from selection.validation import operations
+    from selection.validation import widths
 
     table = table_of(rasch_outcomes(3, 16, 40), dates=days(16))
     options = {"protocols": ["loao", "temporal"], "seeds": 3, **QUICK}
     whole = as_json(validate(table, **options))
-    monkeypatch.setattr(operations, "MAX_OPERATIONS", 1e6)
+    monkeypatch.setattr(widths, "MAX_OPERATIONS", 1e6)
     found = as_json(validate(table, **options))
     for name, protocol in found["protocols"].items():
         assert list(protocol["strategies"]) == list(whole["protocols"][name]["strategies"])
@@ -567,9 +567,9 @@ def test_what_takes_too_many_operations_is_named_as_skipped_and_runs_when_asked_
 
 
 def test_coverage_by_too_many_inner_folds_says_so(monkeypatch):
-    from selection.validation import operations
+    from selection.validation import widths
 
-    monkeypatch.setattr(operations, "MAX_OPERATIONS", 1e6)
+    monkeypatch.setattr(widths, "MAX_OPERATIONS", 1e6)
     table = table_of(rasch_outcomes(3, 16, 40))
     options = {"protocols": ["loao"], "strategies": ["greedy"], "n_null_draws": 0, "standard_errors": False}
     mine = validate(table, policy_strategy="greedy", **options).protocols["loao"].strategies["greedy"]
@@ -582,7 +582,7 @@ def test_operations_counted_by_hand():
     # 20³/3 + 20² = 3,066.7? No: 3,066.7 is the less. greedy: 100·15·20·(40 − 10) = 900,000.
     # Newton: 5·(15²·40 + 15³/3 + 100·15·40) = 350,625. Inner folds: 15 times the choice.
     from selection.folds import Fold, FoldBands
-    from selection.validation.operations import coverage_operations, operations
+    from selection.validation.widths import coverage_operations, operations
 
     folds = tuple(Fold(str(i), np.array([i]), np.delete(np.arange(16), i)) for i in range(16))
     counted = tuple(fold.training for fold in folds)
@@ -756,7 +756,7 @@ def residuals_in_time(x, y, dates, rows):
 @pytest.mark.parametrize("protocol", ["loao", "loso", "temporal"])
 def test_coverage_is_measured_from_training_agents_alone(protocol):
     from selection import full_scores, intervals
-    from selection.full_scores.left_out import unnamed
+    from tests.selection.records import interval, unnamed
 
     n = 24
     x = rasch_outcomes(17, n, 40)
@@ -795,7 +795,7 @@ def test_coverage_is_measured_from_training_agents_alone(protocol):
             scaffold_residuals=residuals(train, groups),
         )
         for i in held:
-            ends = intervals.interval(calibrator, x[i, tasks], scaffolds[i])
+            ends = interval(calibrator, x[i, tasks], scaffolds[i])
             if isinstance(ends, intervals.ScoreInterval):
                 hits.append(ends.lower - 1e-9 <= y[i] <= ends.upper + 1e-9)
     assert found["mid_range"].n_intervals == len(hits) > 0

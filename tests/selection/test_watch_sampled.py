@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
 
-from selection import audits, rasch
+from selection import history, rasch
 from selection.history import history_of
 from selection.prior import PriorDecisions
 from selection.rules import Rules
@@ -66,9 +66,6 @@ def monitor(found, name):
     return next(one for one in found.monitors if one.name == name)
 
 
-# ------------------------------------------------------------------------------------------------- full runs
-
-
 def test_rank_fidelity_takes_full_runs_that_were_drawn(later):
     record, version = later
     asked = np.arange(N_FOUNDERS, N_FOUNDERS + 12)
@@ -111,10 +108,7 @@ def test_promises_are_kept_in_the_order_of_completion(later):
     first = record.table.agents[N_FOUNDERS]
     history = history_of(run_later(record, [N_FOUNDERS], at=100), RULES, PriorDecisions(subsets=(version,)))
     rows = np.arange(N_FOUNDERS, N)
-    assert history.names_of(history.by_completion(rows))[-1] == first
-
-
-# ------------------------------------------------------------------------------------------------ audit tasks
+    assert history.who(history.by_completion(rows))[0][-1] == first
 
 
 def audited(later, *, tuned=0.0, n_audit=4, seed=5):
@@ -223,13 +217,10 @@ def test_agents_tuned_to_the_subset_are_noticed(later):
 
 def test_a_task_nobody_ran_before_tells_nothing():
     logits = np.array([0.0, np.nan, 1.0])
-    told = audits.of_newcomers(
+    told = history.of_newcomers(
         np.array([[1.0, 1.0, 0.0]]), np.array([[False, True, True]]), np.array([0]), logits
     )
     assert np.array_equal(told.outcomes, [[np.nan, np.nan, 0.0]], equal_nan=True)
-
-
-# ------------------------------------------------------------------------------------------- run-to-run noise
 
 
 def test_noise_of_a_founder_is_counted_where_the_others_passed_half(later):

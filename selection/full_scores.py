@@ -1,0 +1,248 @@
+"""The full score of an agent that ran only the subset: three estimators, and folds predicted by any of them.
+
+The theory is in ``selection/README.md``, “Estimated full scores” and “All refits at once”. By `ridge` and
+`line` a missing training cell takes the mean of its column over the training agents, and so does a cell of
+an agent to be predicted. An agent that lacks over a tenth of S is refused by all three. Nothing is rounded or
+clipped, and no estimator is chosen by its error: that gains nothing.
+
+Above 10⁶ cells a fit of `completion` is shared: with one agent held out of all, it is that without the tenth
+of the agents (by position, modulo ten) that it is in; where folds train on more and more agents, a fit is
+made anew each time that these have become a ninth more. It never rests on an agent that the fold does not
+train on.
+
+Source: As in `selection.ridge` and `selection.staged.model`. Ndzomga, *Efficient Benchmarking of AI Agents*,
+§3.1 (Ridge). Draper & Smith, *Applied Regression Analysis*, 3rd ed. 1998, §1.2 (line). Cawley & Talbot,
+*Neural Networks* 17 (2004) 1467-1475 (refits).
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from cachetools import LRUCache
+
+from analytics.arrays import FloatArray, IndexArray
+from selection import fold_predictions, ridge
+from selection.errors import SelectionError
+from selection.folds import CompleteAgents, Fold, membership
+from selection.rules import ESTIMATORS, EstimatorName
+from selection.staged.model import estimates
+
+MAX_CELLS = 1_000_000
+N_TENTHS = 10
+MAX_BYTES, MIN_BYTES = 256 << 20, 1 << 20
+
+Made = TypeVar("Made")
+Refits = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def checked_name(estimator: str) -> EstimatorName:
+    """Return the name of an estimator.
+
+    Raises SelectionError: name_unknown: there is none of this name.
+    """
+    for name in ESTIMATORS:
+        if name == estimator:
+            return name
+    known = ", ".join(ESTIMATORS)
+    raise SelectionError(f"no estimator is called {estimator!r}; there are {known}", code="name_unknown")
+
+
+@dataclass(frozen=True, eq=False)
+class FullScores:
+    """``ridge`` or ``line`` on one subset, fitted when it is first asked.
+
+    tasks: (k,); positions of the subset's tasks, ascending.
+    known: the Ridge fitted to these agents before.
+    """
+
+    estimator: EstimatorName
+    agents: CompleteAgents
+    tasks: IndexArray
+    known: ridge.RidgeFit | None = None
+
+    def predict(self, outcomes: FloatArray) -> FloatArray:
+        """ŷ of agents from their outcomes on the subset, (q, k) to (q,); never NaN."""
+        outcomes = np.asarray(outcomes, dtype=np.float64)
+        ridge.refuse_unpredictable(outcomes)
+        if self.estimator == "ridge":
+            return ridge.predict(self._ridge, outcomes)
+        return _line(self._training, self.agents.scores, outcomes)
+
+    def predict_without(self, outcomes: FloatArray) -> FloatArray:
+        """μ₋ᵢ(x): what the estimator fitted without agent i predicts, (q, k) to (q, n)."""
+        outcomes, scores = np.asarray(outcomes, dtype=np.float64), self.agents.scores
+        ridge.refuse_unpredictable(outcomes)
+        if self.estimator == "ridge":
+            return predict_each(self._refits, outcomes)
+        others_of = [np.arange(scores.size) != i for i in range(scores.size)]
+        return np.array([_line(self._training[rows], scores[rows], outcomes) for rows in others_of]).T
+
+    @cached_property
+    def _training(self) -> FloatArray:
+        return self.agents.outcomes[:, self.tasks]
+
+    @cached_property
+    def _ridge(self) -> ridge.RidgeFit:
+        return self.known or ridge.fit(self._training, self.agents.scores)
+
+    @cached_property
+    def _refits(self) -> Refits:
+        return refits_without(self._training, self.agents.scores)
+
+
+def fit(
+    estimator: str, agents: CompleteAgents, tasks: IndexArray, known: ridge.RidgeFit | None = None
+) -> FullScores:
+    """Fit `ridge` or `line` to complete agents on a subset, tasks (k,).
+
+    Raises SelectionError: name_unknown; no_fit: `completion` has no fit of its own to a subset.
+    """
+    name = checked_name(estimator)
+    if name == "completion":
+        raise SelectionError("completion is fitted to all tasks, not to a subset", code="no_fit")
+    return FullScores(name, agents, np.asarray(tasks, dtype=np.intp), known)
+
+
+def refits_without(outcomes: FloatArray, scores: FloatArray) -> Refits:
+    """Fit the Ridge without each agent in turn: all at once where no cell is missing, one by one elsewhere.
+
+    outcomes: (n, k); NaN where missing; n ≥ 3.
+    Returns: intercepts (n,), coefficients and column means (n, k).
+    """
+    n = scores.size
+    if np.isnan(outcomes).any() or n < 3:
+        others_of = [np.arange(n) != i for i in range(n)]
+        for others in others_of:
+            ridge.checked_training(outcomes[others], scores[others], ridge.ALPHA)
+        fits = [ridge.fit(outcomes[others], scores[others]) for others in others_of]
+        return (
+            np.array([fitted.intercept for fitted in fits]),
+            np.array([fitted.coefficients for fitted in fits]),
+            np.array([fitted.column_means for fitted in fits]),
+        )
+    fitted = ridge.fit(outcomes, scores)
+    centred = outcomes - fitted.column_means
+    inverse = scipy.linalg.inv(centred @ centred.T + ridge.ALPHA * np.eye(n), assume_a="pos")
+    directions = inverse @ centred
+    leverages = 1.0 / n + np.sum(directions * centred, axis=1)
+    steps = (scores - ridge.predict(fitted, outcomes)) / (1.0 - leverages)
+    coefficients = fitted.coefficients - directions * steps[:, None]
+    intercepts = np.mean(scores) - steps / n - coefficients @ fitted.column_means
+    return intercepts, coefficients, fitted.column_means - centred / (n - 1)
+
+
+def predict_each(refits: Refits, outcomes: FloatArray) -> FloatArray:
+    """μ₋ᵢ(x) of every refit, (q, k) to (q, n); a missing cell takes x̄₋ᵢ."""
+    intercepts, coefficients, column_means = refits
+    missing = np.isnan(outcomes)
+    observed = np.where(missing, 0.0, outcomes) @ coefficients.T
+    completed = missing @ (column_means * coefficients).T
+    return np.asarray(intercepts + observed + completed, dtype=np.float64)
+
+
+def _line(outcomes: FloatArray, scores: FloatArray, others: FloatArray) -> FloatArray:
+    """ŷ = ȳ + c·(r − r̄) of other agents, (q,), r the means of rows; c is 0 where all r are equal."""
+    outcomes, scores = ridge.checked_training(outcomes, scores, ridge.ALPHA)
+    column_means = np.nanmean(outcomes, axis=0)
+
+    def row_means(rows: FloatArray) -> FloatArray:
+        return np.asarray(np.where(np.isnan(rows), column_means, rows).mean(axis=1), dtype=np.float64)
+
+    means = row_means(outcomes)
+    centred = means - np.mean(means)
+    spread = float(centred @ centred)
+    equal = bool(np.ptp(means) <= np.finfo(np.float64).eps * max(1.0, float(np.abs(means).max())))
+    slope = 0.0 if equal else float(centred @ (scores - np.mean(scores))) / spread
+    return np.asarray(float(np.mean(scores) - slope * np.mean(means)) + slope * row_means(others))
+
+
+def predictions(
+    estimator: str, agents: CompleteAgents, folds: Sequence[Fold], subsets: Sequence[IndexArray]
+) -> list[FloatArray]:
+    """ŷ of the held-out agents of each fold, from its training agents and its subset alone.
+
+    agents: keep what folds share for another call.
+    subsets: length n_folds; tasks of each fold's subset, ascending.
+    Returns: (n_held_out,); in the order of `held_out`; never NaN.
+    """
+    name, outcomes = checked_name(estimator), agents.outcomes
+    if np.isnan(outcomes).any():
+        for fold, tasks in zip(folds, subsets, strict=True):
+            ridge.refuse_unpredictable(outcomes[np.ix_(fold.held_out, tasks)])
+    if name == "ridge":
+        members = membership(subsets, outcomes.shape[1])
+        return fold_predictions.predictions(agents, folds, [fold.held_out for fold in folds], members)
+    if name == "line":
+        return [
+            _line(
+                outcomes[np.ix_(fold.training, tasks)],
+                agents.scores[fold.training],
+                outcomes[np.ix_(fold.held_out, tasks)],
+            )
+            for fold, tasks in zip(folds, subsets, strict=True)
+        ]
+    predicted = []
+    used = rows_used(agents, [fold.training for fold in folds])
+    for rows, fold, tasks in zip(used, folds, subsets, strict=True):
+        model = agents.model_of(rows)
+        seen = np.full((fold.held_out.size, outcomes.shape[1]), np.nan)
+        seen[:, tasks] = outcomes[np.ix_(fold.held_out, tasks)]
+        predicted.append(estimates(model, seen, agents.means_after(model, rows, fold.held_out)).scores)
+    return predicted
+
+
+def rows_used(agents: CompleteAgents, trained: Sequence[IndexArray]) -> Sequence[IndexArray]:
+    """Return the agents that each fold's fit of `completion` rests on: many folds may have the same."""
+    if agents.outcomes.size <= MAX_CELLS:
+        return trained
+    sets = list[IndexArray](trained)
+    everyone, last = np.arange(agents.n), np.empty(0, dtype=np.intp)
+    for f in sorted(range(len(sets)), key=lambda f: sets[f].size):
+        rows = trained[f]
+        if rows.size == agents.n - 1:
+            (held_out,) = np.setdiff1d(everyone, rows).tolist()
+            sets[f] = everyone[everyone % N_TENTHS != held_out % N_TENTHS]
+            continue
+        if last.size and N_TENTHS * last.size >= (N_TENTHS - 1) * rows.size and np.isin(last, rows).all():
+            sets[f] = last
+        else:
+            last = rows
+    return sets
+
+
+class FitCache:
+    """The latest fits: one made of the very same is the same to the last bit. Nothing is written to disk.
+
+    most_bytes: of what they were made of; what was used longest ago is dropped beyond that, and what is
+        larger by itself is not kept.
+    """
+
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
+        self._made = LRUCache[bytes, tuple[Any, int]](most_bytes, itemgetter(1))
+
+    def made(self, description: object, *arrays: npt.NDArray[np.generic], make: Callable[[], Made]) -> Made:
+        """Return what `make` does, made once for each such description and such arrays, which decide it."""
+        digest = hashlib.sha256(repr(description).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        key, n_bytes = digest.digest(), sum(array.nbytes for array in arrays) + MIN_BYTES
+        value: Made = self._made[key][0] if key in self._made else make()
+        with suppress(ValueError):  # it is larger than all may be
+            self._made[key] = (value, n_bytes)
+        return value
+
+    def fit(
+        self, estimator: str, agents: CompleteAgents, tasks: IndexArray, known: ridge.RidgeFit | None = None
+    ) -> FullScores:
+        """Return what `fit` does."""
+        description = (estimator, agents.names, agents.outcomes.shape, known and known.as_plain())
+        arrays = (agents.outcomes, agents.scores, np.asarray(tasks, dtype=np.intp))
+        return self.made(description, *arrays, make=lambda: fit(estimator, agents, tasks, known))
