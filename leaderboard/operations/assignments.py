@@ -213,6 +213,8 @@ def _wanted(agent: Agent, policy: Policy) -> _Wanted:
         return _Wanted(everything, None, request, f"a drift request is open: {request.reason}")
     if of_subset is None or subset is None:
         reason = "batches are for agents that have not delivered yet; others run all tasks"
+        if staging.usable_study(benchmark) is None:
+            reason = "batches begin with the next board; until then every agent runs all tasks"
         return _Wanted(everything, None, None, reason)
     reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
     return _Wanted(of_subset, subset, None, reason)
