@@ -282,7 +282,7 @@ def _too_few(of: DeliveredRows) -> Iterator[str]:
 def _flags(of: DeliveredRows) -> Iterator[CheckResult]:
     earlier = of.replaced if of.replaced.num_rows else _latest(of.before)
     flagged = flags(of.outcomes, earlier, of.of_agent, of.row)
-    others = ", ".join(map(repr, flagged.identical[:N_NAMED]))
+    others = ", ".join(flagged.identical[:N_NAMED])
     alike = [f"the same outcome as {others} on every task"] if flagged.identical else []
     repeats = "its trials neither repeat each other nor only improve"
     yield from _check_result("copies", filter(None, [flagged.copies]), repeats)
@@ -290,7 +290,7 @@ def _flags(of: DeliveredRows) -> Iterator[CheckResult]:
     is_first = not earlier.num_rows
     otherwise = "it is the first delivery" if is_first else "it is not only better than the one before"
     yield from _check_result("gains", gains, otherwise, level=CheckLevel.NOTED)
-    yield from _check_result("identical", alike, "no other agent has the same outcomes")
+    yield from _check_result("identical", alike, "no other agent on the latest board has the same outcomes")
 
 
 def _latest(before: pa.Table) -> pa.Table:
