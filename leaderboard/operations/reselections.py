@@ -254,4 +254,4 @@ def _payload(subset: TaskSubset, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _first(names: list[str]) -> str:
     more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
-    return ", ".join(map(repr, names[:N_NAMED])) + more
+    return ", ".join(names[:N_NAMED]) + more
