@@ -56,6 +56,7 @@ WITHDRAWN = (
     "This was delivered before, and its submission is withdrawn: nothing of it counts. "
     "To deliver it again, name another key: --key NAME."
 )
+NO_TOKEN = "There is no token. Set BANDSTAND_TOKEN, or name a file with the token by --token-file."
 LOCAL = ("localhost", "127.0.0.1", "::1")
 TOKEN_FILE = Path("~/.config/bandstand/token")
 TASKS, RECEIPT = "tasks.txt", "receipt.json"
@@ -79,14 +80,14 @@ class Refused(Exception):
         return str(self.problem.get("type", "")).rpartition(":")[2]
 
     def lines(self) -> Iterator[str]:
-        """Tell what is wrong, and every fault on a line of its own."""
+        """Tell what is wrong, and every fault, task or stored outcome on a line of its own."""
         yield str(self)
-        faults = self.problem.get("faults") or []
-        for fault in faults:
-            yield f"  {_fault_text(fault)}"
-        more = int(self.problem.get("n_faults") or 0) - len(faults)
-        if more > 0:
-            yield f"  … and {more:,} more"
+        for name, text in (("faults", _fault_text), ("tasks", _printable), ("keys", _key_text)):
+            found = self.problem.get(name) or []
+            yield from (f"  {text(one)}" for one in found)
+            more = int(self.problem.get(f"n_{name}") or 0) - len(found)
+            if more > 0:
+                yield f"  … and {more:,} more"
         if stored := self.problem.get("submission"):
             yield f"  submission: {_printable(stored)}"
 
@@ -384,6 +385,8 @@ class Client:
             except urllib.error.HTTPError as error:
                 with error:
                     problem, after = _problem_of(error), _retry_after(error)
+                if error.code == 401 and not self.token:
+                    raise UsageError(NO_TOKEN) from None
                 if error.code not in AGAIN or (after or 0) > LONGEST_WAIT:
                     raise Refused(problem) from None
                 why: str | Exception = f"{error.code}: {problem.get('detail', '')}"
@@ -540,6 +543,11 @@ def _fault_text(fault: Mapping[str, Any]) -> str:
     place = ", ".join(_printable(part) for part in (row and f"row {row}", column) if part)
     shown = "" if value is None else f'"{_printable(value)}" is not allowed; '
     return f"{place}: {shown}{_printable(fault.get('rule', ''))}".removeprefix(": ")
+
+
+def _key_text(key: Mapping[str, Any]) -> str:
+    place = f"row {key.get('row')}: task {_printable(key.get('task'))}, trial {key.get('trial')}"
+    return f"{place} is stored in submission {_printable(key.get('submission'))}"
 
 
 def _printable(text: object) -> str:

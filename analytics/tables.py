@@ -10,6 +10,7 @@ import argparse
 import csv
 import io
 import re
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ from analytics.flat_file import (
     excerpt,
     from_arrow,
 )
-from analytics.flat_file.columns import LABELS, MEASURED, aliases_in
+from analytics.flat_file.columns import LABELS, MEASURED, SETTING, aliases_in
 from analytics.flat_file.faults import Limits, printable, quoted, refuse
 from analytics.flat_file.reading import NDJSON_NAMES
 from analytics.flat_file.streams import PARQUET, Text, head, opened, wide_encoding
@@ -68,6 +69,7 @@ DAY_NUMBER = re.compile(r"([3-7][0-9]{4})(?:\.[0-9]+)?")  # as Excel counts: fro
 EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 NEEDS_CALAMINE = "is a workbook, which needs python-calamine: pip install 'bandstand[frames]'"
 OF_AGENT = ("scaffold", "model", "submitted_at")
+ANY_DATE = re.compile(r"([0-9]{1,4})([-./])[0-9]{1,2}\2[0-9]{1,4}(?:[T ].*)?")
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+")  # what Excel makes of a name such as 4-5
 
 
@@ -202,6 +204,8 @@ def read_table(
                     raise refuse(f"{rule}; write scores of 0 to 100 as 91% or 0.91") from None
                 heads = f"--column {table.across}=HEAD --column outcome=HEAD"
                 raise refuse(f"{rule}; if a row is a trial, say so: {heads}") from None
+            if table.across:
+                _check_rows(texts, "agent" if table.across == "task" else "task")
             faults = list(dict.fromkeys(_locate(error.faults, table)))
             raise FlatFileError(faults, error.n_faults - len(error.faults) + len(faults)) from None
     if out is not None:
@@ -211,6 +215,16 @@ def read_table(
             columns = columns.append_column(name, pa.repeat(text, len(rows)))
         parquet.write_table(columns, out)
     return flat, _note(sheet, table, n_blank)
+
+
+def _check_rows(texts: Any, of: str) -> None:
+    """Refuse rows of a wide table that nothing tells apart."""
+    key = [name for name in ("benchmark", "agent", "task", "trial", *SETTING) if name in texts]
+    names = texts[of][texts.duplicated(key)].unique()
+    if names.size:
+        stand = f"{of} stands" if names.size == 1 else f"{of}s stand"
+        rule = f"{names.size:,} {stand} in several rows, as {quoted(names[0])}"
+        raise refuse(f"{rule}; tell the rows apart in a column run or trial")
 
 
 @contextmanager
@@ -410,12 +424,18 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
     names = [text for i, text in under.items() if i not in known.values()] + list(body[known[key]])
     wrong = [text for i, text in under.items() if i in known.values()]
     wrong += [text for text in names if not text or _snake_case(text) in NOT_NAMES]
+    if under and set(under.values()) <= set(wrong):
+        shape = f"a column for each {across}, or a row for each agent and task"
+        there = ", ".join(map(quoted, islice(under.values(), N_NAMED)))
+        raise refuse(f"outcomes per {across} are needed: {shape}; beside the {key} there is only {there}")
     if wrong:
         rule = f"is no {across} or {key}, though it stands among them; delete it"
         raise FlatFileError([Fault(None, text or "a column without a head", None, rule) for text in wrong])
     if not under:
         raise refuse(f"there is no column of outcomes; {_ask_which(heads, 'outcome')}")
     _check_repeated(under.values())
+    if key == "agent":
+        _check_dates(body, under)
     n, k = len(body), len(under)
     frame = (
         body[[]]
@@ -427,6 +447,18 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
         )
     )
     return _Table(frame, frame.index.to_numpy() + 1, {n: heads[i] for n, i in fixed.items()}, header, across)
+
+
+def _check_dates(body: Any, under: Mapping[int, str]) -> None:
+    """Refuse columns of dates among the outcomes of agents."""
+    rule = "these are dates, not outcomes; say so: --column "
+    dates = [
+        Fault(None, text, None, rule + shlex.quote(f"submitted_at={text}"))
+        for i, text in under.items()
+        if (body[i] != "").any() and body[i][body[i] != ""].str.fullmatch(ANY_DATE).all()
+    ]
+    if dates:
+        raise FlatFileError(dates)
 
 
 # ----------------------------------------------------------------------------------------------- its values

@@ -211,6 +211,32 @@ def test_faults_are_printed_one_a_line(server, envelope, capsys):
     assert json.loads(capsys.readouterr().out) == refusal[1]
 
 
+def test_tasks_and_outcomes_of_a_refusal_are_printed_one_a_line(server, envelope, capsys):
+    keys = [{"row": 2, "task": "a\x1bb", "trial": 1, "run": "", "submission": "1f"}]
+    server.script = [
+        problem(409, "Not asked for.", n_tasks=3, tasks=["a/b", "c d"]),
+        problem(409, "Stored.", n_keys=1, keys=keys),
+    ]
+    assert main(["submit", envelope, "--benchmark", "toy"]) == 1
+    assert main(["submit", envelope, "--benchmark", "toy"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "Not asked for.",
+        "  a/b",
+        "  c d",
+        "  … and 1 more",
+        "Stored.",
+        "  row 2: task a\\x1bb, trial 1 is stored in submission 1f",
+    ]
+
+
+def test_where_there_is_no_token_that_is_said(server, envelope, monkeypatch, capsys):
+    monkeypatch.delenv("BANDSTAND_TOKEN")
+    server.script = [problem(401, "Authentication credentials were not provided.")]
+    assert main(["submit", envelope, "--benchmark", "toy"]) == 2
+    told = "There is no token. Set BANDSTAND_TOKEN, or name a file with the token by --token-file."
+    assert capsys.readouterr().err == f"bandstand: {told}\n"
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 423, 500])
 def test_what_is_refused_is_not_tried_again(server, envelope, waited, status):
     server.script = [problem(status, "No.")]

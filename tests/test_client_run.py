@@ -280,6 +280,23 @@ def wait_for(path, seconds=30):
 # ------------------------------------------------------------------------------------------------------ walks
 
 
+def test_the_example_for_continuous_integration_delivers_every_batch(service, tmp_path):
+    text = (CLIENT.parent / "docs" / "examples" / "github-actions.yml").read_text()
+    command = " ".join(re.search(r"run: >-\n((?: {10}.*\n)+)", text)[1].split())
+    (tmp_path / "evaluate.py").write_text(HARNESS)
+    (tmp_path / "bandstand_client.py").symlink_to(CLIENT)
+    given = {"BENCHMARK": "toy", "GITHUB_REF_NAME": "v2", "GITHUB_SERVER_URL": "https://example.org"}
+    given |= {
+        "GITHUB_REPOSITORY": "ada/ada",
+        "GITHUB_SHA": "4f1a",
+        "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}",
+    }
+    subprocess.run(["bash", "-ec", command], env=os.environ | given, check=True)
+    assert service.stored == [sorted(batch) for batch in WALK]
+    agent = {"name": "Ada v2", "scaffold": "Ada", "model": "model-x", "version": "v2"}
+    assert service.requests[0][1] == {"agent": agent}
+
+
 def test_a_whole_walk(service, capfd):
     """Each batch runs once, with its tasks as the server names them, and is delivered once."""
     assert main(arguments()) == 0

@@ -40,7 +40,7 @@ def visible_benchmark(slug: str, user: User | None) -> Benchmark:
     """Return the benchmark; to an outsider a private one does not exist."""
     if benchmark := visible_benchmarks(user).filter(slug=slug).first():
         return benchmark
-    raise NoSuchBenchmark
+    raise NoSuchBenchmark(f"There is no benchmark {slug!r}.")
 
 
 def operated_benchmarks(user: User) -> QuerySet[Benchmark]:

@@ -147,7 +147,7 @@ def counting(n: int) -> str:
 
 def first(names: Sequence[str]) -> str:
     more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
-    return ", ".join(map(repr, names[:N_NAMED])) + more
+    return ", ".join(names[:N_NAMED]) + more
 
 
 TrialDelivery = tuple[pa.Table, Submission]

@@ -208,6 +208,8 @@ def _wanted(agent: Agent, policy: Policy) -> Wanted:
         return everything, None, request, f"a drift request is open: {request.reason}"
     if of_subset is None or subset is None:
         reason = "batches are for agents that have not delivered yet; others run all tasks"
+        if asking.usable_study(benchmark) is None:
+            reason = "batches begin with the next board; until then every agent runs all tasks"
         return everything, None, None, reason
     reason = f"subset {subset.number} is asked for, {len(of_subset)} of {len(everything)} tasks"
     return of_subset, subset, None, reason

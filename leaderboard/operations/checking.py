@@ -134,14 +134,14 @@ def _flags(of: DeliveredRows) -> Iterator[Result]:
     if not earlier.num_rows:
         earlier = of.before.filter(pc.equal(of.before["submission"], -1 if last is None else last))
     copies, gains, identical = flags(of.outcomes, earlier, of.of_agent, of.row)
-    others = ", ".join(map(repr, identical[:N_NAMED]))
+    others = ", ".join(identical[:N_NAMED])
     alike = [f"the same outcome as {others} on every task"] if identical else []
     repeats = "its trials neither repeat each other nor only improve"
     yield from _results("copies", filter(None, [copies]), repeats)
     is_first = not earlier.num_rows
     otherwise = "it is the first delivery" if is_first else "it is not only better than the one before"
     yield from _results("gains", filter(None, [gains]), otherwise, level=NOTED)
-    yield from _results("identical", alike, "no other agent has the same outcomes")
+    yield from _results("identical", alike, "no other agent on the latest board has the same outcomes")
 
 
 def _fractions(of: DeliveredRows) -> Iterator[Result]:

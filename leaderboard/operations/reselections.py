@@ -149,7 +149,7 @@ def obstacle_to(reselection: Reselection) -> str:
     retired = benchmark.tasks.filter(name__in=proposed).exclude(retired_at=None).order_by("name")
     names = list(retired.values_list("name", flat=True))
     more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
-    return f"retired since: {', '.join(map(repr, names[:N_NAMED]))}{more}" if names else ""
+    return f"retired since: {', '.join(names[:N_NAMED])}{more}" if names else ""
 
 
 # ----------------------------------------------------------------------------------------------- proposing

@@ -37,6 +37,7 @@ from scipy.special import expit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
+from analytics.text import counted
 from analytics.wilson import wilson
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
@@ -386,27 +387,28 @@ def verdict(replay: StagedReplay) -> StagedVerdict:
     reasons = tuple(_short(replay, 0))
     word = next((name for k, name in enumerate(WORDS) if not _short(replay, k)), "not yet")
     counts = (
-        (replay.n_agents, N_AGENTS, "agents"),
-        (replay.n_podium, N_PODIUM, "agents that came among the first"),
-        (replay.n_published, N_PUBLISHED, "estimates"),
+        (replay.n_agents, N_AGENTS, "agent", ""),
+        (replay.n_podium, N_PODIUM, "agent", " that came among the first"),
+        (replay.n_published, N_PUBLISHED, "estimate", ""),
     )
-    few = tuple(f"only {n} {what}; {least} are needed" for n, least, what in counts if n < least)
+    few = tuple(
+        f"{f'only {counted(n, noun)}' if n else f'no {noun}'}{which}; {least} are needed"
+        for n, least, noun, which in counts
+        if n < least
+    )
     if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
         word, reasons = "full runs", (f"it saves {replay.saved:.1%} of the runs",)
     elif word != "not yet" and few:
         word, reasons = "mostly (few)", (*reasons, *few)
-    more = f" A firmer verdict is not possible: {'; '.join(few)}." if word == "mostly (few)" else ""
+    more = f" A firmer verdict is not possible: {'; '.join(reasons)}." if word == "mostly (few)" else ""
     return StagedVerdict(word, reasons, f"{word.capitalize()}. {sentence(replay)}{more}")
 
 
 def sentence(replay: StagedReplay) -> str:
     """Say what the service would have saved, and what it would have got right."""
     mean = " on average" if replay.n_seeds > 1 else ""
-    leader = (
-        "found the best agent"
-        if replay.regret < 5e-10
-        else f"missed the best agent by {100 * replay.regret:.1f} points{mean}"
-    )
+    missed = f"missed the best agent by {100 * replay.regret:.1f} points{mean}"
+    leader = "found the best agent and" if replay.regret < 5e-10 else f"{missed}, but found"
     five = replay.best_five * TOP
     many = NUMBERS[round(five)] if abs(five - round(five)) < 1e-9 else f"{five:.1f}"
     pairs = ""
@@ -419,7 +421,7 @@ def sentence(replay: StagedReplay) -> str:
     spread = "" if low == high else f" ({low} to {high}% in {replay.n_seeds} replays)"
     return (
         f"On this benchmark’s own history the service would have saved {replay.saved:.0%} of all runs"
-        f"{spread}; it {leader} and {many} of the best five{pairs}."
+        f"{spread}; it {leader} {many} of the best five{pairs}."
     )
 
 

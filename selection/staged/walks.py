@@ -299,9 +299,10 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
     staging, se = fit.staging, fit.scale.c * result.se
     most = round(result.score + staging.reach * se, DECIMALS)
     podium, best = fit.podium, fit.best
-    known, least = f"its standard error is {100 * se:.1f} points", round(se, DECIMALS)
-    reach = f"its score plus {staging.reach:g} standard errors is {most:.1%}"
-    third = f"place {staging.podium} has {podium:.1%}"
+    least, digits = round(se, DECIMALS), _digits(most, podium, best)
+    known = f"its standard error is {100 * least:.{_digits(least, KNOWN, staging.precise)}f} points"
+    reach = f"its score plus {staging.reach:g} standard errors is {most:.{digits}%}"
+    third = f"place {staging.podium} has {podium:.{digits}%}"
     if not n_left:
         return False, "it ran all tasks"
     if least > KNOWN:
@@ -311,8 +312,15 @@ def decide(fit: Fit, result: ModelEstimate, n_left: int) -> tuple[bool, str]:
     if least < staging.precise:
         leads = most >= best
         can = "may" if leads else "cannot"
-        return leads, f"{known}, and it {can} lead: {reach}, and the best has {best:.1%}"
+        return leads, f"{known}, and it {can} lead: {reach}, and the best has {best:.{digits}%}"
     return True, f"it may reach the podium: {reach}, and {third}"
+
+
+def _digits(share: float, *bars: float) -> int:
+    """Return how many digits of a percentage tell a share from the bars that differ from it."""
+    others = [bar for bar in bars if bar != share]
+    digits = (n for n in range(1, DECIMALS - 1) if all(f"{share:.{n}%}" != f"{bar:.{n}%}" for bar in others))
+    return next(digits, 1)
 
 
 def recalled(scores: FloatArray, errors: FloatArray, staging: Staging) -> IndexArray:

@@ -282,6 +282,12 @@ def test_trials_and_failures_of_the_harness_in_a_long_table(tmp_path):
     assert "blank" not in note
 
 
+@pytest.mark.parametrize("column", ["run", "trial"])
+def test_a_wide_table_may_have_several_rows_of_an_agent(tmp_path, column):
+    path = written(tmp_path / "a.csv", f"agent;{column};x;y\nA;1;1;0\nB;1;0;1\nA;2;1;1\nB;2;0;0\n")
+    assert read_table(path, as_of=AS_OF)[0].n_rows == 8
+
+
 def test_one_benchmark_of_several(tmp_path):
     path = written(tmp_path / "a.csv", "benchmark;agent;task;outcome\nB;A;x;1\nC;A;x;0\n")
     assert outcomes_of(read_table(path, as_of=AS_OF, only="C")[0]) == {("A", "x"): 0.0}
@@ -365,6 +371,22 @@ REFUSED = {
         "a.csv",
         "agent;x;y;Grand Total\nA;1;0;1\n",
         "Grand Total: is no task or agent",
+    ),
+    "a score for each agent": (
+        "a.csv",
+        "agent,score\nA,0.5\nB,0.25\n",
+        "outcomes per task are needed: a column for each task, or a row for each agent and task; beside the "
+        'agent there is only "score"',
+    ),
+    "dates by another name": (
+        "a.csv",
+        "agent;Datum;x;y\nA;01.03.2025;1;0\nB;02.03.2025;0;1\n",
+        "Datum: these are dates, not outcomes; say so: --column submitted_at=Datum",
+    ),
+    "each agent twice": (
+        "a.csv",
+        "agent;x;y\nA;1;0\nB;0;1\nA;1;1\nB;0;0\n",
+        '2 agents stand in several rows, as "A"; tell the rows apart in a column run or trial',
     ),
     "numbered rows": ("a.csv", "#;agent;x\n1;A;1\n2;B;0\n", "#: is no task or agent"),
     "words that are no outcomes": (

@@ -149,7 +149,7 @@ def test_private_and_hidden_benchmarks_do_not_exist_for_strangers(benchmark, dja
     member.memberships.create(benchmark=benchmark, role="viewer")
     Benchmark.objects.filter(pk=benchmark.pk).update(visibility=Visibility.PRIVATE)
     for user in (None, stranger):
-        with pytest.raises(queries.NoSuchBenchmark):
+        with pytest.raises(queries.NoSuchBenchmark, match=r"There is no benchmark 'toy'\."):
             queries.visible_benchmark("toy", user)
     assert queries.visible_benchmark("toy", member) == benchmark
     Benchmark.objects.filter(pk=benchmark.pk).update(

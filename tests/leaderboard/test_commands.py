@@ -23,6 +23,7 @@ from leaderboard.accounts.services import token_of
 from leaderboard.boards.models import Board
 from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Role
+from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.answers import table, verdict, words
 from leaderboard.studies.models import DriftCheck
 from leaderboard.submissions.models import Outcome
@@ -431,6 +432,7 @@ def test_demo_shows_subset_runs_and_is_the_same_again(db, run):
     assert [line["marks"] for line in content["agents"]].count(["estimated"]) == 6
     assert 40 <= content["subset"]["size"] <= 60
     assert content["n_tasks"] == 120
+    assert policy_in_force(Benchmark.objects.get()).assignment == "staged"
     again = run("demo", "--example", "simulated")
     assert "0 new, 18,000 already there" in again
     assert Board.objects.count() == 2

@@ -446,9 +446,9 @@ def test_a_retired_task_outdates_the_proposal(drifted):
     found = waiting(drifted)
     Task.objects.filter(name="t09").update(retired_at=LATER, retired_reason="broken")
     Benchmark.objects.update(data_version=3)
-    with refused(Conflict, "outdated", match="retired since: 't09'"):
+    with refused(Conflict, "outdated", match="retired since: t09"):
         approved(found)
-    assert comparison_of(found).obstacle == "retired since: 't09'"
+    assert comparison_of(found).obstacle == "retired since: t09"
 
 
 def test_a_changed_policy_outdates_the_proposal(drifted):

@@ -385,6 +385,16 @@ class TestBatches:
         assert (rest.mode, len(rest.tasks)) == ("delta", N_TASKS - 1)
         assert "others run all tasks" in rest.reason
 
+    def test_until_the_next_board_everyone_is_asked_for_all_tasks(self, db):
+        board_of(csv_text(graded(N_PAST, N_TASKS)))
+        Policy.objects.create(benchmark=toy(), number=2, **STAGED)
+        by = token("ada@example.org")
+        first = ask(by)
+        assert (first.mode, len(first.tasks)) == ("full", N_TASKS)
+        assert first.reason == "batches begin with the next board; until then every agent runs all tasks"
+        recomputed()
+        assert ask(by, AgentDescription("other", "Loop", "Model 10")).mode == "staged"
+
     def test_all_tasks_are_asked_for_while_a_drift_request_is_open(self, ada):
         stopped = AgentDescription("stopped", "Loop", "Model 10")
         walk(ada, agent=stopped.name, model=stopped.model)

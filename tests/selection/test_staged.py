@@ -260,6 +260,24 @@ def test_who_goes_on_with_other_settings_or_without_tasks():
     assert "place 3 has 70.0%" in decided(0.5, 0.02)[1]
 
 
+@pytest.mark.parametrize(
+    ("score", "se", "told"),
+    [
+        (0.1, 0.03001, "its standard error is 3.001 points; at most 3 are allowed"),
+        (0.65996, 0.02, "standard errors is 69.996%, and place 3 has 70.000%"),
+        (0.66, 0.02, "standard errors is 70.0%, and place 3 has 70.0%"),
+        (
+            0.88004,
+            0.00996,
+            "is 0.996 points, and it cannot lead: its score plus 2 standard errors is 89.996%, and the best "
+            "has 90.000%",
+        ),
+    ],
+)
+def test_a_reason_prints_enough_digits_to_tell_its_numbers_apart(score, se, told):
+    assert told in decided(score, se)[1]
+
+
 def test_the_next_batch_tells_most_and_a_tenth_of_it_is_drawn():
     passing, asked = np.linspace(0, 1, 100), np.zeros(100, dtype=bool)
     asked[45:55] = True
@@ -636,7 +654,7 @@ def test_the_sentence_says_how_far_replays_differ():
     of_ten = changed(GOOD, n_seeds=10, ranges={"saved": (0.283, 0.344)}, best_five=0.9, regret=0.0012)
     assert verdict(of_ten).text == (
         "Mostly. On this benchmark’s own history the service would have saved 31% of all runs (28 to 34% in "
-        "10 replays); it missed the best agent by 0.1 points on average and 4.5 of the best five, and "
+        "10 replays); it missed the best agent by 0.1 points on average, but found 4.5 of the best five, and "
         "ordered 97.4% of pairs as full runs do (random tasks at the same cost: 95.9%)."
     )
 
@@ -711,6 +729,14 @@ def test_few_agents_never_earn_a_yes(few):
     found = verdict(changed(GOOD, **few))
     assert found.word == "mostly (few)"
     assert "only" in found.reasons[0]
+
+
+def test_the_sentence_gives_every_reason_against_a_firmer_verdict():
+    found = verdict(changed(GOOD, n_podium=0, n_published=1, coverage=Figure(0.867, 0.05, 30)))
+    assert found.text.endswith(
+        " A firmer verdict is not possible: coverage: 86.7%, under 90%; the upper end of coverage: 93.9%, "
+        "under 95%; no agent that came among the first; 5 are needed; only 1 estimate; 19 are needed."
+    )
 
 
 def test_where_nothing_is_saved_full_runs_are_the_answer():

@@ -53,7 +53,7 @@ REQUIRED = ("agent", "outcomes")
 MAX_ROWS = SUBMISSION.n_rows
 N_EXPLAINED = 20  # unknown tasks for which near ones are looked for, which takes time
 NEAR = 80  # of 100
-NO_SUCH_TASK = "is not a task of this benchmark"
+NO_SUCH_TASK = "this benchmark has no such task"
 
 
 class KnownTasks:
@@ -69,7 +69,8 @@ class KnownTasks:
         if name not in self._explained and len(self._explained) < N_EXPLAINED:
             matches = process.extract(name, self.names, limit=None, score_cutoff=NEAR)
             near = sorted((-score, match) for match, score, _ in matches)[:3]
-            hint = f"; near it are {', '.join(repr(match) for _, match in near)}" if near else ""
+            named = " or ".join(f'"{match}"' for _, match in near)
+            hint = f"; did you mean {named}?" if near else ""
             self._explained[name] = NO_SUCH_TASK + hint
         return self._explained.get(name, NO_SUCH_TASK)
 

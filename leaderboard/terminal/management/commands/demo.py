@@ -23,6 +23,7 @@ from leaderboard.operations.policies import changed_policy, changes, put_in_forc
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.services import measure_variance, recompute
 from leaderboard.studies.demonstration import write_history, write_newcomers
+from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.parsing.flat import AS_FOUND, TableOptions, add_table_options, table_options
 from leaderboard.terminal import demonstration
 from leaderboard.terminal.arguments import port as port_number
@@ -101,16 +102,19 @@ class Command(ServiceCommand):
             _write_example(part, example)
 
     def _load_simulated(self) -> str:
-        """Select tasks on a year of full runs; then the latest agents are asked for these tasks only."""
+        """Select tasks on a year of full runs; the latest agents ran these only, and the next run batches."""
         with tempfile.TemporaryDirectory() as folder:
             history, newcomers = Path(folder) / "history.csv", Path(folder) / "newcomers.csv"
             write_history(history)
             slug = self._load(history)
-            self._put_in_force(slug, assignment="subset")
-            self._recompute(slug)
+            if active_subset(benchmark_of(slug)) is None:
+                self._put_in_force(slug, assignment="subset")
+                self._recompute(slug)
             subset = head_of(latest_board(benchmark_of(slug))).subset
             write_newcomers(newcomers, tasks=subset.tasks if subset else ())
-            return self._load(newcomers)
+            self._load(newcomers)
+            self._put_in_force(slug, assignment="staged")
+            return slug
 
     def _replay(self, slug: str) -> None:
         """Store the same history as if it had been run here, once."""
