@@ -236,8 +236,8 @@ class Records:
                 shown = self.table.shown(name)
                 faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
                 self.table.faults.extend(len(places), int(rows[places[0]]), faults)
-            kept = [None if isinstance(text, ValueError) else text for text in texts]
-            texts = pa.array(kept, pa.string())
+            known = [None if isinstance(text, ValueError) else text for text in texts]
+            texts = pa.array(known, pa.string())
         return empty_as_null(texts), refused
 
 

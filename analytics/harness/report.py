@@ -75,9 +75,9 @@ def report(
         `metadata`, and in `notes` the reason of each figure that is None.
     """
     k, n, n_runs = tensor.scores.shape
-    given = {"cost": cost, "scorer": scorer, "page": page}
-    notes = {name: why for name, why in NOT_GIVEN.items() if given[name] is None}
-    values: dict[str, Any] = {"coverage": coverage(tensor), **given}
+    measured = {"cost": cost, "scorer": scorer, "page": page}
+    notes = {name: why for name, why in NOT_GIVEN.items() if measured[name] is None}
+    values: dict[str, Any] = {"coverage": coverage(tensor), **measured}
 
     def needed(name: str, what: str) -> Any:
         if values[name] is None:
@@ -108,9 +108,9 @@ def report(
         except CoreError as refusal:
             values[name] = None
             notes[name] = str(refusal)
-    stated = dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | {"task count": str(n)} | dict(metadata)
+    described = dict.fromkeys(MANDATORY_METADATA, NOT_STATED) | {"task count": str(n)} | dict(metadata)
     counts = {"n_models": k, "n_tasks": n, "n_runs": n_runs}
-    return counts | {name: values[name] for name in FIGURES} | {"metadata": stated, "notes": notes}
+    return counts | {name: values[name] for name in FIGURES} | {"metadata": described, "notes": notes}
 
 
 def report_text(report: Mapping[str, Any]) -> str:

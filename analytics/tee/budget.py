@@ -102,11 +102,11 @@ def cheapest(choices: Choices, target_se: float) -> Allocation:
         parts = sorted(most.shares.items(), key=lambda part: -part[1])[:3]
         remains = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.005)
         bounds = choices.bounds.items()
-        held = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in bounds if hi is not None)
+        limits = ", ".join(f"{letter} = {hi}" for letter, (_, hi) in bounds if hi is not None)
         free = [FACETS[letter] for letter, (_, hi) in bounds if hi is None]
         who = f"no number of {free[0]} brings" if free else "no design within the bounds brings"
         raise DStudyRefused(
-            f"{who} the SE under {target_se:g}: at {held} an SE of {most.se:.4g} remains ({remains})"
+            f"{who} the SE under {target_se:g}: at {limits} an SE of {most.se:.4g} remains ({remains})"
         )
     return _best(choices, grid, levels, _cost, _variance)
 

@@ -304,18 +304,18 @@ def costs(board: Standings) -> dict[str, float]:
     )
 
 
-def believed(stated: Mapping[Key, tuple[float, str, str]]) -> dict[Key, float]:
+def believed(costs: Mapping[Key, tuple[float, str, str]]) -> dict[Key, float]:
     """Return those of the costs of a run of all tasks that are plausible beside those of whole runs.
 
-    stated: cost in US dollars, its basis, and the trust of the agent.
+    costs: cost in US dollars, its basis, and the trust of the agent.
     """
-    whole = [one for one in stated.values() if one[1] != IN_PART] or list(stated.values())
+    whole = [one for one in costs.values() if one[1] != IN_PART] or list(costs.values())
     verified = [one for one in whole if one[2] == "verified"]
     usual = verified if len(verified) >= N_VERIFIED else whole
     least = median([cost for cost, _, _ in usual] or [0.0]) / IMPLAUSIBLE
     return {
         key: cost
-        for key, (cost, _, trust) in stated.items()
+        for key, (cost, _, trust) in costs.items()
         if cost > 0 and cost >= (least if trust == "verified" else max(least, MIN_COST))
     }
 
