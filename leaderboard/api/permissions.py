@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from leaderboard.accounts.models import ApiToken, Scope, User
 from leaderboard.accounts.services import note_use, token_of
 from leaderboard.catalog.models import Benchmark
-from leaderboard.catalog.queries import operates, submits
+from leaderboard.catalog.queries import NoSuchBenchmark, operates, submits
 from leaderboard.errors import Refusal
 
 if TYPE_CHECKING:  # rest_framework.views imports this module by the settings
@@ -52,10 +52,16 @@ class Anyone(BasePermission):
 
 
 class AnyToken(BasePermission):
-    """Whoever has a token; what of it they may see, the view asks."""
+    """Whoever has a token; what of it they may see, the view asks. Beyond its benchmarks there are none."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         return token_in(request) is not None
+
+    def has_object_permission(self, request: Request, view: "APIView", obj: Any) -> bool:
+        token = token_in(request)
+        if token is None or not reaches(token, obj):
+            raise NoSuchBenchmark
+        return True
 
 
 class MayOperate(AnyToken):

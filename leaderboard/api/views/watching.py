@@ -24,7 +24,7 @@ from leaderboard.operations.models import (
     Reselection,
     ReselectionStatus,
 )
-from leaderboard.operations.policies import changed_policy, put_in_force
+from leaderboard.operations.policies import changed_policy, changes, put_in_force
 from leaderboard.operations.reselections import approve, obstacle_to, reject
 
 
@@ -33,7 +33,7 @@ class PolicyView(BaseEndpoint):
 
     permissions: ClassVar = {"GET": Anyone, "POST": MayOperate}
     takes = bodies.PolicyBody
-    one, statuses = serializers.PolicyOneSerializer, (201,)
+    one, statuses = serializers.PolicyOneSerializer, (200, 201)
     subject = "rules"
 
     def get(self, request: Request, slug: str) -> Response:
@@ -44,6 +44,8 @@ class PolicyView(BaseEndpoint):
         body = self.cleaned_data()
         values = {name: _as_text(value) for name, value in body["values"].items()}
         policy = changed_policy(benchmark=self.benchmark, values=values)
+        if not changes(policy_in_force(self.benchmark), policy):
+            return self._to_response(200)
         put_in_force(policy=policy, by=self.user, reason=body["reason"])
         return self._to_response(201)
 

@@ -393,6 +393,8 @@ def test_a_policy_is_set_whole_or_not_at_all(ask, kept):
     assert {fault["field"] for fault in refused.json()["faults"]} == {"n_trials", "colour"}
     assert ask("policy").json() == before
     after = ask("policy", "POST").json()
+    again = ask("policy", "POST")
+    assert (again.status_code, again.json()["number"]) == (200, after["number"])
     assert after["number"] == before["number"] + 1
     changed = {name for name, value in after["values"].items() if value != before["values"][name]}
     assert changed == {"n_trials", "members_only"}
@@ -447,6 +449,11 @@ def test_the_lesser_of_scopes_and_roles(ask, kept):
 
 
 def test_a_token_reaches_its_benchmarks_alone(ask, kept):
+    """What its owner has on a public benchmark beyond them is not told to it either."""
+    theirs = ("submissions", "assignments", "assignment")
+    assert [ask(name, kind=SUBMITTER).status_code for name in theirs] == [200] * 3
+    ApiToken.objects.filter(pk=kept.tokens[SUBMITTER].pk).update(benchmarks=["other"])
+    assert [ask(name, kind=SUBMITTER).status_code for name in ("board", *theirs)] == [200, 404, 404, 404]
     Benchmark.objects.filter(slug="toy").update(visibility=Visibility.PRIVATE)
     ApiToken.objects.filter(pk=kept.tokens[OPERATOR].pk).update(benchmarks=["other"])
     assert [ask(name).status_code for name in ("board", "submission", "reselections")] == [404] * 3
