@@ -203,9 +203,24 @@ def test_where_few_tasks_rank_the_nearest_others_fill_the_first_batch():
     assert found.first_batch.tolist() == sorted([3, 7, *others])
 
 
-@pytest.mark.parametrize(("m", "k"), [(500, 100), (165, 33), (45, 10), (16, 8), (3, 1)])
+@pytest.mark.parametrize(("m", "k"), [(500, 100), (165, 33), (45, 10), (16, 8), (3, 1), (1, 1)])
 def test_the_size_of_a_first_batch(m, k):
     assert first_size(m) == k
+
+
+def test_a_board_of_one_task_is_replayed():
+    record = record_of((np.random.default_rng(0).random((30, 1)) < 0.5).astype(float))
+    told = replayed(record, AssignmentRule(Staging()), n_seeds=1)
+    assert (told["verdict"]["word"], told["figures"]["n_agents"]) == ("full runs", 30)
+
+
+def test_a_few_repeated_trials_make_no_board_graded():
+    """20 agents on 60 tasks; of one agent 59 cells are means of two trials, 4.9% of all cells; then 61."""
+    outcomes = simulated(20, 60, seed=4)
+    outcomes[3, 1:] = 0.5
+    assert fit(outcomes).dispersion == 1.0
+    outcomes[3, 0] = outcomes[4, 0] = 0.5
+    assert fit(outcomes).dispersion != 1.0
 
 
 def test_the_subset_is_a_preview_until_enough_agents_teach_and_then_stays():
