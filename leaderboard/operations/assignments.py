@@ -35,6 +35,7 @@ from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.draws import n_audit_tasks
 from leaderboard.studies.models import StagedStudy, TaskSubset
 from leaderboard.studies.queries import active_subset
+from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, submissions_of
 
@@ -298,15 +299,17 @@ def check_asked(assignment: Assignment | None, rows: pa.Table, before: pa.Table)
 
 
 def _run_under_other_labels(benchmark: Benchmark, rows: pa.Table, before: pa.Table) -> set[int]:
-    """Ids of tasks that stand, and are delivered again under another prompt or judge."""
+    """Ids of tasks that stand under a prompt or judge that is not compared, and come again under another."""
     labels = {pk: facets[:2] for facets, pk in settings_of(benchmark).items()}
+    compared = counting_of(policy_in_force(benchmark), active_subset(benchmark)).settings
+    counted = set() if compared == "comparable" else {one[:2] for one in compared}
     stands = before.filter(pc.invert(before["free"]))
     new, old = (
         {(task, labels[setting]) for task, setting in zip(*_columns(one), strict=True)}
         for one in (rows, stands)
     )
-    known = {task for task, _ in old}
-    return {task for task, _ in new - old if task in known}
+    elsewhere = {task for task, label in old if label not in counted}
+    return {task for task, _ in new - old if task in elsewhere}
 
 
 def _columns(rows: pa.Table) -> tuple[list[int], list[int]]:

@@ -271,7 +271,7 @@ def real_agents(path):
     ("name", "ridge", "completed"),
     [
         ("hal_gaia", 0.0323, 0.02454),
-        ("hal_corebench_hard", 0.0501, 0.04598),
+        ("hal_corebench_hard", 0.0501, 0.04573),
         ("hal_taubench_airline", 0.0370, 0.04016),
         ("swebench_verified_2023_2025", 0.0348, 0.02402),
     ],

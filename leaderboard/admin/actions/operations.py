@@ -15,7 +15,6 @@ from leaderboard.operations.models import EventKind, Upload
 from leaderboard.operations.people import invite, link_of, set_role
 from leaderboard.operations.webhooks import add_webhook
 from leaderboard.studies.answers import words
-from leaderboard.submissions.models import Submission
 
 OF_ALL = ("deliver", "housekeeping")  # jobs that are of no one benchmark
 
@@ -130,11 +129,7 @@ def load_sentences(report: LoadReport, verb: str) -> list[str]:
 
 def _what_goes(request: ActionRequest) -> Preview:
     gone = latest_load(request.row)
-    n_outcomes = sum(
-        Submission.objects.filter(pk__in=[one.submission for one in gone]).values_list(
-            "n_outcomes", flat=True
-        )
-    )
+    n_outcomes = sum(one.submission.n_outcomes for one in gone)
     n_agents = len({one.agent_id for one in gone})
     sentences = [
         f"{words.counted(len(gone), 'submission')} of {words.counted(n_agents, 'agent')} with "
