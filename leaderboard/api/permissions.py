@@ -60,7 +60,7 @@ class AnyToken(BasePermission):
     def has_object_permission(self, request: Request, view: "APIView", obj: Any) -> bool:
         token = token_in(request)
         if token is None or not reaches(token, obj):
-            raise NoSuchBenchmark
+            raise NoSuchBenchmark(f"There is no benchmark {obj.slug!r}.")
         return True
 
 

@@ -276,8 +276,9 @@ def with_checks(model: type[Row]) -> type[Row]:
 class Policy(models.Model):
     """The rules of a benchmark. Rows are numbered and never changed; the highest number is in force.
 
-    A field is declared here alone: what it may say (`catalog.rules`), the rule of the core that it stands for
-    (`studies.rules`), the form, the API and the command follow. Those of `ADMINISTRATIVE` decide no number.
+    What a field may say (`catalog.rules`), the form, the API and the command follow from its column, and so
+    does what the core is told, where `selection.rules.Rules` has a field of its name (`studies.rules`). Those
+    of `ADMINISTRATIVE` decide no number.
     """
 
     ADMINISTRATIVE: ClassVar = (

@@ -300,6 +300,8 @@ def check_asked(assignment: Assignment | None, rows: pa.Table, before: pa.Table)
 
 def _run_under_other_labels(benchmark: Benchmark, rows: pa.Table, before: pa.Table) -> set[int]:
     """Ids of tasks that stand under a prompt or judge that is not compared, and come again under another."""
+    if not before.num_rows:
+        return set()
     labels = {pk: facets[:2] for facets, pk in settings_of(benchmark).items()}
     compared = counting_of(policy_in_force(benchmark), active_subset(benchmark)).settings
     counted = set() if compared == "comparable" else {one[:2] for one in compared}

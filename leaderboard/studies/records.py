@@ -130,7 +130,7 @@ class Reader:
         approvals = submissions.approvals(self.benchmark, upto=version)
         again = submissions.resubmitted(self.benchmark, policy=policy, upto=version)
         taken_back = [self.agents[pk] for pk in withheld if pk in self.agents and self.agents[pk].owner_id]
-        gone = submissions.taken_back_whole(self.benchmark, upto=version).difference(standing)
+        gone = submissions.withdrawn_by_owner(self.benchmark, upto=version).difference(standing)
         whole = record(
             [
                 replace(

@@ -342,15 +342,17 @@ def taken_back_outcomes(agent: Agent) -> pa.Table:
     return copy_out(OUTCOMES.format(condition="s.id = ANY(%s)"), [ids], schema=READ_SCHEMA)
 
 
-def taken_back_whole(benchmark: Benchmark, upto: int | None = None) -> set[int]:
-    """Ids of agents whose owner withdrew something since an operator last approved, also what never counted.
-
-    Of those of which nothing stands any more it was all that there was.
-    """
-    changes = _upto(StatusChange.objects.filter(submission__agent__benchmark=benchmark), upto)
-    back = changes.filter(status=Status.WITHDRAWN, submission__loaded=False, by=F("submission__agent__owner"))
-    approved = Approval.objects.filter(agent=OuterRef("submission__agent"), at__gte=OuterRef("at"))
-    return set(back.exclude(Exists(approved)).values_list("submission__agent", flat=True))
+def withdrawn_by_owner(benchmark: Benchmark, *, upto: int | None = None) -> set[int]:
+    """Ids of agents whose owner withdrew something that had counted, and no operator has approved since."""
+    changes = StatusChange.objects.filter(
+        submission__agent__benchmark=benchmark,
+        submission__loaded=False,
+        status=Status.WITHDRAWN,
+        by=F("submission__agent__owner"),
+    )
+    withdrawn = _latest(_upto(changes, upto), "submission__agent_id", benchmark, upto)
+    approved = approvals(benchmark, upto) if withdrawn else {}
+    return {agent for agent, (version, _) in withdrawn.items() if approved.get(agent, -1) < version}
 
 
 def withheld(

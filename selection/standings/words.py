@@ -378,7 +378,7 @@ def trials_text(trials: TrialsAdvice | None) -> str:
     known = f"An upper bound: {trials.why_upper_bound}." if trials.why_upper_bound else ""
     each = f" under each of the {n:,} compared conditions" if n > 1 else ""
     advice = (
-        f"Where the subset alone is run, {counted(trials.recommended, 'trial')} of each task of it{each} "
+        f"Where only the subset is run, {counted(trials.recommended, 'trial')} of each of its tasks{each} "
         f"{'is' if is_one else 'are'}"
     )
     errors = f"Standard error of a typical agent's mean there: {options}."

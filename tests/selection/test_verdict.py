@@ -327,7 +327,7 @@ def test_a_run_has_so_many_trials_under_each_compared_condition():
         assert one.se == pytest.approx(math.sqrt(np.mean(drawn.mean(axis=2).var(axis=0, ddof=1))), rel=0.03)
         assert one.cost_usd == pytest.approx(0.5 * 20 * 2 * one.n_trials)
     assert words.trials_text(told).startswith(
-        "Where the subset alone is run, 2 trials of each task of it under each of the 2 compared conditions "
+        "Where only the subset is run, 2 trials of each of its tasks under each of the 2 compared conditions "
         "are recommended. "
         "Standard error of a typical agent's mean there: "
         f"{words.percent(told.options[0].se)} points with 1 trial under each for $20.0; "
