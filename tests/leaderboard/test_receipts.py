@@ -823,7 +823,7 @@ class TestCheats:
         return Entry.objects.get(board=board, name=name)
 
     def full_score(self, toy):
-        return self.entry(toy).at["full"]["score"]
+        return self.entry(toy).line["at"]["full"]["score"]
 
     def failed(self, outcomes):
         return {task for task, (outcome, *_) in outcomes.items() if not outcome}
@@ -914,7 +914,7 @@ class TestCheats:
         deliver(ada, every_task(1), replaces=first["id"])
         entry = self.entry(toy)
         assert entry.rank is None
-        assert "resubmitted" in entry.at["full"]["reason"]
+        assert "resubmitted" in entry.line["at"]["full"]["reason"]
         approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
         assert self.entry(toy).rank == 1
 
