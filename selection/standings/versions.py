@@ -15,8 +15,11 @@ k        ``outcomes.shape[1]``       scalar  tasks
 
 A version that ran some tasks and is not finished (left half-way, or under way) counts in K of the best one
 that is not clearly better than it on the tasks that both ran: otherwise whoever begins six versions and
-finishes the luckiest would show the luck of six. So does one that its owner took back whole, in K of the best
-line.
+finishes the luckiest would show the luck of six. So does one of which its owner took something back, or that
+waits for an operator because of that, in K of the best line, however it scores.
+
+σ² is Σ_j s_j²/k², s_j² the variance of task j among the versions that ran it. A task that one of them alone
+ran takes s(1 − s), the most that it can be on average.
 
 Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their spread is more than noise: the
 line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
@@ -134,16 +137,18 @@ def _groups(
     ]
     began = [i for i in versions if _is_unfinished(record, i) and not np.isnan(cells[i]).all()]
     began = [i for i in began if i not in ranked]
-    n_taken_back = record.about[versions[0]].n_taken_back
+    back = [i for i in versions if record.about[i].took_back or record.about[i].withheld]
+    n_gone = record.about[versions[0]].n_taken_back
     for best, *others in sorted(by_score, key=lambda members: -_score(apart.at[members[0]])):
         unfinished = [i for i in began if not _is_clearly_better(cells[best], cells[i])]
         began = [i for i in began if i not in unfinished]
+        n_taken_back = n_gone + len(set(back) - {best, *others, *unfinished})
         if n_others := len(others) + len(unfinished) + n_taken_back:
             noise = _noise([best, *others], unfinished, on_tasks, estimated, cells)
             gain = expected_maximum(1 + n_others) * noise
             score = _score(apart.at[best])
             yield Group(best, tuple(others), tuple(unfinished), min(gain, score), n_taken_back)
-        n_taken_back = 0
+        n_gone, back = 0, []
 
 
 def _score(at: AtTarget) -> float:
@@ -181,9 +186,10 @@ def _noise(
     several = np.array(rows)
     several = several[:, np.count_nonzero(~np.isnan(several), axis=0) > 1] if rows[1:] else np.empty((0, 0))
     score = on_tasks[members[0]].score or 0.0
-    measured = score * (1.0 - score) / n_tasks if rows and not several.size else 0.0
-    if several.size:
-        measured = float(np.nanvar(several, axis=0, ddof=1).sum()) / (several.shape[1] * n_tasks)
+    measured = 0.0
+    if rows:
+        spread = float(np.nanvar(several, axis=0, ddof=1).sum()) if several.size else 0.0
+        measured = (spread + (n_tasks - several.shape[1]) * score * (1.0 - score)) / n_tasks**2
     known = [estimated[i] for i in members if i in estimated]
     calibrated = [
         (one.se2 or 0.0) + one.score * (1.0 - one.score) / n_tasks for one in known if one.score is not None
