@@ -1,15 +1,12 @@
 """What is published: boards and their entries, frozen."""
 
-from dataclasses import fields
 from typing import ClassVar
 
 import pgtrigger
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark, Policy, Trust
-from leaderboard.studies.answers import Line
+from leaderboard.catalog.models import APPEND_ONLY, NAME_LENGTH, Agent, Benchmark, Policy
 from leaderboard.studies.models import Calibration, TaskSubset, ValidationStudy, VarianceStudy
 
 
@@ -65,37 +62,14 @@ class Board(models.Model):
 
 
 class Entry(models.Model):
-    """One agent on one board, as it was when the board was published: the fields of `Line`."""
+    """One agent on one board, as it was when the board was published."""
 
     board = models.ForeignKey(Board, models.PROTECT, related_name="entries")
     agent = models.ForeignKey(Agent, models.PROTECT, related_name="entries")
     position = models.PositiveIntegerField(help_text="On the board; ties are told in these.")
     rank = models.PositiveIntegerField(null=True, help_text="For the target that the board is ordered by.")
     name = models.CharField(max_length=NAME_LENGTH)
-    scaffold = models.CharField(max_length=NAME_LENGTH)
-    model = models.CharField(max_length=NAME_LENGTH)
-    version = models.CharField(max_length=NAME_LENGTH, blank=True)
-    organisation = models.CharField(max_length=NAME_LENGTH, blank=True)
-    links = models.JSONField(default=dict)
-    run_by = models.CharField(max_length=16)
-    trust = models.CharField(max_length=16, choices=Trust)
-    submitted_at = models.CharField(max_length=40, null=True, help_text="ISO 8601.")  # noqa: DJ001 - not stated
-    how = models.CharField(max_length=16)
-    condition = models.TextField(blank=True)
-    n_tasks = models.PositiveIntegerField()
-    n_trials = models.PositiveIntegerField()
-    n_invalid = models.PositiveIntegerField()
-    n_submissions = models.PositiveIntegerField()
-    cost_usd = models.FloatField(null=True)
-    cost_basis = models.CharField(max_length=16)
-    n_tokens = models.FloatField(null=True)
-    seconds = models.FloatField(null=True)
-    icc = models.JSONField()
-    marks = ArrayField(models.CharField(max_length=16), default=list)
-    flags = models.JSONField(default=list)
-    at = models.JSONField(help_text="For each target what `AtTarget` tells.")
-
-    LINE_FIELDS: ClassVar = [field.name for field in fields(Line) if field.name != "agent"]
+    line = models.JSONField(help_text="What `Line` tells of it, but its name.")
 
     class Meta:
         constraints: ClassVar = [

@@ -11,10 +11,7 @@ from leaderboard.boards.queries import head_of, plain_of, standings_of
 from leaderboard.boards.signing import identity, signed
 from leaderboard.studies.answers import AtTarget, Line, Standings, words
 
-OF_AGENT = (
-    *("name", "scaffold", "model", "trust", "how", "condition", "n_tasks"),
-    *("cost_usd", "cost_basis", "marks"),
-)
+OF_LINE = ("scaffold", "model", "trust", "how", "condition", "n_tasks", "cost_usd", "cost_basis", "marks")
 OF_TARGET = ("rank", "rank_lower", "rank_upper", "score", "estimated", "reason", "folded_under")
 UNREAD: dict[str, Any] = dict.fromkeys(field.name for field in fields(Line))
 
@@ -49,14 +46,14 @@ def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
     lines: dict[int, list[Line]] = {board.pk: [] for board in boards}
     own = {board.pk: board.target for board in boards}
     targets = sorted(set(own.values()))
-    target_fields = [F(f"at__{target}__{name}") for target in targets for name in OF_TARGET]
+    target_fields = [F(f"line__at__{target}__{name}") for target in targets for name in OF_TARGET]
     rows = Entry.objects.filter(board__in=boards).order_by("position")
-    for key, *values in rows.values_list("board", *OF_AGENT, *target_fields):
-        first = len(OF_AGENT) + len(OF_TARGET) * targets.index(own[key])
-        name, *known = values[: len(OF_AGENT)]
+    line_fields = [F(f"line__{name}") for name in OF_LINE]
+    for key, name, *values in rows.values_list("board", "name", *line_fields, *target_fields):
+        first = len(OF_LINE) + len(OF_TARGET) * targets.index(own[key])
         at = AtTarget(**dict(zip(OF_TARGET, values[first : first + len(OF_TARGET)], strict=True)))
-        told = UNREAD | dict(zip(OF_AGENT[1:], known, strict=True))
-        lines[key].append(Line(**told | {"agent": name, "at": {own[key]: at}}))
+        known = dict(zip(OF_LINE, values[: len(OF_LINE)], strict=True))
+        lines[key].append(Line(**UNREAD | known | {"agent": name, "at": {own[key]: at}}))
     found = {board.pk: replace(head_of(board), agents=tuple(lines[board.pk])) for board in boards}
     hidden = {board.pk for board in boards if not tells_costs(board)}
     return {key: without_costs(one) if key in hidden else one for key, one in found.items()}

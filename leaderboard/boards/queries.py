@@ -1,7 +1,7 @@
 """Reads of boards: one, several, as the typed answer they were made from, and what changed between two."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import zip_longest
 from typing import Any
 
@@ -10,8 +10,10 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from leaderboard.boards.models import Board, Entry
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.errors import Missing
-from leaderboard.studies.answers import Changes, Place, Standings, compared, words
+from leaderboard.studies.answers import Changes, Line, Place, Standings, compared, words
 from leaderboard.submissions.models import Status, Submission
+
+LINE_FIELDS = [field.name for field in fields(Line) if field.name != "agent"]
 
 
 class NoBoardYet(Missing):
@@ -73,11 +75,11 @@ def withdrawn_among(agents: QuerySet[Agent]) -> QuerySet[Agent]:
 def promises_of(benchmark: Benchmark) -> dict[int, dict[str, float]]:
     """By agent id, the latest score on all tasks that was estimated from the subset, with an interval."""
     entries = Entry.objects.filter(
-        board__benchmark=benchmark, at__full__estimated=True, at__full__lower__isnull=False
+        board__benchmark=benchmark, line__at__full__estimated=True, line__at__full__lower__isnull=False
     )
-    entries = entries.exclude(at__full__lower=None).exclude(at__full__source=words.CHOSEN_TASKS)
+    entries = entries.exclude(line__at__full__lower=None).exclude(line__at__full__source=words.CHOSEN_TASKS)
     latest = entries.order_by("agent", "-board__number").distinct("agent")
-    rows: Iterable[tuple[int, Any]] = latest.values_list("agent", "at__full")
+    rows: Iterable[tuple[int, Any]] = latest.values_list("agent", "line__at__full")
     return {agent: {end: estimate[end] for end in ("score", "lower", "upper")} for agent, estimate in rows}
 
 
@@ -99,7 +101,7 @@ def head_of(board: Board) -> Standings:
 def plain_of(board: Board, entries: Iterable[Entry] | None = None) -> dict[str, Any]:
     """What `Standings.as_plain` gave when the board was made."""
     agents = [
-        {"agent": entry.name} | {field: getattr(entry, field) for field in Entry.LINE_FIELDS}
+        {"agent": entry.name} | {field: entry.line[field] for field in LINE_FIELDS}
         for entry in (entries_of(board) if entries is None else entries)
     ]
     return board.content | {"agents": agents}
@@ -119,7 +121,7 @@ def changes_since(
     places = _places([older, newer] if entries is None else [older], newer.target)
     now = places.get(newer.pk, {})
     for entry in entries or ():
-        at = entry.at.get(newer.target, {})
+        at = entry.line["at"].get(newer.target, {})
         place = Place(*(at.get(field) for field in Place._fields))
         now[entry.agent_id] = (entry.name, {newer.target: place})
     withdrawn_ids = withdrawn_agents(newer.benchmark) if withdrawn_ids is None else withdrawn_ids
@@ -175,7 +177,7 @@ def _compare(newer: Board, before: OnBoard, now: OnBoard, withdrawn_ids: Collect
 
 
 def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
-    fields = {f"{t}_{field}": F(f"at__{t}__{field}") for t in targets for field in Place._fields}
+    fields = {f"{t}_{field}": F(f"line__at__{t}__{field}") for t in targets for field in Place._fields}
     rows = Entry.objects.filter(board__in=boards).values_list("board", "agent", "name", *fields.values())
     places: dict[int, OnBoard] = {}
     width = len(Place._fields)

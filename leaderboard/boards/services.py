@@ -79,8 +79,8 @@ def publish(
                 agent_id=ids[line["agent"]],
                 position=position,
                 rank=line["at"].get(board.target, {}).get("rank"),
-                name=line["agent"],
-                **{field: line[field] for field in Entry.LINE_FIELDS},
+                name=line.pop("agent"),
+                line=line,
             )
             for position, line in enumerate(agents)
         ]

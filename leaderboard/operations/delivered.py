@@ -313,7 +313,7 @@ class Followed:
         if self.entry is None or self.board is None:
             return "It counts; no board has shown it yet."
         shows = f"Board {self.board.number} shows {self.entry.name}"
-        place = self.entry.at.get(self.board.target) or {}
+        place = self.entry.line["at"].get(self.board.target) or {}
         if place.get("rank") is None:
             reason = place.get("reason") or "no reason is stored"
             return f"{shows}: listed without a rank: {reason}."

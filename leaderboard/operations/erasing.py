@@ -59,7 +59,7 @@ from leaderboard.submissions.services import bump_data_version
 SHORTEST_IN_TEXT = 4  # letters: a shorter name would be found in words that are none
 # Keys of JSON under which names and sentences stand. What stands elsewhere, keys too, may read like a name
 # and is none: an agent may be called "rank".
-NAMING = frozenset({"agent", "agents", "may_be_first", "reason", "text", "why"})
+NAMING = frozenset({"agent", "agents", "flags", "may_be_first", "reason", "text", "why"})
 FORBIDDING = (
     "boards.Board:board_is_append_only",
     "boards.Entry:entry_is_append_only",
@@ -96,7 +96,7 @@ PLACES: tuple[tuple[type[models.Model], str, tuple[str, ...]], ...] = (
     (Task, "benchmark", ("retired_reason",)),
     (TaskSubset, "benchmark", ("reason",)),
     (Board, "benchmark", ("content",)),
-    (Entry, "board__benchmark", ("flags", "at")),
+    (Entry, "board__benchmark", ("line",)),
     (DriftCheck, "benchmark", ("result",)),
     (ValidationStudy, "benchmark", ("result",)),
     (VarianceStudy, "benchmark", ("result",)),
@@ -150,7 +150,10 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
         # As one that was merged
         AgentAlias.objects.filter(benchmark=locked.benchmark, name=locked.name).delete()
         locked.aliases.exclude(name__in=locked.merged.values("name")).delete()
-        Entry.objects.filter(agent=locked).update(name=tombstone, organisation="", version="", links={})
+        for entry in Entry.objects.filter(agent=locked):
+            entry.name = tombstone
+            entry.line |= {"organisation": "", "version": "", "links": {}}
+            entry.save(update_fields=["name", "line"])
         delivered = Submission.objects.filter(agent=locked)
         delivered.exclude(links={}).update(links={})
         OutcomeDetail.objects.filter(submission_id__in=delivered.values("pk")).update(metadata=None)

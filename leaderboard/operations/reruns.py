@@ -197,7 +197,9 @@ def _ask(
     if not to_run:
         raise CannotRequestRuns(NO_AGENT_TO_ASK, code="nobody_to_ask")
     latest = benchmark.boards.order_by("-number").first()
-    costs = dict(Entry.objects.filter(board=latest).values_list("agent_id", "cost_usd")) if latest else {}
+    costs = (
+        dict(Entry.objects.filter(board=latest).values_list("agent_id", "line__cost_usd")) if latest else {}
+    )
     known = [cost for one in to_run if (cost := costs.get(one.agent.pk)) is not None]
     request = RerunRequest.objects.create(
         benchmark=benchmark,

@@ -30,7 +30,6 @@ from leaderboard.studies.answers import words
 MIN_AGENTS, MAX_AGENTS = 2, 5
 N_SUGGESTED = 4
 N_TASKS_SHOWN = 25
-SHOWN = ("board", "agent", "position", "name", "scaffold", "model", "trust", "at")  # of an entry
 DECIMALS = 9
 NUMBERS = ("None", "One", "Two", "Three", "Four")
 Wins = tuple[int, int, int, int]  # tasks on which one does better, worse and alike, and those not run by both
@@ -58,7 +57,7 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     NoBoardYet
     """
     board = latest_board(benchmark)
-    every = list(board.entries.order_by("position").only(*SHOWN))
+    every = list(board.entries.order_by("position"))
     standings = head_of(board)
     wanted = params.get("target", "")
     result = standings.targets.get(wanted)
@@ -78,7 +77,7 @@ def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
         "board": board,
         "target": target,
         "is_default": target == standings.target,
-        "tells_trust": any(one.trust != Trust.VERIFIED for one in every),
+        "tells_trust": any(one.line["trust"] != Trust.VERIFIED for one in every),
         "all": every,
         "agents": agents,
         "faults": faults,
@@ -105,12 +104,12 @@ def _choose(values: Sequence[str], every: Sequence[Entry]) -> tuple[list[Entry],
 
 
 def _suggested(every: Sequence[Entry], target: str) -> list[Entry]:
-    first = next((one for one in every if one.at[target]["rank"]), None)
+    first = next((one for one in every if one.line["at"][target]["rank"]), None)
     if first is None:
         return []
-    tied = {place for lo, hi in first.at[target]["tied_with"] for place in range(lo, hi + 1)}
+    tied = {place for lo, hi in first.line["at"][target]["tied_with"] for place in range(lo, hi + 1)}
     tied_agents = [one for one in every if one.position in tied]
-    return [first, *sorted(tied_agents, key=lambda one: one.at[target]["rank"] or 0)][:N_SUGGESTED]
+    return [first, *sorted(tied_agents, key=lambda one: one.line["at"][target]["rank"] or 0)][:N_SUGGESTED]
 
 
 def _selects(every: Sequence[Entry], chosen: Sequence[Entry]) -> list[tuple[str, SafeString]]:
@@ -156,7 +155,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
         changes.append((one, first, without))
     names = [("agents", one.name) for one in agents]
     parameters = urlencode([*names, ("target", target)])
-    ats = [(one.name, one.at[target]) for one in agents]
+    ats = [(one.name, one.line["at"][target]) for one in agents]
     return {
         "reference": reference,
         "verdict": (verdict_of(differences), rest_of(differences, over)),
@@ -267,7 +266,7 @@ def compare_chart(
         assert one.value is not None
         sign, name, points = "~" if one.estimated else "", str(one.agent.name), points_text(one.value)
         text = f"{sign}{points} points, {one.word}" if one.word else f"{points} points"
-        trust = words.TRUST[one.agent.trust] if tells_trust else ""
+        trust = words.TRUST[one.agent.line["trust"]] if tells_trust else ""
         note = "; ".join(filter(None, (trust, wins_text(one.wins) if one.wins else "")))
         hollow = one.word in ("worse", "better")
         drawn.append(DotRow(name, note, text, one.value, one.lower, one.upper, hollow=hollow))

@@ -77,7 +77,7 @@ def badge_text(benchmark: Benchmark, agent: str | None) -> tuple[str, str]:
 
 
 def ranks_of(entry: Entry, board: Board, n_ranked: int) -> str:
-    at = entry.at[board.target]
+    at = entry.line["at"][board.target]
     if at["rank"] is None:
         return "listed, not ranked"
     if at["rank_lower"] is None:
@@ -131,13 +131,15 @@ def first_of(benchmark: Benchmark) -> tuple[list[Ranked], int]:
     if board is None:
         return [], 0
     target = board.content["targets"][board.target]
-    fields = [F(f"at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
+    fields = [F(f"line__at__{board.target}__{name}") for name in ("rank_lower", "rank", "rank_upper")]
     levels = [*Trust.values][[*Trust.values].index(head_of(board).headline_from) :]
-    ranked = board.entries.filter(rank__isnull=False, trust__in=levels)
-    entries = ranked.exclude(marks__contains=[RECALLED]).order_by("position")
+    ranked = board.entries.filter(rank__isnull=False, line__trust__in=levels)
+    entries = ranked.exclude(line__marks__contains=[RECALLED]).order_by("position")
     first = [
         (lower or rank, rank, upper or rank, name in target["may_be_first"], trust == Trust.VERIFIED)
-        for name, trust, lower, rank, upper in entries.values_list("name", "trust", *fields)[:MAX_AGENTS]
+        for name, trust, lower, rank, upper in entries.values_list("name", "line__trust", *fields)[
+            :MAX_AGENTS
+        ]
     ]
     return first, target["n_ranked"]
 

@@ -131,7 +131,7 @@ def best_chart(benchmark: Benchmark) -> Chart | None:
 def _bests(boards: Sequence[Any], withdrawn_ids: Collection[int]) -> list[Best]:
     targets = sorted({board.target for board in boards})
     names = ("score", "estimated", "tied_with", "rank_lower")
-    fields = [F(f"at__{target}__{name}") for target in targets for name in names]
+    fields = [F(f"line__at__{target}__{name}") for target in targets for name in names]
     first = Entry.objects.filter(board__in=boards, rank=1).order_by("board", "position")
     known, bests = {board.pk: board for board in boards}, dict[int, Best]()
     for key, agent, name, *values in first.values_list("board", "agent", "name", *fields):

@@ -36,7 +36,7 @@ def later_release():
 
 
 def published():
-    entries = list(Entry.objects.order_by("id").values_list("board__number", "name", "rank", "at"))
+    entries = list(Entry.objects.order_by("id").values_list("board__number", "name", "rank", "line"))
     return list(Board.objects.order_by("id").values_list("number", "digest", "content")), entries
 
 

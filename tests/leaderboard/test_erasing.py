@@ -68,12 +68,12 @@ def everywhere():
 
 def test_a_name_stands_nowhere_afterwards_and_nothing_else_changes(told):
     boards = list(told.boards.order_by("number").values_list("digest", "n_tasks"))
-    scores = list(Entry.objects.order_by("pk").values_list("rank", "position", "how"))
+    scores = list(Entry.objects.order_by("pk").values_list("rank", "position", "line__how"))
     assert {"catalog_agent", "boards_entry", "operations_dispute"} <= holding(NAME)
     erasure = erase_agent(agent=agent_named(told, NAME), by=None, reason="asked for", as_of=AS_OF)
     assert holding(NAME) == set()
     assert list(told.boards.order_by("number").values_list("digest", "n_tasks")) == boards
-    assert list(Entry.objects.order_by("pk").values_list("rank", "position", "how")) == scores
+    assert list(Entry.objects.order_by("pk").values_list("rank", "position", "line__how")) == scores
     assert Entry.objects.filter(name=erasure.tombstone).count() == 2
     assert told.disputes.get().text == f"{erasure.tombstone} is too good"
     assert erasure.tombstone in lines_of(recomputed())

@@ -53,7 +53,7 @@ def test_the_same_board_from_each_format(here):
         csv_text({name: only(marks, tasks) for name, marks in graded(2, 60, seed=6, prefix="u").items()})
     )
     board = recomputed()
-    how = {entry.how for entry in board.entries.all()}
+    how = {entry.line["how"] for entry in board.entries.all()}
     assert how == {"measured", "estimated"}
     for number, format in enumerate(FORMATS):
         again = back(format, f"again{number}")
@@ -120,7 +120,7 @@ def test_the_demonstration_comes_back(here):
     write_newcomers(here / "new.csv", tasks=tasks)
     load_file(here / "new.csv", "toy")
     board = recomputed()
-    assert "estimated" in {entry.how for entry in board.entries.all()}
+    assert "estimated" in {entry.line["how"] for entry in board.entries.all()}
     assert back("csv", "again").digest == board.digest
 
 
@@ -262,5 +262,5 @@ def test_every_eval_ever(here):
     assert n_lines == 319
     assert all(path.is_relative_to(folder / "data" / "toy") for path in paths)
     for entry in board.entries.all():
-        full = entry.at["full"]
+        full = entry.line["at"]["full"]
         assert scores[entry.name].get("bandstand.full", {}).get("score") == full["score"]

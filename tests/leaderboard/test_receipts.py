@@ -823,7 +823,7 @@ class TestCheats:
         return Entry.objects.get(board=board, name=name)
 
     def full_score(self, toy):
-        return self.entry(toy).at["full"]["score"]
+        return self.entry(toy).line["at"]["full"]["score"]
 
     def failed(self, outcomes):
         return {task for task, (outcome, *_) in outcomes.items() if not outcome}
@@ -858,7 +858,7 @@ class TestCheats:
             for task in self.failed(self.HONEST)
         ]
         deliver(ada, rows + again)
-        assert (self.entry(toy).at["full"]["score"] or 0) <= 0.5
+        assert (self.entry(toy).line["at"]["full"]["score"] or 0) <= 0.5
 
     def test_more_trials_in_a_later_delivery(self, ada, toy):
         deliver(ada, self.HONEST)
@@ -896,15 +896,18 @@ class TestCheats:
             withdraw(uuid=stored(receipt).uuid, token=ada, reason="a bug", as_of=AS_OF)
         deliver(ada, passed)
         deliver(ada, {task: [1] for task in failed}, first=2)
-        assert self.entry(toy).at["subset"]["score"] == self.entry(toy, "honest").at["subset"]["score"]
+        assert (
+            self.entry(toy).line["at"]["subset"]["score"]
+            == self.entry(toy, "honest").line["at"]["subset"]["score"]
+        )
 
     def test_solved_extras(self, ada, toy):
         names = in_subset(first_board(toy))
         deliver(ada, {task: trials for task, trials in self.HONEST.items() if task in names})
-        honest = self.entry(toy).at
+        honest = self.entry(toy).line["at"]
         easy = next(task for task in sorted(self.HONEST) if task not in names)
         deliver(ada, {easy: [1]})
-        cheating = self.entry(toy).at
+        cheating = self.entry(toy).line["at"]
         for target in ("full", "subset"):
             assert cheating[target]["score"] == honest[target]["score"]
 
@@ -914,7 +917,7 @@ class TestCheats:
         deliver(ada, every_task(1), replaces=first["id"])
         entry = self.entry(toy)
         assert entry.rank is None
-        assert "resubmitted" in entry.at["full"]["reason"]
+        assert "resubmitted" in entry.line["at"]["full"]["reason"]
         approve(benchmark=toy, agent="newcomer", reason="the scorer was at fault", as_of=AS_OF)
         assert self.entry(toy).rank == 1
 

@@ -85,7 +85,7 @@ def state(slug):
         "rows": {model.__name__: rows_of(model, found).count() for model in PATHS},
         "boards": list(found.boards.order_by("number").values_list("number", "digest", "published_at")),
         "standings": standings_of(found.boards.order_by("-number")[0]).as_plain(),
-        "entries": list(entries.values_list("agent__name", "name", "rank", "at")),
+        "entries": list(entries.values_list("agent__name", "name", "rank", "line")),
         "submissions": list(
             Submission.objects.filter(agent__benchmark=found)
             .order_by("id")

@@ -117,12 +117,12 @@ class Entries(Listing):
         ]
 
     def _matches(self, entry: Entry) -> bool:
-        fields = {"agent": entry.name, "scaffold": entry.scaffold, "model": entry.model}
+        fields = {"agent": entry.name, "scaffold": entry.line["scaffold"], "model": entry.line["model"]}
         is_ranked, level = self.query["ranked"], self.query["trust"]
         return (
             all(self.query[name] in (None, value) for name, value in fields.items())
             and (is_ranked is None or is_ranked == (entry.rank is not None))
-            and (level is None or words.at_least(entry.trust, level))
+            and (level is None or words.at_least(entry.line["trust"], level))
         )
 
 

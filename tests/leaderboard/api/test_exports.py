@@ -178,7 +178,7 @@ def test_a_board_in_three_formats(client, board, path):
     entry = board.entries.order_by("position").first()
     assert (table["agent"][0].as_py(), table["full_score"][0].as_py()) == (
         entry.name,
-        entry.at["full"]["score"],
+        entry.line["at"]["full"]["score"],
     )
 
 

@@ -45,7 +45,7 @@ def test_of_an_agent(client, three):
 def test_of_an_agent_that_may_hold_several(client, publish):
     board = publish({"a": "01" * 10, "b": "10" * 10, "c": "1" * 10 + "0" * 10})
     entry = Entry.objects.get(board=board, name="a")
-    assert (entry.at["full"]["rank_lower"], entry.at["full"]["rank_upper"]) == (1, 3)
+    assert (entry.line["at"]["full"]["rank_lower"], entry.line["at"]["full"]["rank_upper"]) == (1, 3)
     assert said(asked(client, "a"))[1] == ["Toy", "ranks 1–3 of 3"]
     assert "#" not in asked(client, "a").content.decode().replace('"#', "")
 
@@ -55,7 +55,7 @@ def test_of_an_agent_without_a_rank(client, three):
 
 
 def test_a_rank_without_an_interval_is_not_told(three):
-    entry = Entry(at={"full": {"rank": 1, "rank_lower": None, "rank_upper": None}})
+    entry = Entry(line={"at": {"full": {"rank": 1, "rank_lower": None, "rank_upper": None}}})
     assert ranks_of(entry, three, 3) == "one of 3, ranks not known"
 
 

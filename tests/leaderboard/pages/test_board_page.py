@@ -218,7 +218,7 @@ class TestReference:
     def test_another_reference_is_named_and_kept_along(self, client, ongoing):
         entry = ongoing.entries.get(name="a05")
         response = client.get(f"/b/toy?vs={entry.agent_id}")
-        n = sum(last - first + 1 for first, last in entry.at["full"]["tied_with"])
+        n = sum(last - first + 1 for first, last in entry.line["at"]["full"]["tied_with"])
         assert f"Tinted: {n} agents tied with a05" in text_of(response)
         assert b'class="divider"' not in response.content
         assert f'href="?sort=agent&amp;vs={entry.agent_id}#ranking"' in response.content.decode()

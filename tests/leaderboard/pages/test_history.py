@@ -230,7 +230,7 @@ class TestBest:
         # 40 of 40 tasks against the 20 of 40 of a2, which stands at rank 2 there
         board = publish({f"a{i}": "1" * (10 * i) + "0" * (40 - 10 * i) for i in range(3)}, {"top": "1" * 40})
         entry, former = (Entry.objects.get(board=board, name=name) for name in ("top", "a2"))
-        assert not any(low <= former.position <= high for low, high in entry.at["full"]["tied_with"])
+        assert not any(low <= former.position <= high for low, high in entry.line["at"]["full"]["tied_with"])
         chart = self.drawn()
         assert [row[0] for row in chart.rows] == ["1", "2"]
         assert chart.rows[0][2:] == ("a2", "50.0", "all 40 tasks", "the first board drawn")
@@ -244,7 +244,7 @@ class TestBest:
         )
         entry = Entry.objects.get(board=board, name="a bit")
         former = Entry.objects.get(board=board, name="a03").position
-        assert any(low <= former <= high for low, high in entry.at["full"]["tied_with"])
+        assert any(low <= former <= high for low, high in entry.line["at"]["full"]["tied_with"])
         chart = self.drawn()
         assert chart.rows[1][2:] == ("a bit", "75.0", "all 20 tasks", "tied with a03")
         assert chart.svg.count("stroke-dasharray") == 1
