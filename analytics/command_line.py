@@ -38,7 +38,7 @@ from analytics.tables import (
     table_options,
 )
 from analytics.text import as_text, named
-from analytics.trials.consistency import improving_trials
+from analytics.trials import improving_trials
 from analytics.trials.flags import Dependence, Improvement, dependent_trials
 
 FAILED, REFUSED = 1, 2

@@ -67,9 +67,21 @@ def finite_variances(
     n_single = np.isnan(variances) * valid @ valid.T
     repeated = (n_single + n_single.T == 0) & (n_common > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        se2 = _trial_noise(variances, valid, sums / n_common, n_single, omega or 0.0) / n_common**2
+        rates = sums / n_common
+        parts = (
+            np.where(np.isnan(variances), 0.0, variances) @ valid.T
+            + (omega or 0.0) * rates * (1 - rates) * n_single
+        )
+        se2 = np.asarray(parts + parts.T, dtype=np.float64) / n_common**2
         if omega is None:
-            se2 = np.where(repeated, se2, _neyman(x, valid, sums, n_common))
+            squares = x**2 @ valid.T
+            sum_squares = squares + squares.T - 2 * (x @ x.T)
+            centred = sum_squares - (sums - sums.T) ** 2 / n_common
+            se2 = np.where(
+                repeated,
+                se2,
+                np.asarray(np.maximum(centred, 0.0) / (n_common * (n_common - 1)), dtype=np.float64),
+            )
     other, n_needed = (NEYMAN, 2) if omega is None else (VARIANCE_FUNCTION, 1)
     method = np.where(n_common >= n_needed, other, NONE)
     method = np.where(repeated, REPEATED_TRIALS, method).astype(np.int8)
@@ -123,22 +135,6 @@ def n_repeat_often(
 def _repeat_often(known: Mask, n_trials: FloatArray) -> Mask:
     often = known & (n_trials >= N_TRIALS_OMEGA - 1e-9)
     return np.asarray(np.count_nonzero(often, axis=1) >= N_TASKS_OMEGA, dtype=np.bool_)
-
-
-def _neyman(x: FloatArray, valid: FloatArray, sums: FloatArray, n_common: FloatArray) -> FloatArray:
-    """(Σd² − (Σd)²/N)/(N(N − 1)) of all pairs, Σd² = Σx_a² + Σx_b² − 2·Σx_a·x_b over common tasks."""
-    squares = x**2 @ valid.T
-    sum_squares = squares + squares.T - 2 * (x @ x.T)
-    centred = sum_squares - (sums - sums.T) ** 2 / n_common
-    return np.asarray(np.maximum(centred, 0.0) / (n_common * (n_common - 1)), dtype=np.float64)
-
-
-def _trial_noise(
-    variances: FloatArray, valid: FloatArray, rates: FloatArray, n_single: FloatArray, omega: float
-) -> FloatArray:
-    """Σ_j(s²_aj/R_aj + s²_bj/R_bj) of all pairs over common tasks, ω̂·ȳ(1 − ȳ) in cells of one trial."""
-    parts = np.where(np.isnan(variances), 0.0, variances) @ valid.T + omega * rates * (1 - rates) * n_single
-    return np.asarray(parts + parts.T, dtype=np.float64)
 
 
 def checked_cells(

@@ -231,7 +231,22 @@ def _draws(
     figures: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:
     """Figures of every permuted matrix, (n_figures, n_draws), from its sums and counts of cells."""
-    outcomes, subsets = _checked_subsets(outcomes, subsets)
+    outcomes, subsets = np.asarray(outcomes, dtype=np.float64), np.asarray(subsets)
+    if outcomes.ndim != 2 or 0 in outcomes.shape:
+        raise CoreError(
+            f"outcomes of shape {outcomes.shape} are not agents by tasks", code="sample_malformed"
+        )
+    if subsets.dtype != np.bool_ or subsets.ndim != 2 or subsets.shape[1] != outcomes.shape[1]:
+        raise CoreError(
+            f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})",
+            code="sample_malformed",
+        )
+    if not subsets.any(axis=1).all():
+        raise CoreError(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task", code="sample_malformed")
+    if np.isnan(outcomes).all(axis=1).any():
+        row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
+        raise CoreError(f"agent {row} has no valid cell: no full mean", code="sample_malformed")
+    outcomes, subsets = (outcomes, subsets)
     membership = np.vstack([np.ones((1, outcomes.shape[1])), subsets])
     counts = membership @ ~np.isnan(outcomes.T)
     chunks = _permuted_columns(outcomes, seed, n_draws)
@@ -349,23 +364,3 @@ def _checked_pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, Float
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
     return first, second
-
-
-def _checked_subsets(outcomes: FloatArray, subsets: Mask) -> tuple[FloatArray, Mask]:
-    """Outcomes, and subsets that fit them; every agent has a valid cell and every subset a task."""
-    outcomes, subsets = np.asarray(outcomes, dtype=np.float64), np.asarray(subsets)
-    if outcomes.ndim != 2 or 0 in outcomes.shape:
-        raise CoreError(
-            f"outcomes of shape {outcomes.shape} are not agents by tasks", code="sample_malformed"
-        )
-    if subsets.dtype != np.bool_ or subsets.ndim != 2 or subsets.shape[1] != outcomes.shape[1]:
-        raise CoreError(
-            f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})",
-            code="sample_malformed",
-        )
-    if not subsets.any(axis=1).all():
-        raise CoreError(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task", code="sample_malformed")
-    if np.isnan(outcomes).all(axis=1).any():
-        row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
-        raise CoreError(f"agent {row} has no valid cell: no full mean", code="sample_malformed")
-    return outcomes, subsets

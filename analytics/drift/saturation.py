@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray
+from analytics.differences.estimates import wilson
 from analytics.drift.monitor import MIN_AGENTS, MORE_TRIALS, Monitor, State, insufficient, same_length
 from analytics.text import counted
-from analytics.wilson import wilson
 
 NAME = "saturation"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5

@@ -173,7 +173,12 @@ class Table:
         columns = {name: self._read(name, texts) for name, texts in batch.columns.items()}
         for name, column in columns.items():
             self.seen.setdefault(name)
-            self._tell_bad(batch, name, column)
+            places = np.flatnonzero(column.bad)
+            if len(places):
+                texts, rule, shown = batch.columns[name], self._kind(name).rule, self.shown(name)
+                values = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
+                faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in values)
+                self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
             self._tell_other(batch, name, column)
             self._keep(name, column, batch.columns[name])
         self._tell_empty(batch, columns)
@@ -199,14 +204,6 @@ class Table:
             np.append(bad, False)[index],
             index == len(encoded.dictionary),
         )
-
-    def _tell_bad(self, batch: RowBatch, name: str, column: Column) -> None:
-        places = np.flatnonzero(column.bad)
-        if len(places):
-            texts, rule, shown = batch.columns[name], self._kind(name).rule, self.shown(name)
-            values = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
-            faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in values)
-            self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
     def _tell_other(self, batch: RowBatch, name: str, column: Column) -> None:
         if name not in self.fixed:

@@ -21,8 +21,8 @@ from analytics.errors import CoreError
 from analytics.glmm.laplace import Counts, LaplaceFit, layout_of
 from analytics.programs import one_blas_thread
 from analytics.reml.formula import Term
+from analytics.reml.layout import cells_of
 from analytics.reml.model import MixedModel, check_fixed, check_groupings, checked_outcome, designed
-from analytics.reml.sparse.layout import cells_of
 
 EXPECTED_FALL = 1e-10
 ROUNDING_FALL = 1e-6

@@ -18,7 +18,7 @@ The mode is found by penalised iteratively reweighted least squares, e ← P(η 
 halved until −2 log f + e'ZΛ²Z'e falls; at the mode e = r. The steps end quadratically: the one after a step
 below 1e-7 would be below 1e-13.
 
-The blocks are chosen as in `analytics.reml.sparse.layout`. Unlike there the weights differ from cell to cell,
+The blocks are chosen as in `analytics.reml.layout`. Unlike there the weights differ from cell to cell,
 so that every block is factored on its own; blocks of one size, filled up with empty levels, are one batch.
 """
 
@@ -32,7 +32,7 @@ from scipy.special import expit, gammaln
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
-from analytics.reml.sparse.layout import Cells, cheapest_blocks, filled, local_levels
+from analytics.reml.layout import Cells, cheapest_blocks, filled, local_levels
 
 MAX_CROSS_ENTRIES = 5 * 10**7
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.differences.pairs import benjamini_hochberg
+from analytics.differences.estimates import benjamini_hochberg
 from analytics.errors import CoreError
 from analytics.harness.gstudy import reliability_draws
 from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels

@@ -3,12 +3,13 @@
 Trials repeat within one condition; runs and trials are repeats. Where several conditions are compared each
 has an estimate of its own and the agent none: which of them is shown would decide it. Trials that are copies,
 or only improve, under one condition count as one under all. Gains are looked for between the agent's last two
-deliveries, whatever counts. What people said is corrected by `analytics.human_labels`, with the agent's
+deliveries, whatever counts. An agent two of whose trials are copies, or whose trials only improve, has no
+consistency. What people said is corrected by `analytics.human_labels`, with the agent's
 counted valid outcomes as those of the judge; it stands beside the agent and never orders a board.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.human_labels import CENSUS, Labelled, SurrogateRefused, correct
 from analytics.record.rows import Rows, Setting, distinct
-from analytics.repeats import Repeats
 from analytics.trials.flags import dependent_trials, only_gains, only_improving, run_order
 from analytics.trials.icc import IccRefused, convergence, intraclass_correlation, task_trials
 
@@ -29,6 +29,49 @@ FIGURES = (
     *("trials_needed", "needed", "note", "reason"),
 )
 FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """What an agent's repeated trials tell; see `analytics.trials`.
+
+    icc, lower, upper: intraclass correlation with its 95% interval; None: `reason` says why.
+    trials_per_task: n₀.
+    n_tasks: tasks with two or more valid trials under some condition.
+    trials_needed, needed: trials of each task from which on the estimate settles, or None, and the same in
+        words.
+    copies: why its trials count as one, in words; else empty.
+    cumulative: whether they count as one since hardly any task gets worse from one to a later one.
+    gains: a latest delivery that is better on some tasks and worse on none, in words; else empty.
+    levels: levels of "run", "prompt" and "judge" that the agent's mean is over.
+    by_condition: where several conditions are compared, the fields up to `reason` under each.
+    """
+
+    icc: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    sigma_w2: float | None = None
+    trials_per_task: float | None = None
+    n_tasks: int = 0
+    trials_needed: int | None = None
+    needed: str = ""
+    note: str = ""
+    reason: str = ""
+    copies: str = ""
+    cumulative: bool = False
+    gains: str = ""
+    levels: Mapping[str, int] = field(default_factory=dict)
+    by_condition: tuple[Mapping[str, Any], ...] = ()
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the fields as objects of JSON."""
+        parts = [dict(one) for one in self.by_condition]
+        return vars(self) | {"levels": dict(self.levels), "by_condition": parts}
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "Repeats":
+        """Return what `as_plain` was made from."""
+        return cls(**{**plain, "by_condition": tuple(plain.get("by_condition", ()))})
 
 
 class ComparedTrials(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask
 from analytics.outcome_table import CellMoments, cell_moments
-from analytics.record.alike import ComparedTrials, People, people, repeats
+from analytics.record.alike import ComparedTrials, People, Repeats, people, repeats
 from analytics.record.conditions import Compared, conditions_of
 from analytics.record.rows import (
     NEVER,
@@ -34,7 +34,6 @@ from analytics.record.rows import (
     withdrawn,
 )
 from analytics.record.whole_runs import whole_runs
-from analytics.repeats import Repeats
 from analytics.trials.flags import run_order
 
 

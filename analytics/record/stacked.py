@@ -17,6 +17,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
 from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
+from analytics.record.alike import Repeats
 from analytics.record.conditions import Compared, Voter, compare, condition_counts, voices, vouched_alone
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
@@ -32,7 +33,6 @@ from analytics.record.rows import (
     is_common,
     universe,
 )
-from analytics.repeats import Repeats
 from analytics.trials.flags import originals
 
 

@@ -24,7 +24,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, RunSetting
 from analytics.reml import VarianceFit, fit
 from analytics.text import counted
-from analytics.trials.consistency import check_n_submissions, expected_maximum
+from analytics.trials import check_n_submissions, expected_maximum
 
 RESIDUAL = "residual"
 FIXED = " (fixed)"

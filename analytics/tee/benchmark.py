@@ -15,7 +15,7 @@ from analytics import glmm
 from analytics.arrays import FloatArray
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
-from analytics.reml.fitting import fit
+from analytics.reml import fit
 from analytics.reml.variance_components import VarianceFit
 from analytics.tee.agent_projection import (
     ESTIMANDS,

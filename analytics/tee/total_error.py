@@ -209,7 +209,7 @@ def _slopes(study: TotalError) -> FloatArray:
 
 
 def _degrees_of_freedom(study: TotalError) -> tuple[float | None, str]:
-    """Degrees of freedom by the rule of `analytics.reml.fixed_effects`, sensitivities taken as known.
+    """Degrees of freedom by the rule of `analytics.reml.variance_components`, sensitivities taken as known.
 
     Random judges are a small facet whose variance has M − 1 degrees of freedom.
     """

@@ -20,8 +20,8 @@ from analytics.errors import CoreError
 from analytics.glmm import Facets, fit_logit, logit_check
 from analytics.glmm.laplace import Counts, layout_of
 from analytics.reml import FitRefused, fit
+from analytics.reml.layout import cells_of
 from analytics.reml.model import designed
-from analytics.reml.sparse.layout import cells_of
 from analytics.tee import Component, Components, Reading, project, read_components
 from analytics.tee.benchmark import TrialOutcomes, variance_study
 from perf.glmm import CROSSED, crossed

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analytics import reml
 from analytics.errors import CoreError
-from analytics.reml import FitRefused, fit, fitting
+from analytics.reml import FitRefused, fit
 from analytics.reml.variance_components import asymptotic_intervals
 from tests.analytics.optimum_check import check_optimum
 from tests.refusals import refused
@@ -351,12 +352,12 @@ def test_rows_that_never_differ_within_a_term_are_refused_in_unbalanced_designs_
 def test_fixed_effects_that_would_fill_the_memory_are_refused(monkeypatch):
     columns = {"a": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], "b": [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]}
     y = [1, 2, 4, 3, 1, 5, 2, 2, 6, 1]
-    monkeypatch.setattr(fitting, "FEW_FIXED", 2)
-    monkeypatch.setattr(fitting, "MAX_FIXED_NUMBERS", 29)
+    monkeypatch.setattr(reml, "FEW_FIXED", 2)
+    monkeypatch.setattr(reml, "MAX_FIXED_NUMBERS", 29)
     message = "3 fixed effects in 10 rows that are not balanced; at most 2 are fitted"
     with refused(FitRefused, "too_many_fixed_effects", match=message):
         fit(columns, y, random="a", fixed="b")
-    monkeypatch.setattr(fitting, "MAX_FIXED_NUMBERS", 30)
+    monkeypatch.setattr(reml, "MAX_FIXED_NUMBERS", 30)
     assert len(fit(columns, y, random="a", fixed="b").fixed) == 3
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from analytics.errors import CoreError
 from analytics.reml import fit
-from analytics.reml.fixed_effects import (
+from analytics.reml.variance_components import (
     component_intervals,
     refits,
     satterthwaite_df,

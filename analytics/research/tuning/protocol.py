@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from analytics.differences.pairs import benjamini_hochberg
+from analytics.differences.estimates import benjamini_hochberg
 from analytics.drift.fidelity import kendall
 from analytics.errors import CoreError
 from analytics.harness import (

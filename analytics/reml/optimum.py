@@ -10,6 +10,10 @@ the boundary again when its derivative turns negative: in σ² (unlike σ) the d
 The search ends when the expected fall of the criterion, half of g'H⁻¹g, is below 1e-20: then every component
 is within about 1e-10 of its standard error of the optimum, and no digit shown depends on the start or the
 processor. The last falls are below the criterion's rounding, by which a step may raise it.
+
+Source: Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, §3 (zeros on
+the boundary). Zhou, Hu, Qiao, Cho & Zhou, *MM Algorithms for Variance Components Models*, 2019 (the
+multiplicative step).
 """
 
 from dataclasses import dataclass
@@ -20,7 +24,7 @@ import numpy.typing as npt
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
-from analytics.reml.sparse.criterion import Criterion, Evaluation
+from analytics.reml.criterion import Criterion, Evaluation
 
 EXPECTED_FALL = 1e-20
 ROUNDING_FALL = 1e-7

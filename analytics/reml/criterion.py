@@ -1,12 +1,16 @@
 """The restricted likelihood of a layout at given components, with gradient and average information.
 
-Notation as in the package. With e = P̄ȳ and z = A'e::
+Crossed and nested random intercepts on unbalanced designs, by blocks with a border. With e = P̄ȳ and z = A'e::
 
     criterion    (n − C)·log σ² + SSW/σ² + Σ log n_c − Σ log w_c + Σ log|M| + log|B| + ȳ'e + (n − p)·log 2π
     ∂/∂σ_t²      tr(Z_t'PZ_t) − |Z_t'e|²
     ∂/∂σ²        (n − p − Σ σ_t²·tr(Z_t'PZ_t))/σ² − SSW/σ⁴ − Σ e_c²/n_c
 
 the trace of the residual from tr(PV) = n − p.
+
+Source: Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, §3
+(criterion). Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6 and §8.3 (gradient). Gilmour,
+Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 """
 
 import copy
@@ -22,7 +26,7 @@ from scipy.linalg import lapack
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
-from analytics.reml.sparse.layout import BlockBatch, BlockLayout, Matrix, cells_of, layout_of
+from analytics.reml.layout import BlockBatch, BlockLayout, Matrix, cells_of, layout_of
 
 
 class WeightedProducts:
