@@ -214,7 +214,8 @@ def _by_setting(
     columns = (outcome, setting, task)
     order = np.lexsort(columns if weight is None else (weight, *columns))
     task, setting, outcome = task[order], setting[order], outcome[order]
-    first = _first_of_run(task, setting)
+    first = np.ones(task.size, dtype=np.bool_)
+    first[1:] = (task[1:] != task[:-1]) | (setting[1:] != setting[:-1])
     group, last = np.cumsum(first) - 1, np.roll(first, -1)
     n_trials = np.bincount(group)
     means = np.bincount(group, weights=outcome) / n_trials
@@ -257,15 +258,6 @@ def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, Float
     n_settings = np.bincount(task, minlength=n_tasks)
     np.divide(n_settings**2 * largest, inverse, out=effective, where=n_settings > 0)
     return variances, effective
-
-
-def _first_of_run(*sorted_codes: CodeArray) -> Mask:
-    """Mark the rows, sorted by the codes, at which a new combination of codes begins."""
-    first = np.zeros(sorted_codes[0].size, dtype=np.bool_)
-    first[:1] = True
-    for codes in sorted_codes:
-        first[1:] |= codes[1:] != codes[:-1]
-    return first
 
 
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:

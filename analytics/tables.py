@@ -468,7 +468,13 @@ def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any,
     """Read words, percentages and day numbers, and settle what blank is; tell how many are missing."""
     frame = table.frame.assign(outcome=table.frame["outcome"].map(_read_outcome))
     if "submitted_at" in frame:
-        frame["submitted_at"] = frame["submitted_at"].map(lambda text: _read_date(text, epoch))
+        frame["submitted_at"] = frame["submitted_at"].map(
+            lambda text: (
+                (epoch + timedelta(days=int(day[1]))).isoformat()
+                if (day := DAY_NUMBER.fullmatch(text))
+                else text
+            )
+        )
     is_date = frame["agent"].str.fullmatch(DATED) | frame["task"].str.fullmatch(DATED)
     if is_date.any():
         rule = "the spreadsheet made a date of a name in this row; format it as text and type it again"
@@ -491,11 +497,6 @@ def _read_outcome(text: str) -> str:
         share = Decimal(percent[1].replace(",", ".")) / 100
         return f"{share:f}" if share <= 1 else text
     return TRUTH_WORDS.get(word) or (text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text)
-
-
-def _read_date(text: str, epoch: date) -> str:
-    day = DAY_NUMBER.fullmatch(text)
-    return (epoch + timedelta(days=int(day[1]))).isoformat() if day else text
 
 
 # -------------------------------------------------------------------------------------------- what is said

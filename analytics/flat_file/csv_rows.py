@@ -46,11 +46,6 @@ def unguarded(texts: Any) -> Any:
     return pc.if_else(pc.match_substring_regex(texts, GUARDED), pc.utf8_slice_codeunits(texts, 1), texts)
 
 
-def may_be_guarded(block: bytes | memoryview) -> bool:
-    """Tell whether a block of CSV has an apostrophe before a sign anywhere."""
-    return SIGNS.search(block) is not None
-
-
 N_BLOCKS = 4  # at a time: with rows of many long fields a block holds only a few
 BLANK = re.compile(rb"\n[\r\n]+")
 _QUOTE, _COMMA, _RETURN, _NEWLINE = b'",\r\n'
@@ -122,7 +117,7 @@ def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
     except pa.ArrowInvalid as error:
         raise refuse(f"the file is no CSV ({error})") from None
     columns = {name: table[name].combine_chunks() for name in names}
-    if may_be_guarded(block):
+    if SIGNS.search(block):
         return {name: unguarded(texts) for name, texts in columns.items()}
     return columns
 

@@ -234,12 +234,16 @@ class Records:
             places = np.flatnonzero(refused).tolist()
             if places:
                 shown = self.table.shown(name)
-                faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
+                faults = (
+                    Fault(
+                        int(rows[i]),
+                        shown,
+                        excerpt(v) if isinstance(v := values[i], str) else None,
+                        str(texts[i]),
+                    )
+                    for i in places
+                )
                 self.table.faults.extend(len(places), int(rows[places[0]]), faults)
             known = [None if isinstance(text, ValueError) else text for text in texts]
             texts = pa.array(known, pa.string())
         return empty_as_null(texts), refused
-
-
-def _excerpt_of(value: object) -> str | None:
-    return excerpt(value) if isinstance(value, str) else None

@@ -50,20 +50,9 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
             table.limits.check_bytes(n_bytes)
             n += len(batch)
             if source.n_bytes is not None:
-                source.meter.n_read = (
-                    source.n_bytes * min(n, parquet.metadata.num_rows) // max(parquet.metadata.num_rows, 1)
-                )
+                n_all = parquet.metadata.num_rows
+                source.meter.n_read = source.n_bytes * min(n, n_all) // max(n_all, 1)
             yield RowBatch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
-
-
-def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator[RowBatch]:
-    """Read a table that is in memory, whose rows have numbers, (n_rows,)."""
-    _take_header(columns.schema.names, table)
-    readable = _readable(columns.schema, table)
-    n = 0
-    for batch in (columns if readable is None else columns.select(readable)).to_batches(N_RECORDS):
-        n += len(batch)
-        yield RowBatch(rows[n - len(batch) : n], _columns(batch, table))
 
 
 def _take_header(names: list[str], table: Table) -> None:
@@ -113,10 +102,8 @@ def _readable(schema: Any, table: Table) -> list[str] | None:
     """Tell the columns that have no text, which are not read; None where all have one."""
     bad = [name for name, kind in zip(schema.names, schema.types, strict=True) if not can_be_text(kind)]
     for name in bad:
-        rule = (
-            f"the column's type is {schema.field(name).type}; text, numbers, true and false, dates and times"
-            " are read"
-        )
+        kinds = "text, numbers, true and false, dates and times are read"
+        rule = f"the column's type is {schema.field(name).type}; {kinds}"
         table.excuse(table.aliases.get(name, name))
         table.faults.add(Fault(None, name, None, rule))
     return [name for name in schema.names if name not in bad] if bad else None
@@ -236,9 +223,12 @@ def from_arrow(
     fixed = table.add_constants(_constant_texts(constants, table))
     table.state_header(fixed)
     numbers = np.arange(1, columns.num_rows + 1) if rows is None else rows
-    for batch in arrow_batches(columns, table, numbers):
-        repeated = {name: pa.repeat(texts[0], len(batch.rows)) for name, texts in fixed.items()}
-        table.add(RowBatch(batch.rows, {**repeated, **batch.columns}))
+    _take_header(columns.schema.names, table)
+    readable, n = _readable(columns.schema, table), 0
+    for batch in (columns if readable is None else columns.select(readable)).to_batches(N_RECORDS):
+        n += len(batch)
+        repeated = {name: pa.repeat(texts[0], len(batch)) for name, texts in fixed.items()}
+        table.add(RowBatch(numbers[n - len(batch) : n], {**repeated, **_columns(batch, table)}))
     return contents(table)
 
 

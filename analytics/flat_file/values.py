@@ -384,13 +384,11 @@ def header_faults(names: Sequence[str]) -> list[Fault]:
         return [Fault(None, None, None, rule)]
     if len(names) == 1 and (hint := separator_hint(names)) and "\t" in names[0]:
         return [Fault(None, None, None, hint.removeprefix("; "))]  # not that a name holds no tab
-    counted = Counter(names).items()
-    return [fault for name, n in counted if (fault := _fault(name, n, names.index(name) + 1))]
-
-
-def _fault(name: str, n: int, place: int) -> Fault | None:
-    if broken := name_rule(name, "a column's name"):
-        return Fault(None, None, excerpt(name), f"{broken} (column {place})")
-    if n > 1:
-        return Fault(None, excerpt(name), None, f"{n} columns have this name")
-    return None
+    faults = []
+    for name, n in Counter(names).items():
+        if broken := name_rule(name, "a column's name"):
+            rule = f"{broken} (column {names.index(name) + 1})"
+            faults.append(Fault(None, None, excerpt(name), rule))
+        elif n > 1:
+            faults.append(Fault(None, excerpt(name), None, f"{n} columns have this name"))
+    return faults
