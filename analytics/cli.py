@@ -47,22 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in MOVED:
         sys.stderr.write(f"python -m analytics {name}: now python -m analytics.research {name}\n")
         return REFUSED
-    return run(_parser(), arguments)
-
-
-def _parser() -> Parser:
     parser = Parser(prog="python -m analytics", description="How much of an evaluation is signal.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     cli_variance.add(commands)
     _add_dstudy(commands)
-    add_command(
-        commands, "icc", _icc, summary="Intraclass correlation and accuracy of every agent of a flat file."
-    ).add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets of trials (0)")
+    summary = "Intraclass correlation and accuracy of every agent of a flat file."
+    icc = add_command(commands, "icc", _icc, summary=summary)
+    icc.add_argument(
+        "--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets of trials (0)"
+    )
     _add_harness(commands)
     summary = "How a table of your own is read; writes it as a flat file."
     table = add_command(commands, "table", _table, summary=summary)
     table.add_argument("--to", type=Path, metavar="FILE.parquet", help="write it here as a flat file")
-    return parser
+    return run(parser, arguments)
 
 
 # --------------------------------------------------------------------------------------------------- dstudy

@@ -169,7 +169,14 @@ def correct(agent: Labelled) -> Corrected:
     """Return the mean that people would have given."""
     n_tasks, n = agent.judge.size, agent.n
     value, variance = _corrected(agent.judge, agent.e, agent.unequal)
-    alone, variance_alone = _alone(agent)
+    y, unequal = agent.human[agent.has_label], agent.unequal
+    if unequal is None:
+        alone, variance_alone = float(y.mean()), (1.0 - n / n_tasks) * float(y.var(ddof=1)) / n
+    else:
+        weight = 1.0 / unequal
+        alone = float(weight @ y / weight.sum())
+        spread = float(((1.0 - unequal) * (weight * (y - alone)) ** 2).sum())
+        variance_alone = spread / float(weight.sum()) ** 2
     inverse = 1 / n_tasks + (1 / n - 1 / n_tasks) * (variance / variance_alone if variance_alone > 0 else 1.0)
     return Corrected(
         judge_mean=float(agent.judge.mean()),
@@ -189,7 +196,9 @@ def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
     """
     if a.judge.shape != b.judge.shape:
         raise SurrogateRefused(f"agents on {a.judge.size} and {b.judge.size} tasks", code="shapes")
-    if (a.has_label == b.has_label).all() and _same_design(a, b):
+    known = a.unequal is not None and b.unequal is not None
+    alike = bool(np.allclose(a.unequal, b.unequal, atol=SAME)) if known else a.unequal is b.unequal
+    if (a.has_label == b.has_label).all() and alike:
         value, variance = _corrected(a.judge - b.judge, a.e - b.e, a.unequal)
         return _interval_estimate(value, variance, a.n - 1)
     sides = [_corrected(one.judge, one.e, one.unequal) for one in (a, b)]
@@ -209,22 +218,6 @@ def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> 
     weighted = e / unequal
     spread = float(((1.0 - unequal) * weighted**2).sum()) + unasked * (n_tasks / n) ** 2
     return float(judge.mean() + weighted.sum() / n_tasks), spread / n_tasks**2
-
-
-def _alone(agent: Labelled) -> tuple[float, float]:
-    y, unequal = agent.human[agent.has_label], agent.unequal
-    if unequal is None:
-        return float(y.mean()), (1.0 - agent.n / agent.judge.size) * float(y.var(ddof=1)) / agent.n
-    weight = 1.0 / unequal
-    mean = float(weight @ y / weight.sum())
-    spread = float(((1.0 - unequal) * (weight * (y - mean)) ** 2).sum())
-    return mean, spread / float(weight.sum()) ** 2
-
-
-def _same_design(a: Labelled, b: Labelled) -> bool:
-    if a.unequal is None or b.unequal is None:
-        return a.unequal is b.unequal
-    return bool(np.allclose(a.unequal, b.unequal, atol=SAME))
 
 
 def _interval_estimate(value: float, variance: float, df: int) -> IntervalEstimate:

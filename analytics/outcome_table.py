@@ -174,15 +174,16 @@ def cell_moments(
     tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
     weights = None if weight is None else weight[_truths(valid)]
     if condition is None or n_conditions == 1:
-        groups = _by_setting(tasks, settings, outcomes, weights)
-        return CellMoments(*_cell_means(groups, n_tasks), *_trial_moments(groups, n_tasks))
+        of, n, r, centres, squares = _by_setting(tasks, settings, outcomes, weights)
+        return CellMoments(*_cell_means(of, n, centres, n_tasks), *_trial_moments(of, n, r, squares, n_tasks))
     conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
-    groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes, weights)
+    cells = tasks * n_conditions + conditions
+    of, n, r, centres, squares = _by_setting(cells, settings, outcomes, weights)
     # Σ_c (mean of condition c) / C, R = C²·R_1 / Σ_c (R_1/R_c), R_1 the largest, and s² pooled over all
-    shape = (n_tasks, n_conditions)
-    means, n_valid = (part.reshape(shape) for part in _cell_means(groups, n_tasks * n_conditions))
-    n_trials = _trial_moments(groups, n_tasks * n_conditions)[1].reshape(shape)
-    variances, _ = _trial_moments(groups._replace(task=groups.task // n_conditions), n_tasks)
+    shape, n_cells = (n_tasks, n_conditions), n_tasks * n_conditions
+    means, n_valid = (part.reshape(shape) for part in _cell_means(of, n, centres, n_cells))
+    n_trials = _trial_moments(of, n, r, squares, n_cells)[1].reshape(shape)
+    variances, _ = _trial_moments(of // n_conditions, n, r, squares, n_tasks)
     everywhere = (n_valid > 0).all(axis=1)
     largest = n_trials.max(axis=1)
     inverse = np.sort(largest[:, None] / n_trials, axis=1).sum(axis=1)
@@ -194,23 +195,13 @@ def cell_moments(
     )
 
 
-class _Settings(NamedTuple):
-    """The settings of each cell, shape (n_groups,) each.
-
-    Task, valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)².
-    """
-
-    task: CodeArray
-    n_trials: CodeArray
-    effective: CodeArray | FloatArray
-    means: FloatArray
-    squares: FloatArray
-
-
 def _by_setting(
-    task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None = None
-) -> _Settings:
-    """Sum the trials of each setting of each task in ascending order of value, then of weight."""
+    task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None
+) -> tuple[CodeArray, CodeArray, CodeArray | FloatArray, FloatArray, FloatArray]:
+    """Sum the trials of each setting of each task in ascending order of value, then of weight.
+
+    Returns: of each setting task, valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)², (n_groups,).
+    """
     columns = (outcome, setting, task)
     order = np.lexsort(columns if weight is None else (weight, *columns))
     task, setting, outcome = task[order], setting[order], outcome[order]
@@ -222,11 +213,10 @@ def _by_setting(
     squares = np.bincount(group, weights=(outcome - means[group]) ** 2)
     apart = np.asarray(squares * (outcome[first] != outcome[last]), dtype=np.float64)
     if weight is None:
-        return _Settings(task[first], n_trials, n_trials, means, apart)
+        return task[first], n_trials, n_trials, means, apart
     weight = weight[order]
     total, products = np.bincount(group, weight), np.bincount(group, weight * outcome)
-    effective = total**2 / np.bincount(group, weight**2)
-    return _Settings(task[first], n_trials, effective, products / total, apart)
+    return task[first], n_trials, total**2 / np.bincount(group, weight**2), products / total, apart
 
 
 def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatArray:
@@ -235,22 +225,28 @@ def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatAr
     return np.asarray(np.bincount(task[order], weights=values[order], minlength=n_tasks), dtype=np.float64)
 
 
-def _cell_means(settings: _Settings, n_tasks: int) -> tuple[FloatArray, CountArray]:
+def _cell_means(
+    task: CodeArray, n_trials: CodeArray, setting_means: FloatArray, n_tasks: int
+) -> tuple[FloatArray, CountArray]:
     """Σ_s (mean of setting s) / n_settings, and the number of valid trials."""
-    n_settings = np.bincount(settings.task, minlength=n_tasks)
+    n_settings = np.bincount(task, minlength=n_tasks)
     means = np.full(n_tasks, np.nan)
-    sums = _sums_by_value(settings.task, settings.means, n_tasks)
+    sums = _sums_by_value(task, setting_means, n_tasks)
     np.divide(sums, n_settings, out=means, where=n_settings > 0)
-    n_valid = np.bincount(settings.task, weights=settings.n_trials, minlength=n_tasks)
-    return means, n_valid.astype(np.int32)
+    return means, np.bincount(task, weights=n_trials, minlength=n_tasks).astype(np.int32)
 
 
-def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, FloatArray]:
+def _trial_moments(
+    task: CodeArray,
+    n_valid: CodeArray,
+    n_trials: CodeArray | FloatArray,
+    setting_squares: FloatArray,
+    n_tasks: int,
+) -> tuple[FloatArray, FloatArray]:
     """s² = Σ squares / Σ(R_s − 1) and R = S²·R_1 / Σ(R_1/R_s), R_1 the largest, exact when all are equal."""
-    task, n_trials = settings.task, settings.effective
-    degrees = np.bincount(task, weights=settings.n_trials - 1, minlength=n_tasks)
+    degrees = np.bincount(task, weights=n_valid - 1, minlength=n_tasks)
     variances, effective = np.full(n_tasks, np.nan), np.full(n_tasks, np.nan)
-    squares = _sums_by_value(task, settings.squares, n_tasks)
+    squares = _sums_by_value(task, setting_squares, n_tasks)
     np.divide(squares, degrees, out=variances, where=degrees > 0)
     largest = np.zeros(n_tasks, dtype=n_trials.dtype)
     np.maximum.at(largest, task, n_trials)

@@ -51,7 +51,13 @@ def agreement(first: FloatArray, second: FloatArray) -> RunAgreement:
         test = "McNemar"
         p = min(1.0, 2 * float(bdtr(min(n_first, n_second), n_first + n_second, 0.5)))
     else:
-        test, p = "paired t", _t(second - first)
+        test, apart = "paired t", second - first
+        n, mean = len(apart), float(apart.mean())
+        if np.ptp(apart) < 1e-12:  # differences that are all alike leave no chance, unless they are 0
+            p = 1.0 if abs(mean) < 1e-12 else 0.0
+        else:
+            t = mean / float(apart.std(ddof=1)) * np.sqrt(n)
+            p = 2 * float(stdtr(n - 1, -abs(t)))
     return RunAgreement(len(first), float(first.mean()), float(second.mean()), n_first, n_second, test, p)
 
 
@@ -60,15 +66,6 @@ def task_means(tasks: npt.NDArray[np.str_], outcomes: FloatArray) -> dict[str, f
     names, at = np.unique(tasks, return_inverse=True)
     means = np.bincount(at, outcomes) / np.bincount(at)
     return dict(zip(names.tolist(), means.tolist(), strict=True))
-
-
-def _t(differences: FloatArray) -> float:
-    """Differences that are all alike leave no chance, unless they are 0."""
-    n, mean = len(differences), float(differences.mean())
-    if np.ptp(differences) < 1e-12:
-        return 1.0 if abs(mean) < 1e-12 else 0.0
-    t = mean / float(differences.std(ddof=1)) * np.sqrt(n)
-    return 2 * float(stdtr(n - 1, -abs(t)))
 
 
 MIN_AGENTS = 5
@@ -99,21 +96,17 @@ def regressed(scores: FloatArray, variances: FloatArray, n_tasks: int) -> Regres
     rates, n = (n_tasks * scores + 2) / (n_tasks + 4), scores.size
     spread = rates * (1 - rates)
     v = variances / spread * spread.mean()
-    between = _between(scores, v)
+    # τ̂², from below: the equation's left side is convex and falls, so Newton's steps never overshoot
+    between = 0.0
+    while True:
+        squares = (scores - _mean(scores, v, between)) ** 2 / (v + between)
+        step = (squares.sum() - (n - 1)) / (squares / (v + between)).sum() if squares.any() else 0.0
+        if step <= PRECISION * (between + v.min()):
+            break
+        between += float(step)
     mean = _mean(scores, v, between)
     share = (n - 2) / (n - 1) * v / (v + between)
     return Regression(mean, between, read_only(scores - share * (scores - mean)))
-
-
-def _between(x: FloatArray, v: FloatArray) -> float:
-    """τ̂², from below: the equation's left side is convex and falls, so Newton's steps never overshoot."""
-    between = 0.0
-    while True:
-        squares = (x - _mean(x, v, between)) ** 2 / (v + between)
-        step = (squares.sum() - (x.size - 1)) / (squares / (v + between)).sum() if squares.any() else 0.0
-        if step <= PRECISION * (between + v.min()):
-            return between
-        between += float(step)
 
 
 def _mean(x: FloatArray, v: FloatArray, between: float) -> float:

@@ -28,49 +28,33 @@ N_DAYS = 364
 Generator = np.random.Generator
 
 
-@dataclass(frozen=True)
-class InventedScaffold:
-    """An invented harness: share of the agents, release as a fraction of the year, turns a trial."""
+# share of the agents, release as a fraction of the year, turns a trial
+SCAFFOLDS = {
+    "Plain Loop": (0.34, 0.0, 1.0),
+    "Pair Review": (0.22, 0.0, 2.2),
+    "Tree Search": (0.16, 0.0, 4.5),
+    "Plan and Patch": (0.14, 0.1, 1.4),
+    "Sketchpad": (0.08, 0.35, 1.2),
+    "Relay Team": (0.06, 0.6, 3.0),
+}
 
-    name: str
-    share: float
-    released: float
-    turns: float
-
-
-@dataclass(frozen=True)
-class InventedModel:
-    """An invented model: release as a fraction of the year, whether it is small, price in USD a turn."""
-
-    name: str
-    released: float
-    small: bool
-    price: float
-
-
-SCAFFOLDS = (
-    InventedScaffold("Plain Loop", 0.34, 0.0, 1.0),
-    InventedScaffold("Pair Review", 0.22, 0.0, 2.2),
-    InventedScaffold("Tree Search", 0.16, 0.0, 4.5),
-    InventedScaffold("Plan and Patch", 0.14, 0.1, 1.4),
-    InventedScaffold("Sketchpad", 0.08, 0.35, 1.2),
-    InventedScaffold("Relay Team", 0.06, 0.6, 3.0),
-)
-
-MODELS = (
-    InventedModel("Aster 1", 0.0, False, 0.09),
-    InventedModel("Aster 1 mini", 0.0, True, 0.012),
-    InventedModel("Borealis 1", 0.0, False, 0.07),
-    InventedModel("Cinder 70", 0.0, False, 0.025),
-    InventedModel("Borealis 1.5 mini", 0.15, True, 0.01),
-    InventedModel("Aster 2", 0.25, False, 0.11),
-    InventedModel("Damson 4", 0.3, False, 0.05),
-    InventedModel("Cinder 120", 0.45, False, 0.04),
-    InventedModel("Borealis 2", 0.5, False, 0.08),
-    InventedModel("Aster 2 mini", 0.55, True, 0.015),
-    InventedModel("Damson 5", 0.7, False, 0.06),
-    InventedModel("Aster 3", 0.75, False, 0.13),
-)
+# release as a fraction of the year, whether it is small, price in USD a turn
+MODELS = {
+    "Aster 1": (0.0, False, 0.09),
+    "Aster 1 mini": (0.0, True, 0.012),
+    "Borealis 1": (0.0, False, 0.07),
+    "Cinder 70": (0.0, False, 0.025),
+    "Borealis 1.5 mini": (0.15, True, 0.01),
+    "Aster 2": (0.25, False, 0.11),
+    "Damson 4": (0.3, False, 0.05),
+    "Cinder 120": (0.45, False, 0.04),
+    "Borealis 2": (0.5, False, 0.08),
+    "Aster 2 mini": (0.55, True, 0.015),
+    "Damson 5": (0.7, False, 0.06),
+    "Aster 3": (0.75, False, 0.13),
+}
+SHARE, SCAFFOLD_RELEASED, TURNS = np.array(list(SCAFFOLDS.values())).T
+MODEL_RELEASED, IS_SMALL, PRICE = np.array(list(MODELS.values()), dtype=np.float64).T
 
 # The nouns of each category; a task's name is category/number-adjective-noun.
 CATEGORIES = {
@@ -100,22 +84,25 @@ class Roster:
 def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
     """Draw the agents; twins come last in time, up to five weeks after their originals."""
     n = n_agents - n_twins
-    ends = np.rint(n * np.cumsum([scaffold.share for scaffold in SCAFFOLDS])).astype(np.intp)
+    ends = np.rint(n * np.cumsum(SHARE)).astype(np.intp)
     counts = np.diff(ends, prepend=0)
     models = [np.resize(rng.permutation(len(MODELS)), count) for count in counts]
     scaffold, model = np.repeat(np.arange(len(SCAFFOLDS)), counts), np.concatenate(models).astype(np.intp)
     # Uniform from the later release to half a year after it, at most 1
-    released = np.maximum(
-        np.array([entry.released for entry in SCAFFOLDS])[scaffold],
-        np.array([entry.released for entry in MODELS])[model],
-    )
+    released = np.maximum(SCAFFOLD_RELEASED[scaffold], MODEL_RELEASED[model])
     last = np.minimum(released + 0.5, 1.0)
     time = np.asarray(released + (last - released) * rng.random(len(scaffold)), dtype=np.float64)
     originals = rng.choice(len(scaffold), size=n_twins, replace=False).astype(np.intp)
     later = np.minimum(time[originals] + rng.uniform(7, 35, size=n_twins) / N_DAYS, 1.0)
     scaffold, model = np.append(scaffold, scaffold[originals]), np.append(model, model[originals])
     time = np.append(time, later)
-    names = _agent_names(scaffold, model, time)
+    versions: Counter[tuple[int, int]] = Counter()
+    names = [""] * n_agents  # later agents of the same pair with their version
+    for i in np.argsort(time, kind="stable"):
+        pair = int(scaffold[i]), int(model[i])
+        versions[pair] += 1
+        version = f" v{versions[pair]}" if versions[pair] > 1 else ""
+        names[i] = f"{tuple(SCAFFOLDS)[pair[0]]} ({tuple(MODELS)[pair[1]]}){version}"
     by_name = np.array(sorted(range(n_agents), key=names.__getitem__), dtype=np.intp)
     place = np.argsort(by_name)
     original = np.append(np.full(n_agents - n_twins, -1, dtype=np.intp), place[originals])
@@ -128,22 +115,13 @@ def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
     )
 
 
-def _agent_names(scaffold: IndexArray, model: IndexArray, time: FloatArray) -> list[str]:
-    """``InventedScaffold (Model)``, later agents of the same pair with their version."""
-    versions: Counter[tuple[int, int]] = Counter()
-    names = [""] * len(time)
-    for i in np.argsort(time, kind="stable"):
-        pair = int(scaffold[i]), int(model[i])
-        versions[pair] += 1
-        version = f" v{versions[pair]}" if versions[pair] > 1 else ""
-        names[i] = f"{SCAFFOLDS[pair[0]].name} ({MODELS[pair[1]].name}){version}"
-    return names
-
-
 def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArray]:
     """Names in ascending order with the position of their category; numbers run inside a category."""
     width = max(2, len(str(-(-n_tasks // len(CATEGORIES)))))
-    words = {category: _words(rng, nouns) for category, nouns in CATEGORIES.items()}
+    words = {}
+    for category, nouns in CATEGORIES.items():
+        pairs = [f"{adjective}-{noun}" for adjective, noun in product(ADJECTIVES, nouns)]
+        words[category] = [pairs[i] for i in rng.permutation(len(pairs))]
     named = []
     for j in range(n_tasks):
         number, position = divmod(j, len(CATEGORIES))
@@ -152,11 +130,6 @@ def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArra
         named.append((f"{category}/{number + 1:0{width}d}-{word}", position))
     named.sort()
     return tuple(name for name, _ in named), np.array([position for _, position in named], dtype=np.intp)
-
-
-def _words(rng: Generator, nouns: tuple[str, ...]) -> list[str]:
-    words = [f"{adjective}-{noun}" for adjective, noun in product(ADJECTIVES, nouns)]
-    return [words[i] for i in rng.permutation(len(words))]
 
 
 DEMONSTRATION_SEED = 20250106
@@ -273,8 +246,8 @@ def simulate(
     names = roster.names
     return SimulatedBenchmark(
         agents=names,
-        scaffolds=tuple(SCAFFOLDS[s].name for s in roster.scaffold),
-        models=tuple(MODELS[model].name for model in roster.model),
+        scaffolds=tuple(tuple(SCAFFOLDS)[s] for s in roster.scaffold),
+        models=tuple(tuple(MODELS)[model] for model in roster.model),
         dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * time)) for time in roster.time),
         tasks=tasks,
         categories=tuple(tuple(CATEGORIES)[c] for c in category),
@@ -339,7 +312,7 @@ def _cast(
 def _abilities(rng: Generator, roster: Roster, parameters: ResponseModel) -> FloatArray:
     """θ = β + μ − δ·small + ς + g·τ + ε."""
     model_effect = parameters.sd_model * rng.standard_normal(len(MODELS))
-    model_effect -= parameters.small_penalty * np.array([model.small for model in MODELS])
+    model_effect -= parameters.small_penalty * IS_SMALL
     scaffold_effect = parameters.sd_scaffold * rng.standard_normal(len(SCAFFOLDS))
     noise = parameters.sd_agent * rng.standard_normal(len(roster.names))
     effects = model_effect[roster.model] + scaffold_effect[roster.scaffold]
@@ -347,8 +320,10 @@ def _abilities(rng: Generator, roster: Roster, parameters: ResponseModel) -> Flo
 
 
 def _costs(rng: Generator, roster: Roster, shape: tuple[int, int, int]) -> FloatArray:
-    price = np.array([model.price for model in MODELS])[roster.model]
-    turns = np.array([scaffold.turns for scaffold in SCAFFOLDS])[roster.scaffold]
     size = np.exp(0.5 * rng.standard_normal(shape[1]))
     noise = np.exp(0.35 * rng.standard_normal(shape))
-    return np.asarray(np.round((price * turns)[:, None, None] * size[None, :, None] * noise, 4))
+    return np.asarray(
+        np.round(
+            (PRICE[roster.model] * TURNS[roster.scaffold])[:, None, None] * size[None, :, None] * noise, 4
+        )
+    )

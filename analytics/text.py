@@ -85,21 +85,16 @@ def _are_rows(values: Sequence[Any]) -> bool:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    keys = dict.fromkeys(key for row in rows for key in row)
-    heads = [head for head in keys if any(row.get(head) not in (None, "") for row in rows)]
-    columns = [_column(head, [row.get(head) for row in rows]) for head in heads]
+    keys, columns = dict.fromkeys(key for row in rows for key in row), []
+    for head in [head for head in keys if any(row.get(head) not in (None, "") for row in rows)]:
+        values = [row.get(head) for row in rows]
+        decimals = _decimals([value for value in values if isinstance(value, float)])
+        cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
+        width = max(map(len, [head, *cells]))
+        are_numbers = all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in values)
+        sign = ">" if are_numbers else "<"
+        columns.append([f"{cell:{sign}{width}}" for cell in [head, *cells]])
     return [INDENT.join(line).rstrip() for line in zip(*columns, strict=True)]
-
-
-def _column(head: str, values: Sequence[Any]) -> list[str]:
-    decimals = _decimals([value for value in values if isinstance(value, float)])
-    cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
-    width = max(map(len, [head, *cells]))
-    are_numbers = all(
-        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values
-    )
-    sign = ">" if are_numbers else "<"
-    return [f"{cell:{sign}{width}}" for cell in [head, *cells]]
 
 
 def _cell(value: Any) -> str:

@@ -141,27 +141,20 @@ def _n_units(groups: Groups) -> int:
 
 
 def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
-    return (_of_clusters if groups.role == "cluster" else _of_strata)(outcomes, groups, weights)
-
-
-def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
-    sizes = groups.sizes
-    sums = outcomes @ np.eye(sizes.size)[groups.code]
+    sizes, member = groups.sizes, np.eye(groups.sizes.size)[groups.code]
+    if groups.role == "stratum":
+        n_tasks, weighted = outcomes.shape[1], weights[:, None] * outcomes
+        centres = (weighted @ member / sizes)[:, :, groups.code]
+        factors = weights * (((n_tasks - 1) / n_tasks) * sizes / (sizes - 1))[groups.code]
+        means, n = weighted.sum(axis=2) / n_tasks, np.full(len(weights), float(n_tasks))
+        return n, means, np.sqrt(factors)[:, None] * (outcomes - centres)
+    sums = outcomes @ member
     n = weights @ sizes
     means = weights @ sums.T / n[:, None]
     # Of a cluster that is not drawn N* − n_g can be 0.
     left = np.where(weights > 0, n[:, None] - sizes, 1.0)
     factors = weights * (n[:, None] - 1) / left
     return n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes)
-
-
-def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
-    n, sizes, member = outcomes.shape[1], groups.sizes, np.eye(groups.sizes.size)[groups.code]
-    weighted = weights[:, None] * outcomes
-    centres = (weighted @ member / sizes)[:, :, groups.code]
-    factors = weights * (((n - 1) / n) * sizes / (sizes - 1))[groups.code]
-    means = weighted.sum(axis=2) / n
-    return np.full(len(weights), float(n)), means, np.sqrt(factors)[:, None] * (outcomes - centres)
 
 
 def _variances(spread: Spread) -> FloatArray:

@@ -246,7 +246,6 @@ def _draws(
     if np.isnan(outcomes).all(axis=1).any():
         row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
         raise CoreError(f"agent {row} has no valid cell: no full mean", code="sample_malformed")
-    outcomes, subsets = (outcomes, subsets)
     membership = np.vstack([np.ones((1, outcomes.shape[1])), subsets])
     counts = membership @ ~np.isnan(outcomes.T)
     chunks = _permuted_columns(outcomes, seed, n_draws)

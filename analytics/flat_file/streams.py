@@ -143,9 +143,25 @@ class Text(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer` with checked text; 0 at the end and from the first fault on."""
-        data = self._next(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+        if self._error is not None or self._ended:
+            return 0
+        n_bytes = len(buffer)
+        try:
+            data = self._buffered[:n_bytes]
+            data += self._take(n_bytes - len(data))
+            self._ended = len(data) < n_bytes
+            n_whole = self._check_encoding(data)
+            if self.quotes is not None:
+                self.quotes.check(data[:n_whole], self.n_lines)
+                if self._ended:
+                    self.quotes.close()
+        except (FlatFileError, OSError) as error:
+            self._error = error
+            return 0
+        self._buffered = data[n_whole:] + self._buffered[n_bytes:]
+        self.n_lines += data.count(b"\n")
+        buffer[:n_whole] = data[:n_whole]
+        return n_whole
 
     def verify(self) -> None:
         """Raise what ended the text early, if anything did."""
@@ -165,25 +181,6 @@ class Text(io.RawIOBase):
         """Read on to the end, so that an error in the text is reported rather than what it led to."""
         for _ in self.blocks():
             pass
-
-    def _next(self, n_bytes: int) -> bytes:
-        if self._error is not None or self._ended:
-            return b""
-        try:
-            data = self._buffered[:n_bytes]
-            data += self._take(n_bytes - len(data))
-            self._ended = len(data) < n_bytes
-            n_whole = self._check_encoding(data)
-            if self.quotes is not None:
-                self.quotes.check(data[:n_whole], self.n_lines)
-                if self._ended:
-                    self.quotes.close()
-        except (FlatFileError, OSError) as error:
-            self._error = error
-            return b""
-        self._buffered = data[n_whole:] + self._buffered[n_bytes:]
-        self.n_lines += data.count(b"\n")
-        return data[:n_whole]
 
     def _take(self, n_bytes: int) -> bytes:
         try:

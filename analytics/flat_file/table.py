@@ -1,6 +1,6 @@
 """The coded columns of a flat file, filled batch by batch; faults of rows are collected on the way."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -280,10 +280,14 @@ class Table:
 
     def metadata(self) -> dict[str, Any]:
         """Give the columns that have no meaning here as chunked texts, (n,) each, null where empty."""
-        return {
-            name: pa.chunked_array(list(_filled(parts, self.n)), pa.string())
-            for name, parts in self.texts.items()
-        }
+        columns = {}
+        for name, parts in self.texts.items():
+            chunks, end = [], 0
+            for start, texts in parts:
+                chunks += [pa.nulls(start - end, pa.string()), texts]
+                end = start + len(texts)
+            columns[name] = pa.chunked_array([*chunks, pa.nulls(self.n - end, pa.string())], pa.string())
+        return columns
 
 
 def _of_benchmark(batch: RowBatch, only: str, names: Names) -> RowBatch:
@@ -298,15 +302,6 @@ def _of_benchmark(batch: RowBatch, only: str, names: Names) -> RowBatch:
         {name: texts.filter(wanted) for name, texts in batch.columns.items()},
         {name: refused[mask] for name, refused in batch.refused.items()},
     )
-
-
-def _filled(parts: list[tuple[int, Any]], n: int) -> Iterator[Any]:
-    end = 0
-    for start, texts in parts:
-        yield pa.nulls(start - end, pa.string())
-        yield texts
-        end = start + len(texts)
-    yield pa.nulls(n - end, pa.string())
 
 
 def _empty_rule(column: str) -> str:

@@ -134,23 +134,18 @@ def dated(text: str) -> tuple[datetime, bool] | None:
         return None
     year, month, day, hour, minute, second = (int(parts[name] or least) for name, least in _DATE_PARTS)
     try:
-        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _offset(parts["zone"])
+        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        if (zone := parts["zone"]) not in (None, "Z"):  # ``+02``, ``+0200`` or ``+02:00``
+            hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+            if hours > 23 or minutes > 59:
+                return None
+            at += timedelta(hours=hours, minutes=minutes) * (1 if zone[0] == "-" else -1)
     except (ValueError, OverflowError):
         return None
     return at, parts["day"] is None
 
 
 _DATE_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
-
-
-def _offset(zone: str | None) -> timedelta:
-    """Read ``Z``, ``+02``, ``+0200`` or ``+02:00``; no zone is UTC, and an offset is under a day."""
-    if zone is None or zone == "Z":
-        return timedelta()
-    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
-    if hours > 23 or minutes > 59:
-        raise ValueError(zone)
-    return timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
 
 
 def submitted_at_rule(text: str, *, as_of: datetime) -> str:

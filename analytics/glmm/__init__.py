@@ -11,6 +11,7 @@ App. G and Eqs. 3, 7; Nakagawa & Schielzeth, *Biological Reviews* 85 (2010) 935-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -23,19 +24,10 @@ from analytics.reml import RESIDUAL, VarianceFit
 from analytics.reml.model import MixedModel, combined
 from analytics.tee.components import CATEGORY, FIXED
 
-__all__ = ["Facets", "LogitCheck", "LogitFit", "fit_logit", "logit_check"]
+__all__ = ["LogitCheck", "LogitFit", "fit_logit", "logit_check"]
 
 
 LOGISTIC = math.pi**2 / 3.0
-
-
-@dataclass(frozen=True)
-class Facets:
-    """Columns of items and of their categories, and a factor whose levels are looked at one by one."""
-
-    category: str | None = None
-    item: str | None = None
-    by_level: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +37,7 @@ class LogitCheck:
     fit: LogitFit
     linear: Mapping[str, float]
     logit: Mapping[str, float]
-    facets: Facets
+    by_level: str | None
 
     @property
     def spearman(self) -> float | None:
@@ -58,7 +50,7 @@ class LogitCheck:
         linear, logit = (max(shares, key=shares.__getitem__) for shares in (self.linear, self.logit))
         if linear == logit:
             return ""
-        mean = f"of one {self.facets.by_level}" if self.facets.by_level else "over all outcomes"
+        mean = f"of one {self.by_level}" if self.by_level else "over all outcomes"
         return (
             f"The largest part of the variance of the mean {mean} is {linear} on the scale of the outcomes "
             f"({self.linear[linear]:.0%}), but {logit} on the logit scale ({self.logit[logit]:.0%})."
@@ -77,35 +69,43 @@ class LogitCheck:
         }
 
 
-def logit_check(linear: VarianceFit, logit: LogitFit, facets: Facets | None = None) -> LogitCheck:
+def logit_check(
+    linear: VarianceFit,
+    logit: LogitFit,
+    *,
+    category: str | None = CATEGORY,
+    item: str | None = "item",
+    by_level: str | None = None,
+) -> LogitCheck:
     """Put the shares of two fits of one model, its rows and the terms of the logit fit, beside each other.
 
-    facets: by default the columns named item and category.
+    category, item: columns of items and of their categories.
+    by_level: a factor whose levels are looked at one by one.
     Raises CoreError: when the logit fit did not converge.
     """
     if not logit.converged:
         raise CoreError(f"the logit fit did not converge: {logit.message}", code="not_estimable")
-    facets = facets or Facets(CATEGORY, "item")
+    levels = _Levels(logit.model, category, item, by_level)
     return LogitCheck(
         logit,
-        shares(logit, linear.variances, linear.residual, linear.beta, facets),
-        shares(logit, logit.variances, LOGISTIC, logit.beta, facets),
-        facets,
+        shares(logit, linear.variances, linear.residual, linear.beta, levels),
+        shares(logit, logit.variances, LOGISTIC, logit.beta, levels),
+        by_level,
     )
 
 
 def shares(
-    fit: LogitFit, variances: FloatArray, residual: float, beta: FloatArray, facets: Facets
+    fit: LogitFit, variances: FloatArray, residual: float, beta: FloatArray, counted: "_Levels"
 ) -> dict[str, float]:
     """Return the share of Var(θ̂) of each component, sum 1; the model and its levels are the fit's."""
-    model, counted = fit.model, _Levels(fit.model, facets)
+    model = fit.model
     parts = {
         term.name: variance / counted.divisor(term.factors)
         for term, variance in zip(model.random, variances.tolist(), strict=True)
-        if term.factors != {facets.by_level}
+        if term.factors != {counted.by_level}
     }
     for name, variance in sensitivities(model, beta).items():
-        if name != facets.by_level:
+        if name != counted.by_level:
             parts[name + FIXED] = variance / counted.divisor(frozenset([name]))
     parts[RESIDUAL] = residual / (counted.divisor(frozenset(model.factors)) * fit.n_rows / fit.n_cells)
     total = math.fsum(parts.values())
@@ -126,26 +126,22 @@ def sensitivities(model: MixedModel, beta: FloatArray) -> dict[str, float]:
 class _Levels:
     """Levels of each factor, and which factors hold whole levels of which."""
 
-    def __init__(self, model: MixedModel, facets: Facets) -> None:
-        self.facets = facets
+    def __init__(
+        self, model: MixedModel, category: str | None, item: str | None, by_level: str | None
+    ) -> None:
+        self.category, self.item, self.by_level = category, item, by_level
         self.levels = {name: column.n_levels for name, column in model.factors.items()}
-        self.held_by = {
-            name: {other for other in model.factors if other != name and _holds(model, name, other)}
-            for name in model.factors
-        }
+        # every level of the other factor lies in one level of this one, which has fewer
+        self.held_by: dict[str, set[str]] = {name: set() for name in model.factors}
+        for (name, outer), (other, inner) in permutations(model.factors.items(), 2):
+            if outer.n_levels < inner.n_levels:
+                pairs = combined([outer.codes, inner.codes], [outer.n_levels, inner.n_levels])
+                if int(pairs.max()) + 1 == inner.n_levels:
+                    self.held_by[name].add(other)
 
     def divisor(self, factors: frozenset[str]) -> float:
         """L_T of a term's factors."""
-        if factors == {self.facets.category} and self.facets.item in self.levels:
-            return float(self.levels[str(self.facets.item)])
-        counted = (name for name in factors - {self.facets.by_level} if not self.held_by[name] & factors)
+        if factors == {self.category} and self.item in self.levels:
+            return float(self.levels[str(self.item)])
+        counted = (name for name in factors - {self.by_level} if not self.held_by[name] & factors)
         return float(math.prod(self.levels[name] for name in counted))
-
-
-def _holds(model: MixedModel, name: str, other: str) -> bool:
-    """Whether every level of the other factor lies in one level of this one, which has fewer."""
-    outer, inner = model.factors[name], model.factors[other]
-    if outer.n_levels >= inner.n_levels:
-        return False
-    pairs = combined([outer.codes, inner.codes], [outer.n_levels, inner.n_levels])
-    return int(pairs.max()) + 1 == inner.n_levels

@@ -169,6 +169,8 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     score, is_right: (n_solutions,); what the scorer gives each reference solution, and whether it is right.
     Raises CoreError: also when no task has both right and wrong solutions.
     """
+    from scipy.stats import mannwhitneyu
+
     names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
     values = np.asarray(score, dtype=np.float64)
     if not names.shape == values.shape == right.shape or not np.isfinite(values).all():
@@ -180,7 +182,11 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
             f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions",
             code="harness",
         )
-    by_task = {name: _auc(values[at & right], values[at & ~right]) for name, at in both.items()}
+    by_task = {}  # U/(n_right·n_wrong) of Mann & Whitney
+    for name, at in both.items():
+        good, bad = values[at & right], values[at & ~right]
+        u = mannwhitneyu(good, bad, method="asymptotic").statistic
+        by_task[name] = float(u) / (good.size * bad.size)
     left_out = tuple(name for name in rows if name not in both)
     return ScorerCalibration(float(np.mean(list(by_task.values()))), MappingProxyType(by_task), left_out)
 
@@ -203,13 +209,6 @@ def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:
 def _mean_of_pairs(d: FloatArray) -> FloatArray:
     k = d.shape[1]
     return np.asarray(d.sum(axis=(1, 2)) / (k * (k - 1)), dtype=np.float64)
-
-
-def _auc(right: FloatArray, wrong: FloatArray) -> float:
-    """U/(n_right·n_wrong) of Mann & Whitney."""
-    from scipy.stats import mannwhitneyu
-
-    return float(mannwhitneyu(right, wrong, method="asymptotic").statistic) / (right.size * wrong.size)
 
 
 METHOD = "paired bootstrap over tasks; runs and models not resampled"

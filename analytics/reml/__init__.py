@@ -25,6 +25,7 @@ from analytics.reml.optimum import minimise
 from analytics.reml.strata import MIN_NOISE, n_replicates, optimise_many, strata_of
 from analytics.reml.variance_components import (
     RESIDUAL,
+    FittedInterval,
     RandomFacet,
     Refits,
     VarianceFit,
@@ -41,6 +42,7 @@ from analytics.reml.variance_components import (
 __all__ = [
     "RESIDUAL",
     "FitRefused",
+    "FittedInterval",
     "VarianceFit",
     "asymptotic_intervals",
     "check_level",

@@ -15,7 +15,6 @@ Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -134,20 +133,6 @@ def quadratic_forms(
     return forms
 
 
-@dataclass(frozen=True, eq=False)
-class CriterionOutcome:
-    """What the criterion needs of an outcome.
-
-    means: (n_cells,); cell means less `design @ offset`.
-    within: SSW, the sum of squares within cells.
-    offset: (p,); least-squares coefficients, taken off first so that a far origin costs no digits.
-    """
-
-    means: FloatArray
-    within: float
-    offset: FloatArray
-
-
 class Criterion:
     """The REML criterion of one design and one outcome, as a function of the components.
 
@@ -172,7 +157,7 @@ class Criterion:
         with one_blas_thread():
             self.layout: BlockLayout = layout_of(cells_of(codes, n_levels, terms, design))
             _check_terms(self.layout, terms, len(design))
-            self.outcome: CriterionOutcome = _outcome(self.layout, y)
+            self.means, self.within, self.offset = _outcome(self.layout, y)
 
     @property
     def n_terms(self) -> int:
@@ -192,12 +177,12 @@ class Criterion:
     def with_outcome(self, y: npt.ArrayLike) -> "Criterion":
         """Return the criterion of another outcome on the same rows; nothing of the design is redone."""
         other = copy.copy(self)
-        other.outcome = _outcome(self.layout, y)
+        other.means, other.within, other.offset = _outcome(self.layout, y)
         return other
 
     def at(self, theta: npt.ArrayLike) -> "Evaluation":
         """Evaluate at θ = (σ_1², …, σ_T², σ²), shape (n_terms + 1,), the last one above 0."""
-        return Evaluation(self.layout, self.outcome, np.asarray(theta, dtype=np.float64))
+        return Evaluation(self, np.asarray(theta, dtype=np.float64))
 
     def value_and_gradient(self, theta: npt.ArrayLike) -> tuple[float, FloatArray]:
         """Criterion and its gradient at θ, shape (n_terms + 1,)."""
@@ -208,8 +193,9 @@ class Criterion:
 class Evaluation:
     """One factorisation, and what follows from it; each part is computed when it is first asked for."""
 
-    def __init__(self, layout: BlockLayout, outcome: CriterionOutcome, theta: FloatArray) -> None:
-        self.layout, self.outcome, self.theta = layout, outcome, theta
+    def __init__(self, criterion: Criterion, theta: FloatArray) -> None:
+        self.criterion, self.theta = criterion, theta
+        self.layout = layout = criterion.layout
         self.residual = float(theta[-1])
         counts, cell_term = layout.group_count, layout.cells.cell_term
         cell_variance = 0.0 if cell_term is None else theta[cell_term]
@@ -217,7 +203,6 @@ class Evaluation:
         scale = layout.cells.n_rows_in if cell_term is None else 1.0
         self.weight = self.group_weight[layout.group] * scale
         p = layout.cells.design.shape[1]
-        layout, p = self.layout, self.layout.cells.design.shape[1]
         scale = np.sqrt(np.append(self.theta[:-1], 0.0))
         self._gram = WeightedProducts(layout, self.group_weight)
         self._inverses, self._log_determinant = [], 0.0
@@ -237,10 +222,10 @@ class Evaluation:
     def value(self) -> float:
         """The criterion, −2 log restricted likelihood."""
         cells, n = self.layout.cells, self.layout.cells.of_row.size
-        within = (n - cells.n_cells) * np.log(self.residual) + self.outcome.within / self.residual
+        within = (n - cells.n_cells) * np.log(self.residual) + self.criterion.within / self.residual
         diagonal = np.sum(np.log(cells.n_rows_in)) - np.sum(np.log(self.weight))
         constant = (n - cells.design.shape[1]) * np.log(2.0 * np.pi)
-        quadratic = self.outcome.means @ self._projected
+        quadratic = self.criterion.means @ self._projected
         return float(within + diagonal + self._log_determinant + quadratic + constant)
 
     @cached_property
@@ -279,7 +264,7 @@ class Evaluation:
         squares = group_sums(self.layout.column_term, sums, n_terms + 1)
         if cells.cell_term is not None:
             squares[cells.cell_term] = projected @ projected
-        squares[n_terms] = self.outcome.within / self.residual**2
+        squares[n_terms] = self.criterion.within / self.residual**2
         squares[n_terms] += np.sum(np.square(projected) / cells.n_rows_in)
         return squares
 
@@ -292,25 +277,25 @@ class Evaluation:
             vectors[:, t] = np.bincount(codes, weights=projected)[codes]
         vectors[:, -1] = projected / cells.n_rows_in
         information = vectors.T @ self._project(vectors)
-        information[-1, -1] += self.outcome.within / self.residual**3
+        information[-1, -1] += self.criterion.within / self.residual**3
         return np.asarray((information + information.T) / 4.0, dtype=np.float64)
 
     @property
     def beta(self) -> FloatArray:
         """Generalised least-squares coefficients of the design, shape (p,)."""
-        weighted = (self.weight * self.outcome.means)[:, None]
+        weighted = (self.weight * self.criterion.means)[:, None]
         solution = self._solve(self.layout.incidence.T @ weighted)[:, 0]
-        return self.outcome.offset + solution[-self.outcome.offset.size :]
+        return self.criterion.offset + solution[-self.criterion.offset.size :]
 
     @property
     def beta_covariance(self) -> FloatArray:
         """(X'V⁻¹X)⁻¹, shape (p, p)."""
-        p = self.outcome.offset.size
+        p = self.criterion.offset.size
         return self._border_inverse[-p:, -p:]
 
     @cached_property
     def _projected(self) -> FloatArray:
-        return self._project(self.outcome.means[:, None])[:, 0]
+        return self._project(self.criterion.means[:, None])[:, 0]
 
     def _project(self, vectors: FloatArray) -> FloatArray:
         """P̄v = W(v − A N A'Wv) for each column."""
@@ -342,7 +327,11 @@ class Evaluation:
         return trace - float(np.sum(self._border_inverse * border))
 
 
-def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> CriterionOutcome:
+def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> tuple[FloatArray, float, FloatArray]:
+    """Return the cell means less `design @ offset`, (n_cells,), SSW within cells, and the offset, (p,).
+
+    The offset, least-squares coefficients, is taken off first so that a far origin costs no digits.
+    """
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)
     if y.shape != cells.of_row.shape or not np.isfinite(y).all():
@@ -357,14 +346,8 @@ def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> CriterionOutcome:
     gram = WeightedProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
     offset = np.asarray(np.linalg.solve(gram, np.einsum("cj,c->j", design, sums)), dtype=np.float64)
     means = means - np.einsum("cj,j->c", cells.design, offset)
-    _check_variation(layout, y, means, within)
-    return CriterionOutcome(means=means, within=within, offset=offset)
-
-
-def _check_variation(layout: BlockLayout, y: FloatArray, means: FloatArray, within: float) -> None:
-    cells, rounding = layout.cells, 1e-26 * float(np.sum(np.square(y)))
-    between = float(np.sum(cells.n_rows_in * np.square(means)))
-    if within + between <= rounding:
+    rounding = 1e-26 * float(np.sum(np.square(y)))
+    if within + float(np.sum(cells.n_rows_in * np.square(means))) <= rounding:
         raise CoreError(f"the fixed effects leave no variance in the {y.size} outcomes", code="not_estimable")
     if cells.cell_term is not None and within <= rounding:
         raise CoreError(
@@ -372,6 +355,7 @@ def _check_variation(layout: BlockLayout, y: FloatArray, means: FloatArray, with
             "the residual would be 0",
             code="not_estimable",
         )
+    return means, within, offset
 
 
 def _check_arguments(

@@ -212,24 +212,23 @@ def layout_of(cells: Cells) -> BlockLayout:
 def cheapest_blocks(cells: Cells) -> tuple[CodeArray, list[int]]:
     """Return the partition with the fewest estimated operations, and the terms that refine it."""
     columns = [t for t in range(len(cells.levels)) if t != cells.cell_term]
-    candidates = [*cells.blocks, *(cells.levels[t] for t in columns)]
-    best = min(candidates, key=lambda block: _n_operations(cells, columns, block))
+
+    def n_operations(block: CodeArray) -> float:
+        """Σ q³ + b²·Σ q + b³ over blocks of q levels and a border of b columns."""
+        inside = refining(cells, columns, block)
+        size = np.zeros(int(block.max()) + 1)
+        for t in inside:
+            size += np.bincount(block[first_rows(cells.levels[t])], minlength=size.size)
+        n_border = cells.design.shape[1] + sum(cells.n_levels[t] for t in columns if t not in inside)
+        return float(np.sum(size**3) + n_border**2 * np.sum(size) + float(n_border) ** 3)
+
+    best = min([*cells.blocks, *(cells.levels[t] for t in columns)], key=n_operations)
     return best, refining(cells, columns, best)
 
 
 def refining(cells: Cells, columns: list[int], block: CodeArray) -> list[int]:
     """Terms each of whose levels lies in one block."""
     return [t for t in columns if np.array_equal(block[first_rows(cells.levels[t])][cells.levels[t]], block)]
-
-
-def _n_operations(cells: Cells, columns: list[int], block: CodeArray) -> float:
-    """Σ q³ + b²·Σ q + b³ over blocks of q levels and a border of b columns."""
-    inside = refining(cells, columns, block)
-    size = np.zeros(int(block.max()) + 1)
-    for t in inside:
-        size += np.bincount(block[first_rows(cells.levels[t])], minlength=size.size)
-    n_border = cells.design.shape[1] + sum(cells.n_levels[t] for t in columns if t not in inside)
-    return float(np.sum(size**3) + n_border**2 * np.sum(size) + float(n_border) ** 3)
 
 
 def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:

@@ -149,10 +149,10 @@ def _optimum(
 
 def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatArray:
     if start is None:
-        cells, outcome = criterion.layout.cells, criterion.outcome
+        cells = criterion.layout.cells
         n_terms, n_within = criterion.n_terms, criterion.n_rows - cells.n_cells
-        total = (float(cells.n_rows_in @ np.square(outcome.means)) + outcome.within) / criterion.n_rows
-        residual = outcome.within / n_within if n_within else total / (n_terms + 1)
+        total = (float(cells.n_rows_in @ np.square(criterion.means)) + criterion.within) / criterion.n_rows
+        residual = criterion.within / n_within if n_within else total / (n_terms + 1)
         residual = min(max(residual, 0.05 * total), total)
         return np.append(np.full(n_terms, max(total - residual, 0.1 * total) / n_terms), residual)
     theta = np.array(start, dtype=np.float64)

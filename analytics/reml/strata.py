@@ -38,8 +38,16 @@ def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray)
     df: (n_strata,).
     sum_squares: (n_vectors, n_strata); above 0 in the residual's stratum, the last.
     """
-    closed = _closed_form(loadings, df, sum_squares)
+    # φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components
     square = loadings.shape[0] == loadings.shape[1]
+    if square:
+        closed = np.linalg.solve(loadings, (sum_squares / df).T).T
+        smallest = np.min(np.where(loadings > 0.0, (sum_squares / df)[:, :, None], np.inf), axis=1)
+        # 0 but for rounding, c_T|σ_T²| ≤ 1e-13·SS_s/df_s in the smallest stratum with T, is 0
+        closed = np.where(np.abs(closed) * loadings.max(axis=0) <= ROUNDING * smallest, 0.0, closed)
+    else:
+        root = np.sqrt(df)
+        closed = np.asarray((np.linalg.pinv(loadings * root[:, None]) @ (sum_squares / root).T).T)
     open_ends = np.flatnonzero((closed < 0.0).any(axis=1) | (not square))
     parameters, n_steps = closed, np.zeros(len(closed), dtype=np.int64)
     converged = np.ones(len(closed), dtype=np.bool_)
@@ -50,20 +58,6 @@ def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray)
             loadings, df, sum_squares[open_ends], start
         )
     return Optima(parameters, n_steps, converged)
-
-
-def _closed_form(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray) -> FloatArray:
-    """φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components.
-
-    A variance that is 0 but for rounding, c_T|σ_T²| ≤ 1e-13·SS_s/df_s in the smallest stratum with T, is 0:
-    equal mean squares are common where outcomes are 0 and 1.
-    """
-    if loadings.shape[0] == loadings.shape[1]:
-        solved = np.linalg.solve(loadings, (sum_squares / df).T).T
-        smallest = np.min(np.where(loadings > 0.0, (sum_squares / df)[:, :, None], np.inf), axis=1)
-        return np.where(np.abs(solved) * loadings.max(axis=0) <= ROUNDING * smallest, 0.0, solved)
-    root = np.sqrt(df)
-    return np.asarray((np.linalg.pinv(loadings * root[:, None]) @ (sum_squares / root).T).T, dtype=np.float64)
 
 
 def _scored(
@@ -224,7 +218,11 @@ def strata_of(
     cell_means, within = _cells(y - mean, factors, n_levels)
     effects = _effects(cell_means, len(n_levels))
     fixed = {frozenset[int](), *map(frozenset, fixed_terms)}
-    loads = {s: _loading(s, terms, n_levels, y.size) for s in effects}
+    n_in = [y.size / np.prod([n_levels[f] for f in term]) for term in terms]
+    loads = {
+        s: np.array([*(n if s <= set(term) else 0.0 for term, n in zip(terms, n_in, strict=True)), 1.0])
+        for s in effects
+    }
     loadings, df, sum_squares = _pooled(effects, fixed, loads, y.size, within)
     total = float(np.sum(np.square(y - mean)))
     if df[-1] == 0.0:
@@ -267,11 +265,6 @@ def _effects(table: FloatArray, n_axes: int) -> dict[Subset, FloatArray]:
         means = {s: part.mean(axis=axis, keepdims=True) for s, part in parts.items()}
         parts = means | {s | {axis}: parts[s] - means[s] for s in parts}
     return parts
-
-
-def _loading(s: Subset, terms: Sequence[tuple[int, ...]], n_levels: Sequence[int], n_rows: int) -> FloatArray:
-    above = [n_rows / np.prod([n_levels[f] for f in term]) if s <= set(term) else 0.0 for term in terms]
-    return np.array([*above, 1.0])
 
 
 def _pooled(

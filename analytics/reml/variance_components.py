@@ -147,8 +147,14 @@ class VarianceFit:
 
 
 @dataclass(frozen=True)
-class ComponentInterval:
-    """An `asymptotic` or `bootstrap` interval of one component, in outcome²."""
+class FittedInterval:
+    """An estimate with its standard error and interval: of a component, in outcome², or of a mean.
+
+    method: `asymptotic` or `bootstrap`; `satterthwaite`, `conservative`, `wald`, `bootstrap-t` or `normal`.
+    df: of the t quantile; None where none is used.
+    small_facets: random facets with at most 4 levels that add to the variance.
+    name: what the reading of a study calls it.
+    """
 
     estimate: float
     standard_error: float
@@ -156,13 +162,16 @@ class ComponentInterval:
     upper: float
     level: float
     method: str
+    df: float | None = None
+    small_facets: tuple[str, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True)
 class ComponentIntervals:
     """Intervals by component, `Residual` last, and why some have none."""
 
-    intervals: Mapping[str, ComponentInterval]
+    intervals: Mapping[str, FittedInterval]
     notes: Mapping[str, str]
 
 
@@ -174,7 +183,7 @@ def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentInte
     for position, error in zip(free, np.sqrt(np.diag(fit.covariance())), strict=True):
         estimate = float(fit.parameters[position])
         factor = float(np.exp(ndtri((1.0 + level) / 2.0) * error / estimate))
-        intervals[fit.names[position]] = ComponentInterval(
+        intervals[fit.names[position]] = FittedInterval(
             estimate, float(error), estimate / factor, estimate * factor, level, "asymptotic"
         )
     reason = "on the boundary: the likelihood has no quadratic top there"
@@ -207,7 +216,7 @@ def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) ->
     lower, upper = np.quantile(draws.parameters, tails, axis=0)
     spread = np.std(draws.parameters, axis=0, ddof=1)
     intervals = {
-        name: ComponentInterval(
+        name: FittedInterval(
             float(fit.parameters[position]),
             float(spread[position]),
             float(lower[position]),
@@ -239,28 +248,9 @@ Method: TypeAlias = Literal["by rule", "satterthwaite", "wald", "bootstrap-t", "
 METHODS = ("by rule", "satterthwaite", "wald", "bootstrap-t")
 
 
-@dataclass(frozen=True)
-class EstimateInterval:
-    """An estimate with its standard error and interval.
-
-    df: of the t quantile; None where none is used.
-    method: `satterthwaite`, `conservative`, `wald` or `bootstrap-t`.
-    small_facets: random facets with at most 4 levels that add to the variance.
-    """
-
-    estimate: float
-    standard_error: float
-    lower: float
-    upper: float
-    df: float | None
-    level: float
-    method: str
-    small_facets: tuple[str, ...]
-
-
 def theta_interval(
     fit: VarianceFit, level: float = 0.95, method: Method = "by rule", draws: Refits | None = None
-) -> EstimateInterval:
+) -> FittedInterval:
     """Interval of the grand mean, or of whatever `fit.contrast` says.
 
     method: `by rule`: `conservative` where a random facet has at most 4 levels, else `satterthwaite`.
@@ -296,7 +286,7 @@ def theta_interval(
         low = -high
     estimate = float(fit.contrast @ fit.beta)
     error = float(np.sqrt(fit.contrast @ fit.beta_covariance @ fit.contrast))
-    return EstimateInterval(
+    return FittedInterval(
         estimate=estimate,
         standard_error=error,
         lower=estimate - high * error,

@@ -187,29 +187,25 @@ def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
 
     column: what tells teams apart: ``agent``, ``scaffold``, ``model`` or a column of the file's own.
     """
-    first = np.unique(_submissions(flat), return_index=True)[1]
-    teams = _team_of_agents(flat, column)
-    counts = Counter(teams[agent] for agent in flat.agent[first].tolist())
-    return {team: n for team, n in sorted(counts.items()) if n > 1}
-
-
-def _team_of_agents(flat: FlatFile, column: str) -> Sequence[str]:
     known = {"agent": flat.agents, "scaffold": flat.scaffolds, "model": flat.models}
-    if column in known:
-        return known[column]
-    if column not in flat.metadata:
+    if column not in known and column not in flat.metadata:
         raise CoreError(
             f"no column {column!r} for teams; there are {', '.join([*known, *flat.metadata])}",
             code="team_unknown",
         )
-    names = flat.metadata[column].to_pylist()
-    teams_of = [{names[row] for row in np.flatnonzero(flat.agent == i)} for i in range(len(flat.agents))]
-    for agent, teams in zip(flat.agents, teams_of, strict=True):
-        if len(teams) != 1 or None in teams:
-            raise CoreError(
-                f"agent {agent!r} has {len(teams)} values or none in column {column!r}", code="team_unknown"
-            )
-    return [teams.pop() for teams in teams_of]
+    if column not in known:
+        names = flat.metadata[column].to_pylist()
+        teams_of = [{names[row] for row in np.flatnonzero(flat.agent == i)} for i in range(len(flat.agents))]
+        for agent, teams in zip(flat.agents, teams_of, strict=True):
+            if len(teams) != 1 or None in teams:
+                raise CoreError(
+                    f"agent {agent!r} has {len(teams)} values or none in column {column!r}",
+                    code="team_unknown",
+                )
+        known[column] = tuple(teams.pop() for teams in teams_of)
+    first = np.unique(_submissions(flat), return_index=True)[1]
+    counts = Counter(known[column][agent] for agent in flat.agent[first].tolist())
+    return {team: n for team, n in sorted(counts.items()) if n > 1}
 
 
 # ----------------------------------------------------------------------------------------------- the command

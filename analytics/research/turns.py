@@ -223,17 +223,16 @@ def _agent_values(
     turns = [
         {
             "turn": t + 1,
-            **{name: _finite(figure[t].item()) for name, figure in figures.items()},
+            **{
+                name: figure[t].item() if math.isfinite(figure[t]) else None
+                for name, figure in figures.items()
+            },
             "hazard_published": None if hazards is None else float(hazards[0][t]),
             "hazard_model": None if hazards is None else float(hazards[1][t]),
         }
         for t in range(shape[1])
     ]
     return {"agent": agent, "n_items": int(item.max()) + 1, "turns": turns, "reason": reason}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _modelled(item: CodeArray, prompt: CodeArray, score: FloatArray, threshold: float) -> list[FloatArray]:

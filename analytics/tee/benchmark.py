@@ -195,7 +195,7 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
     fixed = " + ".join(name for name in FIXED if any(key.startswith(f"{name}[") for key in fitted.fixed))
     try:
         logit = glmm.fit_logit(outcomes.columns, outcomes.outcome, random=random, fixed=fixed)
-        check = glmm.logit_check(fitted, logit, glmm.Facets(by_level="agent"))
+        check = glmm.logit_check(fitted, logit, by_level="agent")
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal)}
     return {"available": True, "reason": "", **check.as_json()}

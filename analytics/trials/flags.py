@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,14 +54,6 @@ class Improvement:
     n_tasks: int
     n_worse: int
     log_chance: float
-
-
-class SharedOutcomes(NamedTuple):
-    """The agent `which` has the outcomes of `other`, an earlier one, on all `n_tasks` that both ran."""
-
-    which: int
-    other: int
-    n_tasks: int
 
 
 def dependent_trials(
@@ -206,12 +197,12 @@ def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | N
 
 def parts(
     means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.integer]
-) -> list[SharedOutcomes]:
+) -> list[tuple[int, int, int]]:
     """Find agents whose outcomes are a part of an earlier one's, or hold an earlier one's as a part.
 
     means, order: as in `originals`.
     of: the agents to look at.
-    Returns: one for each such agent, with the first of those before it.
+    Returns: each such agent, the first of those before it, and the tasks that both ran.
     """
     place = np.empty(len(means), dtype=np.int64)
     place[np.lexsort((np.arange(len(means)), order))] = np.arange(len(means))
@@ -223,7 +214,7 @@ def parts(
             alike = [j for j in before[np.argsort(place[before])].tolist() if _is_part(means[i], means[j])]
             if alike:
                 both = ~np.isnan(means[i]) & ~np.isnan(means[alike[0]])
-                pairs.append(SharedOutcomes(i, alike[0], int(both.sum())))
+                pairs.append((i, alike[0], int(both.sum())))
     return pairs
 
 

@@ -153,8 +153,8 @@ def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:
     return float(between / (a - 1)), float(trials.squares.sum() / (n_all - a)), float(n_0)
 
 
-def _deleted_f(trials: TaskTrials) -> FloatArray:
-    """MSB/MSW without each task in turn, shape (n_tasks,); not finite or 0 where it cannot be said.
+def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[TrialInterval | None, str]:
+    """F·e^{±t·SE} carried back (t with a − 1 df), or None and why.
 
     SSB without task i is SSB − n_i·N/(N − n_i)·(ȳ_i − ȳ)², a rank-one change.
     """
@@ -165,13 +165,7 @@ def _deleted_f(trials: TaskTrials) -> FloatArray:
     within = trials.squares.sum() - trials.squares
     within[np.isclose(trials.squares, trials.squares.sum(), rtol=1e-12, atol=0.0)] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(between / (a - 2) / (within / (n_all - n - (a - 1))), dtype=np.float64)
-
-
-def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[TrialInterval | None, str]:
-    """F·e^{±t·SE} carried back (t with a − 1 df), or None and why."""
-    a = trials.n_tasks
-    deleted = _deleted_f(trials)
+        deleted = between / (a - 2) / (within / (n_all - n - (a - 1)))  # MSB/MSW without each task
     if not f > 0.0 or not np.all(np.isfinite(deleted) & (deleted > 0.0)):
         return None, "no interval: without one of the tasks MSB or MSW is 0, and log(MSB/MSW) is not finite"
     z = np.log(deleted)

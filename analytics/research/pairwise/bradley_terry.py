@@ -201,7 +201,11 @@ class _BattleModel:
         factor, change = None, math.inf
         for _ in range(MAX_ITERATIONS):
             p = expit(self.logits(theta))
-            slope = self._slope(theta, p)
+            beyond = t.won - t.n * p
+            slope = self._summed(beyond, -beyond) - self.penalty * theta[: self.n_agents]
+            if self.n_judges:
+                of_judges = np.bincount(t.judge, beyond * t.order, self.n_judges)
+                slope = np.concatenate([slope, of_judges])
             if np.abs(slope).max() < enough:
                 return theta
             if factor is None or change > SAME_CURVATURE:
@@ -226,14 +230,6 @@ class _BattleModel:
         if self.n_judges:
             x += theta[self.n_agents + t.judge] * t.order
         return np.asarray(x, dtype=np.float64)
-
-    def _slope(self, theta: FloatArray, p: FloatArray) -> FloatArray:
-        t = self.tallies
-        beyond = t.won - t.n * p
-        of_strengths = self._summed(beyond, -beyond) - self.penalty * theta[: self.n_agents]
-        if not self.n_judges:
-            return of_strengths
-        return np.concatenate([of_strengths, np.bincount(t.judge, beyond * t.order, self.n_judges)])
 
     def curvature(self, p: FloatArray) -> FloatArray:
         """H, made definite where all strengths move together, or a draw has left a judge without a row."""

@@ -32,17 +32,13 @@ LIKERT_DECIDES = 0.5
 ROUNDING = 1e-9
 
 
-def _silent(done: int, total: int | None) -> None:
-    pass
-
-
 def bootstrap_cells(
     comparisons: Comparisons,
     *,
     seed: int,
     prior: float | None = None,
     n_draws: int = N_DRAWS,
-    progress: Progress = _silent,
+    progress: Progress = lambda done, total: None,
 ) -> list[dict[str, Any]]:
     """Bootstrap items and cells, for a single cell and for the panel of all.
 

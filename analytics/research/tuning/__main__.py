@@ -18,10 +18,6 @@ STUDY = "STUDY.toml"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
-    return run_command(_parser(), arguments)
-
-
-def _parser() -> Parser:
     parser = Parser(
         prog="python -m analytics.research.tuning",
         description="Search for settings of a harness, and prove them.",
@@ -46,7 +42,7 @@ def _parser() -> Parser:
             added.add_argument(
                 "--seeds", type=whole(MAX_SPLITS), default=8, help="of each condition, with --search (8)"
             )
-    return parser
+    return run_command(parser, arguments)
 
 
 def _store(arguments: argparse.Namespace) -> Store:

@@ -228,7 +228,13 @@ def _search(table: Mapping[str, Any]) -> Search:
     sampler = table.get("sampler", "tpe")
     if sampler not in SAMPLERS:
         raise _Fault(f"search.sampler: {shortened(sampler)} is none of {', '.join(SAMPLERS)}")
-    hyperband = _hyperband(table.get("hyperband"))
+    hyperband: tuple[int, int, int] | None = None
+    if table.get("hyperband") is not None:
+        rungs = _table("search.hyperband", table["hyperband"])
+        _known("search.hyperband", rungs, ("min", "max", "factor"))
+        fewest = _whole("search.hyperband.min", rungs.get("min", 3), least=MIN_RUNS)
+        most = _whole("search.hyperband.max", rungs.get("max", 9), least=fewest + 1)
+        hyperband = fewest, most, _whole("search.hyperband.factor", rungs.get("factor", 3), least=2)
     if hyperband and sampler == "nsga2":
         raise _Fault("search.hyperband: a front of several figures has no order to stop trials by")
     fraction = _number("search.fraction", table.get("fraction", 0.3), above=0.0, most=1.0)
@@ -241,16 +247,6 @@ def _search(table: Mapping[str, Any]) -> Search:
         hyperband=hyperband,
         patience=_whole("search.patience", table.get("patience", 10), least=1),
     )
-
-
-def _hyperband(value: Any) -> tuple[int, int, int] | None:
-    if value is None:
-        return None
-    table = _table("search.hyperband", value)
-    _known("search.hyperband", table, ("min", "max", "factor"))
-    fewest = _whole("search.hyperband.min", table.get("min", 3), least=MIN_RUNS)
-    most = _whole("search.hyperband.max", table.get("max", 9), least=fewest + 1)
-    return fewest, most, _whole("search.hyperband.factor", table.get("factor", 3), least=2)
 
 
 def _what_runs(table: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
