@@ -63,9 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(parser, arguments)
 
 
-# --------------------------------------------------------------------------------------------------- dstudy
-
-
 def _add_dstudy(commands: Any) -> None:
     parser = add_command(
         commands,
@@ -136,9 +133,6 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
         ],
     }
     return Answer(tee.as_json(projection), shown)
-
-
-# ------------------------------------------------------------------------------------------------------ icc
 
 
 def _icc(arguments: argparse.Namespace) -> Answer:
@@ -224,9 +218,6 @@ def _icc_figures(line: trials.Consistency) -> dict[str, Any]:
     }
 
 
-# -------------------------------------------------------------------------------------------------- harness
-
-
 def _add_harness(commands: Any) -> None:
     parser = add_command(
         commands,
@@ -285,9 +276,6 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
         return tensor
     covered = harness.tensor_of_columns(model, task, run, score, valid & marks["covered"]).valid
     return harness.ScoreTensor(tensor.models, tensor.tasks, tensor.runs, tensor.scores, covered)
-
-
-# ---------------------------------------------------------------------------------------------------- table
 
 
 def _table(arguments: argparse.Namespace) -> Answer:

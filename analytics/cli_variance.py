@@ -97,7 +97,6 @@ def _variance(arguments: argparse.Namespace) -> Answer:
 def _fits(
     arguments: argparse.Namespace, labels: Columns, outcome: FloatArray, facets: Mapping[str, str]
 ) -> tuple[VarianceFit, glmm.LogitCheck | None]:
-    """Fit the terms, under --logit those that the logit scale can tell on both scales."""
     if not arguments.logit:
         return fit(labels, outcome, random=arguments.random, fixed=arguments.fixed), None
     logit = glmm.fit_logit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
@@ -155,9 +154,6 @@ def _logit_shown(check: glmm.LogitCheck) -> dict[str, Any]:
         "left out, a level for each row": ", ".join(check.fit.dropped) or "none",
         "largest component": check.sentence or "the same on both scales",
     }
-
-
-# ------------------------------------------------------------------------------------------- level by level
 
 
 def _declared(arguments: argparse.Namespace, facets: Mapping[str, str]) -> tee.Declaration:

@@ -29,14 +29,7 @@ from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.programs import one_blas_thread, orderly_end
 from analytics.programs import progress_bar as progress_bar
-from analytics.tables import (
-    AS_FOUND,
-    TableOptions,
-    add_table_options,
-    is_table,
-    read_table,
-    table_options,
-)
+from analytics.tables import AS_FOUND, TableOptions, add_table_options, is_table, read_table, table_options
 from analytics.text import as_text, named
 from analytics.trials import improving_trials
 from analytics.trials.flags import Dependence, Improvement, dependent_trials
@@ -365,7 +358,6 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _refuse_large(path: Path) -> None:
-    """Refuse a CSV that is too large, before pyarrow keeps blocks of each of its columns."""
     n_bytes, n_rows = 0, 0
     packed = path.suffix == ".gz"
     # What is no gzip pyarrow tells better.

@@ -205,9 +205,6 @@ def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
     return _interval_estimate(sides[0][0] - sides[1][0], sides[0][1] + sides[1][1], min(a.n, b.n) - 1)
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> tuple[float, float]:
     n_tasks, n = judge.size, e.size
     unasked = 1.0 - n / n_tasks

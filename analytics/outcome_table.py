@@ -284,7 +284,6 @@ def _check_lengths(table: OutcomeTable) -> None:
 
 
 def _check_cells(table: OutcomeTable) -> None:
-    """Refuse dates with a time of day, negative counts, means outside [0, 1] and NaN in the wrong place."""
     for name, day in zip(table.agents, table.dates, strict=True):
         if day is not None and (isinstance(day, datetime) or not isinstance(day, date)):
             raise CoreError(
@@ -355,7 +354,6 @@ def _truths(values: npt.ArrayLike) -> Mask:
 
 
 def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
-    """Whole numbers from 0 to `n_codes` − 1, or a refusal with the first row outside."""
     codes = _whole_numbers(column, values)
     outside = (codes < 0) | (codes >= n_codes)
     if outside.any():
@@ -369,7 +367,6 @@ def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
 def _checked_rows(
     task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
 ) -> tuple[CodeArray, CodeArray, FloatArray]:
-    """Task, setting and outcome of the valid rows, each looked at."""
     tasks, settings = _codes("task", task, n_tasks), _whole_numbers("setting", setting)
     outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths(valid)
     if len({column.shape for column in (tasks, settings, outcomes, counted)}) > 1:

@@ -295,7 +295,6 @@ def _chosen(values: Sequence[str], codes: IndexArray) -> list[str]:
 def _cast(
     rng: Generator, roster: Roster, ability: FloatArray, parameters: ResponseModel
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[int]]:
-    """Positions of twins, near ties (an agent and the nearest) and incomplete agents."""
     copies = np.flatnonzero(roster.original >= 0)
     twins = [(int(roster.original[copy]), int(copy)) for copy in copies]
     taken = {agent for pair in twins for agent in pair}

@@ -218,7 +218,6 @@ def read_table(
 
 
 def _check_rows(texts: Any, of: str) -> None:
-    """Refuse rows of a wide table that nothing tells apart."""
     key = [name for name in ("benchmark", "agent", "task", "trial", *SETTING) if name in texts]
     names = texts[of][texts.duplicated(key)].unique()
     if names.size:
@@ -233,9 +232,6 @@ def _naming(called: str) -> Iterator[None]:
         yield
     except FlatFileError as error:
         raise FlatFileError(error.faults, error.n_faults, called) from None
-
-
-# ------------------------------------------------------------------------------------------------- the cells
 
 
 def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> list[_Sheet]:
@@ -325,11 +321,7 @@ def _parse_delimited(text: str) -> Any:
     return cells.map(_normalize_space)
 
 
-# ------------------------------------------------------------------------------------------------ its shape
-
-
 def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) -> tuple[_Sheet, _Table]:
-    """Find the one sheet that holds outcomes; where none does, say why of the largest."""
     tables, refused = list[tuple[_Sheet, _Table]](), list[tuple[int, FlatFileError]]()
     for sheet in sheets:
         try:
@@ -387,7 +379,6 @@ def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str,
 
 
 def _match_columns(heads: Sequence[str], columns: Mapping[str, str]) -> dict[str, int]:
-    """Find the place of each known column: as `columns` says, by its name, or by another name."""
     if not set(columns.values()) <= set(heads):
         return {}
     places = {name: heads.index(theirs) for name, theirs in columns.items()}
@@ -450,7 +441,6 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
 
 
 def _check_dates(body: Any, under: Mapping[int, str]) -> None:
-    """Refuse columns of dates among the outcomes of agents."""
     rule = "these are dates, not outcomes; say so: --column "
     dates = [
         Fault(None, text, None, rule + shlex.quote(f"submitted_at={text}"))
@@ -461,11 +451,7 @@ def _check_dates(body: Any, under: Mapping[int, str]) -> None:
         raise FlatFileError(dates)
 
 
-# ----------------------------------------------------------------------------------------------- its values
-
-
 def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any, RowNumbers, int]:
-    """Read words, percentages and day numbers, and settle what blank is; tell how many are missing."""
     frame = table.frame.assign(outcome=table.frame["outcome"].map(_read_outcome))
     if "submitted_at" in frame:
         frame["submitted_at"] = frame["submitted_at"].map(
@@ -497,9 +483,6 @@ def _read_outcome(text: str) -> str:
         share = Decimal(percent[1].replace(",", ".")) / 100
         return f"{share:f}" if share <= 1 else text
     return TRUTH_WORDS.get(word) or (text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text)
-
-
-# -------------------------------------------------------------------------------------------- what is said
 
 
 def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:

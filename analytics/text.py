@@ -111,7 +111,6 @@ def _cell(value: Any) -> str:
 
 
 def _decimals(values: Sequence[float]) -> int:
-    """Decimals that leave three digits to the largest number."""
     largest = max(map(abs, values), default=0.0)
     wanted = DIGITS - 1 - math.floor(math.log10(largest)) if largest else MIN_DECIMALS
     return min(max(wanted, MIN_DECIMALS), MAX_DECIMALS)

@@ -311,7 +311,6 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
 
 
 def _own(sides: Sequence[Agent], errors: Sequence[AgentError]) -> list[ErrorTerm]:
-    """Return the parts of SE² but for v: what rests on a calibration, and the noise of trials."""
     measured = [agent for agent in sides if isinstance(agent, Measured)]
     if len(measured) == len(sides) and any(error.method == "neyman" for error in errors):
         a, b = (agent.outcomes for agent in measured)

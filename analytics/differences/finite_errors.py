@@ -191,7 +191,6 @@ def _own(
 def _with_repeats(
     s2: FloatArray, n_trials: FloatArray, n_one: int, mean_q: float | None, k: int
 ) -> list[ErrorTerm]:
-    """Return the part of repeated cells with pseudo-cells, and of single ones by the mean s² of these."""
     n_rep = s2.size
     if not n_rep:
         return []

@@ -27,13 +27,7 @@ from analytics.differences.error_draws import (
     own_draws,
     upper_point,
 )
-from analytics.differences.finite_errors import (
-    Calibrated,
-    Measured,
-    Method,
-    TrialNoise,
-    error_of,
-)
+from analytics.differences.finite_errors import Calibrated, Measured, Method, TrialNoise, error_of
 from analytics.differences.neyman_draws import (
     MIN_TASKS,
     N_DRAWS,
@@ -311,10 +305,7 @@ def rank_sets(
 
 
 def _check_agents(
-    agents: Sequence[Measured | Calibrated],
-    n_draws: int,
-    added: FloatArray | None,
-    unclaimed: Mask | None,
+    agents: Sequence[Measured | Calibrated], n_draws: int, added: FloatArray | None, unclaimed: Mask | None
 ) -> None:
     if not agents:
         raise CoreError("no agent to rank", code="rank_sets")

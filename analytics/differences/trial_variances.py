@@ -138,10 +138,7 @@ def _repeat_often(known: Mask, n_trials: FloatArray) -> Mask:
 
 
 def checked_cells(
-    means: FloatArray,
-    trial_variances: FloatArray | None,
-    n_trials: FloatArray | None,
-    one_trial: Mask | None,
+    means: FloatArray, trial_variances: FloatArray | None, n_trials: FloatArray | None, one_trial: Mask | None
 ) -> tuple[FloatArray, FloatArray]:
     """Means, and s²_ij/R_ij with NaN where the cell is missing or R counts as 1."""
     if means.ndim != 2:

@@ -189,11 +189,7 @@ def capability_jump(
 
 
 def cost_per_task(
-    costs: FloatArray,
-    agents: Sequence[str],
-    dates: Sequence[date | None],
-    *,
-    n_reference: int = N_REFERENCE,
+    costs: FloatArray, agents: Sequence[str], dates: Sequence[date | None], *, n_reference: int = N_REFERENCE
 ) -> Monitor:
     """CUSUM of the agents' mean cost of a task, on both sides; `n_reference` as in `capability_jump`."""
     same_length(costs, agents, dates)

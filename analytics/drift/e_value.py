@@ -120,7 +120,6 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
 
 
 def _e_monitor(name: str, logs: FloatArray, shown: str, evidence: dict[str, Any]) -> Monitor:
-    """Read E against its thresholds."""
     value = largest(logs)
     state: State = "alert" if value >= ALERT else "warn" if value >= WARN else "ok"
     reason = f"{shown}; {e_text(logs)}"

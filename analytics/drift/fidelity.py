@@ -161,9 +161,6 @@ def rank_fidelity(
     )
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _midranks(values: FloatArray) -> FloatArray:
     """Mean of the first and the last place of each run of equal values, along the last axis."""
     order, first, last = _runs(values)
@@ -348,9 +345,6 @@ def _without_each(first: FloatArray, second: FloatArray) -> FloatArray:
     a, b = first.sum(axis=1), second.sum(axis=1)
     crossed = np.sum(first * second, axis=0)
     return np.asarray(a @ b - a @ second - b @ first + crossed - a * b, dtype=np.float64)
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _checked_pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

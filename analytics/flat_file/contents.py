@@ -152,7 +152,6 @@ TOLERANCE = 1e-6
 def _tell_averaged(
     faults: Faults, rows: RowNumbers, outcome: FloatArray, n_runs: FloatArray, bad: Places
 ) -> None:
-    """Tell the rows at the places `bad`, whose mean is none of so many runs."""
     rule = "the mean of {0:.0f} runs that pass or fail is a whole number over {0:.0f}, and "
     rule += "{0:.0f} × {1:.9g} = {2:.9g}"
     if len(bad):
@@ -242,7 +241,6 @@ def contents(table: Table) -> FlatFile:
 
 
 def _check_one_benchmark(table: Table) -> None:
-    """Refuse several benchmarks, whatever else is wrong with the file, or none that is the one asked for."""
     names = sorted(table.names["benchmark"].code)
     if "benchmark" in table.fixed:
         return  # rows of another one contradict it
@@ -334,7 +332,6 @@ def _renumbered(order: Sequence[int], codes: Codes) -> Codes:
 def _of_owner(
     table: Table, codes: dict[str, Codes], column: str, owner: Codes, n_owners: int
 ) -> tuple[str | None, ...]:
-    """Give the one name in `column` that each owner's rows hold, or None where they hold none."""
     names = list(table.names[column].code)
     first = first_places(np.where(codes[column] >= 0, owner, -1), n_owners)
     return tuple(names[codes[column][place]] if place >= 0 else None for place in first)

@@ -98,7 +98,6 @@ def _record_end(first: bytes) -> int | None:
 
 
 def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
-    """Let pyarrow cut whole, even rows into fields."""
     from pyarrow import csv as arrow_csv
 
     if bytes(block[: len(BOM_UTF8)]) == BOM_UTF8:

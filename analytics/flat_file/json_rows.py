@@ -196,7 +196,6 @@ class Records:
         return {renamed.get(name, name): value for name, value in record.items() if name not in left_out}
 
     def _layout(self, row: int, names: tuple[str, ...]) -> RecordLayout:
-        """Tell which of the names of a record are renamed, and which are at fault, and so left out."""
         faults = []
         for name in names:
             if name in self.constants:

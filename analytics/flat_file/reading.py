@@ -87,7 +87,6 @@ def _refusing_damage() -> Iterator[None]:
 
 @contextmanager
 def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
-    """Give a file that can be wound: the source, or a copy of it."""
     if source.n_bytes is not None:
         source.file.seek(source.start)
         yield source.file
@@ -99,7 +98,6 @@ def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
 
 
 def _readable(schema: Any, table: Table) -> list[str] | None:
-    """Tell the columns that have no text, which are not read; None where all have one."""
     bad = [name for name, kind in zip(schema.names, schema.types, strict=True) if not can_be_text(kind)]
     for name in bad:
         kinds = "text, numbers, true and false, dates and times are read"
@@ -250,7 +248,6 @@ def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[RowBat
 
 
 def _constant_texts(constants: Mapping[str, object], table: Table) -> dict[str, object]:
-    """Turn constants into columns of one text each; what has no text is a fault and left out."""
     columns = {}
     for name, value in constants.items():
         text = text_of(value)

@@ -183,7 +183,6 @@ class Table:
         self.limits.check_names(sum(names.n_characters for names in self.names.values()))
 
     def _with_fixed(self, batch: RowBatch) -> RowBatch:
-        """Give what is fixed where the columns say nothing, or the same by another text."""
         columns = dict(batch.columns)
         for name, (text, known_as, _) in self.fixed.items():
             if name not in columns:

@@ -230,7 +230,6 @@ class Counts:
         here: tuple[FloatArray, FloatArray, float],
         there: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Go to the solution of the weighted problem, halved until the penalised deviance does not rise."""
         (dual, random, value), (towards, further) = here, there
         for halving in range(MAX_HALVINGS):
             part = 0.5**halving
@@ -281,7 +280,6 @@ class Factors:
         return np.asarray(scales * (np.tril(inverse) + np.tril(inverse, -1).T), dtype=np.float64)
 
     def _blocks_times(self, matrix: FloatArray) -> FloatArray:
-        """Block-diagonal inverses times a matrix with the block levels as rows."""
         product = np.empty_like(matrix)
         for batch, inverse in zip(self.layout.batches, self.inverses, strict=True):
             rows = batch.blocks(matrix)

@@ -137,7 +137,6 @@ def _scores(tensor: ScoreTensor, counts: npt.ArrayLike, runs: slice | npt.NDArra
 
 
 def _tau(a: FloatArray, b: FloatArray) -> float:
-    """τ_b, NaN where it is undefined."""
     if np.isnan(a).any() or np.isnan(b).any():
         return float("nan")
     tau = kendall(a, b)

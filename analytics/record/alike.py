@@ -135,7 +135,6 @@ def _of_agent(part: ComparedTrials, n_conditions: int, runs: CodeArray) -> Repea
 
 
 def _repeats_of(part: ComparedTrials, copies: str) -> Repeats:
-    """Tell of the trials under one condition."""
     rows = part.rows
     if not rows.n_rows:
         return Repeats(reason="not measured: no valid trial")
@@ -185,7 +184,6 @@ def _needed(part: ComparedTrials) -> tuple[int | None, str]:
 
 
 def _by_agent(trials: ComparedTrials, n_agents: int) -> list[ComparedTrials]:
-    """Split by agent; rows stand in canonical order, agent by agent."""
     ends = np.searchsorted(trials.rows.agent, np.arange(n_agents + 1))
     return [_where(trials, slice(start, end)) for start, end in pairwise(ends.tolist())]
 
@@ -197,7 +195,6 @@ def _where(trials: ComparedTrials, positions: CodeArray | slice) -> ComparedTria
 
 
 def _cumulative(parts: Sequence[ComparedTrials], runs: CodeArray) -> str:
-    """Say that the trials under one condition only improve; `runs` is the place of each setting's run."""
     ordered = [_where(part, np.argsort(runs[part.rows.setting], kind="stable")) for part in parts]
     improving = [one for part in ordered if (one := only_improving(part.rows.task, part.outcome)) is not None]
     if not improving:
@@ -231,7 +228,6 @@ def _copies(parts: Sequence[ComparedTrials]) -> str:
 
 
 def _gains(trials: ComparedTrials, order: CodeArray, n_agents: int) -> list[str]:
-    """Agents whose latest delivery is better on some tasks and worse on none than the one before."""
     notes = [""] * n_agents
     place, n_deliveries = order[trials.rows.delivery], len(order)
     pairs = distinct(trials.rows.agent * n_deliveries + place)

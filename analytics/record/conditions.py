@@ -226,11 +226,7 @@ def conditions_of(
 
 
 def _two_temperatures(
-    outcomes: Rows,
-    asked_of: Mask,
-    settings: Sequence[Setting],
-    voters: Sequence[Voter],
-    finished: CodeArray,
+    outcomes: Rows, asked_of: Mask, settings: Sequence[Setting], voters: Sequence[Voter], finished: CodeArray
 ) -> bool:
     """Whether temperature is part of the conditions, as the model says; not stated is a level."""
     levels = {temperature: i for i, temperature in enumerate(dict.fromkeys(one[2] for one in settings))}
@@ -253,7 +249,6 @@ def _counts(column: CodeArray, shape: tuple[int, int]) -> CodeArray:
 
 
 def _comparable(counts: ConditionCounts, has: Mask) -> list[int]:
-    """Positions of the conditions that the rule of this module compares."""
     if not counts.conditions:
         return []
     full = _full(counts)
@@ -269,7 +264,6 @@ def _comparable(counts: ConditionCounts, has: Mask) -> list[int]:
 
 
 def _full(counts: ConditionCounts) -> Mask:
-    """Agents with full runs."""
     return np.asarray((20 * counts.n_tasks >= 19 * counts.n_active).any(axis=1))
 
 
@@ -296,7 +290,6 @@ def _nearly_all(has: Mask) -> Mask:
 def _elsewhere(
     counts: ConditionCounts, has: Mask, chosen: Sequence[Condition], words: list[str]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Tell what an agent ran under, where it lacks a compared condition and ran more tasks elsewhere."""
     columns = [counts.conditions.index(one) for one in chosen if one in counts.conditions]
     unheld = len(columns) < len(chosen)
     places: list[tuple[str, int]] = []
@@ -313,11 +306,7 @@ def _elsewhere(
     return tuple(name for name, _ in places), tuple(n for _, n in places)
 
 
-# ------------------------------------------------------------------------------------------------------ words
-
-
 def _words(conditions: Sequence[Condition]) -> list[str]:
-    """Each condition by the facets in which these differ: "prompt p2, judge j1"."""
     varying = [f for f in range(len(FACETS)) if len({one[f] for one in conditions}) > 1]
 
     def words(facet: str, level: str | float | None) -> str:

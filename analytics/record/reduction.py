@@ -241,9 +241,6 @@ def in_part(
     return np.asarray(((n > 0) & (n < n_trials)).any(axis=2), dtype=np.bool_)
 
 
-# ---------------------------------------------------------------------------------------------- what is known
-
-
 def _frame(
     n_agents: int,
     tasks: Sequence[str],
@@ -308,7 +305,6 @@ def _delivered(
     counting: Counting,
     compared: Compared,
 ) -> _Slots:
-    """Keep what was delivered under a compared condition."""
     number = {condition: c for c, condition in enumerate(compared.conditions)}
     of_setting = conditions_of(settings, compared.by_temperature, counting)
     condition = np.array([number.get(one, -1) for one in of_setting], dtype=np.int64)
@@ -337,9 +333,6 @@ def _completed(delivered: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     n_needed = np.where(frame.operator, 1 if zero else -(-19 * n_tasks // 20), n_tasks)
     last = of_task[np.arange(n_agents), n_needed - 1]
     return np.where(last == NEVER, -1, last)
-
-
-# ------------------------------------------------------------------------------------------------ what counts
 
 
 def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
@@ -495,7 +488,6 @@ def _lower(
 
 
 def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _Slots:
-    """Let the first trial of a task stand for all where an agent's trials are cumulative."""
     mine = cumulative[counted.rows.agent] & counted.has_outcome
     if not mine.any():
         return counted
@@ -556,9 +548,6 @@ def _absent(n: CodeArray, frame: _Frame, most: CodeArray) -> CodeArray:
     lacking[~frame.asked | ~frame.ranked[:, None]] = 0
     slots = np.flatnonzero(lacking)
     return np.repeat(slots, lacking.reshape(-1)[slots])
-
-
-# ---------------------------------------------------------------------------------------------- what is shown
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

@@ -403,7 +403,6 @@ def _check_terms(layout: BlockLayout, terms: Sequence[tuple[int, ...]], n_rows: 
 
 
 def _spanned(layout: BlockLayout, codes: CodeArray, n: int) -> bool:
-    """Whether the indicators of the levels are combinations of the design's columns."""
     root, indicators = np.sqrt(layout.cells.n_rows_in), np.eye(n)[codes]
     design = root[:, None] * layout.cells.design
     left = root[:, None] * indicators

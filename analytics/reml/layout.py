@@ -261,7 +261,6 @@ def filled(size: CodeArray) -> CodeArray:
 
 
 def _patterns(kind: CodeArray, block: CodeArray, size: CodeArray) -> CodeArray:
-    """Pattern of each block, in ascending order of size, from the kinds of its cells in order."""
     start = np.flatnonzero(np.diff(block, prepend=-1))
     number: dict[bytes, int] = {}
     pattern = np.array([number.setdefault(part.tobytes(), len(number)) for part in np.split(kind, start[1:])])
@@ -345,7 +344,6 @@ def _cross_products(
 def _stored(
     position: CodeArray, n_rows: int, n_columns: int
 ) -> tuple[CodeArray, int, tuple[CodeArray, CodeArray] | None]:
-    """Positions among the stored entries: all of them, or with a wide border those that can differ from 0."""
     if n_columns <= WIDEST_FULL_BORDER:
         return position, n_rows * n_columns, None
     present, number = np.unique(position, return_inverse=True)

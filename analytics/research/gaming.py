@@ -106,7 +106,6 @@ def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str,
 
 
 def _gain(noise: Selectable, k: int) -> dict[str, float]:
-    """Return the gain in the unit of the score, and in points of which the scale has 100."""
     gain = expected_maximum(k) * noise.sd
     return {"gain": gain, "points": 100.0 * gain}
 
@@ -132,9 +131,6 @@ def gains_by_design(
         | {"relative": noise.sd / noises[0].sd}
         for levels, noise in zip(designs, noises, strict=True)
     ]
-
-
-# ------------------------------------------------------------------------------- submissions of a flat file
 
 
 def fit_repeats(flat: FlatFile, copied: Collection[str]) -> tuple[VarianceFit, list[str]]:
@@ -206,9 +202,6 @@ def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
     first = np.unique(_submissions(flat), return_index=True)[1]
     counts = Counter(known[column][agent] for agent in flat.agent[first].tolist())
     return {team: n for team, n in sorted(counts.items()) if n > 1}
-
-
-# ----------------------------------------------------------------------------------------------- the command
 
 
 def add(commands: Any) -> None:

@@ -83,9 +83,6 @@ def _panels(arguments: argparse.Namespace) -> Answer:
     return Answer(values, shown)
 
 
-# ---------------------------------------------------------------------------------------------------- items
-
-
 def _items(
     flat: FlatFile, item: CodeArray, cell: CodeArray, outcome: FloatArray, label: FloatArray, seed: int
 ) -> Answer:
@@ -184,9 +181,6 @@ def area(value: FloatArray, event: Mask) -> float:
     n = int(event.sum())
     ranks = midranks(np.round(value, 9))
     return float((ranks[event].sum() - n * (n + 1) / 2) / (n * (event.size - n)))
-
-
-# ---------------------------------------------------------------------------------------------------- tiers
 
 
 def _tiers(flat: FlatFile, rows: CodeArray, item: CodeArray, column: str, seed: int) -> Answer:
@@ -300,7 +294,6 @@ def _ratio(parameters: FloatArray, names: Sequence[str]) -> FloatArray:
 
 
 def _partitions(judges: tuple[int, ...], sizes: tuple[int, ...]) -> list[Partition]:
-    """All ways to deal judges to groups of these sizes; groups have no names."""
     if not sizes:
         return [frozenset()]
     partitions: dict[Partition, None] = {}
@@ -316,9 +309,6 @@ def _drawn(partitions: list[Partition], seed: int) -> list[Partition]:
         return partitions
     places = generator(seed, "partitions").choice(len(partitions), MAX_PARTITIONS, replace=False)
     return [partitions[place] for place in places.tolist()]
-
-
-# ------------------------------------------------------------------------------------------------- ensemble
 
 
 def ensemble(outcomes: FloatArray, *, finite: bool = False) -> dict[str, Any]:

@@ -113,9 +113,6 @@ def model_hazard(mean: FloatArray, threshold: float, persistent: float, rest: fl
     return np.asarray(1.0 - survival / np.concatenate([[1.0], survival[:-1]]), dtype=np.float64)
 
 
-# ----------------------------------------------------------------------------------------------- the command
-
-
 def add(commands: Any) -> None:
     """Add the command."""
     parser = add_command(

@@ -186,7 +186,6 @@ def _fitted(
 
 
 def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | None:
-    """Put the shares on the logit scale beside those of the fit; None where outcomes are graded."""
     if not np.isin(outcomes.outcome, (0.0, 1.0)).all():
         return None
     if outcomes.outcome.size > MAX_LOGIT_ROWS:

@@ -180,7 +180,6 @@ def _grid(choices: Choices) -> Grid:
 def _inner_range(
     choices: Choices, levels: Mapping[str, FloatArray], inner: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Fewest and most inner levels; no combination with more categories than items."""
     lo, hi = choices.bounds[inner]
     fewest = np.full_like(levels[inner], lo)
     most = np.full_like(levels[inner], np.inf if hi is None else hi)

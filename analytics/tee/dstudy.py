@@ -222,7 +222,6 @@ def _main_effect(components: Components, letter: str) -> Component | None:
 
 
 def _divisors(entry: Component, reading: Reading) -> frozenset[str]:
-    """Facets of the component; a fixed category is divided as the items in it are."""
     if entry.facets == {"C"} and reading.categories == "fixed":
         return frozenset("N")
     return nested(entry.facets)

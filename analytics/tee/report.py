@@ -27,9 +27,7 @@ class BoardEstimate(NamedTuple):
 
 
 def paragraph(
-    study: TotalError,
-    within: tuple[float, float] = ANY,
-    on_board: BoardEstimate | None = None,
+    study: TotalError, within: tuple[float, float] = ANY, on_board: BoardEstimate | None = None
 ) -> str:
     """Tell a study in plain language, with its figures.
 
@@ -78,10 +76,9 @@ def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
     se = on_board.se if on_board else study.se
     if se is None:
         return f"It has no standard error: {on_board.reason if on_board else ''}."
-    about = {
-        "domain": "for items drawn from the same domain",
-        "finite": "for exactly these items",
-    }[study.reading.estimand]
+    about = {"domain": "for items drawn from the same domain", "finite": "for exactly these items"}[
+        study.reading.estimand
+    ]
     panel = "counting" if study.reading.sensitivity == "include" else "setting aside"
     chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
     choice = f" and {panel} the choice of {chosen}" if chosen else ""

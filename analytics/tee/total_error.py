@@ -199,7 +199,6 @@ def fit_layout(columns: Columns, outcome: FloatArray, design: DesignLayout) -> V
 
 
 def _is_fitted(design: DesignLayout, reading: Reading) -> bool:
-    """Whether the reading is the fit's own: its categories, where there are any, are random effects."""
     categories_agree = reading.categories == "sampled" or "category" not in design.random
     return categories_agree and replace(reading, categories="fixed") == Reading()
 

@@ -167,7 +167,6 @@ def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
 
 
 def _varies(file: FlatFile, word: str) -> bool:
-    """Whether a facet has two levels in the file; temperature, whether it has for one agent."""
     levels = [getattr(setting, FACETS[word]) for setting in file.settings]
     if word != "temperature":
         return len(set(levels)) > 1

@@ -122,7 +122,6 @@ def _outcomes(arguments: argparse.Namespace) -> Battles:
 
 
 def _rows(arguments: argparse.Namespace) -> tuple[Battles, int]:
-    """Return the battles, and how many rows are not valid."""
     if arguments.only is not None:
         raise CoreError("--only names a benchmark of a flat file: --from-outcomes reads one", code="option")
     there = csv_header(arguments.file)
@@ -194,9 +193,6 @@ def _notes(model: BradleyTerry, battles: Battles) -> list[str]:
     if not battles.judges:
         notes.append("position effects are not measured: no row says who was shown first")
     return notes
-
-
-# ---------------------------------------------------------------------------------------------------- ranks
 
 
 def joint_ranks(

@@ -166,9 +166,6 @@ def again(
     return theta
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 class _BattleModel:
     """ℓ of tallies, its derivative and curvature."""
 
@@ -250,9 +247,6 @@ def _unidentified(named: tuple[str, ...]) -> StrengthsRefused:
     )
 
 
-# -------------------------------------------------------------------------------------------------- checks
-
-
 def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> None:
     if len(agents) < 2:
         raise StrengthsRefused(f"{len(agents)} agent; strengths are of two at least", code="one_agent")
@@ -292,7 +286,6 @@ def _reaches_all(steps: FloatArray) -> bool:
 
 
 def _connected_classes(beaten: FloatArray) -> list[list[int]]:
-    """Classes of agents that reach each other by steps "won or tied against", by their first agent."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

@@ -107,9 +107,6 @@ class _Fits:
         return parameters[: len(agents)]
 
 
-# ------------------------------------------------------------------------------------------------- agreement
-
-
 def verdicts_of_shares(share: FloatArray) -> FloatArray:
     """Verdicts of mean points: 1 above .55, 0 below .45, else ½."""
     return np.where(share > PANEL_WINS + ROUNDING, WIN, np.where(share < PANEL_LOSES - ROUNDING, LOSS, TIE))
@@ -163,7 +160,6 @@ def agreement(comparisons: Comparisons) -> dict[str, list[dict[str, Any]]]:
 
 
 def _people(comparisons: Comparisons) -> FloatArray:
-    """Human verdict of each battle, −1 where there is none."""
     _, battle = comparisons.battles
     rows = np.flatnonzero(comparisons.human != NO_VERDICT)
     if not rows.size:

@@ -83,7 +83,6 @@ class Comparisons:
 
     @cached_property
     def _grouped(self) -> tuple[IndexArray, IndexArray]:
-        """Key of each tally, ascending, and the tally of each row."""
         width = len(self.agents)
         key = self.a * width + self.b
         if self.judges:
@@ -233,9 +232,6 @@ def tallies_of_wins(wins: FloatArray) -> Tallies:
     return Tallies(a=a, b=b, judge=none.astype(np.intp), order=none, n=total[a, b], won=wins[a, b])
 
 
-# -------------------------------------------------------------------------------------------------- reading
-
-
 def read_comparisons(
     columns: Mapping[str, Sequence[str]], human: str | None = None, *, rows: Sequence[int] | None = None
 ) -> Comparisons:
@@ -293,7 +289,6 @@ def read_comparisons(
 
 
 def _coded(values: Sequence[Value]) -> tuple[tuple[Value, ...], IndexArray]:
-    """Values in ascending order, each once, and the code of each one."""
     names = sorted(set(values))
     place = {name: code for code, name in enumerate(names)}
     return tuple(names), np.array([place[value] for value in values], dtype=np.intp)

@@ -58,7 +58,6 @@ def _run(arguments: argparse.Namespace) -> Answer:
 
 
 def _report_step(what: str, done: int, n: int) -> None:
-    """One line on stderr for each step: what runs here takes minutes to hours."""
     sys.stderr.write(f"{what}: {done:,} of {n:,}\n")
 
 

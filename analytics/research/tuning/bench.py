@@ -31,13 +31,7 @@ SPACE = {
         SpaceParameter("workers", "int", "instrument", 1, 16),
     )
 }
-BASELINE: Configuration = {
-    "timeout": 120.0,
-    "retries": 1,
-    "pinned": False,
-    "scorer": "fuzzy",
-    "workers": 4,
-}
+BASELINE: Configuration = {"timeout": 120.0, "retries": 1, "pinned": False, "scorer": "fuzzy", "workers": 4}
 SCALE = {"exact": 0.75, "fuzzy": 1.0, "judge": 1.1}
 SCORER_NOISE = {"exact": 0.0, "fuzzy": 0.004, "judge": 0.010}
 

@@ -252,5 +252,4 @@ def _stored(items: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> p
 
 
 def _floats(column: Any) -> FloatArray:
-    """Return a column of numbers, NaN where null."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

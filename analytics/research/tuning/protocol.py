@@ -27,14 +27,7 @@ import numpy as np
 from analytics.differences.estimates import benjamini_hochberg
 from analytics.drift.fidelity import kendall
 from analytics.errors import CoreError
-from analytics.harness import (
-    ScoreTensor,
-    mdes,
-    rank_stability,
-    scorer_auc,
-    split_half,
-    variance_components,
-)
+from analytics.harness import ScoreTensor, mdes, rank_stability, scorer_auc, split_half, variance_components
 from analytics.research.tuning.cells import RunCells, RunRequest
 from analytics.research.tuning.figures import (
     WEIGHTS,
@@ -224,9 +217,6 @@ def winner(measured: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return max(able, key=lambda one: one["F"] or 0.0) if able else None
 
 
-# ------------------------------------------------------------------------------------------- phases 4 and 5
-
-
 def ablations(store: Store) -> list[dict[str, Any]]:
     """Say what each condition of Table 28.4 would have chosen among the trials of the search.
 
@@ -251,8 +241,7 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[d
     """
     if n_seeds < MIN_SEEDS:
         raise CoreError(
-            f"an ablation by search needs at least {MIN_SEEDS} seeds: one search says little",
-            code="not_yet",
+            f"an ablation by search needs at least {MIN_SEEDS} seeds: one search says little", code="not_yet"
         )
     study, ablated = store.study, []
     for place, (condition, weights) in enumerate(ABLATIONS.items()):
@@ -275,8 +264,6 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[d
 
 
 def _top(trials: Sequence[SearchTrial], weights: Mapping[str, float]) -> SearchTrial | None:
-    """Return the trial with the largest F by these weights, of those that have one."""
-
     def by_weights(trial: SearchTrial) -> tuple[float, int]:
         of_run = trial.figures
         return weighted(of_run.R or 0.0, of_run.D or 0.0, of_run.C, weights), -trial.number

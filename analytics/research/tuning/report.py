@@ -160,9 +160,6 @@ def front_values(study: HarnessStudy, trials: Sequence[SearchTrial]) -> dict[str
     }
 
 
-# -------------------------------------------------------------------------------------------------- markdown
-
-
 def as_markdown(report: Mapping[str, Any]) -> str:
     """Set the report for people: a sentence, then tables."""
     parts = [f"# {report['study']}", _sentence(report)]
@@ -178,10 +175,7 @@ def as_markdown(report: Mapping[str, Any]) -> str:
             _table(trials),
         ]
     if report["ablations"]:
-        parts += [
-            "## Without a part of F",
-            _table([(one["condition"], one) for one in report["ablations"]]),
-        ]
+        parts += ["## Without a part of F", _table([(one["condition"], one) for one in report["ablations"]])]
     if report["stability"]:
         one = report["stability"]
         parts += [

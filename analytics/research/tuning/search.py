@@ -148,7 +148,6 @@ def converged(study: HarnessStudy, trials: Sequence[SearchTrial]) -> bool:
 
 
 def _next(study: HarnessStudy, evaluate: Evaluate, done: Sequence[Any], weights: Mapping[str, float]) -> Any:
-    """Propose, evaluate rung by rung, and return the finished trial, Optuna's."""
     try:
         import optuna
     except ModuleNotFoundError:

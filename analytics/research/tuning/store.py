@@ -178,9 +178,6 @@ class Store:
         return float(sum(stored_cells(path).cost_usd for path in sorted(self.runs.glob("*.parquet"))))
 
 
-# ------------------------------------------------------------------------------------- one run of the harness
-
-
 def run_harness(
     study: HarnessStudy, configuration: Configuration, wanted: RunRequest, *, seed: int, place: Path
 ) -> RunCells:
@@ -238,7 +235,6 @@ def _is_full(folder: Path) -> bool:
 
 
 def _removed(answer: Path) -> None:
-    """Remove what a run left in the place of its answer, a folder too."""
     if answer.is_dir() and not answer.is_symlink():
         shutil.rmtree(answer)
     else:
@@ -327,7 +323,6 @@ def end_left_behind(mark: Path) -> None:
 
 
 def _kill(group: int, number: int = signal.SIGKILL) -> bool:
-    """Send every process of a group a signal; whether there is such a group."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

@@ -162,7 +162,6 @@ def read_study(path: Path) -> HarnessStudy:
 
 
 def _content(path: Path) -> str:
-    """Read a text in UTF-8; a pipe, a device, or what is larger than any list of tasks is none."""
     there = path.stat()
     if not (stat.S_ISREG(there.st_mode) or stat.S_ISDIR(there.st_mode)):
         raise _Fault(f"{path.name} is no file")
