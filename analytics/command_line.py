@@ -210,10 +210,7 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
 
 
 def flat_file(path: Path, only: str | None = None, options: TableOptions = AS_FOUND) -> FlatFile:
-    """Read a flat file or a table of one benchmark, or of several the rows of `only` one.
-
-    How a table was read is said on stderr.
-    """
+    """Read a flat file or a table, of several benchmarks `only` one; how a table was read goes to stderr."""
     if not is_table(path, options):
         return read(path, as_of=datetime.now(UTC), only=only)
     flat, note = read_table(path, options, as_of=datetime.now(UTC), only=only)

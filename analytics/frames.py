@@ -61,10 +61,7 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
 
 
 def frame_of(table: "OutcomeTable") -> Any:
-    """Make a long frame of a table: one row for each agent and task, with its scaffold, model and date.
-
-    `flat_of` reads it back, each cell as one trial: how many there were, and their variance, it cannot say.
-    """
+    """Make a long frame, a row for each agent and task; `flat_of` reads it back, a cell as one trial."""
     pandas = pandas_there()
     shape = (table.n_agents, table.n_tasks)
     agent, task = (index.ravel() for index in np.indices(shape))

@@ -27,10 +27,7 @@ CENSUS = "all tasks labelled: the mean of the labels"
 
 
 class SurrogateRefused(CoreError):
-    """What people said does not tell what they would say of the rest.
-
-    Codes: ``probability``, ``few_labels``, ``shapes``, ``outcome``.
-    """
+    """Labels do not tell the rest: ``probability``, ``few_labels``, ``shapes``, ``outcome``."""
 
 
 @dataclass(frozen=True)
@@ -190,10 +187,7 @@ def correct(agent: Labelled) -> Corrected:
 
 
 def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
-    """Return by how much people would have given a more than b, on the same N tasks.
-
-    Labels on the same tasks are paired; else they count as drawn apart.
-    """
+    """Return how much more people would have given a than b, on N tasks; paired where labels are."""
     if a.judge.shape != b.judge.shape:
         raise SurrogateRefused(f"agents on {a.judge.size} and {b.judge.size} tasks", code="shapes")
     known = a.unequal is not None and b.unequal is not None

@@ -43,10 +43,7 @@ def skeleton(name: str) -> str:
 
 
 def letters(name: str) -> str:
-    """Return what names have in common that differ in blanks, hyphens, dots or accents: "SWE-agent 1.0".
-
-    One without a letter is what it is.
-    """
+    """Return what names have in common but blanks, hyphens, dots and accents; without a letter, itself."""
     if not any(category(letter).startswith("L") for letter in name):
         return name
     marked = "".join(

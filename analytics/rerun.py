@@ -37,10 +37,7 @@ class RunAgreement(NamedTuple):
 
 
 def agreement(first: FloatArray, second: FloatArray) -> RunAgreement:
-    """Test whether two runs of the same tasks differ by more than chance.
-
-    first, second: (n_tasks,); outcomes from 0 to 1 in the same order of tasks; at least two.
-    """
+    """Test whether two runs, (n_tasks,), 0 to 1 in one order of tasks, differ by more than chance."""
     if first.shape != second.shape or first.ndim != 1 or len(first) < 2:
         raise CoreError("two runs are compared on the same tasks, at least two")
     both = np.concatenate([first, second])

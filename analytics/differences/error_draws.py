@@ -87,10 +87,7 @@ def draw_errors(
 
 
 def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
-    """Return the place-th (from 1) smallest maximum of T² over pairs and of what the draw holds besides.
-
-    others: (n_draws,); the largest T² of each draw over pairs judged otherwise; 0 without any.
-    """
+    """Return the place-th smallest, from 1, maximum of T² over pairs and of `others`, (n_draws,)."""
     agent, first, second = largest(draws.squares)
     every = np.arange(agent.size)
     errors, seen = draws.errors[agent, every], draws.seen[agent, every]
@@ -118,10 +115,7 @@ def largest(squares: Iterable[FloatArray]) -> tuple[IndexArray, FloatArray, Floa
 
 
 def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
-    """χ²_ν/ν, kept from underflowing to 0 at one degree of freedom.
-
-    ν is rounded to 1e-9: below 2 the generator draws in another way than at 2.
-    """
+    """χ²_ν/ν, never 0; ν is rounded to 1e-9, as below 2 the generator draws in another way."""
     return np.maximum(rng.chisquare(round(df, DECIMALS), n_draws) / df, MIN_SCALE)
 
 
@@ -183,10 +177,7 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
 
 
 def least_by_tasks(ahead: FloatArray, df: float) -> float:
-    """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{df,.95}.
-
-    ahead: (n_draws, n_agents); T_a² of the agents judged so, one at least.
-    """
+    """Return what c_a is at least where tasks judge: c̄ of T_a², (n_draws, n_agents), or t_{df,.95}."""
     place = -(-95 * (ahead.size + 1) // 100)
     pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])
     return max(pooled, float(stdtrit(df, 0.95)))

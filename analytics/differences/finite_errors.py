@@ -38,10 +38,7 @@ class TrialNoise:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """An agent with outcomes on the target's tasks, 0 to 1, what was missing completed.
-
-    row: its cells on the same tasks, NaN where completed.
-    """
+    """An agent with outcomes on the target's tasks, 0 to 1, and its cells there, NaN where completed."""
 
     name: str
     outcomes: FloatArray

@@ -30,10 +30,7 @@ N_CELLS = 1 << 21  # of the largest array in a chunk of draws
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The group of each task, and what groups are.
-
-    code: (n_tasks,); group of each task, 0 to G − 1, none empty.
-    """
+    """What groups are, and the group of each task, (n_tasks,), 0 to G − 1, none empty."""
 
     role: Role
     code: CodeArray
@@ -110,10 +107,7 @@ def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> Float
 def ahead(
     outcomes: FloatArray, names: Sequence[str], v: FloatArray, groups: Groups, *, seed: int, n_draws: int
 ) -> FloatArray:
-    """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T_ba*².
-
-    Returns: (n_draws, n_agents); at least 0.
-    """
+    """Return how far the best of the others is ahead: max over b of T_ba*², (n_draws, n_agents), ≥ 0."""
     _check(outcomes.shape[1:], groups)
     noise, means, beyond = agent_noise(names, v, seed, n_draws), outcomes.mean(axis=1), v[:, None] + v
     n_agents = len(names)

@@ -82,10 +82,7 @@ def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[
 def facet_terms(
     rows: Sequence[Row], facets: Sequence[Facet], shared: Mapping[str, bool]
 ) -> tuple[tuple[ErrorTerm, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return what agents vary by beyond tasks and trials, main effects that cancel, components not measured.
-
-    shared: whether the agents ran under the same levels of a facet; true where not given.
-    """
+    """Return the terms of facets, main effects that cancel, what was not measured; by default shared."""
     terms = [term for row in rows for term in agent_variance(row, facets)]
     omitted = [f"agent:{f.name}" for f in facets if f.with_agent is None]
     apart = [f for f in facets if not shared.get(f.name, True)]

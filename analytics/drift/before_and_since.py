@@ -94,10 +94,7 @@ def scaffold_novelty(
     dates: Sequence[date | None],
     seed: int,
 ) -> Monitor:
-    """Test, at looks of 10, 20, 40, … agents, whether more have a scaffold unseen when S was chosen.
-
-    before, since: scaffolds of the agents before, and of `agents` since.
-    """
+    """Test, at looks of 10, 20, 40, … agents, whether more have a scaffold unseen when S was chosen."""
     same_length(since, agents, dates)
     look = last_look(len(agents))
     if look is None or len(before) < MIN_AGENTS:
@@ -208,10 +205,7 @@ def _ratio(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _left(chosen: FloatArray, windowed: FloatArray, edges: Edges) -> tuple[Mask, FloatArray]:
-    """Tasks of the band of each set of agents, and d of each in its window, 0 outside it: (n_sets, n_tasks).
-
-    A task without a pass rate in the window is not counted.
-    """
+    """Tasks of the band with a rate in the window, and d of each, 0 outside: (n_sets, n_tasks)."""
     band, far = np.zeros(chosen.shape, np.bool_), np.zeros(chosen.shape)
     open_sets, known = np.arange(len(chosen)), ~np.isnan(windowed)
     for lo, hi in edges:

@@ -67,10 +67,7 @@ def _nodes(missed: FloatArray, within: FloatArray, promised: float) -> tuple[Flo
 
 
 def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
-    """Clopper-Pearson upper limit of a share at a one-sided level: I⁻¹(level; s + 1, n − s).
-
-    Raises CoreError: without events, or when all of them are misses: then no share below 1 is an upper limit.
-    """
+    """Clopper-Pearson upper limit of a share at a one-sided level, I⁻¹(level; s + 1, n − s), for s < n."""
     if not 0 <= n_missed < n:
         raise CoreError(f"{n_missed} misses of {n} give no upper limit below 1", code="share_malformed")
     return float(betaincinv(n_missed + 1, n - n_missed, level))

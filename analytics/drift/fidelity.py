@@ -42,10 +42,7 @@ class RankFidelity:
 
 
 class Nulls(NamedTuple):
-    """What each subset shows where agents do not differ; None where no draw has it.
-
-    rho, pairs: length n_subsets; ρ₀ and p₀.
-    """
+    """ρ₀ and p₀ of each subset, where agents do not differ; None where no draw has it."""
 
     rho: tuple[float | None, ...]
     pairs: tuple[float | None, ...]

@@ -62,10 +62,7 @@ def position(field: str | None) -> int:
 
 
 def aliases_in(columns: Collection[str]) -> dict[str, str]:
-    """Find the aliases among `columns` that stand for a column which is absent.
-
-    Returns: alias → the column it is taken for. Of two aliases of one column the first known is taken.
-    """
+    """Find the aliases that stand for an absent column, the first known of two: alias → the column."""
     taken: dict[str, str] = {}
     for alias, canonical in ALIASES.items():
         if alias in columns and canonical not in columns and canonical not in taken.values():

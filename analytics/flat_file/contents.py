@@ -262,10 +262,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None:
-    """Put n trials where a row is the mean of n; give the row that each comes from, None where none is.
-
-    Raises FlatFileError: if there are then too many.
-    """
+    """Put n trials where a row is the mean of n; give the row that each comes from, None where none is."""
     n_runs = columns.pop("n_averaged")
     if not (n_runs > 1).any():
         return None

@@ -156,10 +156,7 @@ class Uneven:
         self.first: list[tuple[int, int]] = []  # row, fields
 
     def cut(self, data: bytes, n_before: int) -> tuple[int, bytes, tuple[bytes | memoryview, RowNumbers]]:
-        """Cut `data`, which begins with a row; `n_before` rows came before.
-
-        Returns: the rows so far; the row that has not ended; the even rows that have, and their numbers.
-        """
+        """Cut `data` into the rows so far, the row that has not ended, and the even rows with numbers."""
         characters = np.frombuffer(data, np.uint8)
         ends, commas = characters == _NEWLINE, characters == _COMMA
         if b"\r" in data:

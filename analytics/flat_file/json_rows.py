@@ -67,10 +67,7 @@ class End:
 
 
 def check_number(opened: streams.Opened, limits: Limits) -> None:
-    """Refuse more lines than there may be rows and a mark of the end, before any is parsed.
-
-    What else is wrong with the text its reader reports.
-    """
+    """Refuse more lines than there may be rows and a mark of the end, before any is parsed."""
     with streams.once_more(opened, limits) as text:
         while text.n_lines <= limits.n_rows:
             if not text.read(streams.BLOCK_BYTES):

@@ -105,10 +105,7 @@ def _opened(file: BinaryIO | IO[bytes]) -> Opened:
 
 
 class Text(io.RawIOBase):
-    """UTF-8 text, decompressed; it ends early where something is wrong, and `verify` says what.
-
-    limits: how long the text may be once decompressed.
-    """
+    """UTF-8 text, decompressed within limits; it ends early where something is wrong: see `verify`."""
 
     def __init__(self, opened: Opened, limits: Limits) -> None:
         self.zipped = opened.stream.peek(2)[:2] == GZIP
@@ -129,10 +126,7 @@ class Text(io.RawIOBase):
         return True
 
     def head(self) -> bytes:
-        """Look at the first bytes, at most `MAX_RECORD_BYTES`, without a byte order mark.
-
-        Raises FlatFileError: if they are no UTF-8 text.
-        """
+        """Look at the first bytes, at most `MAX_RECORD_BYTES`, without a mark; refuse what is no UTF-8."""
         if self._buffered:
             return self._buffered
         first = self._take(MAX_RECORD_BYTES).removeprefix(codecs.BOM_UTF8)
@@ -169,10 +163,7 @@ class Text(io.RawIOBase):
             raise self._error
 
     def blocks(self, n: int = 1) -> Iterator[bytes]:
-        """Give the rest of the text, `n` blocks at a time.
-
-        Raises FlatFileError, OSError: what ended the text early.
-        """
+        """Give the rest of the text, `n` blocks at a time; raise what ended it early."""
         while block := self.read(n * BLOCK_BYTES):
             yield block
         self.verify()

@@ -125,10 +125,7 @@ def check_submitted_at(texts: Any, *, as_of: datetime) -> tuple[npt.NDArray[Any]
 
 
 def dated(text: str) -> tuple[datetime, bool] | None:
-    """Read an ISO date or date and time; a month is its first day, a year its first, both imprecise.
-
-    Returns: the moment in UTC to the second, and whether it is imprecise; None where `text` is no such date.
-    """
+    """Read an ISO date or time as UTC; whether it is a month or year alone, its first day; or None."""
     parts = DATE.fullmatch(text)
     if parts is None:
         return None
@@ -251,10 +248,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
 
 
 class Names:
-    """The names of one column: each is checked once, and gets the next code when first seen.
-
-    strange: says of a good name why it cannot stand in this column, or None: it can.
-    """
+    """The names of a column, each checked once; `strange` says why a good one cannot stand in it."""
 
     def __init__(self, column: str, strange: Callable[[str], str | None] | None = None) -> None:
         self.column = column

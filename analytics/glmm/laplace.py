@@ -170,10 +170,7 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Successes in each cell.
-
-    successes: (n_cells,); s, of R = ``layout.cells.n_rows_in``.
-    """
+    """Successes s in each cell, (n_cells,), of R = ``layout.cells.n_rows_in``."""
 
     layout: LogitLayout
     successes: FloatArray

@@ -89,10 +89,7 @@ def variance_components(tensor: ScoreTensor) -> VarianceComponents:
 
 
 def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -> float:
-    """R(h) of the mean over `n_tasks` tasks and `n_runs` runs (Eq. 28.4), 0 to 1.
-
-    Raises CoreError: where all components are 0.
-    """
+    """R(h) of the mean over `n_tasks` tasks and `n_runs` runs (Eq. 28.4); refused where all are 0."""
     values = np.array([[components.variances[term] for term in TERMS]])
     r = float(_reliability(values, n_tasks, n_runs)[0])
     if np.isnan(r):

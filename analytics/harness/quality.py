@@ -31,10 +31,7 @@ NO_SPREAD = 1e-12  # of the mean square
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of an evaluation of K·N·L cells, by part: environment, execution, scoring.
-
-    n_measured, mean_seconds: evaluations whose seconds were measured, and τ over these.
-    """
+    """Cost of K·N·L cells by part; how many evaluations were measured, and τ over these."""
 
     n_evaluations: int
     n_measured: Mapping[str, int]
@@ -67,10 +64,7 @@ class ScorerCalibration:
 
 
 def pairwise_d(tensor: ScoreTensor) -> FloatArray:
-    """Cohen's d of every pair of models, shape (n_models, n_models), 0 on the diagonal.
-
-    Raises CoreError: with one model, a model with under two scores, or two models without spread.
-    """
+    """Cohen's d of every pair of models, shape (n_models, n_models), 0 on the diagonal."""
     require_levels(tensor, "discriminability", models=2)
     n_scores = np.count_nonzero(~np.isnan(tensor.scores), axis=(1, 2))
     if n_scores.min() < 2:
@@ -242,10 +236,7 @@ class Change:
 def compare(
     first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
 ) -> tuple[Change, Change, Change]:
-    """ΔR, ΔD and ΔC of two configurations, second minus first.
-
-    first, second: the same models and tasks by name, two tasks at least; runs may differ in number.
-    """
+    """ΔR, ΔD and ΔC, second minus first; models and tasks, two at least, are the same, runs may differ."""
     for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
         if a != b:
             odd = sorted(set(a) ^ set(b))[0]

@@ -115,10 +115,7 @@ def tensor_of_file(file: FlatFile) -> ScoreTensor:
 def require_levels(
     tensor: ScoreTensor, figure: str, *, models: int = 1, tasks: int = 1, runs: int = 1
 ) -> None:
-    """Refuse a figure that needs more models, tasks or runs than there are.
-
-    Raises CoreError: such as ``reliability is not measured: one run (at least 2 are needed)``.
-    """
+    """Refuse a figure that needs more models, tasks or runs than there are."""
     for noun, names, needed in (
         ("model", tensor.models, models),
         ("task", tensor.tasks, tasks),
@@ -132,10 +129,7 @@ def require_levels(
 
 
 def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> HarnessInterval:
-    """Percentiles .025 and .975 of bootstrap draws.
-
-    Raises CoreError: when a draw has no value: percentiles of the others would be of another distribution.
-    """
+    """Percentiles .025 and .975 of bootstrap draws; refused where a draw has no value."""
     n_undefined = int(np.count_nonzero(~np.isfinite(draws)))
     if n_undefined:
         raise CoreError(

@@ -75,10 +75,7 @@ class Repeats:
 
 
 class ComparedTrials(NamedTuple):
-    """Outcomes under the compared conditions, (n_rows,) each, in canonical order.
-
-    condition: place among those compared.
-    """
+    """Outcomes, and places among the compared conditions, (n_rows,) each, in canonical order."""
 
     rows: Rows
     outcome: FloatArray

@@ -44,10 +44,7 @@ class Voter(NamedTuple):
 
 
 def voices(voters: Sequence[Voter], finished: Sequence[int] | CodeArray) -> Mask:
-    """Mark the agents that have a say, (n_agents,).
-
-    finished: the delivery with which an agent had run everything; −1: none yet.
-    """
+    """Mark the agents that have a say, by the delivery with which they had run all (−1: none yet)."""
     heard = np.array([one.vouched for one in voters], dtype=np.bool_)
     n_heard: Counter[str] = Counter()
 
@@ -160,10 +157,7 @@ def condition_counts(
 
 
 def compare(counts: ConditionCounts, counting: Counting) -> Compared:
-    """Choose the conditions compared, and say in words which they are and who lacks them.
-
-    With one condition in all nothing is said.
-    """
+    """Choose the conditions compared, and say, if there are several, which they are and who lacks them."""
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
     has = (20 * counts.n_asked_tasks >= 19 * counts.n_asked[:, None]) & (counts.n_asked_tasks > 0)
@@ -195,10 +189,7 @@ def vouched_choose(counts: ConditionCounts) -> bool:
 
 
 def most_lacking(mine: ConditionCounts, compared: Compared) -> tuple[str, int, int] | None:
-    """Return the compared condition under which most tasks lack for one agent, how many, and of how many.
-
-    None where it has no row under any, and where it lacks none.
-    """
+    """Return the compared condition under which most tasks lack, how many, and of how many; or None."""
     n_asked, column = int(mine.n_asked[0]), {condition: c for c, condition in enumerate(mine.conditions)}
     if not column.keys() & set(compared.conditions):
         return None

@@ -340,10 +340,7 @@ def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
 
 
 def _parts(frame: _Frame) -> CodeArray:
-    """Return the number of each task's block, or of what was not asked for, the last part, (n_agents, m).
-
-    Where none of those asked for is active, all tasks are one part.
-    """
+    """Return the number of each task's block, the last one of what was not asked for, (n_agents, m)."""
     rest = frame.block.max(axis=1, keepdims=True, initial=-1) + 1
     return np.where(frame.asked, frame.block, rest)
 
@@ -351,10 +348,7 @@ def _parts(frame: _Frame) -> CodeArray:
 def _of_blocks(
     extreme: np.ufunc, values: CodeArray, block: CodeArray, *, start: int, where: Mask | None = None
 ) -> CodeArray:
-    """Take the least or largest value of each block, (n_agents, n_blocks); ``start`` where there is none.
-
-    ``values``, ``block`` and ``where`` are (n_agents, m).
-    """
+    """Take the extreme value of each block, (n_agents, n_blocks); arrays are (n_agents, m)."""
     n_blocks = int(block.max(initial=0)) + 1
     extremes = np.full(len(block) * n_blocks, start, dtype=np.int64)
     of = block >= 0 if where is None else where & (block >= 0)

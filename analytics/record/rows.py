@@ -21,10 +21,7 @@ Setting = tuple[str | None, str | None, float | None, str | None]  # prompt_vari
 
 
 class Condition(NamedTuple):
-    """What outcomes are compared under; None where not stated.
-
-    A temperature of None is any temperature: it is part of a condition only where an agent has two.
-    """
+    """What outcomes are compared under; None where not stated, or of a temperature any."""
 
     prompt_variant: str | None
     judge: str | None
@@ -243,10 +240,7 @@ def asked_tasks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequenc
 
 
 def asked_blocks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequence[str]) -> CodeArray:
-    """Return the number of the block of tasks that were first asked for together, (n_agents, n_tasks).
-
-    From 0 in order of arrival; −1 where a task was not asked for. Where none was named, all are block 0.
-    """
+    """Return the block of tasks first asked for together, 0, 1, …; −1: not asked for; all 0 if unnamed."""
     number = {name: j for j, name in enumerate(tasks)}
     blocks = np.full((n_agents, len(tasks)), -1, dtype=np.int64)
     for delivery in (deliveries[d] for d in in_order(deliveries) if not deliveries[d].withdrawn):
@@ -272,10 +266,7 @@ def operated(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
 
 
 def finished_by(rows: Rows, deliveries: Sequence[Delivery], shape: tuple[int, int]) -> CodeArray:
-    """Find the arrival with which every task was there under any setting, (n_agents,); −1: none yet.
-
-    Of what was withdrawn too; `shape` is (n_agents, n_tasks).
-    """
+    """Find the arrival with which every task was there, withdrawn or not, (n_agents,); −1: none yet."""
     arrivals = np.array([delivery.arrival for delivery in deliveries], dtype=np.int64)
     first = np.full(shape[0] * shape[1], NEVER, dtype=np.int64)
     np.minimum.at(first, rows.agent * shape[1] + rows.task, arrivals[rows.delivery])

@@ -174,10 +174,7 @@ def _facets(design: MixedModel) -> tuple[RandomFacet, ...]:
 
 @dataclass(frozen=True, eq=False)
 class UnbalancedLikelihood:
-    """The likelihood of one data set of an unbalanced design.
-
-    groups: level of each random term, (n_rows,) each.
-    """
+    """The likelihood of an unbalanced design; levels of each random term are (n_rows,)."""
 
     criterion: Criterion
     groups: Sequence[CodeArray]

@@ -328,10 +328,7 @@ class Evaluation:
 
 
 def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> tuple[FloatArray, float, FloatArray]:
-    """Return the cell means less `design @ offset`, (n_cells,), SSW within cells, and the offset, (p,).
-
-    The offset, least-squares coefficients, is taken off first so that a far origin costs no digits.
-    """
+    """Return cell means less `design @ offset`, which a far origin costs no digits, SSW, and the offset."""
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)
     if y.shape != cells.of_row.shape or not np.isfinite(y).all():

@@ -164,10 +164,7 @@ def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:
 
 
 def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
-    """Return the levels that one submission averages over: the median over submissions.
-
-    facets: of `RunSetting`.
-    """
+    """Return the levels of `RunSetting` that one submission averages over, the median of all."""
     submission = _submissions(flat)
     levels = {"agent": 1, "task": len(flat.tasks)}
     for facet in facets:
@@ -179,10 +176,7 @@ def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
 
 
 def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
-    """Return the number of submissions of each team that shows at least two.
-
-    column: what tells teams apart: ``agent``, ``scaffold``, ``model`` or a column of the file's own.
-    """
+    """Count the submissions of each team with two, by agent, scaffold, model or a column of the file."""
     known = {"agent": flat.agents, "scaffold": flat.scaffolds, "model": flat.models}
     if column not in known and column not in flat.metadata:
         raise CoreError(

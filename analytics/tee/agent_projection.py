@@ -83,10 +83,7 @@ def doubled(
     reading: Reading,
     letters: Iterable[str],
 ) -> dict[str, float]:
-    """Project the standard error with twice as many levels of each measured facet, the smallest first.
-
-    What cannot be projected is left out.
-    """
+    """Project the SE with twice as many levels of each facet, the smallest first, where that can be done."""
     se_with = {}
     for letter in letters:
         if letter in "NC" and reading.estimand == "finite":
@@ -221,10 +218,7 @@ def project_agent(
 def agent_contributions(
     parts: Mapping[str, float], fixed: Mapping[str, float], design: Mapping[str, int], reading: Reading
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the parts of Var(θ̂) of one agent's mean, and the components that the reading conditions on.
-
-    parts, fixed: as in `agent_components`.
-    """
+    """Return the parts of Var(θ̂) of an agent's mean, and the components conditioned on."""
     reading = replace(reading, categories="sampled")
     projection = project(agent_components(parts, fixed), design, reading)
     added = {

@@ -53,10 +53,7 @@ OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
 
 @dataclass(frozen=True, eq=False)
 class TrialOutcomes:
-    """Valid trials of a benchmark's agents, (n_rows,).
-
-    columns: "agent", "task", and those of `FACETS`; what is not stated is a level.
-    """
+    """Valid trials, (n_rows,): "agent", "task", and columns of `FACETS`; not stated is a level."""
 
     columns: Mapping[str, npt.NDArray[np.str_]]
     outcome: FloatArray
@@ -230,10 +227,7 @@ def _projections(
     levels: Mapping[str, int],
     groups: Mapping[str, Any] | None,
 ) -> list[dict[str, Any]]:
-    """Project the standard error of one agent's mean over the tasks, by trials, for both estimands.
-
-    It is averaged over as many prompts, judges and temperatures as were seen.
-    """
+    """Project the SE of one agent's mean by trials, for both estimands, over what was seen."""
     if "agent:task" not in parts:
         return []
     seen = as_seen(levels, parts)

@@ -117,10 +117,7 @@ def most_precise(choices: Choices, budget: float) -> Allocation:
 
 
 def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ...]:
-    """Return the cost-SE frontier: what each budget buys, cheapest first, only where the SE gets smaller.
-
-    Budgets under the cost of the smallest design buy nothing and are passed over.
-    """
+    """Return what each budget buys, cheapest first, only where the SE gets smaller; a small one nothing."""
     grid = _grid(choices)
     smallest = _smallest_cost(choices)
     affordable = sorted({budget for budget in budgets if budget >= smallest})

@@ -243,10 +243,7 @@ class VarianceRow(NamedTuple):
 
 
 def variance_table(components: Components, projection: Projection) -> tuple[VarianceRow, ...]:
-    """Return the decomposition: per observation, of Var(θ̂), and tier; largest contribution first.
-
-    Sensitivities (tier 2) are part of the total per observation, as published.
-    """
+    """Return the decomposition, sensitivities (tier 2) part of the total; largest contribution first."""
     total = math.fsum(entry.variance for entry in components.entries)
     rows = []
     for entry in components.entries:
@@ -260,10 +257,7 @@ def variance_table(components: Components, projection: Projection) -> tuple[Vari
 
 @dataclass(frozen=True)
 class Intervention:
-    """One change of the design and what it does to Var(θ̂): after over before, minus 1.
-
-    variance: None where it cannot be projected; `note` says why.
-    """
+    """A change of the design and of Var(θ̂), after over before − 1; None with a note where unknown."""
 
     name: str
     design: Design

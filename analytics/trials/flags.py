@@ -31,10 +31,7 @@ TIED = 1e-9
 
 @dataclass(frozen=True)
 class Dependence:
-    """Two trials of one agent that agree too often to be two draws.
-
-    chance: agreement expected of independent trials with these pass rates.
-    """
+    """Two trials of an agent that agree more than by chance, of independent ones of these pass rates."""
 
     trials: tuple[int, int]
     n_tasks: int
@@ -162,10 +159,7 @@ def _chance(a: FloatArray, b: FloatArray) -> float:
 
 
 def identical_agents(means: FloatArray) -> list[tuple[int, ...]]:
-    """Return groups of agents with the same outcome on every task, and not the same one on all of them.
-
-    means: (n_agents, n_tasks); NaN: missing; missing in the same places is part of being identical.
-    """
+    """Return groups of agents with the same varying outcomes, (n_agents, n_tasks), NaN in the same places."""
     begins = [row.tobytes() for row in means[:, :N_TASKS_BEGINNING] + 0.0]
     often, groups = Counter(begins), dict[bytes, list[int]]()
     for i in [i for i, begin in enumerate(begins) if often[begin] > 1]:
@@ -237,10 +231,7 @@ def _is_part(a: FloatArray, b: FloatArray) -> bool:
 
 
 def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None:
-    """Return the tasks gained and the tasks common to two submissions of an agent, if no task became worse.
-
-    earlier, later: (n_tasks,); mean outcomes; NaN: missing.
-    """
+    """Return the tasks gained and common, if no mean outcome, (n_tasks,), became worse; NaN: missing."""
     both = ~np.isnan(earlier) & ~np.isnan(later)
     gained, lost = later[both] > earlier[both], later[both] < earlier[both]
     return None if lost.any() or not gained.any() else (int(gained.sum()), int(both.sum()))

@@ -95,10 +95,7 @@ class IntraclassCorrelation:
 
 
 def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
-    """Collect one agent's valid trials by task.
-
-    task, outcome: (n_rows,); task codes, 0 or above; outcomes, 0 to 1.
-    """
+    """Collect one agent's valid trials, (n_rows,): task codes from 0, outcomes 0 to 1."""
     codes, outcomes = checked_rows(task, outcome)
     n = np.bincount(codes)
     means = np.bincount(codes, weights=outcomes) / np.maximum(n, 1)
@@ -241,10 +238,7 @@ class AccuracyRefused(CoreError):
 
 
 def accuracy_interval(trials: TaskTrials) -> TrialInterval:
-    """95% interval of the mean outcome over tasks like these: t, or logit-t near an end.
-
-    Raises AccuracyRefused: with fewer than two tasks, or where all task means are equal.
-    """
+    """95% interval of the mean outcome over tasks like these, two or more: t, or logit-t near an end."""
     a = trials.n_tasks
     if a < 2:
         raise AccuracyRefused(
@@ -373,10 +367,7 @@ def _subset_estimates(
 
 
 def _icc_of_grids(grids: FloatArray) -> FloatArray:
-    """Return the truncated ICC of each grid; NaN where all outcomes are equal.
-
-    A grid has rows of trials by task, NaN-padded. All are draws from one: a task has as many trials in each.
-    """
+    """Return the truncated ICC of grids of trials by task, NaN-padded alike; NaN where all are equal."""
     seen = ~np.isnan(grids[0])
     n = np.count_nonzero(seen, axis=1)
     means = np.where(seen, grids, 0.0).sum(axis=2) / n

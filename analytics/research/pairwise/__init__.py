@@ -135,10 +135,7 @@ def _rows(arguments: argparse.Namespace) -> tuple[Battles, int]:
 
 
 def pairwise(battles: Battles, *, seed: int, prior: float | None = None) -> dict[str, Any]:
-    """Fit and rank: one object of plain values, the best agent first; cells and people are None.
-
-    Raises CoreError, StrengthsRefused.
-    """
+    """Fit and rank: one object of plain values, the best agent first; cells and people are None."""
     model = fit(battles, prior)
     n = len(model.agents)
     ranks = joint_ranks(model.agents, model.strengths, model.covariance[:n, :n], model.n_items, seed=seed)

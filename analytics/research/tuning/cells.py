@@ -125,10 +125,7 @@ class RunCells:
 
 
 def stored_cells(path: Path, request: RunRequest | None = None) -> RunCells:
-    """Read what `RunCells.saved` wrote.
-
-    request: what the cells are of; None: only the cost is looked at.
-    """
+    """Read what `RunCells.saved` wrote of a request; None: only the cost is looked at."""
     try:
         rows = parquet.read_table(path)
         if not rows.schema.equals(pyarrow.schema(COLUMNS)):

@@ -117,10 +117,7 @@ def standard_error(tensor: ScoreTensor) -> float | None:
 
 @dataclass(frozen=True)
 class ReliabilityDifference:
-    """ΔR of two configurations, second minus first, its 95% interval and p-value.
-
-    p_value: twice the smaller tail of the draws beyond 0, each with the observed one counted in.
-    """
+    """ΔR, second minus first, its 95% interval, and twice the smaller tail beyond 0."""
 
     difference: float
     lower: float
@@ -131,10 +128,7 @@ class ReliabilityDifference:
 def reliability_difference(
     first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
 ) -> ReliabilityDifference:
-    """Compare R of two configurations that ran the same models and tasks, each L times.
-
-    Raises CoreError: when models or tasks differ, a model has no score in a run, or R cannot be said.
-    """
+    """Compare R of two configurations that ran the same models and tasks, each L times."""
     if first.models != second.models or first.tasks != second.tasks:
         raise CoreError("no ΔR: models or tasks differ", code="figures")
     means = [run_means(one) for one in (first, second)]

@@ -218,10 +218,7 @@ def winner(measured: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def ablations(store: Store) -> list[dict[str, Any]]:
-    """Say what each condition of Table 28.4 would have chosen among the trials of the search.
-
-    Raises CoreError: before the first trial that counts.
-    """
+    """Say what each condition of Table 28.4 would have chosen among the trials of the search."""
     trials = trials_of(store)
     if best(trials) is None:
         raise CoreError("no trial of the search has figures yet", code="not_yet")

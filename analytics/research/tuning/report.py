@@ -37,10 +37,7 @@ NOT_RUN = "not run yet"
 
 
 def front(points: npt.ArrayLike) -> list[int]:
-    """Return the rows that no row beats, of equal ones the first; in ascending order.
-
-    points: (n_points, n_figures); more is better.
-    """
+    """Return the rows of (n_points, n_figures) that none beats, more being better, of equal ones the first."""
     x = _matrix(points)
     at_least = (x[:, None] >= x[None]).all(axis=2)  # row i is at least as good as row j
     beats = at_least & ~at_least.T

@@ -73,10 +73,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the folder: plan it where it is new, and end what a crash left behind.
-
-        Raises CoreError: when another process holds it.
-        """
+        """Hold the folder, alone: plan it where it is new, and end what a crash left behind."""
         self.runs.mkdir(parents=True, exist_ok=True)
         with (self.study.store / "lock").open("a") as lock:
             try:
@@ -117,10 +114,7 @@ class Store:
         return self.study.store / f"journal{'-' if self.search else ''}{self.search}.log"
 
     def trials(self) -> list[Any]:
-        """Return the finished trials, Optuna's `FrozenTrial`, in order; empty before the first.
-
-        Raises CoreError: when the journal is damaged.
-        """
+        """Return the finished trials, Optuna's `FrozenTrial`, in order; refuse a damaged journal."""
         if not self.journal.exists():
             return []
         try:
@@ -157,10 +151,7 @@ class Store:
         return stored_cells(path, request) if path.exists() else None
 
     def cells(self, configuration: Configuration, request: RunRequest, purpose: str) -> RunCells:
-        """Return what was asked for: read where it is stored, run and stored where not.
-
-        purpose: ``search`` or ``full``: a full evaluation never takes the runs that a search chose by.
-        """
+        """Read or run what is asked for; ``full`` never takes the runs that a ``search`` chose by."""
         if stored := self.stored(configuration, request, purpose):
             return stored
         place = self._place(configuration, request, purpose)

@@ -145,10 +145,7 @@ class HarnessStudy:
 
 
 def read_study(path: Path) -> HarnessStudy:
-    """Read and check a study file.
-
-    Raises CoreError, OSError.
-    """
+    """Read and check a study file."""
     try:
         table = tomllib.loads(_content(path))
     except (ValueError, RecursionError, MemoryError) as error:  # no UTF-8, a number of thousands of digits, …
