@@ -105,11 +105,7 @@ class Labelled:
     def of_trials(
         cls, task: IndexArray, judge: FloatArray, human: FloatArray, probability: FloatArray | None = None
     ) -> "Labelled":
-        """Return the tasks of one agent: means over its trials, and over those that people saw.
-
-        task: (n_trials,); 0 to N − 1, each at least once.
-        probability: one for all trials of a task that people saw.
-        """
+        """Return one agent's tasks, 0 to N − 1: means over its trials, and over those that people saw."""
         labelled, n_trials = ~np.isnan(human), np.bincount(task)
 
         def mean(values: FloatArray) -> FloatArray:

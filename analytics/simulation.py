@@ -206,11 +206,7 @@ def simulate(
     n_trials: int = 5,
     parameters: ResponseModel = DEMONSTRATION,
 ) -> SimulatedBenchmark:
-    """Draw a benchmark: who, what, how able and how hard, and every trial.
-
-    rng: its state decides everything below.
-    n_agents: enough for the twins, near ties and incomplete ones asked for.
-    """
+    """Draw a benchmark by the state of `rng`: who, what, how able and how hard, and every trial."""
     for name, n in (("n_agents", n_agents), ("n_tasks", n_tasks), ("n_trials", n_trials)):
         if n < 1:
             raise CoreError(f"{name} is {n}; at least 1 is needed", code="simulation")

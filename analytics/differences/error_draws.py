@@ -28,11 +28,7 @@ OwnDraws = Callable[..., FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class ErrorDraws:
-    """Errors of agents and the variances that would be seen with them.
-
-    errors, seen, squares: (n_agents, n_draws); e, Û and e²/Û.
-    judged: (n_agents, n_agents); pairs judged by these; symmetric, False on the diagonal.
-    """
+    """e, Û and e²/Û of agents, (n_agents, n_draws), and which pairs they judge, symmetric."""
 
     errors: FloatArray
     seen: FloatArray

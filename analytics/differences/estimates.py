@@ -294,11 +294,7 @@ def compare_given(
 
 
 def benjamini_hochberg(p_values: npt.ArrayLike) -> FloatArray:
-    """Benjamini-Hochberg adjusted p-values: min over larger p of p_(i)·n/i, at most 1.
-
-    p_values: (n,); 0 to 1.
-    Returns: (n,); the smallest false discovery rate at which each would be declared.
-    """
+    """Benjamini-Hochberg adjusted p-values, (n,): min over larger p of p_(i)·n/i, at most 1."""
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise CoreError("p-values are a list of numbers from 0 to 1", code="component")

@@ -26,11 +26,7 @@ NOT_CALIBRATED = -1
 
 @dataclass(frozen=True)
 class TrialNoise:
-    """What complete agents tell of the noise of trials on the target's tasks.
-
-    omega: ω̂, above 0; None where too few repeat.
-    mean_q: q̄, score²; None where nobody repeats.
-    """
+    """Noise of trials by complete agents: ω̂ above 0, q̄ in score²; None where too few, nobody repeat."""
 
     omega: float | None = None
     mean_q: float | None = None

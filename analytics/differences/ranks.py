@@ -43,11 +43,7 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """Agents on the same k tasks, and how far ahead of each the others are in every draw of the tasks.
-
-    v: (n_agents,); variance beyond tasks and trials, score².
-    ahead: (n_draws, n_agents); T*² of the agent that is furthest ahead; 0 without another.
-    """
+    """Agents on the same k tasks; v beyond these, score²; T*² of who is furthest ahead, in each draw."""
 
     agents: tuple[str, ...]
     outcomes: FloatArray

@@ -14,11 +14,7 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True)
 class Facet:
-    """What is known of a facet ("run", "prompt" or "judge") that outcomes were averaged over.
-
-    with_agent, main: σ²_agent:facet and σ²_facet, score²; None where never measured.
-    df_with_agent, df_main: degrees of freedom of the two; infinite counts as known.
-    """
+    """A facet that outcomes were averaged over: σ² with the agent and main, score²; None: not measured."""
 
     name: str
     with_agent: float | None = None

@@ -29,12 +29,7 @@ RESIDUAL_LINES = (7.0, 9.0)
 
 
 class Alarm(NamedTuple):
-    """The level moved.
-
-    at: position of the value at which the chart passed the threshold.
-    since: position of the first value after the chart's last zero: the move is likely not older.
-    rising: whether values became larger.
-    """
+    """The chart passed its threshold `at` a position; the move is likely not older than `since`."""
 
     at: int
     since: int

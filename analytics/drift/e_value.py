@@ -28,11 +28,7 @@ DOUBLINGS = np.concatenate([-(2.0 ** np.arange(31, -1, -1)), [0.0], 2.0 ** np.ar
 
 
 def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> FloatArray:
-    """Natural logarithm of E after each look.
-
-    n_missed, n: (n_looks,); misses and events so far; 0 ≤ n_missed ≤ n.
-    promised: p₀, strictly between 0 and 1.
-    """
+    """Natural logarithm of E after each look, from misses and events so far, (n_looks,), and p₀."""
     missed, events = np.asarray(n_missed, np.float64), np.asarray(n, np.float64)
     if not 0.0 < promised < 1.0:
         raise CoreError(
@@ -169,11 +165,7 @@ def harness_failures(
 
 
 def log_bets(shares: FloatArray, promised: float) -> FloatArray:
-    """Natural logarithm of E after each value.
-
-    shares: (n,); 0 to 1, in time order.
-    promised: p₀, strictly between 0 and 1.
-    """
+    """Natural logarithm of E after each value, of shares (n,) in time order, 0 to 1, against p₀."""
     if not 0.0 < promised < 1.0:
         raise CoreError(
             f"a promised share lies strictly between 0 and 1, not at {promised}", code="share_malformed"

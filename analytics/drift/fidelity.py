@@ -49,11 +49,7 @@ class Nulls(NamedTuple):
 
 
 def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
-    """Ranks from 1, equal values (after rounding to 1e-9) sharing the mean of their ranks.
-
-    axis: the axis along which values are ranked; all others are separate samples.
-    Raises CoreError: when a value is not finite.
-    """
+    """Ranks from 1 along an axis, equal values (after rounding to 1e-9) sharing the mean of theirs."""
     values = np.asarray(x, dtype=np.float64)
     if not np.isfinite(values).all():
         raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
@@ -61,22 +57,14 @@ def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Spearman's ρ of two samples, (n,), by midranks after rounding to 1e-9.
-
-    Returns: None where either sample is constant or n is below 2.
-    Raises CoreError: when lengths differ or a value is not finite.
-    """
+    """Spearman's ρ of two samples, (n,), by midranks; None where one is constant or n is below 2."""
     first, second = _checked_pair(a, b)
     rho = _row_spearman(_centred_ranks(first), _centred_ranks(second))
     return None if np.isnan(rho) else float(rho)
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Kendall's τ_b of two samples, (n,), after rounding to 1e-9: (C − D)/√(n₁·n₂).
-
-    Returns: None where either sample is constant or n is below 2.
-    Raises CoreError: when lengths differ or a value is not finite.
-    """
+    """Kendall's τ_b of two samples, (n,), (C − D)/√(n₁·n₂); None where one is constant or n below 2."""
     first, second = (_order_signs(np.round(x, DECIMALS)) for x in _checked_pair(a, b))
     concordance = np.sum(first * second, dtype=np.int64)
     n_1, n_2 = (int(np.count_nonzero(signs)) for signs in (first, second))
@@ -121,11 +109,7 @@ def skill(rho: float | None, rho_null: float | None) -> float | None:
 def rank_fidelity(
     subset_means: npt.ArrayLike, full_scores: npt.ArrayLike, rho_null: float | None
 ) -> RankFidelity:
-    """Spearman's ρ of subset means with full scores, its skill and its jackknife interval.
-
-    subset_means, full_scores: (n,); r_i and y_i of the same agents, 0 to 1.
-    rho_null: ρ₀ of the subset in use.
-    """
+    """Spearman's ρ of subset means with full scores, (n,), its skill against ρ₀, and its interval."""
     means, scores = _checked_pair(subset_means, full_scores)
     rho = spearman(means, scores)
     notes = {}

@@ -83,11 +83,7 @@ def saturation(
 
 
 def of_benchmark(monitor: Monitor, full: FullRunScore) -> Monitor:
-    """Return what is left of a saturated subset where the full score of its best agent is known.
-
-    monitor: what `saturation` said of the subset.
-    full: of the agent that it names.
-    """
+    """Return what is left of a saturated subset where the full score of its best agent is known."""
     if monitor.state not in ("warn", "alert") or full.lower >= SATURATED:
         return monitor
     estimated = "an estimated " if full.is_estimated else ""

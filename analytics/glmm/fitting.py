@@ -129,12 +129,7 @@ MAX_VARIANCE = 100.0
 
 @dataclass(frozen=True, eq=False)
 class LogitFit:
-    """Variance components on the logit scale.
-
-    model: without the terms that were dropped, those with a level for each row.
-    variances: (n_terms,); σ̂_T², at least 0, exactly 0 on the boundary; squared logits.
-    deviance: glmer's, with nAGQ = 1, of the counts in each cell.
-    """
+    """σ̂_T² on the logit scale, 0 on the boundary; without terms that have a level for each row."""
 
     model: MixedModel
     variances: FloatArray

@@ -39,11 +39,7 @@ MAX_CROSS_ENTRIES = 5 * 10**7
 
 @dataclass(frozen=True, eq=False)
 class LogitBatch:
-    """Blocks of one (filled up) size.
-
-    rows, entries: where the levels of its blocks, and their size² inner entries, stand among those of all
-        batches.
-    """
+    """Blocks of one (filled up) size, and where their levels and inner entries stand among all."""
 
     size: int
     n_blocks: int
@@ -198,12 +194,7 @@ class Counts:
         return float(2.0 * np.sum(wrong * size + self.trials * np.log1p(np.exp(-size))))
 
     def at(self, variances: FloatArray, beta: FloatArray, start: FloatArray | None = None) -> "LaplaceFit":
-        """Find the mode and evaluate.
-
-        variances: (n_terms,); v, at least 0.
-        beta: (p,).
-        start: (n_cells,); r of a neighbouring evaluation, from which the mode is searched.
-        """
+        """Find the mode and evaluate at v, (n_terms,), and β, (p,); from r of a neighbour, (n_cells,)."""
         shift = self.design @ beta
         dual = np.zeros_like(shift) if start is None else start
         random = covariance_product(self.layout, variances, dual)
@@ -332,11 +323,7 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class LaplaceFit:
-    """D at a point, and what follows; each part is computed when it is first asked for.
-
-    eta: (n_cells,); η̂, at the mode of the random effects.
-    factors: at the weights of the mode.
-    """
+    """D at a point, η̂ at the mode (n_cells,); each part is computed when it is first asked for."""
 
     counts: Counts
     variances: FloatArray

@@ -30,12 +30,7 @@ ROUNDING = 1e-12  # of the mean square
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variance components of a score tensor.
-
-    variances: by the names of `TERMS`, score², at least 0.
-    boundary: terms estimated as 0: truncated mean squares, or the boundary of REML.
-    method: {"anova", "reml"}.
-    """
+    """Components by the names of `TERMS`, score², ≥ 0; which are 0; by "anova" or "reml"."""
 
     variances: Mapping[str, float]
     boundary: tuple[str, ...]
@@ -101,11 +96,7 @@ def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -
 
 
 def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
-    """R(h) for one run of resampled tasks, shape (n_draws,); NaN where a draw has no variance at all.
-
-    tensor: complete.
-    counts: (n_draws, n_tasks); how often each task is met in a draw.
-    """
+    """R(h) for one run of resampled tasks, counted (n_draws, n_tasks); NaN without variance."""
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
         raise CoreError(_incomplete(tensor, "no bootstrap of R"), code="harness")

@@ -52,11 +52,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class ScorerCalibration:
-    """How well the scorer tells right reference solutions from wrong ones.
-
-    auc: mean over tasks; .5 tells nothing.
-    left_out: tasks whose reference solutions are all right or all wrong.
-    """
+    """AUC of right against wrong reference solutions, mean over tasks; tasks that are all one."""
 
     auc: float
     by_task: Mapping[str, float]
@@ -157,12 +153,7 @@ def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour:
 
 
 def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLike) -> ScorerCalibration:
-    """AUC of the scorer on reference solutions, mean over tasks, ties ½ (Eq. 28.8).
-
-    task: length n_solutions.
-    score, is_right: (n_solutions,); what the scorer gives each reference solution, and whether it is right.
-    Raises CoreError: also when no task has both right and wrong solutions.
-    """
+    """AUC of the scorer on reference solutions, (n_solutions,), mean over tasks, ties ½ (Eq. 28.8)."""
     from scipy.stats import mannwhitneyu
 
     names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)

@@ -239,11 +239,7 @@ def _gains(trials: ComparedTrials, order: CodeArray, n_agents: int) -> list[str]
 
 
 def only_better(task: CodeArray, outcome: FloatArray, place: CodeArray) -> str:
-    """Say that the last of several deliveries is better on some tasks and worse on none than the one before.
-
-    task, outcome, place: (n_rows,); of valid rows; `place` is that of the delivery in the order of
-        acceptance.
-    """
+    """Say that the last of several deliveries, of valid rows, only improves on the one before."""
     places = np.unique(place)[-2:]
     if places.size < 2:
         return ""

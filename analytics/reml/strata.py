@@ -32,12 +32,7 @@ class Optima:
 
 
 def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray) -> Optima:
-    """Minimise Σ_s (df_s log λ_s + SS_s/λ_s), λ = Mφ, φ ≥ 0, for each of many SS.
-
-    loadings: (n_strata, n_components); M, of full column rank.
-    df: (n_strata,).
-    sum_squares: (n_vectors, n_strata); above 0 in the residual's stratum, the last.
-    """
+    """Minimise Σ_s (df_s log λ_s + SS_s/λ_s), λ = Mφ, φ ≥ 0, for SS, (n_vectors, n_strata), residual last."""
     # φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components
     square = loadings.shape[0] == loadings.shape[1]
     if square:

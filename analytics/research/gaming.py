@@ -35,11 +35,7 @@ GIVEN_TO_ALL = ("judge",)
 
 @dataclass(frozen=True)
 class Selectable:
-    """The noise that a submitter can select on, under one design.
-
-    contributions: σ_T²/divisor of every term drawn anew with each submission, outcome².
-    shared: terms that all submissions share: no selection on them.
-    """
+    """The noise that a submitter can select on, outcome², and the terms that all submissions share."""
 
     contributions: Mapping[str, float]
     shared: tuple[str, ...]
@@ -94,11 +90,7 @@ def selectable(
 
 
 def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Give the expected gain of each team, those with most submissions first.
-
-    n_submissions: team → K.
-    Raises CoreError: when a K is not a whole number from 1 on.
-    """
+    """Give the expected gain of each team, team → K, those with most submissions first."""
     for team, k in n_submissions.items():
         check_n_submissions(team, k)
     ordered = sorted(n_submissions.items(), key=lambda one: (-one[1], one[0]))
@@ -134,12 +126,7 @@ def gains_by_design(
 
 
 def fit_repeats(flat: FlatFile, copied: Collection[str]) -> tuple[VarianceFit, list[str]]:
-    """Fit agents, tasks, the facets that vary and what they do together.
-
-    copied: agents with copies among their trials, who are left out.
-    Returns: list of str; the facets that vary are of `RunSetting`.
-    Raises CoreError, and the refusals of `analytics.reml.fit`.
-    """
+    """Fit agents without copies, tasks, the facets of `RunSetting` that vary, and their interactions."""
     rows = flat.valid & ~np.isin(flat.agent, [flat.agents.index(agent) for agent in copied])
     columns = {"agent": flat.agent[rows], "task": flat.task[rows]}
     for facet in RunSetting._fields:

@@ -173,11 +173,7 @@ def disagreement(votes: FloatArray, reference: FloatArray, *, seed: int) -> dict
 
 
 def area(value: FloatArray, event: Mask) -> float:
-    """Area under the curve: P(value is larger at an event than elsewhere), ties ½.
-
-    value: (N,).
-    event: (N,); some, not all.
-    """
+    """Area under the curve: P(value, (N,), is larger at an event than elsewhere), ties ½."""
     n = int(event.sum())
     ranks = midranks(np.round(value, 9))
     return float((ranks[event].sum() - n * (n + 1) / 2) / (n * (event.size - n)))

@@ -94,11 +94,7 @@ def published_hazard(mean: FloatArray, threshold: float, variance: float) -> Flo
 
 
 def model_survival(mean: FloatArray, threshold: float, persistent: float, rest: float) -> FloatArray:
-    """S(t) of the model, shape (n_turns,).
-
-    mean: (n_turns,).
-    persistent, rest: σ_u² and σ_e².
-    """
+    """S(t) of the model, from means, (n_turns,), σ_u² and σ_e²."""
     if not (persistent >= 0 and rest > 0):
         raise CoreError("a model of turns needs a variance that is not persistent", code="variance")
     nodes, weights = np.polynomial.hermite_e.hermegauss(N_NODES)

@@ -236,11 +236,7 @@ def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, 
 
 
 def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Components:
-    """Return the components of one agent's mean; without a repeated trial the residual is pooled.
-
-    parts: term → variance, outcome².
-    fixed: treatment contrasts by name, such as ``judge[j2]``.
-    """
+    """Return the components of one agent's mean, outcome², with contrasts such as ``judge[j2]``."""
     entries = [
         *([Component(GROUP, parts[GROUP], frozenset("C"))] if GROUP in parts else []),
         Component(ITEM, parts["task"] + parts.get("agent:task", 0.0), frozenset("N")),

@@ -84,11 +84,7 @@ class Allocation:
 
 
 def cheapest(choices: Choices, target_se: float) -> Allocation:
-    """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels.
-
-    Raises DStudyRefused: when no design within the bounds gets there: with the SE that remains and what it is
-        made of.
-    """
+    """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels."""
     if not (math.isfinite(target_se) and target_se > 0.0):
         raise DStudyRefused(f"a target standard error is above 0, not {target_se}")
     grid = _grid(choices)

@@ -228,11 +228,7 @@ def _divisors(entry: Component, reading: Reading) -> frozenset[str]:
 
 
 class VarianceRow(NamedTuple):
-    """A line of the decomposition table.
-
-    share_of_observation: σ_T²/Σσ² over all components.
-    share_of_mean: share of Var(θ̂); None where the reading conditions on the component.
-    """
+    """A line of the decomposition: σ_T²/Σσ², and the share of Var(θ̂), None where conditioned on."""
 
     name: str
     variance: float

@@ -29,11 +29,7 @@ class BoardEstimate(NamedTuple):
 def paragraph(
     study: TotalError, within: tuple[float, float] = ANY, on_board: BoardEstimate | None = None
 ) -> str:
-    """Tell a study in plain language, with its figures.
-
-    within: what the mean can be; `SCORES` for outcomes from 0 to 1.
-    on_board: the mean, its standard error and interval as a board has them, in place of the study's own.
-    """
+    """Tell a study in plain language, the mean `within` what it can be, or as a board states it."""
     return " ".join(_sentences(study, within, on_board))
 
 

@@ -166,11 +166,7 @@ def sensitivity(fitted: VarianceFit, word: str) -> float:
 
 
 def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) -> float:
-    """Naive standard error s/√N of the item means (TEE, Appendix K); `items` are (n_rows,).
-
-    Raises CoreError: under two items, or where all item means are equal: there is no naive error to compare
-        with.
-    """
+    """Naive SE s/√N of the item means (TEE, Appendix K), of two items at least that differ."""
     _, code = np.unique(items, return_inverse=True)
     means = np.bincount(code, weights=outcome) / np.bincount(code)
     if means.size < 2:
@@ -240,11 +236,7 @@ def _notes(design: DesignLayout, reading: Reading, fitted: VarianceFit, columns:
 def by_stratum(
     columns: Columns, declaration: Declaration, facet: str = "temperature"
 ) -> tuple[dict[str, VarianceFit], tuple[str, ...]]:
-    """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
-
-    facet: {"temperature", "judge", "prompt", "category"}.
-    Returns: the fits by level; the levels whose fit was refused, and why.
-    """
+    """Fit each level of a facet alone (TEE, C.7); return the fits by level, and why others were refused."""
     column = declaration.facets().get(LETTERS.get(facet, ""))
     if column is None or facet == "item":
         raise CoreError(f"no column is declared for strata by {facet}", code="design")

@@ -75,11 +75,7 @@ FACETS = {"prompt": "prompt_variant", "judge": "judge", "temperature": "temperat
 
 @dataclass(frozen=True, eq=False)
 class RepeatedTrials:
-    """Valid trials of one agent under one condition, on the tasks of its line, (n_rows,) each.
-
-    condition: in words; empty where no facet varies in the file.
-    compared: whether the tasks are those that all agents with this condition have.
-    """
+    """Valid trials of an agent under a condition, (n_rows,), on tasks that all with it have, or its own."""
 
     agent: str
     condition: str
@@ -135,11 +131,7 @@ def improving_trials(file: FlatFile) -> dict[str, Improvement]:
 def consistency(
     trials: Sequence[RepeatedTrials], categories: Sequence[str | None], copied: Collection[str] = ()
 ) -> tuple[Consistency, ...]:
-    """ICC and accuracy of agents' trials, on all their tasks and on each category.
-
-    categories: length n_tasks; of the tasks by code; a category is left out where it is the only one.
-    copied: agents whose trials are flagged as not independent, or as cumulative: they count as one per task.
-    """
+    """ICC and accuracy on all tasks and each category; trials of agents that are copied count as one."""
     names = sorted({name for name in categories if name is not None}) if len(set(categories)) > 1 else []
     parts = [(name, np.array([other == name for other in categories])) for name in names]
     return tuple(

@@ -41,12 +41,7 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Improvement:
-    """Trials of one agent by which tasks get better, and hardly any gets worse.
-
-    n_tasks: tasks whose outcomes differ.
-    n_worse: those of them that get worse from one trial to a later one.
-    log_chance: natural logarithm of the probability that no more of them do, were the trials repeats.
-    """
+    """Trials by which tasks get better: those that differ, that get worse, log P of no more by chance."""
 
     n_tasks: int
     n_worse: int
@@ -85,11 +80,7 @@ def dependent_trials(
 
 
 def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improvement | None:
-    """Return how unlikely repeats are to improve alone as these do; None where they do not, or it is chance.
-
-    task, outcome: (n_rows,); of the agent's valid rows under one condition, each task's in the order of its
-        trials.
-    """
+    """Return how unlikely repeats, in order, are to improve as these do; None where it may be chance."""
     if not task.size:
         return None
     log_p, ascends = _orders(task, outcome)
@@ -238,11 +229,7 @@ def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None
 
 
 def unclaimed_orders(means: FloatArray) -> Mask:
-    """Mark pairs of agents whose order missing outcomes could turn, and that do not miss alike.
-
-    means: (n_agents, n_tasks); on the ranked tasks; NaN: missing.
-    Returns: (n_agents, n_agents); symmetric, False on the diagonal.
-    """
+    """Mark pairs, symmetric, whose order missing outcomes could turn, and that do not miss alike."""
     n_tasks = means.shape[1]
     n_missing = np.isnan(means).sum(axis=1)
     missing = n_missing > MISSING_SHARE * n_tasks

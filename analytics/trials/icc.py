@@ -48,11 +48,7 @@ class TrialInterval:
 
 @dataclass(frozen=True, eq=False)
 class TaskTrials:
-    """Sufficient statistics of one agent's valid trials, task by task, (n_tasks,) each: n_i, ȳ_i.
-
-    squares: sums of squares within tasks; exactly 0 where trials agree to 1e-9.
-    binary: whether every outcome is 0 or 1.
-    """
+    """n_i, ȳ_i and SS of one agent's valid trials by task, (n_tasks,), 0 where they agree to 1e-9."""
 
     n_trials: CodeArray
     means: FloatArray

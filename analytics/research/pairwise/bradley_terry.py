@@ -83,11 +83,7 @@ def elo(strengths: FloatArray) -> FloatArray:
 
 
 def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
-    """Fit strengths and position effects, with errors clustered by item.
-
-    prior: V, the variance of a normal prior of each strength; without it the maximum must exist.
-    Raises StrengthsRefused.
-    """
+    """Fit strengths, with V of a normal prior or none, and position effects; errors clustered by item."""
     tallies, n = battles.tallies, len(battles.agents)
     theta, inverse, p, log_likelihood = _maximum(tallies, battles.agents, battles.judges, prior)
     n_items, width = len(battles.items), theta.size
@@ -112,12 +108,7 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
 
 
 def fit_wins(wins: FloatArray, prior: float | None = None) -> FloatArray:
-    """Strengths of a matrix of wins alone, shape (n_agents,), Σβ = 0.
-
-    wins: (n_agents, n_agents); wins of the row's agent over the column's; a tie is ½ to each.
-    prior: V.
-    Raises StrengthsRefused.
-    """
+    """Strengths of wins of row over column, a tie ½ to each, shape (n_agents,), Σβ = 0."""
     names = tuple(f"agent {i}" for i in range(len(wins)))
     return _maximum(tallies_of_wins(wins), names, (), prior)[0]
 
@@ -183,11 +174,7 @@ class _BattleModel:
         return np.asarray(np.bincount(t.a, of_a, n) + np.bincount(t.b, of_b, n), dtype=np.float64)
 
     def climbed(self, enough: float, start: FloatArray | None = None) -> FloatArray:
-        """Take Newton's steps until no derivative exceeds `enough`.
-
-        start: by default the log odds of each agent's points, with one more point each way.
-        Raises StrengthsRefused.
-        """
+        """Take Newton's steps from a start, or smoothed log odds, until no derivative exceeds `enough`."""
         t = self.tallies
         if start is None:
             points, n = self._summed(t.won, t.n - t.won), self.played

@@ -32,11 +32,7 @@ Value = TypeVar("Value", str, tuple[str, str, str])
 
 @dataclass(frozen=True, eq=False)
 class Tallies:
-    """Comparisons added up by pair (agents a < b), judge and order: (n_tallies,) each.
-
-    judge: position effect that applies; 0 where `order` is 0.
-    n, won: comparisons, and the points of a.
-    """
+    """Comparisons and points of a, by pair a < b, judge (0 where order is 0) and order, (n_tallies,)."""
 
     a: IndexArray
     b: IndexArray
@@ -157,11 +153,7 @@ class Comparisons:
 
 @dataclass(frozen=True, eq=False)
 class OutcomeMatrix:
-    """Agents on tasks: a wins a task where its outcome is larger.
-
-    agents, items: ascending; the tasks on which any two agents differ.
-    outcomes: (n_agents, n_items); 0 to 1; NaN where missing.
-    """
+    """Agents on tasks, 0 to 1, NaN: missing; of any two one wins a task where it is larger."""
 
     agents: tuple[str, ...]
     items: tuple[str, ...]
@@ -204,11 +196,7 @@ Battles = Comparisons | OutcomeMatrix
 
 
 def crossed(tallies: Tallies, weight: FloatArray, n_agents: int, n_judges: int) -> FloatArray:
-    """Return Σ weight·x·xᵀ, x a tally's row of the design: 1 at a, −1 at b, o at its judge.
-
-    weight: (n_tallies,).
-    Returns: (n_agents + n_judges,) squared.
-    """
+    """Return Σ weight·x·xᵀ, (n_agents + n_judges,)², of rows 1 at a, −1 at b, o at the judge."""
     n, width = n_agents, n_agents + n_judges
     pairs = np.bincount(tallies.pair(n), weight, n * n).reshape(n, n)
     matrix = np.zeros((width, width))

@@ -169,11 +169,7 @@ def failed(why: str, answer: Path, request: RunRequest) -> RunCells:
 
 
 def read_answer(path: Path, request: RunRequest) -> RunCells:
-    """Read the file of JSON that a run left.
-
-    Raises AnswerRefused: with the place and the rule.
-    Raises OSError.
-    """
+    """Read the file of JSON that a run left, or refuse it with the place and the rule."""
     there = path.stat()
     if not stat.S_ISREG(there.st_mode):
         raise AnswerRefused("the answer is no file")

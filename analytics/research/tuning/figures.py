@@ -47,12 +47,7 @@ ALL_EQUAL = 1e-18
 
 @dataclass(frozen=True)
 class HarnessFigures:
-    """What a configuration's runs came to.
-
-    R, D, F: None where it cannot be said, with the reason in `why`.
-    F_se: jackknife over runs; None under three.
-    cost_usd: of these runs.
-    """
+    """What a configuration's runs came to; None with `why`; F_se by the jackknife over runs."""
 
     R: float | None
     D: float | None

@@ -269,11 +269,7 @@ def _top(trials: Sequence[SearchTrial], weights: Mapping[str, float]) -> SearchT
 
 
 def _ablated(store: Store, condition: str, trial: SearchTrial) -> dict[str, Any]:
-    """Return a row of Table 28.4: what a condition would have chosen, and its figures.
-
-    split_half: τ_b of two halves of the runs.
-    mdes: the smallest difference of two models that is found on these tasks.
-    """
+    """Return a row of Table 28.4: what a condition would have chosen, and its figures."""
     cells, request = cells_up_to(store, trial.configuration, trial.figures.n_runs)  # stored: nothing is run
     tensor = cells.tensor(request)
     k, n, n_runs = tensor.scores.shape

@@ -43,11 +43,7 @@ Evaluate = Callable[[Configuration, int], HarnessFigures]
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """A finished trial, as the study tells it.
-
-    state: {"complete", "pruned", "failed"}.
-    is_feasible: whether a full evaluation keeps within its limit.
-    """
+    """A trial that is "complete", "pruned" or "failed", and whether a full evaluation is within limits."""
 
     number: int
     configuration: Configuration

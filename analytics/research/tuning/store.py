@@ -59,11 +59,7 @@ Path(request["answer"]).write_text(json.dumps(answer), encoding="utf-8")
 
 
 class Store:
-    """The stored runs and trials of a study.
-
-    search: which search's trials: that of the study, or one of an ablation.
-    Raises CoreError: when the folder holds runs of another plan.
-    """
+    """The stored runs and trials of a study, or of the search of an ablation; refuses another plan's."""
 
     def __init__(self, study: HarnessStudy, search: str = "") -> None:
         self.study = study
