@@ -70,19 +70,13 @@ CATEGORIES = {
 ADJECTIVES = ("broken", "nested", "silent", "circular", "stale", "hidden", "odd", "sparse", "greedy", "mixed")
 
 
-@dataclass(frozen=True)
-class Roster:
-    """The agents in name order: scaffold and model as positions, time in years, a twin's original or −1."""
+def roster_of(
+    rng: Generator, n_agents: int, n_twins: int
+) -> tuple[tuple[str, ...], IndexArray, IndexArray, FloatArray, IndexArray]:
+    """Draw the agents; twins come last in time, up to five weeks after their originals.
 
-    names: tuple[str, ...]
-    scaffold: IndexArray
-    model: IndexArray
-    time: FloatArray
-    original: IndexArray
-
-
-def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
-    """Draw the agents; twins come last in time, up to five weeks after their originals."""
+    Returns: in name order names, scaffold and model as positions, time in years, a twin's original or −1.
+    """
     n = n_agents - n_twins
     ends = np.rint(n * np.cumsum(SHARE)).astype(np.intp)
     counts = np.diff(ends, prepend=0)
@@ -106,13 +100,8 @@ def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
     by_name = np.array(sorted(range(n_agents), key=names.__getitem__), dtype=np.intp)
     place = np.argsort(by_name)
     original = np.append(np.full(n_agents - n_twins, -1, dtype=np.intp), place[originals])
-    return Roster(
-        names=tuple(names[i] for i in by_name),
-        scaffold=scaffold[by_name],
-        model=model[by_name],
-        time=time[by_name],
-        original=original[by_name],
-    )
+    in_order = (part[by_name] for part in (scaffold, model, time, original))
+    return tuple(names[i] for i in by_name), *in_order
 
 
 def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArray]:
@@ -218,18 +207,18 @@ def simulate(
     for name in ("p_failure", "share_lost"):
         if not 0.0 <= getattr(parameters, name) <= 1.0:
             raise CoreError(f"{name} is {getattr(parameters, name)}, not from 0 to 1", code="simulation")
-    roster = roster_of(rng, n_agents, parameters.n_twins)
+    names, scaffold, model, time, original = roster_of(rng, n_agents, parameters.n_twins)
     tasks, category = task_names(rng, n_tasks)
-    ability = _abilities(rng, roster, parameters)
-    twins, near_ties, incomplete = _cast(rng, roster, ability, parameters)
+    ability = _abilities(rng, scaffold, model, time, parameters)
+    twins, near_ties, incomplete = _cast(rng, original, ability, parameters)
     # b = κ + η
     category_effect = parameters.sd_category * rng.standard_normal(len(CATEGORIES))
     difficulty = category_effect[category] + parameters.sd_task * rng.standard_normal(n_tasks)
     interaction = parameters.sd_interaction * rng.standard_normal((n_agents, n_tasks))
     for weaker, stronger in near_ties:
         ability[stronger] = ability[weaker] + parameters.near_tie_gap
-    for original, copy in twins:
-        ability[copy], interaction[copy] = ability[original], interaction[original]
+    for first, copy in twins:
+        ability[copy], interaction[copy] = ability[first], interaction[first]
     probabilities = expit(ability[:, None] - difficulty + interaction)
     shape = (n_agents, n_tasks, n_trials)
     passed = rng.random(shape) < probabilities[:, :, None]
@@ -238,13 +227,14 @@ def simulate(
     n_lost = int(np.ceil(parameters.share_lost * n_tasks))
     for agent in incomplete:
         valid[agent, rng.choice(n_tasks, size=n_lost, replace=False)] = False
-    costs = _costs(rng, roster, shape)
-    names = roster.names
+    costs = PRICE[model] * TURNS[scaffold]
+    size, noise = np.exp(0.5 * rng.standard_normal(n_tasks)), np.exp(0.35 * rng.standard_normal(shape))
+    costs = np.round(costs[:, None, None] * size[None, :, None] * noise, 4)
     return SimulatedBenchmark(
         agents=names,
-        scaffolds=tuple(tuple(SCAFFOLDS)[s] for s in roster.scaffold),
-        models=tuple(tuple(MODELS)[model] for model in roster.model),
-        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * time)) for time in roster.time),
+        scaffolds=tuple(tuple(SCAFFOLDS)[s] for s in scaffold),
+        models=tuple(tuple(MODELS)[m] for m in model),
+        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * t)) for t in time),
         tasks=tasks,
         categories=tuple(tuple(CATEGORIES)[c] for c in category),
         outcomes=read_only((passed & valid).astype(np.int8)),
@@ -289,12 +279,11 @@ def _chosen(values: Sequence[str], codes: IndexArray) -> list[str]:
 
 
 def _cast(
-    rng: Generator, roster: Roster, ability: FloatArray, parameters: ResponseModel
+    rng: Generator, original: IndexArray, ability: FloatArray, parameters: ResponseModel
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[int]]:
-    copies = np.flatnonzero(roster.original >= 0)
-    twins = [(int(roster.original[copy]), int(copy)) for copy in copies]
+    twins = [(int(original[copy]), int(copy)) for copy in np.flatnonzero(original >= 0)]
     taken = {agent for pair in twins for agent in pair}
-    free = [int(i) for i in rng.permutation(len(roster.names)) if int(i) not in taken]
+    free = [int(i) for i in rng.permutation(len(original)) if int(i) not in taken]
     near_ties = []
     for _ in range(parameters.n_near_ties):
         weaker = free.pop(0)
@@ -304,21 +293,13 @@ def _cast(
     return twins, near_ties, free[: parameters.n_incomplete]
 
 
-def _abilities(rng: Generator, roster: Roster, parameters: ResponseModel) -> FloatArray:
+def _abilities(
+    rng: Generator, scaffold: IndexArray, model: IndexArray, time: FloatArray, parameters: ResponseModel
+) -> FloatArray:
     """θ = β + μ − δ·small + ς + g·τ + ε."""
     model_effect = parameters.sd_model * rng.standard_normal(len(MODELS))
     model_effect -= parameters.small_penalty * IS_SMALL
     scaffold_effect = parameters.sd_scaffold * rng.standard_normal(len(SCAFFOLDS))
-    noise = parameters.sd_agent * rng.standard_normal(len(roster.names))
-    effects = model_effect[roster.model] + scaffold_effect[roster.scaffold]
-    return np.asarray(parameters.base_ability + effects + parameters.growth * roster.time + noise)
-
-
-def _costs(rng: Generator, roster: Roster, shape: tuple[int, int, int]) -> FloatArray:
-    size = np.exp(0.5 * rng.standard_normal(shape[1]))
-    noise = np.exp(0.35 * rng.standard_normal(shape))
-    return np.asarray(
-        np.round(
-            (PRICE[roster.model] * TURNS[roster.scaffold])[:, None, None] * size[None, :, None] * noise, 4
-        )
-    )
+    noise = parameters.sd_agent * rng.standard_normal(len(time))
+    effects = model_effect[model] + scaffold_effect[scaffold]
+    return np.asarray(parameters.base_ability + effects + parameters.growth * time + noise)

@@ -145,13 +145,8 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     return not {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
 
 
-@dataclass(frozen=True)
-class _Sheet:
-    """Texts in rows and columns, "" where nothing stands; dates may be numbers of days since `epoch`."""
-
-    called: str
-    cells: Any
-    epoch: date = EPOCH
+# its name, texts in rows and columns, "" where nothing stands, and the day that numbered dates count from
+_Sheet = tuple[str, Any, date]
 
 
 @dataclass(frozen=True)
@@ -186,9 +181,9 @@ def read_table(
     Raises OSError.
     """
     called = printable(called or path.name)
-    sheet, table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
-    with _naming(sheet.called):
-        texts, rows, n_blank = _read_values(table, sheet.epoch, options.blank)
+    (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
+    with _naming(sheet):
+        texts, rows, n_blank = _read_values(table, epoch, options.blank)
         absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
         absent = {column: text for column, text in absent.items() if column not in texts}
@@ -249,7 +244,7 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; leave --sheet out")
         if not first.startswith(ZIP):
-            return [_Sheet(called, _parse_delimited(_read_text(path, limits)))]
+            return [(called, _parse_delimited(_read_text(path, limits)), EPOCH)]
         workbook, is_1904 = bounded(path, limits)
         try:
             from python_calamine import CalamineError
@@ -264,7 +259,7 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
             raise refuse(f"there is no sheet {options.sheet!r}; there are {', '.join(map(repr, read))}")
     names = list(read) if options.sheet is None else [options.sheet]
     epoch = EPOCH_1904 if is_1904 else EPOCH
-    return [_Sheet(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
+    return [(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
 
 
 def _cell_text(value: object) -> str:
@@ -325,12 +320,12 @@ def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) 
     tables, refused = list[tuple[_Sheet, _Table]](), list[tuple[int, FlatFileError]]()
     for sheet in sheets:
         try:
-            with _naming(sheet.called):
-                tables.append((sheet, _find_table(sheet.cells, options)))
+            with _naming(sheet[0]):
+                tables.append((sheet, _find_table(sheet[1], options)))
         except FlatFileError as error:
-            refused.append((sheet.cells.size, error))
+            refused.append((sheet[1].size, error))
     if len(tables) > 1:
-        names = ", ".join(sheet.called.removeprefix(f"{called}, ") for sheet, _ in tables)
+        names = ", ".join(sheet[0].removeprefix(f"{called}, ") for sheet, _ in tables)
         rule = f"these all look like outcomes: {names}; say which: --sheet NAME"
         raise FlatFileError(refuse(rule).faults, name=called)
     if not tables:
@@ -504,11 +499,11 @@ def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
         yield replace(fault, **place, rule=f"{fault.rule}{hint}")
 
 
-def _note(sheet: _Sheet, table: _Table, n_blank: int) -> str:
+def _note(sheet: str, table: _Table, n_blank: int) -> str:
     key = "agent" if table.across == "task" else "task"
     wide = f"a wide table, a row for each {key} and a column for each {table.across}"
     shape = wide if table.across else "a long table"
-    parts = [f"Read {sheet.called} as {shape}, header in row {table.header}"]
+    parts = [f"Read {sheet} as {shape}, header in row {table.header}"]
     parts += [f"{quoted(text)} as {name}" for name, text in table.heads.items() if _snake_case(text) != name]
     parts += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
     return "; ".join(parts) + "."

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,21 @@ class RankIntervals:
     n_draws: int
     may_be_first: Mask
 
+    @classmethod
+    def of(
+        cls, agents: Sequence[str], means: FloatArray, beats: Mask, critical: float, **others: Any
+    ) -> Self:
+        """Tell the ranks from who beats whom."""
+        return cls(
+            agents=tuple(agents),
+            means=read_only(means),
+            lower=read_only(1 + np.count_nonzero(beats, axis=0)),
+            upper=read_only(len(agents) - np.count_nonzero(beats, axis=1)),
+            beats=read_only(beats),
+            critical=critical if len(agents) > 1 else None,
+            **{name: read_only(one) if isinstance(one, np.ndarray) else one for name, one in others.items()},
+        )
+
     def tied_with(self, agent: int) -> tuple[int, ...]:
         """Positions of the other agents that agent neither beats nor is beaten by."""
         return tuple(np.flatnonzero(self.tied[agent]).tolist())
@@ -147,18 +163,9 @@ def rank_intervals(
     d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
     beats, lead = d > critical * se, (d / se).max(axis=0)
     least = np.full(n_agents, least_by_tasks(resamples.ahead, resamples.df))
-    return RankIntervals(
-        agents=resamples.agents,
-        means=read_only(means),
-        lower=read_only(1 + np.count_nonzero(beats, axis=0)),
-        upper=read_only(n_agents - np.count_nonzero(beats, axis=1)),
-        beats=read_only(beats),
-        se=read_only(se),
-        critical=critical if n_agents > 1 else None,
-        n_tasks=n_tasks,
-        n_draws=n_draws,
-        may_be_first=read_only(may_be_first_by_tasks(resamples.ahead, lead, place, least=least)),
-    )
+    first = may_be_first_by_tasks(resamples.ahead, lead, place, least=least)
+    others: dict[str, Any] = {"se": se, "n_tasks": n_tasks, "n_draws": n_draws, "may_be_first": first}
+    return RankIntervals.of(resamples.agents, means, beats, critical, **others)
 
 
 def _check(agents: Sequence[str], outcomes: FloatArray, v: FloatArray, n_draws: int) -> None:
@@ -283,19 +290,17 @@ def rank_sets(
     critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), floor)
     beats = d > critical * se
     lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
-    return RankSets(
-        agents=names,
-        means=read_only(means),
-        lower=read_only(1 + np.count_nonzero(beats, axis=0)),
-        upper=read_only(len(agents) - np.count_nonzero(beats, axis=1)),
-        beats=read_only(beats),
-        se=read_only(se),
-        critical=critical if len(agents) > 1 else None,
+    return RankSets.of(
+        names,
+        means,
+        beats,
+        critical,
+        se=se,
         n_tasks=n_tasks,
         n_draws=n_draws,
-        may_be_first=read_only(may_be_first(draws, others, lead, place, least=least)),
-        variances=read_only(totals),
-        df=read_only(np.array([error.calibration_df or error.df for error in errors])),
+        may_be_first=may_be_first(draws, others, lead, place, least=least),
+        variances=totals,
+        df=np.array([error.calibration_df or error.df for error in errors]),
         methods=tuple(error.method for error in errors),
     )
 

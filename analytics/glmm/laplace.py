@@ -238,34 +238,29 @@ class Factors:
         self.shrunk = 1.0 if cell is None else 1.0 / (1.0 + variances[cell] * weight)
         self.inner_weight = np.asarray(weight * self.shrunk, dtype=np.float64)
         scale = np.sqrt(np.append(variances, 0.0))[layout.level_term]
-        self._block_scale, border_scale = np.split(scale, [layout.n_block_levels])
+        block_scale, border_scale = np.split(scale, [layout.n_block_levels])
         inner = layout.inner @ self.inner_weight
         self.gram = [inner[b.entries].reshape(b.n_blocks, b.size, b.size) for b in layout.batches]
         self.cross = (layout.cross @ self.inner_weight).reshape(layout.n_block_levels, layout.n_border)
         self.log_determinant = -float(np.sum(np.log(self.shrunk))) if cell is not None else 0.0
-        self.inverses = [self._inverse(batch, g) for batch, g in zip(layout.batches, self.gram, strict=True)]
+        self.inverses = []  # Λ(ΛGΛ + I)⁻¹Λ of each batch
+        for batch, gram in zip(layout.batches, self.gram, strict=True):
+            one = block_scale[batch.rows].reshape(batch.n_blocks, batch.size)
+            scales = one[:, :, None] * one[:, None, :]
+            moment = scales * gram + np.eye(batch.size)
+            diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
+            self.log_determinant += 2.0 * float(np.sum(np.log(diagonals)))
+            self.inverses.append(scales * np.linalg.inv(moment))
         self.solved = self._blocks_times(self.cross)
         border = (layout.border @ self.inner_weight).reshape(layout.n_border, layout.n_border)
         self.schur = border - self.cross.T @ self.solved
-        self.border_inverse = self._border_inverse(border_scale)
-
-    def _inverse(self, batch: LogitBatch, gram: FloatArray) -> FloatArray:
-        """Λ(ΛGΛ + I)⁻¹Λ of a batch; its log determinant is added up."""
-        scale = self._block_scale[batch.rows].reshape(batch.n_blocks, batch.size)
-        scales = scale[:, :, None] * scale[:, None, :]
-        moment = scales * gram + np.eye(batch.size)
-        diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
-        self.log_determinant += 2.0 * float(np.sum(np.log(diagonals)))
-        return np.asarray(scales * np.linalg.inv(moment), dtype=np.float64)
-
-    def _border_inverse(self, scale: FloatArray) -> FloatArray:
-        if not scale.size:
-            return np.empty((0, 0))
-        scales = scale[:, None] * scale[None, :]
-        factor, _ = lapack.dpotrf(scales * self.schur + np.eye(scale.size), lower=1)
-        inverse, _ = lapack.dpotri(factor, lower=1)
-        self.log_determinant += 2.0 * float(np.sum(np.log(np.diag(factor))))
-        return np.asarray(scales * (np.tril(inverse) + np.tril(inverse, -1).T), dtype=np.float64)
+        self.border_inverse = np.empty((0, 0))
+        if border_scale.size:
+            scales = border_scale[:, None] * border_scale[None, :]
+            factor, _ = lapack.dpotrf(scales * self.schur + np.eye(border_scale.size), lower=1)
+            inverse, _ = lapack.dpotri(factor, lower=1)
+            self.log_determinant += 2.0 * float(np.sum(np.log(np.diag(factor))))
+            self.border_inverse = scales * (np.tril(inverse) + np.tril(inverse, -1).T)
 
     def _blocks_times(self, matrix: FloatArray) -> FloatArray:
         product = np.empty_like(matrix)
@@ -283,14 +278,12 @@ class Factors:
         return self._projected((self.shrunk * vector)[:, None])[:, 0]
 
     def _projected(self, weighted: FloatArray) -> FloatArray:
-        fitted = self.layout.incidence @ self._solve(self.layout.incidence.T @ weighted)
-        return np.asarray(weighted - self.inner_weight[:, None] * fitted, dtype=np.float64)
-
-    def _solve(self, right: FloatArray) -> FloatArray:
-        """ΛM⁻¹Λ times each column: c_b = Ŝ(r_b − T'r_i), c_i = N_i r_i − T c_b."""
-        inside, border = np.split(right, [self.layout.n_block_levels])
+        # ΛM⁻¹Λ times each column: c_b = Ŝ(r_b − T'r_i), c_i = N_i r_i − T c_b
+        inside, border = np.split(self.layout.incidence.T @ weighted, [self.layout.n_block_levels])
         border = self.border_inverse @ (border - self.solved.T @ inside)
-        return np.concatenate([self._blocks_times(inside) - self.solved @ border, border])
+        solution = np.concatenate([self._blocks_times(inside) - self.solved @ border, border])
+        fitted = self.layout.incidence @ solution
+        return np.asarray(weighted - self.inner_weight[:, None] * fitted, dtype=np.float64)
 
     def leverages(self) -> FloatArray:
         """Leverages h = diag(ZΛM⁻¹ΛZ'), shape (n_cells,)."""

@@ -144,7 +144,13 @@ def consistency(
 
 def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
     """Conditions in words, in ascending order, and the code of each row's, shape (n_rows,)."""
-    facets = [word for word in FACETS if _varies(file, word)]
+    facets = []  # with two levels in the file, temperature with two of one agent
+    pairs = np.unique(np.stack([file.agent, file.setting]), axis=1).T.tolist()
+    for word, name in FACETS.items():
+        levels = [getattr(setting, name) for setting in file.settings]
+        of_agent = {(agent if word == "temperature" else 0, levels[setting]) for agent, setting in pairs}
+        if len(of_agent) > len({agent for agent, _ in of_agent}):
+            facets.append(word)
     keys = [tuple(getattr(setting, FACETS[word]) for word in facets) for setting in file.settings]
     order = sorted(set(keys), key=lambda key: tuple((level is not None, level) for level in key))
     words = [
@@ -156,15 +162,6 @@ def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
     ]
     code = {key: place for place, key in enumerate(order)}
     return words, np.array([code[key] for key in keys], dtype=np.intp)[file.setting]
-
-
-def _varies(file: FlatFile, word: str) -> bool:
-    levels = [getattr(setting, FACETS[word]) for setting in file.settings]
-    if word != "temperature":
-        return len(set(levels)) > 1
-    pairs = np.unique(np.stack([file.agent, file.setting]), axis=1).T.tolist()
-    of_agent = {(agent, levels[setting]) for agent, setting in pairs}
-    return len(of_agent) > len({agent for agent, _ in of_agent})
 
 
 def _under(file: FlatFile, rows: IndexArray, condition: str) -> Iterator[RepeatedTrials]:

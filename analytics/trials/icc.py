@@ -22,6 +22,7 @@ from scipy.special import expit, fdtri, logit, stdtrit
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.resampling import generator
+from analytics.text import counted
 
 Method = Literal["jackknife", "normal theory", "t", "logit-t"]
 
@@ -181,11 +182,6 @@ def _interval(lower_f: float, upper_f: float, n_0: float, method: Method) -> Tri
     """(F − 1)/(F + n₀ − 1) at both ends, truncated at 0."""
     lower, upper = (max(float((f - 1.0) / (f + n_0 - 1.0)), 0.0) for f in (lower_f, upper_f))
     return TrialInterval(lower, upper, method)
-
-
-def counted(n: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def checked_rows(task: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[CodeArray, FloatArray]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from analytics.arrays import DECIMALS, FloatArray, read_only
+from analytics.arrays import DECIMALS, FloatArray
 from analytics.command_line import (
     LEFT_OUT,
     MAX_SEED,
@@ -235,19 +235,9 @@ def joint_ranks(
     d = np.round(shown[:, None] - shown, DECIMALS)
     beats = d / se > critical
     lead = (d / se).max(axis=0)
-    none = np.zeros(len(agents))
-    return RankIntervals(
-        agents=tuple(agents),
-        means=read_only(shown),
-        lower=read_only(1 + np.count_nonzero(beats, axis=0)),
-        upper=read_only(len(agents) - np.count_nonzero(beats, axis=1)),
-        beats=read_only(beats),
-        se=read_only(se),
-        critical=critical if len(agents) > 1 else None,
-        n_tasks=n_items,
-        n_draws=n_draws,
-        may_be_first=read_only(may_be_first_by_tasks(ahead, lead, place, least=none)),
-    )
+    first = may_be_first_by_tasks(ahead, lead, place, least=np.zeros(len(agents)))
+    others: dict[str, Any] = {"se": se, "n_tasks": n_items, "n_draws": n_draws, "may_be_first": first}
+    return RankIntervals.of(agents, shown, beats, critical, **others)
 
 
 def _check(
