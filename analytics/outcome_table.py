@@ -10,6 +10,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 import math
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.errors import CoreError
+
+refuse = partial(CoreError, code="table_malformed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +146,7 @@ def naive_standard_error(score: float, n_tasks: int) -> float:
             f"no naive standard error over {n_tasks} tasks with a valid outcome", code="no_valid_outcome"
         )
     if not 0.0 <= score <= 1.0:
-        raise CoreError(f"a score lies from 0 to 1, not at {score}", code="table_malformed")
+        raise refuse(f"a score lies from 0 to 1, not at {score}")
     return math.sqrt(score * (1.0 - score) / n_tasks)
 
 
@@ -259,45 +262,36 @@ def _trial_moments(
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:
     for earlier, later in pairwise(names):
         if earlier >= later:
-            raise CoreError(
-                f"{field}: {later!r} stands after {earlier!r}; names ascend by code point, none twice",
-                code="table_malformed",
+            raise refuse(
+                f"{field}: {later!r} stands after {earlier!r}; names ascend by code point, none twice"
             )
 
 
 def _check_lengths(table: OutcomeTable) -> None:
     if not table.tasks:
-        raise CoreError("a table needs at least one task", code="table_malformed")
+        raise refuse("a table needs at least one task")
     for field in ("dates", "scaffolds", "models"):
         if len(getattr(table, field)) != table.n_agents:
-            raise CoreError(
-                f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents",
-                code="table_malformed",
-            )
+            raise refuse(f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents")
     shape = (table.n_agents, table.n_tasks)
     for field in ("means", "n_valid", "trial_variances", "n_trials"):
         array, dtype = getattr(table, field), np.int32 if field == "n_valid" else np.float64
         if array is not None and (array.dtype != dtype or array.shape != shape):
-            raise CoreError(
-                f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}", code="table_malformed"
-            )
+            raise refuse(f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
 
 
 def _check_cells(table: OutcomeTable) -> None:
     for name, day in zip(table.agents, table.dates, strict=True):
         if day is not None and (isinstance(day, datetime) or not isinstance(day, date)):
-            raise CoreError(
-                f"dates: {name!r} has {day!r}, not a date without time of day", code="table_malformed"
-            )
+            raise refuse(f"dates: {name!r} has {day!r}, not a date without time of day")
     counted = table.n_valid > 0
     inside = (table.means >= 0.0) & (table.means <= 1.0)
     wrong = (table.n_valid < 0) | np.where(counted, ~inside, ~np.isnan(table.means))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise CoreError(
+        raise refuse(
             f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: mean {table.means[i, j]} "
-            f"from {table.n_valid[i, j]} valid trials",
-            code="table_malformed",
+            f"from {table.n_valid[i, j]} valid trials"
         )
 
 
@@ -307,7 +301,7 @@ def _check_trials(table: OutcomeTable) -> None:
     if variances is None and n_trials is None:
         return
     if variances is None or n_trials is None:
-        raise CoreError("trial_variances and n_trials are given together", code="table_malformed")
+        raise refuse("trial_variances and n_trials are given together")
     # Cells whose variance is not from 0 to ½ on two trials or more, or whose R is not from 1 to n_valid
     in_range = (variances >= 0.0) & (variances <= 0.5 + 1e-9) & (table.n_valid >= 2)
     counted = (n_trials >= 1.0 - 1e-9) & (n_trials <= table.n_valid * (1 + 1e-9))
@@ -315,10 +309,9 @@ def _check_trials(table: OutcomeTable) -> None:
     wrong = np.asarray(~right, dtype=np.bool_)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise CoreError(
+        raise refuse(
             f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: variance {variances[i, j]} "
-            f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones",
-            code="table_malformed",
+            f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones"
         )
 
 
@@ -326,9 +319,7 @@ def _positions(field: str, mask: Mask | None, n: int) -> CodeArray:
     if mask is None:
         return np.arange(n, dtype=np.int64)
     if mask.dtype != np.bool_ or mask.shape != (n,):
-        raise CoreError(
-            f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)", code="table_malformed"
-        )
+        raise refuse(f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)")
     return np.asarray(np.flatnonzero(mask), dtype=np.int64)
 
 

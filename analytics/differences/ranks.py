@@ -9,7 +9,7 @@ Statistics* 9 (1981) 1026-1034.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Self
 
@@ -40,6 +40,8 @@ from analytics.differences.neyman_draws import (
 )
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
+
+refuse = partial(CoreError, code="rank_sets")
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,32 +311,24 @@ def _check_agents(
     agents: Sequence[Measured | Calibrated], n_draws: int, added: FloatArray | None, unclaimed: Mask | None
 ) -> None:
     if not agents:
-        raise CoreError("no agent to rank", code="rank_sets")
+        raise refuse("no agent to rank")
     if n_draws < MIN_DRAWS:
-        raise CoreError(
-            f"{n_draws} draws have no upper 5% point; at least {MIN_DRAWS} are needed", code="rank_sets"
-        )
+        raise refuse(f"{n_draws} draws have no upper 5% point; at least {MIN_DRAWS} are needed")
     for earlier, later in pairwise(agents):
         if earlier.name >= later.name:
-            raise CoreError(
-                f"{later.name!r} stands after {earlier.name!r}; names ascend, none twice", code="rank_sets"
-            )
+            raise refuse(f"{later.name!r} stands after {earlier.name!r}; names ascend, none twice")
     _check_scores(agents)
     for pairs in (added, unclaimed):
         if pairs is not None and not (pairs.shape == (len(agents),) * 2 and (pairs == pairs.T).all()):
-            raise CoreError(
-                f"pairs of shape {pairs.shape} for {len(agents)} agents, or not symmetric", code="rank_sets"
-            )
+            raise refuse(f"pairs of shape {pairs.shape} for {len(agents)} agents, or not symmetric")
     if added is not None and not (np.isfinite(added) & (added >= 0)).all():
-        raise CoreError("a variance added in a decision is finite and at least 0", code="rank_sets")
+        raise refuse("a variance added in a decision is finite and at least 0")
 
 
 def _check_scores(agents: Sequence[Measured | Calibrated]) -> None:
     n_tasks = {a.outcomes.size for a in agents if isinstance(a, Measured)}
     if len(n_tasks) > 1:
-        raise CoreError(
-            f"agents on {min(n_tasks)} and on {max(n_tasks)} tasks; all have the same", code="rank_sets"
-        )
+        raise refuse(f"agents on {min(n_tasks)} and on {max(n_tasks)} tasks; all have the same")
     for agent in agents:
         if not math.isfinite(agent.score):
-            raise CoreError(f"agent {agent.name!r}: a score of {agent.score}", code="rank_sets")
+            raise refuse(f"agent {agent.name!r}: a score of {agent.score}")

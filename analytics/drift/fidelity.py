@@ -7,6 +7,7 @@ Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Intr
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ BLOCK_CELLS = 1_000_000
 N_BITS = 64  # of a word
 
 Bits = npt.NDArray[np.uint64]
+refuse = partial(CoreError, code="sample_malformed")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
     """Ranks from 1 along an axis, equal values (after rounding to 1e-9) sharing the mean of theirs."""
     values = np.asarray(x, dtype=np.float64)
     if not np.isfinite(values).all():
-        raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
+        raise refuse("a value that is missing or infinite has no rank")
     return np.moveaxis(_midranks(np.moveaxis(values, axis, -1)), -1, axis)
 
 
@@ -211,19 +213,14 @@ def _draws(
     """Figures of every permuted matrix, (n_figures, n_draws), from its sums and counts of cells."""
     outcomes, subsets = np.asarray(outcomes, dtype=np.float64), np.asarray(subsets)
     if outcomes.ndim != 2 or 0 in outcomes.shape:
-        raise CoreError(
-            f"outcomes of shape {outcomes.shape} are not agents by tasks", code="sample_malformed"
-        )
+        raise refuse(f"outcomes of shape {outcomes.shape} are not agents by tasks")
     if subsets.dtype != np.bool_ or subsets.ndim != 2 or subsets.shape[1] != outcomes.shape[1]:
-        raise CoreError(
-            f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})",
-            code="sample_malformed",
-        )
+        raise refuse(f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})")
     if not subsets.any(axis=1).all():
-        raise CoreError(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task", code="sample_malformed")
+        raise refuse(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task")
     if np.isnan(outcomes).all(axis=1).any():
         row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
-        raise CoreError(f"agent {row} has no valid cell: no full mean", code="sample_malformed")
+        raise refuse(f"agent {row} has no valid cell: no full mean")
     membership = np.vstack([np.ones((1, outcomes.shape[1])), subsets])
     counts = membership @ ~np.isnan(outcomes.T)
     chunks = _permuted_columns(outcomes, seed, n_draws)
@@ -331,10 +328,7 @@ def _without_each(first: FloatArray, second: FloatArray) -> FloatArray:
 def _checked_pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
-        raise CoreError(
-            f"samples of shapes {first.shape} and {second.shape} are not pairs of values",
-            code="sample_malformed",
-        )
+        raise refuse(f"samples of shapes {first.shape} and {second.shape} are not pairs of values")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
+        raise refuse("a value that is missing or infinite has no rank")
     return first, second

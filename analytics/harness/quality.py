@@ -9,6 +9,7 @@ Davison & Hinkley, *Bootstrap Methods*, 1997, §4.4.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -27,6 +28,7 @@ WEIGHTS = (0.40, 0.35, 0.25)
 D_CEILING = 3.0
 COST_PARTS = ("environment", "execution", "scoring")
 NO_SPREAD = 1e-12  # of the mean square
+refuse = partial(CoreError, code="harness")
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,11 @@ def pairwise_d(tensor: ScoreTensor) -> FloatArray:
     if n_scores.min() < 2:
         name = tensor.models[int(np.argmin(n_scores))]
         scores = f"{counted(int(n_scores.min()), 'score')} (at least 2 are needed)"
-        raise CoreError(f"discriminability is not measured: model {name!r} has {scores}", code="harness")
+        raise refuse(f"discriminability is not measured: model {name!r} has {scores}")
     d = np.asarray(_pairwise_d(tensor, np.ones((1, len(tensor.tasks))))[0], dtype=np.float64)
     if np.isnan(d).any():
         a, b = (tensor.models[i] for i in np.argwhere(np.isnan(d))[0])
-        raise CoreError(
-            f"discriminability is not measured: neither {a!r} nor {b!r} has any spread of scores",
-            code="harness",
-        )
+        raise refuse(f"discriminability is not measured: neither {a!r} nor {b!r} has any spread of scores")
     return d
 
 
@@ -109,9 +108,7 @@ def coverage_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 def fitness(reliability: float, discriminability: float, coverage: float) -> float:
     """F(h) = .40·R + .35·min(D, 3)/3 + .25·C (Eq. 28.2), 0 to 1."""
     if not (0.0 <= reliability <= 1.0 and 0.0 <= coverage <= 1.0 and 0.0 <= discriminability < np.inf):
-        raise CoreError(
-            f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}", code="harness"
-        )
+        raise refuse(f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}")
     alpha, beta, gamma = WEIGHTS
     return alpha * reliability + beta * min(discriminability, D_CEILING) / D_CEILING + gamma * coverage
 
@@ -125,25 +122,18 @@ def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour:
     usd_per_hour: c.
     """
     if set(seconds) != set(COST_PARTS):
-        raise CoreError(
-            f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}", code="harness"
-        )
+        raise refuse(f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}")
     if n_evaluations < 1 or not 0.0 <= usd_per_hour < np.inf:
-        raise CoreError(
-            f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour", code="harness"
-        )
+        raise refuse(f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour")
     measured = {}
     for part in COST_PARTS:
         values = np.asarray(seconds[part], dtype=np.float64)
         measured[part] = values = values[~np.isnan(values)]
         if not values.size or not ((values >= 0.0) & (values < np.inf)).all():
-            raise CoreError(
-                f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite",
-                code="harness",
-            )
+            raise refuse(f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite")
     means = {part: float(values.mean()) for part, values in measured.items()}
     if not sum(means.values()) > 0.0:
-        raise CoreError("no cost by part: all measured seconds are 0", code="harness")
+        raise refuse("no cost by part: all measured seconds are 0")
     return Cost(
         n_evaluations=n_evaluations,
         n_measured=MappingProxyType({part: values.size for part, values in measured.items()}),
@@ -159,14 +149,11 @@ def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLik
     names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
     values = np.asarray(score, dtype=np.float64)
     if not names.shape == values.shape == right.shape or not np.isfinite(values).all():
-        raise CoreError("reference solutions need a task, a finite score and a mark each", code="harness")
+        raise refuse("reference solutions need a task, a finite score and a mark each")
     rows = {name: names == name for name in sorted(set(task))}
     both = {name: at for name, at in rows.items() if right[at].any() and not right[at].all()}
     if not both:
-        raise CoreError(
-            f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions",
-            code="harness",
-        )
+        raise refuse(f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions")
     by_task = {}  # U/(n_right·n_wrong) of Mann & Whitney
     for name, at in both.items():
         good, bad = values[at & right], values[at & ~right]
@@ -231,13 +218,9 @@ def compare(
     for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
         if a != b:
             odd = sorted(set(a) ^ set(b))[0]
-            raise CoreError(
-                f"a paired comparison needs the same {noun} in both; {odd!r} is only in one", code="harness"
-            )
+            raise refuse(f"a paired comparison needs the same {noun} in both; {odd!r} is only in one")
     if len(first.tasks) < 2:
-        raise CoreError(
-            "a paired comparison is not measured: one task (at least 2 are needed)", code="harness"
-        )
+        raise refuse("a paired comparison is not measured: one task (at least 2 are needed)")
     n_tasks = len(first.tasks)
     counts = np.vstack(
         [np.ones((1, n_tasks), int), resampled_counts(seed, "paired bootstrap", n_tasks, n_draws)]
@@ -267,7 +250,7 @@ def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.ND
         a, b = (FIGURES[figure](tensor, counts) for tensor in (first, second))
         interval = percentile_interval((b - a)[1:], f"Δ{figure}", METHOD)
         if np.isnan(a[0] + b[0]):
-            raise CoreError(f"{figure} cannot be said of both configurations", code="harness")
+            raise refuse(f"{figure} cannot be said of both configurations")
     except CoreError as refusal:
         return Change("", figure, None, None, None, None, None, note=str(refusal))
     differences = (b - a)[1:]

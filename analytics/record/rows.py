@@ -6,6 +6,7 @@ common tasks has at least 10; once chosen it is kept by name, so that agents tha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ Trust = Literal["self_reported", "logs", "verified"]
 NEVER = np.iinfo(np.int64).max
 TRUST: tuple[Trust, ...] = ("self_reported", "logs", "verified")  # ascending
 Setting = tuple[str | None, str | None, float | None, str | None]  # prompt_variant, judge, temperature, run
+refuse = partial(CoreError, code="record")
 
 
 class Condition(NamedTuple):
@@ -185,14 +187,12 @@ def checked(
     for one in fields(rows):
         column = getattr(rows, one.name)
         if column is not None and column.shape != (rows.n_rows,):
-            raise CoreError(f"{one.name}: {column.shape}, not ({rows.n_rows},)", code="record")
+            raise refuse(f"{one.name}: {column.shape}, not ({rows.n_rows},)")
         size = sizes.get(one.name)
         if size is not None and rows.n_rows and not (column.min() >= 0 and column.max() < size):
-            raise CoreError(
-                f"{one.name}: {column.min()} to {column.max()}, not 0 to {size - 1}", code="record"
-            )
+            raise refuse(f"{one.name}: {column.min()} to {column.max()}, not 0 to {size - 1}")
     if not tasks or list(tasks) != sorted(set(tasks)):
-        raise CoreError("tasks ascend by code point, none twice, and there is one at least", code="record")
+        raise refuse("tasks ascend by code point, none twice, and there is one at least")
     codes = {name: getattr(rows, name).astype(np.int64, copy=False) for name in (*sizes, "trial")}
     loaded = np.array([delivery.operator for delivery in deliveries], dtype=np.bool_)[codes["delivery"]]
     rows = replace(rows, **codes, confirmed=rows.confirmed | loaded)
@@ -342,18 +342,15 @@ def universe(
     if counting.universe == "common":
         active = is_common(n_holders, n_agents)
         if np.count_nonzero(active) < MIN_TASKS:
-            raise CoreError(
+            raise refuse(
                 f"{np.count_nonzero(active)} tasks have an outcome from at least 95% of {n_agents} agents; "
-                f"{MIN_TASKS} are needed",
-                code="record",
+                f"{MIN_TASKS} are needed"
             )
         which = f"those with an outcome from at least 95% of {n_agents} agents"
     else:
         unknown = sorted(set(counting.universe) - set(tasks))
         if unknown or not counting.universe:
-            raise CoreError(
-                f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task", code="record"
-            )
+            raise refuse(f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task")
         active, which = np.isin(np.array(tasks, dtype=object), counting.universe), "those named"
     positions = np.flatnonzero(active)
     left_out = [tasks[j] for j in np.flatnonzero(~active).tolist()]

@@ -15,7 +15,7 @@ Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 
 import copy
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
 from analytics.reml.layout import BlockBatch, BlockLayout, Matrix, cells_of, layout_of
+
+refuse = partial(CoreError, code="not_estimable")
 
 
 class WeightedProducts:
@@ -345,12 +347,11 @@ def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> tuple[FloatArray, float, 
     means = means - np.einsum("cj,j->c", cells.design, offset)
     rounding = 1e-26 * float(np.sum(np.square(y)))
     if within + float(np.sum(cells.n_rows_in * np.square(means))) <= rounding:
-        raise CoreError(f"the fixed effects leave no variance in the {y.size} outcomes", code="not_estimable")
+        raise refuse(f"the fixed effects leave no variance in the {y.size} outcomes")
     if cells.cell_term is not None and within <= rounding:
-        raise CoreError(
+        raise refuse(
             f"the {y.size} rows do not differ within the {cells.n_cells} cells of term {cells.cell_term}: "
-            "the residual would be 0",
-            code="not_estimable",
+            "the residual would be 0"
         )
     return means, within, offset
 
@@ -374,7 +375,7 @@ def _check_arguments(
                 code="argument",
             )
     if n_rows <= p:
-        raise CoreError(f"{p} fixed effects from {n_rows} rows leave no residual", code="not_estimable")
+        raise refuse(f"{p} fixed effects from {n_rows} rows leave no residual")
     if any(not term or max(term) >= len(codes) or min(term) < 0 for term in terms):
         raise CoreError(f"terms {tuple(terms)} of {len(codes)} factors", code="argument")
 
@@ -384,19 +385,14 @@ def _check_terms(layout: BlockLayout, terms: Sequence[tuple[int, ...]], n_rows: 
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]
         if n == 1:
-            raise CoreError(f"term {terms[t]} has one level", code="not_estimable")
+            raise refuse(f"term {terms[t]} has one level")
         if n == n_rows:
-            raise CoreError(
-                f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual",
-                code="not_estimable",
-            )
+            raise refuse(f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual")
         if n <= layout.cells.design.shape[1] and _spanned(layout, codes, n):
-            raise CoreError(f"the fixed effects span the {n} levels of term {terms[t]}", code="not_estimable")
+            raise refuse(f"the fixed effects span the {n} levels of term {terms[t]}")
         for s in range(t):
             if layout.cells.n_levels[s] == n and np.unique(levels[s] * n + codes).size == n:
-                raise CoreError(
-                    f"terms {terms[s]} and {terms[t]} have the same {n} levels", code="not_estimable"
-                )
+                raise refuse(f"terms {terms[s]} and {terms[t]} have the same {n} levels")
 
 
 def _spanned(layout: BlockLayout, codes: CodeArray, n: int) -> bool:
