@@ -147,9 +147,14 @@ def _icc(arguments: argparse.Namespace) -> Answer:
     with progress_bar("subsets of trials") as show:
         for i, one in enumerate(repeated):
             if one.agent not in copied:
-                needed.append(
-                    {"agent": one.agent, "condition": one.condition, **_convergence(one, arguments.seed)}
-                )
+                found = {"trials_needed": None, "verdict": None, "steps": [], "reason": ""}
+                try:
+                    curve = trials.convergence(one.task, one.outcome, arguments.seed)
+                    found |= {"trials_needed": curve.trials_needed, "verdict": curve.verdict}
+                    found["steps"] = [plain(step) for step in curve.steps]
+                except trials.IccRefused as refusal:
+                    found["reason"] = str(refusal)
+                needed.append({"agent": one.agent, "condition": one.condition, **found})
             show(i + 1, len(repeated))
     values = {
         "agents": [{**plain(line), "notes": dict(line.notes)} for line in lines],
@@ -157,15 +162,6 @@ def _icc(arguments: argparse.Namespace) -> Answer:
         "copied": {agent: plain(pair) for agent, pair in copied.items()},
     }
     return Answer(values, _icc_shown(lines, needed))
-
-
-def _convergence(one: trials.RepeatedTrials, seed: int) -> dict[str, Any]:
-    try:
-        curve = trials.convergence(one.task, one.outcome, seed)
-    except trials.IccRefused as refusal:
-        return {"trials_needed": None, "verdict": None, "steps": [], "reason": str(refusal)}
-    steps = [plain(step) for step in curve.steps]
-    return {"trials_needed": curve.trials_needed, "verdict": curve.verdict, "steps": steps, "reason": ""}
 
 
 def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -144,7 +144,12 @@ class Text(io.RawIOBase):
             data = self._buffered[:n_bytes]
             data += self._take(n_bytes - len(data))
             self._ended = len(data) < n_bytes
-            n_whole = self._check_encoding(data)
+            try:
+                n_whole = codecs.utf_8_decode(data, "strict", self._ended)[1]
+            except UnicodeDecodeError as fault:
+                line, byte = self.n_lines + data.count(b"\n", 0, fault.start) + 1, data[fault.start]
+                rule = f"line {line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
+                raise refuse(rule) from None
             if self.quotes is not None:
                 self.quotes.check(data[:n_whole], self.n_lines)
                 if self._ended:
@@ -185,13 +190,6 @@ class Text(io.RawIOBase):
         if self.zipped:
             self.limits.check_ratio(self.n_bytes, self.meter.n_read)
         return data
-
-    def _check_encoding(self, data: bytes) -> int:
-        try:
-            return codecs.utf_8_decode(data, "strict", self._ended)[1]
-        except UnicodeDecodeError as error:
-            line, byte = self.n_lines + data.count(b"\n", 0, error.start) + 1, data[error.start]
-            raise refuse(f"line {line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
 
 
 @contextmanager

@@ -209,24 +209,15 @@ class Counts:
             towards = factors.project_weighted(factors.weight * random + residual)
             further = covariance_product(self.layout, variances, towards)
             is_mode = bool(np.max(np.abs(further - random)) < CLOSE * (1.0 + np.max(np.abs(random))))
-            dual, random, value = self._lower(shift, (dual, random, value), (towards, further))
+            # go there, halved until the penalised deviance does not rise
+            for halving in range(MAX_HALVINGS):
+                part = 0.5**halving
+                new_dual, new_random = dual + part * (towards - dual), random + part * (further - random)
+                new_value = self.deviance(shift + new_random) + float(new_dual @ new_random)
+                if new_value <= value + ROUNDING * abs(value):
+                    break
+            dual, random, value = new_dual, new_random, new_value
         raise CoreError("the mode of the random effects was not found", code="not_estimable")
-
-    def _lower(
-        self,
-        shift: FloatArray,
-        here: tuple[FloatArray, FloatArray, float],
-        there: tuple[FloatArray, FloatArray],
-    ) -> tuple[FloatArray, FloatArray, float]:
-        (dual, random, value), (towards, further) = here, there
-        for halving in range(MAX_HALVINGS):
-            part = 0.5**halving
-            dual_there = dual + part * (towards - dual)
-            random_there = random + part * (further - random)
-            value_there = self.deviance(shift + random_there) + float(dual_there @ random_there)
-            if value_there <= value + ROUNDING * abs(value):
-                break
-        return dual_there, random_there, value_there
 
 
 class Factors:

@@ -504,7 +504,16 @@ def _places(
     """
     n_agents, n_tasks, n_conditions = frame.shape
     n = _in_slots(counted.slot, frame.shape)
-    failed = _absent(n, frame, most) if zero else np.empty(0, dtype=np.int64)
+    failed = np.empty(0, dtype=np.int64)
+    if zero:
+        # slots of what was asked for, as often as they lack a trial that was to count: of a block without a
+        # row as many as of the others; an operator's agent lacks tasks alone
+        usual = np.where(frame.asked & (most < NEVER), most, 0).max(axis=1, keepdims=True)
+        expected = np.where(most == NEVER, usual, most)[:, :, None]
+        lacking = np.maximum(np.where(frame.operator[:, None, None] & (n > 0), 0, expected - n), 0)
+        lacking[~frame.asked | ~frame.ranked[:, None]] = 0
+        slots = np.flatnonzero(lacking)
+        failed = np.repeat(slots, lacking.reshape(-1)[slots])
     rows, n_failed = counted.rows, len(failed)
     slot = np.concatenate([counted.slot, failed])
     cells = cell_moments(
@@ -529,19 +538,6 @@ def _places(
     gaps = np.where(table.n_valid > 0, gaps, n_places)
     invalid = _in_slots(counted.slot[~rows.valid], frame.shape).sum(axis=2)
     return table, n_places.astype(np.int32), gaps.astype(np.int32), invalid.astype(np.int32)
-
-
-def _absent(n: CodeArray, frame: _Frame, most: CodeArray) -> CodeArray:
-    """Slots of what an agent was asked for, each as often as it lacks a trial that was to count.
-
-    Of a block without a row as many are lacking as of the others; an operator's agent lacks tasks alone.
-    """
-    usual = np.where(frame.asked & (most < NEVER), most, 0).max(axis=1, keepdims=True)
-    expected = np.where(most == NEVER, usual, most)[:, :, None]
-    lacking = np.maximum(np.where(frame.operator[:, None, None] & (n > 0), 0, expected - n), 0)
-    lacking[~frame.asked | ~frame.ranked[:, None]] = 0
-    slots = np.flatnonzero(lacking)
-    return np.repeat(slots, lacking.reshape(-1)[slots])
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

@@ -102,7 +102,7 @@ def _fit_balanced(design: MixedModel, y: FloatArray) -> VarianceFit:
         y, design.codes, design.n_levels, design.numbers(design.random), design.numbers(design.fixed), grid
     )
     optima = optimise_many(strata.loadings, strata.df, strata.sum_squares[None, :])
-    parameters, n_steps, converged = optima.parameters[0], int(optima.n_steps[0]), bool(optima.converged[0])
+    parameters, n_steps, converged = optima[0][0], int(optima[1][0]), bool(optima[2][0])
     ended = "expected fall of the criterion below 1e-18" if converged else "no lower criterion found"
     return VarianceFit(
         terms=design.random,

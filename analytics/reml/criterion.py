@@ -46,14 +46,6 @@ class WeightedProducts:
         self.border = (products.border @ group_weight).reshape(layout.n_border, layout.n_border)
 
 
-def scaled_inverses(inner: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Λ(ΛGΛ + I)⁻¹Λ and log|ΛGΛ + I| of a batch."""
-    scales = scale[:, :, None] * scale[:, None, :]
-    moment = scales * inner + np.eye(inner.shape[1])
-    diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
-    return scales * np.linalg.inv(moment), 2.0 * np.sum(np.log(diagonals), axis=1)
-
-
 def border_inverse(schur: FloatArray, scale: FloatArray, p: int) -> tuple[FloatArray, float]:
     """ΛB⁻¹Λ and log|B|, where B = ΛSΛ, plus I on all but the p columns of the design (scale 1)."""
     scales = scale[:, None] * scale[None, :]
@@ -100,15 +92,6 @@ def summed_product(layout: BlockLayout, left: Matrix, right: Matrix) -> FloatArr
     """Σ left'right over all blocks, from rows for the levels of the patterns."""
     product = left.T @ _rows_times(layout.n_blocks_of, right)
     return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.float64)
-
-
-def pattern_sums(layout: BlockLayout, columns: FloatArray) -> FloatArray:
-    """Sum of the block levels' rows over the blocks of each pattern."""
-    sums = np.empty((layout.pattern_term.size, columns.shape[1]))
-    for batch in layout.batches:
-        parts = np.add.reduceat(in_blocks(columns[batch.block_rows], batch.size), batch.first_block)
-        sums[batch.pattern_rows] = parts.reshape(-1, columns.shape[1])
-    return sums
 
 
 def n_blocks_of(layout: BlockLayout, batch: BlockBatch) -> FloatArray:
@@ -210,8 +193,12 @@ class Evaluation:
         self._inverses, self._log_determinant = [], 0.0
         for batch, inner in zip(layout.batches, self._gram.inner, strict=True):
             level_scale = scale[layout.pattern_term[batch.pattern_rows]].reshape(-1, batch.size)
-            inverse, log_determinants = scaled_inverses(inner, level_scale)
-            self._inverses.append(inverse)
+            # Λ(ΛGΛ + I)⁻¹Λ and log|ΛGΛ + I|
+            scales = level_scale[:, :, None] * level_scale[:, None, :]
+            moment = scales * inner + np.eye(inner.shape[1])
+            diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
+            log_determinants = 2.0 * np.sum(np.log(diagonals), axis=1)
+            self._inverses.append(scales * np.linalg.inv(moment))
             self._log_determinant += float(n_blocks_of(layout, batch) @ log_determinants)
         self._solved = block_product(layout, self._inverses, self._gram.cross)
         self._schur = self._gram.border - summed_product(layout, self._gram.cross, self._solved)
@@ -309,7 +296,12 @@ class Evaluation:
         """N r for each column: c_b = Ŝ(r_b − Σ T'r_i), c_i = N_i r_i − T c_b."""
         layout, border_rows = self.layout, slice(self.layout.n_block_levels, None)
         solution = np.empty_like(right)
-        border = self._border_inverse @ (right[border_rows] - self._solved.T @ pattern_sums(layout, right))
+        # sums of the block levels' rows over the blocks of each pattern
+        sums = np.empty((layout.pattern_term.size, right.shape[1]))
+        for batch in layout.batches:
+            parts = np.add.reduceat(in_blocks(right[batch.block_rows], batch.size), batch.first_block)
+            sums[batch.pattern_rows] = parts.reshape(-1, right.shape[1])
+        border = self._border_inverse @ (right[border_rows] - self._solved.T @ sums)
         solution[border_rows], shift = border, self._solved @ border
         for batch, inverse in zip(layout.batches, self._inverses, strict=True):
             part = inverse[batch.pattern_of] @ in_blocks(right[batch.block_rows], batch.size)

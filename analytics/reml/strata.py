@@ -22,16 +22,9 @@ SUFFICIENT_FALL = 1e-4
 ROUNDING = 1e-13
 
 
-@dataclass(frozen=True, eq=False)
-class Optima:
-    """Optima of many vectors SS, (n_vectors, …); no steps where the closed form is the optimum."""
-
-    parameters: FloatArray
-    n_steps: CodeArray
-    converged: Mask
-
-
-def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray) -> Optima:
+def optimise_many(
+    loadings: FloatArray, df: FloatArray, sum_squares: FloatArray
+) -> tuple[FloatArray, CodeArray, Mask]:
     """Minimise Σ_s (df_s log λ_s + SS_s/λ_s), λ = Mφ, φ ≥ 0, for SS, (n_vectors, n_strata), residual last."""
     # φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components
     square = loadings.shape[0] == loadings.shape[1]
@@ -52,7 +45,7 @@ def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray)
         parameters[open_ends], n_steps[open_ends], converged[open_ends] = _scored(
             loadings, df, sum_squares[open_ends], start
         )
-    return Optima(parameters, n_steps, converged)
+    return parameters, n_steps, converged
 
 
 def _scored(
@@ -174,9 +167,8 @@ class Strata:
     ) -> Refits:
         """Draw SS*_s ~ λ_s χ²(df_s) and θ* ~ N(c'β, c'Cov(β̂)c), as of drawn outcomes, and fit each."""
         chi_squares = rng.chisquare(self.df, size=(n_draws, self.df.size))
-        drawn = optimise_many(
-            self.loadings, self.df, self.stratum_variances(parameters) * chi_squares
-        ).parameters
+        squares = self.stratum_variances(parameters) * chi_squares
+        drawn, _, _ = optimise_many(self.loadings, self.df, squares)
         slopes = np.einsum("i,tij,j->t", contrast, self.covariance_slopes(parameters), contrast)
         spread = np.sqrt(slopes @ parameters)
         theta = contrast @ beta + spread * rng.standard_normal(n_draws)

@@ -8,7 +8,6 @@ coverage `tests/analytics` measures. Efron & Tibshirani, *An Introduction to the
 §13.3.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -167,16 +166,10 @@ class FittedInterval:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class ComponentIntervals:
-    """Intervals by component, `Residual` last, and why some have none."""
-
-    intervals: Mapping[str, FittedInterval]
-    notes: Mapping[str, str]
-
-
-def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentIntervals:
-    """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary."""
+def asymptotic_intervals(
+    fit: VarianceFit, level: float = 0.95
+) -> tuple[dict[str, FittedInterval], dict[str, str]]:
+    """Intervals σ̂² exp(±z s/σ̂²) of the components off the boundary, and why others have none."""
     check_level(level)
     free = fit.free()
     intervals = {}
@@ -187,7 +180,7 @@ def asymptotic_intervals(fit: VarianceFit, level: float = 0.95) -> ComponentInte
             estimate, float(error), estimate / factor, estimate * factor, level, "asymptotic"
         )
     reason = "on the boundary: the likelihood has no quadratic top there"
-    return ComponentIntervals(intervals, dict.fromkeys(fit.boundary, reason))
+    return intervals, dict.fromkeys(fit.boundary, reason)
 
 
 def check_level(level: float) -> None:
@@ -209,8 +202,10 @@ def refits(fit: VarianceFit, rng: np.random.Generator, n_draws: int = MIN_DRAWS_
     return fit.likelihood.refits(fit.parameters, fit.beta, fit.contrast, n_draws, rng)
 
 
-def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) -> ComponentIntervals:
-    """Percentile intervals of all components, from draws of this fit."""
+def component_intervals(
+    fit: VarianceFit, draws: Refits, level: float = 0.95
+) -> tuple[dict[str, FittedInterval], dict[str, str]]:
+    """Percentile intervals of all components, from draws of this fit, and which are too short."""
     check_level(level)
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
     lower, upper = np.quantile(draws.parameters, tails, axis=0)
@@ -227,7 +222,7 @@ def component_intervals(fit: VarianceFit, draws: Refits, level: float = 0.95) ->
         for position, name in enumerate(fit.names)
     }
     reason = "on the boundary: drawn from a model without it, so that the interval is too short"
-    return ComponentIntervals(intervals, dict.fromkeys(fit.boundary, reason))
+    return intervals, dict.fromkeys(fit.boundary, reason)
 
 
 def t_quantiles(fit: VarianceFit, draws: Refits, level: float = 0.95) -> tuple[float, float]:

@@ -5,6 +5,7 @@ project's own.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -234,22 +235,15 @@ def _projections(
     parts, known = by_groups(parts, groups), shown_estimands(groups)
     if groups and GROUP in parts:
         seen["C"] = groups["n_groups"]
-    return [
-        {"n_trials": n}
-        | dict.fromkeys(ESTIMANDS)
-        | {name: _projected(parts, fixed, {**seen, "R": n}, Reading(name)) for name in known}
-        for n in TRIALS
-    ]
-
-
-def _projected(
-    parts: Mapping[str, float], fixed: Mapping[str, float], design: Mapping[str, int], reading: Reading
-) -> float | None:
-    try:
-        contributions, _ = agent_contributions(parts, fixed, design, reading)
-    except DStudyRefused:
-        return None
-    return float(np.sqrt(sum(contributions.values())))
+    projections = []
+    for n in TRIALS:
+        row: dict[str, Any] = {"n_trials": n} | dict.fromkeys(ESTIMANDS)
+        for name in known:
+            with suppress(DStudyRefused):
+                contributions, _ = agent_contributions(parts, fixed, {**seen, "R": n}, Reading(name))
+                row[name] = float(np.sqrt(sum(contributions.values())))
+        projections.append(row)
+    return projections
 
 
 def _agents(

@@ -6,7 +6,7 @@ Source: The estimators in `analytics.trials.icc`; the rules are this project's o
 Statistics*, 2003, §3.1 (`expected_maximum`).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -106,12 +106,22 @@ class Consistency:
 def repeated_trials(file: FlatFile) -> tuple[RepeatedTrials, ...]:
     """Return the trials of every agent under every condition, in name order of agents, then of conditions."""
     names, condition = _conditions(file)
-    of_agents = [
-        trials
-        for code, name in enumerate(names)
-        for trials in _under(file, np.flatnonzero(file.valid & (condition == code)), name)
-    ]
-    return tuple(sorted(of_agents, key=lambda trials: trials.agent))
+    trials = []
+    for code, name in enumerate(names):
+        rows = np.flatnonzero(file.valid & (condition == code))
+        agent, task = file.agent[rows], file.task[rows]
+        seen = np.zeros((len(file.agents), len(file.tasks)), dtype=np.bool_)
+        seen[agent, task] = True
+        n_tasks = int(np.count_nonzero(seen.any(axis=0)))
+        has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
+        shared = seen[has].all(axis=0)
+        has &= bool(has.any()) and np.count_nonzero(shared) >= MIN_TASKS
+        common = np.where(has[:, None], seen[has].all(axis=0), seen)
+        for i in np.flatnonzero(seen.any(axis=1)).tolist():
+            mine = rows[(agent == i) & common[i, task]]
+            tasks, outcomes = file.task[mine].astype(np.int64), file.outcome[mine]
+            trials.append(RepeatedTrials(file.agents[i], name, bool(has[i]), tasks, outcomes))
+    return tuple(sorted(trials, key=lambda one: one.agent))
 
 
 def improving_trials(file: FlatFile) -> dict[str, Improvement]:
@@ -162,22 +172,6 @@ def _conditions(file: FlatFile) -> tuple[list[str], IndexArray]:
     ]
     code = {key: place for place, key in enumerate(order)}
     return words, np.array([code[key] for key in keys], dtype=np.intp)[file.setting]
-
-
-def _under(file: FlatFile, rows: IndexArray, condition: str) -> Iterator[RepeatedTrials]:
-    agent, task = file.agent[rows], file.task[rows]
-    seen = np.zeros((len(file.agents), len(file.tasks)), dtype=np.bool_)
-    seen[agent, task] = True
-    n_tasks = int(np.count_nonzero(seen.any(axis=0)))
-    has = 20 * np.count_nonzero(seen, axis=1) >= 19 * n_tasks
-    enough = np.count_nonzero(seen[has].all(axis=0)) >= MIN_TASKS
-    has = np.asarray(has & bool(has.any()) & bool(enough), dtype=np.bool_)
-    common = np.where(has[:, None], seen[has].all(axis=0), seen)
-    for i in np.flatnonzero(seen.any(axis=1)).tolist():
-        mine = rows[(agent == i) & common[i, task]]
-        yield RepeatedTrials(
-            file.agents[i], condition, bool(has[i]), file.task[mine].astype(np.int64), file.outcome[mine]
-        )
 
 
 def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collection[str]) -> Consistency:

@@ -240,7 +240,7 @@ def test_the_asymptotic_interval_of_a_residual_by_hand():
     # One way, 2 residual degrees of freedom a group: Var(log σ̂²) = 2/df off the boundary.
     y = np.random.default_rng(5).standard_normal((10, 3)) + 3 * np.arange(10)[:, None]
     result = fit({"g": np.repeat(np.arange(10), 3)}, y.ravel(), random="g")
-    interval = asymptotic_intervals(result).intervals["Residual"]
+    interval = asymptotic_intervals(result)[0]["Residual"]
     half = 1.959963984540054 * np.sqrt(2 / 20)
     assert interval.standard_error == pytest.approx(result.residual * np.sqrt(2 / 20), rel=1e-9)
     assert (interval.lower, interval.upper) == pytest.approx(
@@ -250,9 +250,9 @@ def test_the_asymptotic_interval_of_a_residual_by_hand():
 
 def test_a_component_on_the_boundary_has_a_reason_and_no_asymptotic_interval():
     result = fit({"g": list("aabbcc")}, [0, 2, 1, 3, 0, 2], random="g")
-    estimate = asymptotic_intervals(result)
-    assert list(estimate.intervals) == ["Residual"]
-    assert estimate.notes == {"g": "on the boundary: the likelihood has no quadratic top there"}
+    intervals, notes = asymptotic_intervals(result)
+    assert list(intervals) == ["Residual"]
+    assert notes == {"g": "on the boundary: the likelihood has no quadratic top there"}
     with refused(CoreError, "level", match=r"level of 1\.0"):
         asymptotic_intervals(result, 1.0)
 

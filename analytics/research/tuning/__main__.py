@@ -33,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "Say what of the five phases is done, and what they say.",
         ),
         ("ablate", _ablate, "Say what would have been chosen without a part of F."),
-        ("report", _report, "Tell all of it, as Markdown."),
+        (
+            "report",
+            lambda arguments: Answer(report := as_plain(_store(arguments)), as_markdown(report)),
+            "Tell all of it, as Markdown.",
+        ),
     ):
         added = add_command(commands, name, command, summary=summary, file=STUDY, about="docs/tuning.md")
         added.set_defaults(expected="a study in TOML (docs/tuning.md)")
@@ -83,11 +87,6 @@ def _ablate(arguments: argparse.Namespace) -> Answer:
     else:
         ablated = protocol.ablations(store)
     return Answer({"ablations": ablated})
-
-
-def _report(arguments: argparse.Namespace) -> Answer:
-    report = as_plain(_store(arguments))
-    return Answer(report, as_markdown(report))
 
 
 if __name__ == "__main__":
