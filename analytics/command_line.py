@@ -88,11 +88,7 @@ class Parser(argparse.ArgumentParser):
 def add_command(
     commands: Any, name: str, command: Command, *, summary: str, file: str | None = None, about: str = ""
 ) -> Parser:
-    """Add a command with the options that all of them have.
-
-    file: what the help calls the file where it is no flat file, and has no benchmarks to choose among.
-    about: what the help says after the options.
-    """
+    """Add a command with the options that all have; `file` says what it reads if that is no flat file."""
     # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
     listed = summary.replace("%", "%%")
     parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)

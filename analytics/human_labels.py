@@ -186,8 +186,10 @@ def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
     """Return how much more people would have given a than b, on N tasks; paired where labels are."""
     if a.judge.shape != b.judge.shape:
         raise SurrogateRefused(f"agents on {a.judge.size} and {b.judge.size} tasks", code="shapes")
-    known = a.unequal is not None and b.unequal is not None
-    alike = bool(np.allclose(a.unequal, b.unequal, atol=SAME)) if known else a.unequal is b.unequal
+    if a.unequal is None or b.unequal is None:
+        alike = a.unequal is b.unequal
+    else:
+        alike = bool(np.allclose(a.unequal, b.unequal, atol=SAME))
     if (a.has_label == b.has_label).all() and alike:
         value, variance = _corrected(a.judge - b.judge, a.e - b.e, a.unequal)
         return _interval_estimate(value, variance, a.n - 1)

@@ -149,10 +149,7 @@ def may_be_first(
     """Return who is not excluded, (n_agents,).
 
     others: (n_draws, n_agents); T_a² over pairs judged otherwise; 0 without any.
-    lead: (n_agents,); ℓ_a; at most 0 for an agent that nobody is ahead of, infinite for one that is excluded
-        already.
-    place: ⌈.95(B + 1)⌉.
-    least: (n_agents,); c_a is at least this.
+    lead, least: (n_agents,); ℓ_a, infinite for one that is excluded already; the least c_a.
     """
     best = largest(np.where(e > 0, z2, 0.0) for e, z2 in zip(draws.errors, draws.squares, strict=True))
     enough = len(others) - place

@@ -170,11 +170,9 @@ def domain_term(values: FloatArray, groups: Groups | None = None) -> tuple[Error
 def _finite_term(
     rate: float, variances: FloatArray, counts: FloatArray, omega: float | None
 ) -> tuple[ErrorTerm, str]:
-    """Return the variance of the mean by the first rule that applies.
+    """Return the variance of the mean by the first rule that applies: N⁻²·Σ s²_j/R_j by trials.
 
-    By trials N⁻²·Σ s²_j/R_j: R_j − 1 degrees of freedom each, N − 1 for the cells of one trial where ω̂ is
-    known.
-
+    Degrees of freedom are R_j − 1 each, N − 1 for the cells of one trial where ω̂ is known.
     variances, counts: s²_j/R_j and R_j, NaN where R is 1.
     """
     n, known = variances.size, ~np.isnan(variances)
@@ -213,10 +211,7 @@ def compare(
 ) -> Estimate:
     """δ̂ = mean of X[a, j] − X[b, j] over the common tasks, a sample of tasks, with its interval.
 
-    a, b: cells on the same tasks in the same order.
-    facets: facets the outcomes depend on; by default run, prompt and judge, none of them measured.
     shared: whether both agents ran under the same levels of a facet; true where not given.
-    groups: of the tasks; by default they are independent.
     """
     if a.means.ndim != 1 or a.means.shape != b.means.shape:
         raise CoreError(
@@ -263,8 +258,6 @@ def compare_given(
 ) -> Estimate:
     """δ̂ = score of a − score of b on given tasks, with the variance that decides their ranks.
 
-    noise: of complete agents on these k tasks.
-    facets: those never measured are left out.
     added: variance that counts in the decision on the pair, as the incumbent shift does.
     """
     sides = (a, b)

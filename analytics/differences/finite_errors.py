@@ -101,12 +101,7 @@ def trial_noise(
     *,
     one_trial: Mask | None = None,
 ) -> TrialNoise:
-    """Return ω̂ and q̄ of complete agents on the target's tasks.
-
-    means, trial_variances, n_trials: (n_complete, k); as in `analytics.outcome_table`, NaN where missing; the
-        last two None without repeated trials.
-    one_trial: (n_complete,); agents whose R counts as 1.
-    """
+    """Return ω̂ and q̄ of complete agents on the target's tasks, (n_complete, k), R of some counting as 1."""
     omega = trial_variance_ratio(means, trial_variances, n_trials, one_trial=one_trial)
     if trial_variances is None or n_trials is None:
         return TrialNoise()

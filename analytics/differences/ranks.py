@@ -123,12 +123,9 @@ def resample(
     """Resample the tasks for all pairs of agents.
 
     outcomes: (n_agents, k); mean outcomes on the same k >= 5 tasks, 0 to 1, none missing.
-    agents: length n_agents; names, ascending by code point, none twice.
     v: (n_agents,); v_a of `analytics.differences.rows.agent_variance`, score²; 0 where not given.
-    n_draws: at least 19; `analytics.differences.neyman_draws.draws_for` these agents, where not given.
-    groups: of the tasks; by default they are independent.
-    ahead: that of `analytics.differences.neyman_draws`, or one that remembers what it found; for independent
-        tasks.
+    n_draws: at least 19; `draws_for` these agents, where not given.
+    ahead: that of `analytics.differences.neyman_draws`, or one that remembers what it found.
     """
     outcomes = np.asarray(outcomes, dtype=np.float64)
     variances = np.zeros(len(outcomes)) if v is None else np.asarray(v, dtype=np.float64)
@@ -149,8 +146,6 @@ def rank_intervals(
     """Simultaneous rank intervals of resampled agents, nominal 95%, and who may be first.
 
     unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
-    pair_variances: that of `analytics.differences.neyman_draws`, or one that remembers what it found; for
-        independent tasks.
     """
     n_agents, n_tasks = resamples.outcomes.shape
     n_draws = len(resamples.ahead)
@@ -246,16 +241,11 @@ def rank_sets(
 ) -> RankSets:
     """Rank sets of agents on given tasks.
 
-    agents: length n_agents; names ascending by code point, none twice; all measured ones on the same k tasks.
-    noise: of complete agents on these tasks.
-    facets: those never measured are left out.
-    added: (n_agents, n_agents); variance that counts in the decision on a pair and not in the draws, score²;
-        symmetric.
+    agents: names ascending by code point, none twice; all measured ones on the same k tasks.
+    added: (n_agents, n_agents); variance in the decision on a pair, not in the draws, score²; symmetric.
     unclaimed: (n_agents, n_agents); pairs that are tied whatever their outcomes; symmetric.
-    n_draws: at least 19; 10,000 where not given, and where tasks are resampled
-        `analytics.differences.neyman_draws.draws_for` the measured agents.
-    ahead, pair_variances, own: those of `analytics.differences.neyman_draws` and
-        `error_draws.own_draws`, or such as remember what they found.
+    n_draws: at least 19; 10,000, or `draws_for` the measured agents where tasks are resampled.
+    ahead, pair_variances, own: those of the draws' modules, or such as remember what they found.
     """
     _check_agents(agents, N_DRAWS if n_draws is None else n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]

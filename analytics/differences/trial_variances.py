@@ -48,14 +48,8 @@ def finite_variances(
     """Finite-target variances of all pair differences, each by the first rule that applies.
 
     `neyman` needs 2 common tasks, the other rules 1. From means alone se2 is s_d²/N, which is also the
-    variance for the target `domain`.
-
-    means: (n_agents, n_tasks); NaN where missing.
-    trial_variances, n_trials: (n_agents, n_tasks); s²_ij, NaN where no setting has two valid trials, and
-        R_ij. Both or neither.
-    one_trial: (n_agents,); agents whose R counts as 1.
-    omega: ω̂ of `trial_variance_ratio`. Without it pairs with a single trial are `neyman`, as validation has
-        it.
+    variance for the target `domain`. Without ω̂ pairs with a single trial are `neyman`.
+    means, trial_variances, n_trials: (n_agents, n_tasks); NaN where missing; s² and R both or neither.
     """
     means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     if omega is not None:

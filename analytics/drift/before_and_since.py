@@ -143,11 +143,9 @@ def band_erosion(
 ) -> Monitor:
     """Test, at looks of 10, 20, 40, … new complete agents, whether tasks of the band left it.
 
-    selected: (n_reference, n_tasks); mean outcomes on all active tasks of the agents that S was chosen from;
-        NaN where missing.
+    selected: (n_reference, n_tasks); mean outcomes of the agents that S was chosen from; NaN: missing.
     since: (n_agents, n_tasks); of the complete agents that came later, in time order.
     edges: the bands tried, in order; the next one where under a tenth of the tasks lies in it.
-    window: latest agents at a look that pass rates are taken over.
     """
     same_length(since, agents, dates)
     look = last_look(len(agents))

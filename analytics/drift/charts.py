@@ -110,14 +110,10 @@ def cusum(
     n_reference: int = N_REFERENCE,
     lines: tuple[float, float] | None = None,
 ) -> Cusum:
-    """Run the chart over values in time order.
+    """Run the chart over finite values in time order.
 
-    values: (n,).
     two_sided: look for falling values too, at a threshold of 7.8 instead of 7.
-    n_reference: values that are ranked before any is added up, at least 1; after an alarm 10 of the new level
-        are.
-    lines: warning line and threshold where they are others.
-    Raises CoreError: when a value is not finite, or no reference is asked for.
+    n_reference: values ranked before any is added up, at least 1; after an alarm 10 of the new level are.
     """
     if n_reference < 1:
         raise CoreError(

@@ -96,8 +96,6 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
     """Weigh full scores outside the 95% interval that was published before they were known, by e-value.
 
     The bound on false alerts holds if each interval rests on every residual known before it.
-
-    missed: (n_agents,); in time order, as `agents` and `dates` are.
     """
     same_length(missed, agents, dates)
     if not len(agents):

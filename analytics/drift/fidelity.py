@@ -78,13 +78,9 @@ def rho_null(
 ) -> tuple[float | None, ...]:
     """ρ₀ of each subset: mean Spearman of subset mean with full mean where agents do not differ.
 
-    outcomes: (n_agents, n_tasks); mean outcomes of complete agents; NaN where missing.
-    subsets: (n_subsets, n_tasks); membership of every task in every subset; the permuted matrices are shared
-        by all of them.
-    seed: base seed; draw d is made by a generator of (seed, "rho_null", d) alone.
-    Returns: length n_subsets; the mean over the draws in which neither mean is constant; None where there is
-        no such draw.
-    Raises CoreError: when shapes contradict each other, a subset is empty, or an agent has no valid cell.
+    outcomes, subsets: (n_agents, n_tasks) of complete agents, NaN: missing; (n_subsets, n_tasks).
+    seed: draw d, shared by all subsets, is made by a generator of (seed, "rho_null", d) alone.
+    Returns: length n_subsets; None where in no draw both means vary.
     """
     return _means(_draws(outcomes, subsets, seed, n_draws, _null_rhos))
 

@@ -208,12 +208,9 @@ def rerun_set(
     *,
     n: int = N_RERUNS,
 ) -> list[Rerun]:
-    """Choose the agents of a rerun request: `n` at random, the top ties, one for each new scaffold.
+    """Choose the agents of a rerun request: `n` of `since`, the top ties, one for each new scaffold.
 
-    since: positions of the agents submitted since activation, of which is drawn.
-    ties, new_scaffolds: positions of agents tied at the top, and of one agent for each new scaffold; the
-        first 8 of those that were not drawn are asked on top, with π = 1.
-    n: drawn, or all of `since` where there are fewer.
+    Of the latter two the first 8 of those that were not drawn are asked on top, with π = 1.
     """
     drawn = np.sort(rng.choice(since, min(n, since.size), replace=False)) if since.size else since
     chosen = {int(i): Rerun(int(i), True, min(1.0, n / since.size), "drawn at random") for i in drawn}

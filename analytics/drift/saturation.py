@@ -49,10 +49,7 @@ def saturation(
 ) -> Monitor:
     """Lower Wilson bounds of the best agent's mean over S, and the share of S that the latest agents solve.
 
-    n_trials: (n_agents,); R, each agent's trials of a task of S.
-    k: tasks of S.
-    omega: ω̂ over the tasks of S; None where it was not measured.
-    latest: (n_latest, k); mean outcomes on S of the latest agents, 20 at most.
+    n_trials, latest: R of a task, (n_agents,); mean outcomes, (n_latest, k), of 20 agents at most.
     """
     same_length(subset_means, n_trials, agents)
     if not len(agents) or k < 1:

@@ -184,12 +184,10 @@ def from_records(
     limits: Limits = SUBMISSION,
     strange_task: Callable[[str], str | None] | None = None,
 ) -> FlatFile:
-    """Check records that are in memory, as from a JSON body, by the rules of the flat file.
+    """Check records that are in memory, as from a JSON body, by the rules of the flat file; see `read`.
 
     records: one for each row; what is no mapping is a fault.
     constants: columns that are equal in all rows; their faults have no row, and no record may name them.
-    as_of: with time zone; a later `submitted_at` lies in the future.
-    strange_task: says why a task of a good name cannot stand in a record, or None: it can.
     """
     limits.check_rows(len(records))
     table = Table(_in_utc(as_of), limits, strange_task=strange_task)
@@ -208,13 +206,11 @@ def from_arrow(
     rows: RowNumbers | None = None,
     only: str | None = None,
 ) -> FlatFile:
-    """Check columns that are in memory, as of a data frame, by the rules of the flat file.
+    """Check columns that are in memory, as of a data frame, by the rules of the flat file; see `read`.
 
     columns: text, numbers, true and false, dates and times; null where a value is missing.
     constants: columns that are equal in all rows and not among `columns`; their faults have no row.
-    as_of: with time zone; a later `submitted_at` lies in the future.
     rows: (n_rows,); what faults call the rows, ascending; counted from 1 by default.
-    only: the benchmark to read, as in `read`.
     """
     FILE.check_rows(columns.num_rows)
     table = Table(_in_utc(as_of), FILE, only)

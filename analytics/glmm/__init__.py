@@ -77,11 +77,9 @@ def logit_check(
     item: str | None = "item",
     by_level: str | None = None,
 ) -> LogitCheck:
-    """Put the shares of two fits of one model, its rows and the terms of the logit fit, beside each other.
+    """Put the shares of two fits of one model, rows and terms of the logit fit, beside each other.
 
-    category, item: columns of items and of their categories.
-    by_level: a factor whose levels are looked at one by one.
-    Raises CoreError: when the logit fit did not converge.
+    category, item, by_level: columns of items and their categories; a factor looked at level by level.
     """
     if not logit.converged:
         raise CoreError(f"the logit fit did not converge: {logit.message}", code="not_estimable")

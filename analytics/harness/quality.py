@@ -114,13 +114,7 @@ def fitness(reliability: float, discriminability: float, coverage: float) -> flo
 
 
 def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour: float) -> Cost:
-    """Decompose the cost of a full evaluation by part (Eq. 28.6).
-
-    seconds: for ``environment``, ``execution`` and ``scoring``: seconds of each evaluation, NaN: not
-        measured.
-    n_evaluations: K·N·L.
-    usd_per_hour: c.
-    """
+    """Decompose the cost of N evaluations by part (Eq. 28.6), from seconds of some, NaN: not measured."""
     if set(seconds) != set(COST_PARTS):
         raise refuse(f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}")
     if n_evaluations < 1 or not 0.0 <= usd_per_hour < np.inf:

@@ -94,12 +94,9 @@ def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> Spli
 
 
 def page_test(tensor: ScoreTensor, predicted: Sequence[str]) -> PageTest:
-    """Page's test of an order of models stated beforehand.
+    """Page's test of an order of models, worst first, stated beforehand; on tasks with all scores.
 
-    tensor: tasks on which a model has no score are left out.
-    predicted: all models, from the one predicted worst to the one predicted best. An order read off the same
-        scores would make the p-value meaningless.
-    Raises CoreError: with under three models or two tasks, or when `predicted` does not name each model once.
+    An order read off the same scores would make the p-value meaningless.
     """
     from scipy.stats import page_trend_test
 

@@ -69,12 +69,9 @@ def tensor_of_columns(
     score: npt.ArrayLike,
     valid: npt.ArrayLike | None = None,
 ) -> ScoreTensor:
-    """Build the tensor from one row for each (model, task, run).
+    """Build the tensor from one row for each (model, task, run), none twice.
 
-    model, task, run: length n_rows.
-    score: (n_rows,); not looked at where invalid.
-    valid: (n_rows,); all true when not given. Cells without a row are invalid.
-    Raises CoreError: when lengths differ, or a (model, task, run) occurs twice.
+    score, valid: (n_rows,); not looked at where invalid; true when not given, but without a row.
     """
     (models, i), (tasks, j), (runs, k) = (_coded(column) for column in (model, task, run))
     codes = (i, j, k)

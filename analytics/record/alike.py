@@ -91,11 +91,7 @@ def repeats(
     settings: Sequence[Setting],
     order: CodeArray,
 ) -> list[Repeats]:
-    """Return what the repeated trials of each agent tell.
-
-    counted, delivered: what counts; what was delivered.
-    order: (n_deliveries,); place of each delivery in the order of acceptance.
-    """
+    """Return what repeated trials of each agent tell, by what counts and what was delivered."""
     # over how many runs, prompts and judges each mean is taken; not stated counts as a level
     ran: list[list[Setting]] = [[] for _ in range(n_agents)]
     for pair in distinct(counted.rows.agent * len(settings) + counted.rows.setting).tolist():

@@ -116,11 +116,9 @@ def condition_counts(
     voters: Sequence[Voter] = (),
     by_temperature: bool | None = None,
 ) -> ConditionCounts:
-    """Count what each agent ran under each condition.
+    """Count what each agent ran on the active tasks under each condition.
 
-    rows: on the active tasks.
-    voters: length n_agents; where not given, each agent is of an account of its own, and what an operator
-        loaded is vouched for.
+    voters: by default each agent is of an account of its own, and vouched for if an operator loaded it.
     by_temperature: as it is for agents beside these; where not given, these tell.
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)

@@ -333,9 +333,7 @@ def universe(
 ) -> tuple[CodeArray, str]:
     """Choose the active tasks, by position, ascending; and say what was left out, where anything was.
 
-    tasks: all tasks, ascending by code point.
-    n_holders: (n_tasks,); agents without an assignment that have an outcome on the task.
-    n_agents: agents without an assignment.
+    n_holders, n_agents: agents without an assignment: with an outcome on the task, (n_tasks,); all.
     """
     if counting.universe == "all":
         return np.arange(len(tasks)), ""

@@ -69,9 +69,7 @@ def fit(
 
     columns: labels; only the columns that the terms name are looked at, and each is a factor.
     random, fixed: terms, such as ``item + prompt + item:prompt``; the intercept is fixed beside them.
-    Raises CoreError: by the text.
-    Raises FitRefused, CoreError: where the rows or the design cannot tell the components, with the term and
-        the reason.
+    Raises FitRefused, CoreError: with the term and the reason.
     """
     y = checked_outcome(outcome)
     design = designed(columns, y.size, random, fixed)

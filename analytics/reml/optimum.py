@@ -65,12 +65,10 @@ class Optimum:
 
 
 def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Optimum:
-    """Minimise a criterion over components that are not negative.
+    """Minimise a criterion over components that are not negative; refused where the residual falls to 0.
 
-    start: (n_terms + 1,); (variances …, residual), the residual above 0. Default: the mean square within
-        cells for the residual, the rest of the variance in equal shares for the terms.
-    Raises CoreError: for another start; and when the residual falls to 1e-8 of the variance, where the terms
-        and fixed effects reproduce the outcome.
+    start: (n_terms + 1,), the residual, last, above 0. Default: the mean square within cells for the
+    residual, the rest of the variance in equal shares for the terms.
     """
     theta = _checked_start(criterion, start)
     with one_blas_thread():

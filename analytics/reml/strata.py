@@ -29,7 +29,7 @@ def optimise_many(
     # φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components
     square = loadings.shape[0] == loadings.shape[1]
     if square:
-        closed = np.linalg.solve(loadings, (sum_squares / df).T).T
+        closed: FloatArray = np.linalg.solve(loadings, (sum_squares / df).T).T
         smallest = np.min(np.where(loadings > 0.0, (sum_squares / df)[:, :, None], np.inf), axis=1)
         # 0 but for rounding, c_T|σ_T²| ≤ 1e-13·SS_s/df_s in the smallest stratum with T, is 0
         closed = np.where(np.abs(closed) * loadings.max(axis=0) <= ROUNDING * smallest, 0.0, closed)
@@ -192,14 +192,11 @@ def strata_of(
     fixed_terms: Sequence[tuple[int, ...]],
     fixed_grid: FloatArray,
 ) -> Strata:
-    """Reduce a balanced data set to its strata.
+    """Reduce a balanced data set, `n_replicates` of which is not None, to its strata.
 
-    y: (n_rows,).
-    factors: (n_rows,) each; all factors of the model; `n_replicates` is not None.
     terms: random terms; none lies inside a fixed one, so that each has a stratum of its own.
-    fixed_terms: fixed terms without the intercept; every term inside an interaction is there.
-    fixed_grid: (Π n_levels of the fixed factors, p); X on the grid of the fixed factors, in ascending order
-        of factor index, the last varying fastest.
+    fixed_terms: without the intercept; every term inside an interaction is there.
+    fixed_grid: (Π n_levels of the fixed factors, p); X on their grid, ascending by factor, the last fastest.
     """
     mean = float(np.mean(y))
     cell_means, within = _cells(y - mean, factors, n_levels)

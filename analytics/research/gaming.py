@@ -56,13 +56,9 @@ def selectable(
 ) -> Selectable:
     """Tell the noise drawn anew with every submission from the noise all submissions share.
 
-    components: term → variance, as a fit names them: facets joined by ``:``, ``residual`` for the replicates;
-        a sensitivity is marked by `` (fixed)``.
-    levels: facet → levels that one submission averages over, at least 1. Every facet of a selectable term,
-        and every facet that divides the residual.
+    components: term → variance: facets joined by ``:``, ``residual``, a sensitivity with `` (fixed)``.
+    levels: facet → levels that a submission averages over, of every facet that divides a selectable term.
     varies: facets that differ from submission to submission, such as ``{"run", "prompt", "judge"}``.
-    Raises CoreError: a negative variance, a count below 1, a facet without a count, a facet that no component
-        has, or no selectable component at all.
     """
     for facet, count in levels.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -108,13 +104,7 @@ def gains_by_design(
     varies: Collection[str],
     n_submissions: int,
 ) -> list[dict[str, Any]]:
-    """How the gain of best of K shrinks with prompts, judges, trials and tasks.
-
-    components, varies: as in `selectable`.
-    designs: length at least 1; the first is what the others are compared with.
-    n_submissions: K, at least 2 where there is to be a gain.
-    Raises CoreError: as `selectable`; or when the first design leaves nothing to gain.
-    """
+    """How the gain of best of K shrinks with prompts, judges, trials and tasks, from the first design."""
     noises = [selectable(components, levels, varies) for levels in designs]
     if not noises or noises[0].sd * expected_maximum(n_submissions) == 0.0:
         raise CoreError(f"nothing to shrink: best of {n_submissions} gains 0 under the first design")

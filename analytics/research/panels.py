@@ -219,12 +219,9 @@ def tiers(
 ) -> dict[str, Any]:
     """Fit each tier, and compare σ²_item:judge between tiers and with other groups of these judges.
 
-    item, judge, prompt: (n_rows,); `judge` is a place in `judges`.
-    score: (n_rows,).
-    judges, tier: length n_judges; names, and the tier of each.
+    judge, judges, tier: places in the names, (n_rows,); names, and the tier of each.
     Returns: `tiers`, each with its `components` and the `ratio` σ²_item:judge/σ²_item and its 95% interval;
-        the `spread` of σ²_item:judge; its `p_value` among `n_partitions`.
-    Raises CoreError, and the refusals of `analytics.reml.fit`.
+    the `spread` of σ²_item:judge; its `p_value` among `n_partitions`.
     """
     names = sorted(set(tier))
     groups = tuple(tuple(i for i, one in enumerate(tier) if one == name) for name in names)

@@ -205,12 +205,7 @@ def joint_ranks(
 
     Of two agents whose difference has no error at all none beats the other. Pairs that differ on few items
     know less of their se than is counted here (docs/decisions/ranks.md).
-
-    agents: length n_agents; names, ascending by code point, none twice.
-    estimates: (n_agents,).
-    covariance: (n_agents, n_agents).
-    n_items: m, what the covariance was estimated from; two at least.
-    seed, n_draws: at least 19 draws; 10,000 for what is published.
+    n_items, n_draws: m, what the covariance was estimated from, two at least; at least 19.
     """
     _check(agents, estimates, covariance, n_items, n_draws)
     # √se²_ab, infinite where a difference has no error, and between an agent and itself

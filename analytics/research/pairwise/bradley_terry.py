@@ -146,11 +146,9 @@ def again(
     prior: float | None,
     start: FloatArray | None,
 ) -> FloatArray:
-    """Strengths and position effects of one draw of many, shape (n_agents + n_judges,), to about 1e-8.
+    """Strengths and position effects of one draw of many, (n_agents + n_judges,), to about 1e-8.
 
-    tallies: a judge that the draw has left without comparisons keeps the effect it starts with.
-    start: (n_agents + n_judges,).
-    Raises StrengthsRefused.
+    A judge that the draw has left without comparisons keeps the effect it starts with.
     """
     theta = _BattleModel(tallies, agents, judges, prior).climbed(MAX_DERIVATIVE_OF_MANY, start)
     theta[: len(agents)] -= theta[: len(agents)].mean()

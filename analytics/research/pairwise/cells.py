@@ -119,15 +119,12 @@ def verdicts_of_scores(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def agreement(comparisons: Comparisons) -> dict[str, list[dict[str, Any]]]:
-    """Compare the panel and each cell with people.
+    """Compare the panel and each cell with people, on battles: an item and two agents.
 
-    A battle is an item and two agents. How far people agree among themselves, the most that a pipeline can
-    reach, nobody says.
-
+    How far people agree among themselves, the most that a pipeline can reach, nobody says.
     Returns: `pipelines`: the share of battles on which each says what people say (`overall`, of `n`; a tie is
-        a verdict), and of those that both decide (`ab_only`, of `n_ab`), by category, None over all; and
-        `differences`: by how much the panel is ahead of each cell on battles that all three decide.
-    Raises CoreError: when nobody said anything, or a battle has two human verdicts.
+    a verdict), and of those that both decide (`ab_only`, of `n_ab`), by category, None over all; and
+    `differences`: by how much the panel is ahead of each cell on battles that all three decide.
     """
     people = _people(comparisons)
     first, battle = comparisons.battles

@@ -223,12 +223,10 @@ def tallies_of_wins(wins: FloatArray) -> Tallies:
 def read_comparisons(
     columns: Mapping[str, Sequence[str]], human: str | None = None, *, rows: Sequence[int] | None = None
 ) -> Comparisons:
-    """Make comparisons of columns of text, of length n_rows; a refusal names the row at fault.
+    """Make comparisons of columns of text; a refusal names the row at fault, by `rows` or from 1.
 
-    columns: ``item``, ``a``, ``b`` and ``winner`` (a, b or tie); ``first`` (a, b or empty), ``judge``,
-        ``prompt_variant`` and ``category`` where there are any.
+    columns: ``item``, ``a``, ``b``, ``winner`` (a, b or tie); if any ``first`` (a, b or empty), ``judge``, ….
     human: column with what a person said: a, b, tie or empty.
-    rows: length n_rows; numbers by which faults name the rows; 1, 2, … where not given.
     """
     n_rows = len(columns["item"])
     rows = range(1, n_rows + 1) if rows is None else rows

@@ -149,7 +149,8 @@ def _next(study: HarnessStudy, evaluate: Evaluate, done: Sequence[Any], weights:
     except ModuleNotFoundError:
         raise CoreError("a search needs Optuna: pip install '.[tuning]'", code="search") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    number, pruner = len(done), optuna.pruners.NopPruner()
+    number = len(done)
+    pruner: optuna.pruners.BasePruner = optuna.pruners.NopPruner()
     if study.search.hyperband is not None:
         fewest, most, factor = study.search.hyperband
         pruner = optuna.pruners.HyperbandPruner(
