@@ -100,8 +100,8 @@ def roster_of(
     by_name = np.array(sorted(range(n_agents), key=names.__getitem__), dtype=np.intp)
     place = np.argsort(by_name)
     original = np.append(np.full(n_agents - n_twins, -1, dtype=np.intp), place[originals])
-    in_order = (part[by_name] for part in (scaffold, model, time, original))
-    return tuple(names[i] for i in by_name), *in_order
+    names = [names[i] for i in by_name]
+    return tuple(names), scaffold[by_name], model[by_name], time[by_name], original[by_name]
 
 
 def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArray]:
