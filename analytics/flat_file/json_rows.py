@@ -230,14 +230,10 @@ class Records:
             places = np.flatnonzero(refused).tolist()
             if places:
                 shown = self.table.shown(name)
+                found = ((int(rows[i]), values[i], str(texts[i])) for i in places)
                 faults = (
-                    Fault(
-                        int(rows[i]),
-                        shown,
-                        excerpt(v) if isinstance(v := values[i], str) else None,
-                        str(texts[i]),
-                    )
-                    for i in places
+                    Fault(row, shown, excerpt(value) if isinstance(value, str) else None, rule)
+                    for row, value, rule in found
                 )
                 self.table.faults.extend(len(places), int(rows[places[0]]), faults)
             known = [None if isinstance(text, ValueError) else text for text in texts]

@@ -29,7 +29,7 @@ def optimise_many(
     # φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components
     square = loadings.shape[0] == loadings.shape[1]
     if square:
-        closed: FloatArray = np.linalg.solve(loadings, (sum_squares / df).T).T
+        closed: FloatArray = np.asarray(np.linalg.solve(loadings, (sum_squares / df).T).T, dtype=np.float64)
         smallest = np.min(np.where(loadings > 0.0, (sum_squares / df)[:, :, None], np.inf), axis=1)
         # 0 but for rounding, c_T|σ_T²| ≤ 1e-13·SS_s/df_s in the smallest stratum with T, is 0
         closed = np.where(np.abs(closed) * loadings.max(axis=0) <= ROUNDING * smallest, 0.0, closed)

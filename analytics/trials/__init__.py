@@ -181,9 +181,8 @@ def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collect
     icc = accuracy = None
     try:
         if one.agent in copied:
-            raise IccRefused(
-                "not measured: one trial per task (the trials are not independent)", code="one_trial"
-            )
+            why = "not measured: one trial per task (the trials are not independent)"
+            raise IccRefused(why, code="one_trial")
         icc = intraclass_correlation(trials)
     except IccRefused as refusal:
         notes.append(("icc", str(refusal)))
@@ -191,14 +190,5 @@ def _line(one: RepeatedTrials, category: str | None, mask: Mask, copied: Collect
         accuracy = accuracy_interval(trials)
     except AccuracyRefused as refusal:
         notes.append(("accuracy", str(refusal)))
-    return Consistency(
-        one.agent,
-        one.condition,
-        one.compared,
-        category,
-        trials.mean,
-        trials.n_tasks,
-        icc,
-        accuracy,
-        tuple(notes),
-    )
+    named = one.agent, one.condition, one.compared, category
+    return Consistency(*named, trials.mean, trials.n_tasks, icc, accuracy, tuple(notes))

@@ -20,6 +20,7 @@ Source: *Toward Meta-Harness Optimization*, §28.10; ΔR: `figures`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,13 +92,9 @@ def run(store: Store, progress: Progress) -> str:
             code="baseline_failed",
         )
     progress("baseline", 1, 1)
+    told = partial(progress, "search")
     why = search(
-        study,
-        evaluate_stored(store),
-        store.trials(),
-        keep=store.add,
-        spent=store.cost_usd,
-        progress=lambda done, n: progress("search", done, n),
+        study, evaluate_stored(store), store.trials(), keep=store.add, spent=store.cost_usd, progress=told
     )
     chosen = chosen_of(trials_of(store))
     for place, configuration in enumerate(chosen):
