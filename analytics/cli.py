@@ -147,7 +147,7 @@ def _icc(arguments: argparse.Namespace) -> Answer:
     with progress_bar("subsets of trials") as show:
         for i, one in enumerate(repeated):
             if one.agent not in copied:
-                found = {"trials_needed": None, "verdict": None, "steps": [], "reason": ""}
+                found: dict[str, Any] = {"trials_needed": None, "verdict": None, "steps": [], "reason": ""}
                 try:
                     curve = trials.convergence(one.task, one.outcome, arguments.seed)
                     found |= {"trials_needed": curve.trials_needed, "verdict": curve.verdict}

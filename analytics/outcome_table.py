@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.errors import CoreError
+from analytics.text import listed
 
 refuse = partial(CoreError, code="table_malformed")
 
@@ -96,12 +97,8 @@ class OutcomeTable:
         """
         n_valid_tasks = self.n_valid_tasks()
         if not n_valid_tasks.all():
-            names = [self.agents[i] for i in np.flatnonzero(n_valid_tasks == 0)]
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise CoreError(
-                f"no valid outcome for {', '.join(map(repr, names[:3]))}{more}: no score",
-                code="no_valid_outcome",
-            )
+            names = [repr(self.agents[i]) for i in np.flatnonzero(n_valid_tasks == 0)]
+            raise CoreError(f"no valid outcome for {listed(names)}: no score", code="no_valid_outcome")
         return np.asarray(np.nansum(self.means, axis=1) / n_valid_tasks, dtype=np.float64)
 
     def complete(self) -> Mask:

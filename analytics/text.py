@@ -27,6 +27,11 @@ def cut(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return the first of the names, and how many there are beside them."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def counted(n: int, noun: str) -> str:
     """Return 1 agent, 2 agents, 21,600 tasks."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

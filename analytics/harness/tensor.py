@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import CodeArray, FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, Mask, coded, read_only
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 
@@ -73,7 +73,7 @@ def tensor_of_columns(
 
     score, valid: (n_rows,); not looked at where invalid; true when not given, but without a row.
     """
-    (models, i), (tasks, j), (runs, k) = (_coded(column) for column in (model, task, run))
+    (models, i), (tasks, j), (runs, k) = (coded(column) for column in (model, task, run))
     codes = (i, j, k)
     values = np.asarray(score, dtype=np.float64)
     counted = np.ones(values.shape, dtype=np.bool_) if valid is None else np.asarray(valid, dtype=np.bool_)
@@ -128,9 +128,3 @@ def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP)
         raise refuse(f"no bootstrap of {figure}: it cannot be said in {n_undefined} of {draws.size} draws")
     lower, upper = np.percentile(draws, [2.5, 97.5])
     return HarnessInterval(float(lower), float(upper), method)
-
-
-def _coded(column: Sequence[str]) -> tuple[tuple[str, ...], CodeArray]:
-    names = tuple(sorted(set(column)))
-    place = {name: code for code, name in enumerate(names)}
-    return names, np.array([place[name] for name in column], dtype=np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, CountArray, Mask
 from analytics.outcome_table import CellMoments
+from analytics.text import listed
 
 MIN_OTHERS = 5
 N_NAMED = 3
@@ -84,7 +85,7 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
     n = len(agents)
     if not n:
         return ()
-    named = ", ".join(agents[:N_NAMED]) + (f" and {n - N_NAMED} more" if n > N_NAMED else "")
+    named = listed(agents, N_NAMED)
     who, lack, their = ("1 agent has", "lacks", "its") if n == 1 else (f"{n} agents have", "lack", "their")
     return (
         f"{who} passes alone and {lack} tasks or trials: {named}; if {their} failures were left out, the "

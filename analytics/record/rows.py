@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.errors import CoreError
+from analytics.text import listed
 
 Trust = Literal["self_reported", "logs", "verified"]
 NEVER = np.iinfo(np.int64).max
@@ -354,8 +355,8 @@ def universe(
     left_out = [tasks[j] for j in np.flatnonzero(~active).tolist()]
     if not left_out:
         return positions, ""
-    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
-    return positions, f"{len(positions)} of {len(tasks)} tasks are active, {which}; left out: {names}"
+    counts = f"{len(positions)} of {len(tasks)} tasks are active"
+    return positions, f"{counts}, {which}; left out: {listed(left_out)}"
 
 
 def is_common(n_holders: CodeArray, n_agents: int) -> Mask:

@@ -25,7 +25,7 @@ from scipy.special import expit, log_expit
 from analytics.arrays import FloatArray, read_only
 from analytics.errors import CoreError
 from analytics.research.pairwise.comparisons import Battles, Tallies, crossed, tallies_of_wins
-from analytics.text import counted, cut
+from analytics.text import counted, cut, listed
 
 MAX_DERIVATIVE = 1e-11
 MAX_DERIVATIVE_OF_MANY = 1e-6
@@ -225,8 +225,9 @@ class _BattleModel:
 
 
 def _unidentified(named: tuple[str, ...]) -> StrengthsRefused:
+    names = listed([cut(name) for name in named], N_NAMES_LISTED)
     return StrengthsRefused(
-        f"the position effect of {_listed(named, N_NAMES_LISTED)} cannot be told from the strengths: the "
+        f"the position effect of {names} cannot be told from the strengths: the "
         "order in which answers were shown decides, or never varies; leave the column first out",
         code="position",
     )
@@ -250,13 +251,10 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
     beaten = ((won + lost.T) > 0).astype(np.float64)  # of numbers, whose products are quick
     if not all(_reaches_all(steps) for steps in (beaten, beaten.T)):
         classes = _connected_classes(beaten)
-        shown = [
-            f"{{{_listed([agents[i] for i in one], N_NAMES_LISTED)}}}" for one in classes[:N_CLASSES_LISTED]
-        ]
-        more = f" and {len(classes) - N_CLASSES_LISTED} more" if len(classes) > N_CLASSES_LISTED else ""
+        shown = [f"{{{listed([cut(agents[i]) for i in one], N_NAMES_LISTED)}}}" for one in classes]
         raise StrengthsRefused(
             f"the strengths have no maximum: the agents fall into {len(classes)} classes, "
-            f"{', '.join(shown)}{more}; between any two of them one side never won or tied; a prior "
+            f"{listed(shown, N_CLASSES_LISTED)}; between any two of them one side never won or tied; a prior "
             "(--prior 9) makes the strengths finite",
             code="disconnected",
         )
@@ -279,8 +277,3 @@ def _connected_classes(beaten: FloatArray) -> list[list[int]]:
     for agent, one in enumerate(label.tolist()):
         classes.setdefault(one, []).append(agent)
     return list(classes.values())
-
-
-def _listed(names: tuple[str, ...] | list[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(cut, names[:most])) + more

@@ -12,11 +12,10 @@ likelihood). Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import FloatArray, IndexArray, coded
 from analytics.errors import CoreError
 from analytics.text import named
 
@@ -27,7 +26,6 @@ ORDER = {"a": 1.0, "b": -1.0, "": 0.0}
 ONE_JUDGE = "all"
 NO_VERDICT = -1.0
 MAX_KEYS_A_ROW = 8
-Value = TypeVar("Value", str, tuple[str, str, str])
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +235,7 @@ def read_comparisons(
         if "" in columns[name]:
             row = rows[list(columns[name]).index("")]
             raise CoreError(f"row {row}: no name in column {name}", code="name_missing")
-    agents, sides = _coded([*columns["a"], *columns["b"]])
+    agents, sides = coded([*columns["a"], *columns["b"]])
     a, b = sides[:n_rows], sides[n_rows:]
     if (a == b).any():
         row = int(np.argmax(a == b))
@@ -248,9 +246,9 @@ def read_comparisons(
     # judges of whom the order is known
     known = np.flatnonzero(order).tolist()
     judge = np.zeros(n_rows, dtype=np.intp)
-    judges, judge[known] = _coded([judge_of[row] or ONE_JUDGE for row in known])
-    items, item = _coded(columns["item"])
-    cells, cell = _coded(list(zip(judge_of, columns.get("prompt_variant", blank), first, strict=True)))
+    judges, judge[known] = coded([judge_of[row] or ONE_JUDGE for row in known])
+    items, item = coded(columns["item"])
+    cells, cell = coded(list(zip(judge_of, columns.get("prompt_variant", blank), first, strict=True)))
     categories = [""] * len(items)
     for code, text in zip(item.tolist(), columns.get("category", blank), strict=True):
         categories[code] = categories[code] or text
@@ -272,12 +270,6 @@ def read_comparisons(
         categories=tuple(categories),
         human=np.where((turned < 0) & (of_people != NO_VERDICT), 1.0 - of_people, of_people),
     )
-
-
-def _coded(values: Sequence[Value]) -> tuple[tuple[Value, ...], IndexArray]:
-    names = sorted(set(values))
-    place = {name: code for code, name in enumerate(names)}
-    return tuple(names), np.array([place[value] for value in values], dtype=np.intp)
 
 
 def _values(
