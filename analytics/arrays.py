@@ -1,6 +1,7 @@
 """The arrays that the core passes about, the one way to freeze them, and where two numbers count as equal."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ CountArray = npt.NDArray[np.int32]
 CodeArray = npt.NDArray[np.int64]
 IndexArray = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+Value = TypeVar("Value", str, tuple[str, str, str])
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -25,3 +27,10 @@ def columns(array: npt.NDArray[Any], at: IndexArray) -> npt.NDArray[Any]:
     """Return columns of a matrix with rows in one piece: itself where all are asked for, in their order."""
     is_whole = at.size == array.shape[1] and np.array_equal(at, np.arange(at.size))
     return array if is_whole else np.take(array, at, axis=1)
+
+
+def coded(values: Sequence[Value]) -> tuple[tuple[Value, ...], IndexArray]:
+    """Return the distinct values in ascending order, and the place of each value among them."""
+    names = tuple(sorted(set(values)))
+    place = {name: code for code, name in enumerate(names)}
+    return names, np.array([place[value] for value in values], dtype=np.intp)

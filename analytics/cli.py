@@ -47,25 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in MOVED:
         sys.stderr.write(f"python -m analytics {name}: now python -m analytics.research {name}\n")
         return REFUSED
-    return run(_parser(), arguments)
-
-
-def _parser() -> Parser:
     parser = Parser(prog="python -m analytics", description="How much of an evaluation is signal.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     cli_variance.add(commands)
     _add_dstudy(commands)
-    add_command(
-        commands, "icc", _icc, summary="Intraclass correlation and accuracy of every agent of a flat file."
-    ).add_argument("--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets of trials (0)")
+    summary = "Intraclass correlation and accuracy of every agent of a flat file."
+    icc = add_command(commands, "icc", _icc, summary=summary)
+    icc.add_argument(
+        "--seed", type=whole(MAX_SEED), default=0, help="seed of the random subsets of trials (0)"
+    )
     _add_harness(commands)
     summary = "How a table of your own is read; writes it as a flat file."
     table = add_command(commands, "table", _table, summary=summary)
     table.add_argument("--to", type=Path, metavar="FILE.parquet", help="write it here as a flat file")
-    return parser
-
-
-# --------------------------------------------------------------------------------------------------- dstudy
+    return run(parser, arguments)
 
 
 def _add_dstudy(commands: Any) -> None:
@@ -140,9 +135,6 @@ def _dstudy(arguments: argparse.Namespace) -> Answer:
     return Answer(tee.as_json(projection), shown)
 
 
-# ------------------------------------------------------------------------------------------------------ icc
-
-
 def _icc(arguments: argparse.Namespace) -> Answer:
     flat = outcomes_of(arguments)
     copied = copied_trials(flat)
@@ -155,9 +147,14 @@ def _icc(arguments: argparse.Namespace) -> Answer:
     with progress_bar("subsets of trials") as show:
         for i, one in enumerate(repeated):
             if one.agent not in copied:
-                needed.append(
-                    {"agent": one.agent, "condition": one.condition, **_convergence(one, arguments.seed)}
-                )
+                found: dict[str, Any] = {"trials_needed": None, "verdict": None, "steps": [], "reason": ""}
+                try:
+                    curve = trials.convergence(one.task, one.outcome, arguments.seed)
+                    found |= {"trials_needed": curve.trials_needed, "verdict": curve.verdict}
+                    found["steps"] = [plain(step) for step in curve.steps]
+                except trials.IccRefused as refusal:
+                    found["reason"] = str(refusal)
+                needed.append({"agent": one.agent, "condition": one.condition, **found})
             show(i + 1, len(repeated))
     values = {
         "agents": [{**plain(line), "notes": dict(line.notes)} for line in lines],
@@ -165,15 +162,6 @@ def _icc(arguments: argparse.Namespace) -> Answer:
         "copied": {agent: plain(pair) for agent, pair in copied.items()},
     }
     return Answer(values, _icc_shown(lines, needed))
-
-
-def _convergence(one: trials.RepeatedTrials, seed: int) -> dict[str, Any]:
-    try:
-        curve = trials.convergence(one.task, one.outcome, seed)
-    except trials.IccRefused as refusal:
-        return {"trials_needed": None, "verdict": None, "steps": [], "reason": str(refusal)}
-    steps = [plain(step) for step in curve.steps]
-    return {"trials_needed": curve.trials_needed, "verdict": curve.verdict, "steps": steps, "reason": ""}
 
 
 def _icc_shown(lines: Sequence[trials.Consistency], needed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -224,9 +212,6 @@ def _icc_figures(line: trials.Consistency) -> dict[str, Any]:
         "tasks": line.n_tasks,
         "trials a task": icc.n_0 if icc else None,
     }
-
-
-# -------------------------------------------------------------------------------------------------- harness
 
 
 def _add_harness(commands: Any) -> None:
@@ -287,9 +272,6 @@ def _tensor(arguments: argparse.Namespace) -> harness.ScoreTensor:
         return tensor
     covered = harness.tensor_of_columns(model, task, run, score, valid & marks["covered"]).valid
     return harness.ScoreTensor(tensor.models, tensor.tasks, tensor.runs, tensor.scores, covered)
-
-
-# ---------------------------------------------------------------------------------------------------- table
 
 
 def _table(arguments: argparse.Namespace) -> Answer:

@@ -1,6 +1,7 @@
 """``python -m analytics variance FILE``: components by REML, the logit check, and a fit of each level."""
 
 import argparse
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -96,12 +97,11 @@ def _variance(arguments: argparse.Namespace) -> Answer:
 def _fits(
     arguments: argparse.Namespace, labels: Columns, outcome: FloatArray, facets: Mapping[str, str]
 ) -> tuple[VarianceFit, glmm.LogitCheck | None]:
-    """Fit the terms, under --logit those that the logit scale can tell on both scales."""
     if not arguments.logit:
         return fit(labels, outcome, random=arguments.random, fixed=arguments.fixed), None
     logit = glmm.fit_logit(labels, outcome, random=arguments.random, fixed=arguments.fixed)
     linear = fit(labels, outcome, random=logit.random, fixed=arguments.fixed)
-    return linear, glmm.logit_check(linear, logit, glmm.Facets(facets.get("C"), facets.get("N")))
+    return linear, glmm.logit_check(linear, logit, category=facets.get("C"), item=facets.get("N"))
 
 
 def _labels(name: str, texts: list[str], valid: Mask) -> list[str]:
@@ -156,9 +156,6 @@ def _logit_shown(check: glmm.LogitCheck) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------------------------------- level by level
-
-
 def _declared(arguments: argparse.Namespace, facets: Mapping[str, str]) -> tee.Declaration:
     if "N" not in facets:
         raise CoreError("--by needs the column of the items: --facets N=COLUMN,…", code="facet_unknown")
@@ -174,18 +171,17 @@ def _declared(arguments: argparse.Namespace, facets: Mapping[str, str]) -> tee.D
 
 def by_levels(columns: Columns, declaration: tee.Declaration, facet: str) -> dict[str, Any]:
     """Fit each level of a facet alone, and project the declared design with the mean of the residuals."""
-    strata = tee.by_stratum(columns, declaration, facet)
+    fits, left_out = tee.by_stratum(columns, declaration, facet)
     study = tee.total_error(columns, declaration)
-    design = study.layout.design
-    projected = tee.project(tee.with_residual(study.components, strata.mean_residual), design)
+    design, mean = study.layout.design, math.fsum(one.residual for one in fits.values()) / len(fits)
+    projected = tee.project(tee.with_residual(study.components, mean), design)
     return {
         "facet": facet,
         "levels": {
-            level: {"residual": residual, "components": dict(strata.components[level])}
-            for level, residual in strata.residuals.items()
+            level: {"residual": one.residual, "components": one.components} for level, one in fits.items()
         },
-        "mean_residual": strata.mean_residual,
-        "left_out": list(strata.left_out),
+        "mean_residual": mean,
+        "left_out": list(left_out),
         "design": design,
         "projection": tee.as_json(projected),
         "one_residual": {"residual": study.fit.residual, "se": study.projection.se},

@@ -29,16 +29,9 @@ from analytics.flat_file.streams import GZIP, PARQUET, foreign
 from analytics.flat_file.values import TRUTH, VALID_RULE
 from analytics.programs import one_blas_thread, orderly_end
 from analytics.programs import progress_bar as progress_bar
-from analytics.tables import (
-    AS_FOUND,
-    TableOptions,
-    add_table_options,
-    is_table,
-    read_table,
-    table_options,
-)
+from analytics.tables import AS_FOUND, TableOptions, add_table_options, is_table, read_table, table_options
 from analytics.text import as_text, named
-from analytics.trials.consistency import improving_trials
+from analytics.trials import improving_trials
 from analytics.trials.flags import Dependence, Improvement, dependent_trials
 
 FAILED, REFUSED = 1, 2
@@ -95,11 +88,7 @@ class Parser(argparse.ArgumentParser):
 def add_command(
     commands: Any, name: str, command: Command, *, summary: str, file: str | None = None, about: str = ""
 ) -> Parser:
-    """Add a command with the options that all of them have.
-
-    file: what the help calls the file where it is no flat file, and has no benchmarks to choose among.
-    about: what the help says after the options.
-    """
+    """Add a command with the options that all have; `file` says what it reads if that is no flat file."""
     # argparse fills in %(names) where it lists the commands, so that a percent sign is written twice there.
     listed = summary.replace("%", "%%")
     parser: Parser = commands.add_parser(name, help=listed, description=summary, epilog=about)
@@ -217,10 +206,7 @@ def pairs(text: str, known: Sequence[str]) -> dict[str, str]:
 
 
 def flat_file(path: Path, only: str | None = None, options: TableOptions = AS_FOUND) -> FlatFile:
-    """Read a flat file or a table of one benchmark, or of several the rows of `only` one.
-
-    How a table was read is said on stderr.
-    """
+    """Read a flat file or a table, of several benchmarks `only` one; how a table was read goes to stderr."""
     if not is_table(path, options):
         return read(path, as_of=datetime.now(UTC), only=only)
     flat, note = read_table(path, options, as_of=datetime.now(UTC), only=only)
@@ -336,15 +322,15 @@ def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> Float
     return values
 
 
-def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:
-    """Read a column of 1 and 0, true and false, shape (n_rows,); false where a row is not `valid`."""
+def truths(name: str, texts: Sequence[str]) -> Mask:
+    """Read a column of 1 and 0, true and false, shape (n_rows,)."""
     known = {"1": True, "true": True, "0": False, "false": False}
     for row, text in enumerate(texts):
-        if text.lower() not in known and (valid is None or valid[row]):
+        if text.lower() not in known:
             raise CoreError(
                 f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false", code="number"
             )
-    return np.array([known.get(text.lower(), False) for text in texts], dtype=np.bool_)
+    return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -365,7 +351,6 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _refuse_large(path: Path) -> None:
-    """Refuse a CSV that is too large, before pyarrow keeps blocks of each of its columns."""
     n_bytes, n_rows = 0, 0
     packed = path.suffix == ".gz"
     # What is no gzip pyarrow tells better.

@@ -61,10 +61,7 @@ def flat_of(frame: Any, *, as_of: datetime | None = None) -> FlatFile:
 
 
 def frame_of(table: "OutcomeTable") -> Any:
-    """Make a long frame of a table: one row for each agent and task, with its scaffold, model and date.
-
-    `flat_of` reads it back, each cell as one trial: how many there were, and their variance, it cannot say.
-    """
+    """Make a long frame, a row for each agent and task; `flat_of` reads it back, a cell as one trial."""
     pandas = pandas_there()
     shape = (table.n_agents, table.n_tasks)
     agent, task = (index.ravel() for index in np.indices(shape))
@@ -112,16 +109,13 @@ def _checked(frame: Any, constants: dict[str, object], as_of: datetime) -> FlatF
     try:
         columns = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return from_records(_records(frame), constants=constants, as_of=as_of, limits=FILE)
-    return from_arrow(columns, constants=constants, as_of=as_of)
-
-
-def _records(frame: Any) -> list[dict[str, object]]:
-    columns = [
-        [
-            None if empty else value.item() if isinstance(value, np.generic) else value
-            for value, empty in zip(frame[name], frame[name].isna(), strict=True)
+        columns = [
+            [
+                None if empty else value.item() if isinstance(value, np.generic) else value
+                for value, empty in zip(frame[name], frame[name].isna(), strict=True)
+            ]
+            for name in frame.columns
         ]
-        for name in frame.columns
-    ]
-    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+        rows = [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+        return from_records(rows, constants=constants, as_of=as_of, limits=FILE)
+    return from_arrow(columns, constants=constants, as_of=as_of)

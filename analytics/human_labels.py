@@ -27,10 +27,7 @@ CENSUS = "all tasks labelled: the mean of the labels"
 
 
 class SurrogateRefused(CoreError):
-    """What people said does not tell what they would say of the rest.
-
-    Codes: ``probability``, ``few_labels``, ``shapes``, ``outcome``.
-    """
+    """Labels do not tell the rest: ``probability``, ``few_labels``, ``shapes``, ``outcome``."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +105,7 @@ class Labelled:
     def of_trials(
         cls, task: IndexArray, judge: FloatArray, human: FloatArray, probability: FloatArray | None = None
     ) -> "Labelled":
-        """Return the tasks of one agent: means over its trials, and over those that people saw.
-
-        task: (n_trials,); 0 to N − 1, each at least once.
-        probability: one for all trials of a task that people saw.
-        """
+        """Return one agent's tasks, 0 to N − 1: means over its trials, and over those that people saw."""
         labelled, n_trials = ~np.isnan(human), np.bincount(task)
 
         def mean(values: FloatArray) -> FloatArray:
@@ -169,7 +162,14 @@ def correct(agent: Labelled) -> Corrected:
     """Return the mean that people would have given."""
     n_tasks, n = agent.judge.size, agent.n
     value, variance = _corrected(agent.judge, agent.e, agent.unequal)
-    alone, variance_alone = _alone(agent)
+    y, unequal = agent.human[agent.has_label], agent.unequal
+    if unequal is None:
+        alone, variance_alone = float(y.mean()), (1.0 - n / n_tasks) * float(y.var(ddof=1)) / n
+    else:
+        weight = 1.0 / unequal
+        alone = float(weight @ y / weight.sum())
+        spread = float(((1.0 - unequal) * (weight * (y - alone)) ** 2).sum())
+        variance_alone = spread / float(weight.sum()) ** 2
     inverse = 1 / n_tasks + (1 / n - 1 / n_tasks) * (variance / variance_alone if variance_alone > 0 else 1.0)
     return Corrected(
         judge_mean=float(agent.judge.mean()),
@@ -183,20 +183,18 @@ def correct(agent: Labelled) -> Corrected:
 
 
 def difference(a: Labelled, b: Labelled) -> IntervalEstimate:
-    """Return by how much people would have given a more than b, on the same N tasks.
-
-    Labels on the same tasks are paired; else they count as drawn apart.
-    """
+    """Return how much more people would have given a than b, on N tasks; paired where labels are."""
     if a.judge.shape != b.judge.shape:
         raise SurrogateRefused(f"agents on {a.judge.size} and {b.judge.size} tasks", code="shapes")
-    if (a.has_label == b.has_label).all() and _same_design(a, b):
+    if a.unequal is None or b.unequal is None:
+        alike = a.unequal is b.unequal
+    else:
+        alike = bool(np.allclose(a.unequal, b.unequal, atol=SAME))
+    if (a.has_label == b.has_label).all() and alike:
         value, variance = _corrected(a.judge - b.judge, a.e - b.e, a.unequal)
         return _interval_estimate(value, variance, a.n - 1)
     sides = [_corrected(one.judge, one.e, one.unequal) for one in (a, b)]
     return _interval_estimate(sides[0][0] - sides[1][0], sides[0][1] + sides[1][1], min(a.n, b.n) - 1)
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> tuple[float, float]:
@@ -209,22 +207,6 @@ def _corrected(judge: FloatArray, e: FloatArray, unequal: FloatArray | None) -> 
     weighted = e / unequal
     spread = float(((1.0 - unequal) * weighted**2).sum()) + unasked * (n_tasks / n) ** 2
     return float(judge.mean() + weighted.sum() / n_tasks), spread / n_tasks**2
-
-
-def _alone(agent: Labelled) -> tuple[float, float]:
-    y, unequal = agent.human[agent.has_label], agent.unequal
-    if unequal is None:
-        return float(y.mean()), (1.0 - agent.n / agent.judge.size) * float(y.var(ddof=1)) / agent.n
-    weight = 1.0 / unequal
-    mean = float(weight @ y / weight.sum())
-    spread = float(((1.0 - unequal) * (weight * (y - mean)) ** 2).sum())
-    return mean, spread / float(weight.sum()) ** 2
-
-
-def _same_design(a: Labelled, b: Labelled) -> bool:
-    if a.unequal is None or b.unequal is None:
-        return a.unequal is b.unequal
-    return bool(np.allclose(a.unequal, b.unequal, atol=SAME))
 
 
 def _interval_estimate(value: float, variance: float, df: int) -> IntervalEstimate:

@@ -43,10 +43,7 @@ def skeleton(name: str) -> str:
 
 
 def letters(name: str) -> str:
-    """Return what names have in common that differ in blanks, hyphens, dots or accents: "SWE-agent 1.0".
-
-    One without a letter is what it is.
-    """
+    """Return what names have in common but blanks, hyphens, dots and accents; without a letter, itself."""
     if not any(category(letter).startswith("L") for letter in name):
         return name
     marked = "".join(
@@ -69,11 +66,10 @@ def _prototypes() -> dict[int, str]:
         letter.strip(MARK): [one["c"].strip(MARK) for one in others]
         for letter, others in confusables_data.items()
     }
-    return {ord(letter): _prototype(letter, pairs) for letter in pairs if len(letter) == 1}
-
-
-def _prototype(letter: str, pairs: dict[str, list[str]]) -> str:
-    if len(pairs[letter]) != 1:
-        return letter
-    (other,) = pairs[letter]
-    return other if len(other) > 1 or len(pairs[other]) > 1 else min(letter, other)
+    prototypes = {ord(letter): letter for letter in pairs if len(letter) == 1}
+    for letter, others in pairs.items():
+        if len(letter) == len(others) == 1:
+            other = others[0]
+            apart = len(other) > 1 or len(pairs[other]) > 1
+            prototypes[ord(letter)] = other if apart else min(letter, other)
+    return prototypes

@@ -10,6 +10,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.1, Eq. 1 (X and y).
 import math
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask, read_only
 from analytics.errors import CoreError
+from analytics.text import listed
+
+refuse = partial(CoreError, code="table_malformed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +97,8 @@ class OutcomeTable:
         """
         n_valid_tasks = self.n_valid_tasks()
         if not n_valid_tasks.all():
-            names = [self.agents[i] for i in np.flatnonzero(n_valid_tasks == 0)]
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise CoreError(
-                f"no valid outcome for {', '.join(map(repr, names[:3]))}{more}: no score",
-                code="no_valid_outcome",
-            )
+            names = [repr(self.agents[i]) for i in np.flatnonzero(n_valid_tasks == 0)]
+            raise CoreError(f"no valid outcome for {listed(names)}: no score", code="no_valid_outcome")
         return np.asarray(np.nansum(self.means, axis=1) / n_valid_tasks, dtype=np.float64)
 
     def complete(self) -> Mask:
@@ -143,7 +143,7 @@ def naive_standard_error(score: float, n_tasks: int) -> float:
             f"no naive standard error over {n_tasks} tasks with a valid outcome", code="no_valid_outcome"
         )
     if not 0.0 <= score <= 1.0:
-        raise CoreError(f"a score lies from 0 to 1, not at {score}", code="table_malformed")
+        raise refuse(f"a score lies from 0 to 1, not at {score}")
     return math.sqrt(score * (1.0 - score) / n_tasks)
 
 
@@ -174,15 +174,16 @@ def cell_moments(
     tasks, settings, outcomes = _checked_rows(task, setting, outcome, valid, n_tasks)
     weights = None if weight is None else weight[_truths(valid)]
     if condition is None or n_conditions == 1:
-        groups = _by_setting(tasks, settings, outcomes, weights)
-        return CellMoments(*_cell_means(groups, n_tasks), *_trial_moments(groups, n_tasks))
+        of, n, r, centres, squares = _by_setting(tasks, settings, outcomes, weights)
+        return CellMoments(*_cell_means(of, n, centres, n_tasks), *_trial_moments(of, n, r, squares, n_tasks))
     conditions = _codes("condition", condition, n_conditions)[_truths(valid)]
-    groups = _by_setting(tasks * n_conditions + conditions, settings, outcomes, weights)
+    cells = tasks * n_conditions + conditions
+    of, n, r, centres, squares = _by_setting(cells, settings, outcomes, weights)
     # Σ_c (mean of condition c) / C, R = C²·R_1 / Σ_c (R_1/R_c), R_1 the largest, and s² pooled over all
-    shape = (n_tasks, n_conditions)
-    means, n_valid = (part.reshape(shape) for part in _cell_means(groups, n_tasks * n_conditions))
-    n_trials = _trial_moments(groups, n_tasks * n_conditions)[1].reshape(shape)
-    variances, _ = _trial_moments(groups._replace(task=groups.task // n_conditions), n_tasks)
+    shape, n_cells = (n_tasks, n_conditions), n_tasks * n_conditions
+    means, n_valid = (part.reshape(shape) for part in _cell_means(of, n, centres, n_cells))
+    n_trials = _trial_moments(of, n, r, squares, n_cells)[1].reshape(shape)
+    variances, _ = _trial_moments(of // n_conditions, n, r, squares, n_tasks)
     everywhere = (n_valid > 0).all(axis=1)
     largest = n_trials.max(axis=1)
     inverse = np.sort(largest[:, None] / n_trials, axis=1).sum(axis=1)
@@ -194,38 +195,28 @@ def cell_moments(
     )
 
 
-class _Settings(NamedTuple):
-    """The settings of each cell, shape (n_groups,) each.
-
-    Task, valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)².
-    """
-
-    task: CodeArray
-    n_trials: CodeArray
-    effective: CodeArray | FloatArray
-    means: FloatArray
-    squares: FloatArray
-
-
 def _by_setting(
-    task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None = None
-) -> _Settings:
-    """Sum the trials of each setting of each task in ascending order of value, then of weight."""
+    task: CodeArray, setting: CodeArray, outcome: FloatArray, weight: FloatArray | None
+) -> tuple[CodeArray, CodeArray, CodeArray | FloatArray, FloatArray, FloatArray]:
+    """Sum the trials of each setting of each task in ascending order of value, then of weight.
+
+    Returns: of each setting task, valid trials, R_s, mean, and Σ_t (outcome − unweighted mean)², (n_groups,).
+    """
     columns = (outcome, setting, task)
     order = np.lexsort(columns if weight is None else (weight, *columns))
     task, setting, outcome = task[order], setting[order], outcome[order]
-    first = _first_of_run(task, setting)
+    first = np.ones(task.size, dtype=np.bool_)
+    first[1:] = (task[1:] != task[:-1]) | (setting[1:] != setting[:-1])
     group, last = np.cumsum(first) - 1, np.roll(first, -1)
     n_trials = np.bincount(group)
     means = np.bincount(group, weights=outcome) / n_trials
     squares = np.bincount(group, weights=(outcome - means[group]) ** 2)
     apart = np.asarray(squares * (outcome[first] != outcome[last]), dtype=np.float64)
     if weight is None:
-        return _Settings(task[first], n_trials, n_trials, means, apart)
+        return task[first], n_trials, n_trials, means, apart
     weight = weight[order]
     total, products = np.bincount(group, weight), np.bincount(group, weight * outcome)
-    effective = total**2 / np.bincount(group, weight**2)
-    return _Settings(task[first], n_trials, effective, products / total, apart)
+    return task[first], n_trials, total**2 / np.bincount(group, weight**2), products / total, apart
 
 
 def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatArray:
@@ -234,22 +225,28 @@ def _sums_by_value(task: CodeArray, values: FloatArray, n_tasks: int) -> FloatAr
     return np.asarray(np.bincount(task[order], weights=values[order], minlength=n_tasks), dtype=np.float64)
 
 
-def _cell_means(settings: _Settings, n_tasks: int) -> tuple[FloatArray, CountArray]:
+def _cell_means(
+    task: CodeArray, n_trials: CodeArray, setting_means: FloatArray, n_tasks: int
+) -> tuple[FloatArray, CountArray]:
     """Σ_s (mean of setting s) / n_settings, and the number of valid trials."""
-    n_settings = np.bincount(settings.task, minlength=n_tasks)
+    n_settings = np.bincount(task, minlength=n_tasks)
     means = np.full(n_tasks, np.nan)
-    sums = _sums_by_value(settings.task, settings.means, n_tasks)
+    sums = _sums_by_value(task, setting_means, n_tasks)
     np.divide(sums, n_settings, out=means, where=n_settings > 0)
-    n_valid = np.bincount(settings.task, weights=settings.n_trials, minlength=n_tasks)
-    return means, n_valid.astype(np.int32)
+    return means, np.bincount(task, weights=n_trials, minlength=n_tasks).astype(np.int32)
 
 
-def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, FloatArray]:
+def _trial_moments(
+    task: CodeArray,
+    n_valid: CodeArray,
+    n_trials: CodeArray | FloatArray,
+    setting_squares: FloatArray,
+    n_tasks: int,
+) -> tuple[FloatArray, FloatArray]:
     """s² = Σ squares / Σ(R_s − 1) and R = S²·R_1 / Σ(R_1/R_s), R_1 the largest, exact when all are equal."""
-    task, n_trials = settings.task, settings.effective
-    degrees = np.bincount(task, weights=settings.n_trials - 1, minlength=n_tasks)
+    degrees = np.bincount(task, weights=n_valid - 1, minlength=n_tasks)
     variances, effective = np.full(n_tasks, np.nan), np.full(n_tasks, np.nan)
-    squares = _sums_by_value(task, settings.squares, n_tasks)
+    squares = _sums_by_value(task, setting_squares, n_tasks)
     np.divide(squares, degrees, out=variances, where=degrees > 0)
     largest = np.zeros(n_tasks, dtype=n_trials.dtype)
     np.maximum.at(largest, task, n_trials)
@@ -259,58 +256,39 @@ def _trial_moments(settings: _Settings, n_tasks: int) -> tuple[FloatArray, Float
     return variances, effective
 
 
-def _first_of_run(*sorted_codes: CodeArray) -> Mask:
-    """Mark the rows, sorted by the codes, at which a new combination of codes begins."""
-    first = np.zeros(sorted_codes[0].size, dtype=np.bool_)
-    first[:1] = True
-    for codes in sorted_codes:
-        first[1:] |= codes[1:] != codes[:-1]
-    return first
-
-
 def _check_ascending(field: str, names: tuple[str, ...]) -> None:
     for earlier, later in pairwise(names):
         if earlier >= later:
-            raise CoreError(
-                f"{field}: {later!r} stands after {earlier!r}; names ascend by code point, none twice",
-                code="table_malformed",
+            raise refuse(
+                f"{field}: {later!r} stands after {earlier!r}; names ascend by code point, none twice"
             )
 
 
 def _check_lengths(table: OutcomeTable) -> None:
     if not table.tasks:
-        raise CoreError("a table needs at least one task", code="table_malformed")
+        raise refuse("a table needs at least one task")
     for field in ("dates", "scaffolds", "models"):
         if len(getattr(table, field)) != table.n_agents:
-            raise CoreError(
-                f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents",
-                code="table_malformed",
-            )
+            raise refuse(f"{field}: {len(getattr(table, field))} values for {table.n_agents} agents")
     shape = (table.n_agents, table.n_tasks)
     for field in ("means", "n_valid", "trial_variances", "n_trials"):
         array, dtype = getattr(table, field), np.int32 if field == "n_valid" else np.float64
         if array is not None and (array.dtype != dtype or array.shape != shape):
-            raise CoreError(
-                f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}", code="table_malformed"
-            )
+            raise refuse(f"{field}: {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
 
 
 def _check_cells(table: OutcomeTable) -> None:
-    """Refuse dates with a time of day, negative counts, means outside [0, 1] and NaN in the wrong place."""
     for name, day in zip(table.agents, table.dates, strict=True):
         if day is not None and (isinstance(day, datetime) or not isinstance(day, date)):
-            raise CoreError(
-                f"dates: {name!r} has {day!r}, not a date without time of day", code="table_malformed"
-            )
+            raise refuse(f"dates: {name!r} has {day!r}, not a date without time of day")
     counted = table.n_valid > 0
     inside = (table.means >= 0.0) & (table.means <= 1.0)
     wrong = (table.n_valid < 0) | np.where(counted, ~inside, ~np.isnan(table.means))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise CoreError(
+        raise refuse(
             f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: mean {table.means[i, j]} "
-            f"from {table.n_valid[i, j]} valid trials",
-            code="table_malformed",
+            f"from {table.n_valid[i, j]} valid trials"
         )
 
 
@@ -320,7 +298,7 @@ def _check_trials(table: OutcomeTable) -> None:
     if variances is None and n_trials is None:
         return
     if variances is None or n_trials is None:
-        raise CoreError("trial_variances and n_trials are given together", code="table_malformed")
+        raise refuse("trial_variances and n_trials are given together")
     # Cells whose variance is not from 0 to ½ on two trials or more, or whose R is not from 1 to n_valid
     in_range = (variances >= 0.0) & (variances <= 0.5 + 1e-9) & (table.n_valid >= 2)
     counted = (n_trials >= 1.0 - 1e-9) & (n_trials <= table.n_valid * (1 + 1e-9))
@@ -328,10 +306,9 @@ def _check_trials(table: OutcomeTable) -> None:
     wrong = np.asarray(~right, dtype=np.bool_)
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
-        raise CoreError(
+        raise refuse(
             f"agent {table.agents[i]!r} on task {table.tasks[j]!r}: variance {variances[i, j]} "
-            f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones",
-            code="table_malformed",
+            f"of {n_trials[i, j]} trials from {table.n_valid[i, j]} valid ones"
         )
 
 
@@ -339,9 +316,7 @@ def _positions(field: str, mask: Mask | None, n: int) -> CodeArray:
     if mask is None:
         return np.arange(n, dtype=np.int64)
     if mask.dtype != np.bool_ or mask.shape != (n,):
-        raise CoreError(
-            f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)", code="table_malformed"
-        )
+        raise refuse(f"{field}: a mask of {mask.dtype} {mask.shape}, not bool ({n},)")
     return np.asarray(np.flatnonzero(mask), dtype=np.int64)
 
 
@@ -367,7 +342,6 @@ def _truths(values: npt.ArrayLike) -> Mask:
 
 
 def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
-    """Whole numbers from 0 to `n_codes` − 1, or a refusal with the first row outside."""
     codes = _whole_numbers(column, values)
     outside = (codes < 0) | (codes >= n_codes)
     if outside.any():
@@ -381,7 +355,6 @@ def _codes(column: str, values: npt.ArrayLike, n_codes: int) -> CodeArray:
 def _checked_rows(
     task: npt.ArrayLike, setting: npt.ArrayLike, outcome: npt.ArrayLike, valid: npt.ArrayLike, n_tasks: int
 ) -> tuple[CodeArray, CodeArray, FloatArray]:
-    """Task, setting and outcome of the valid rows, each looked at."""
     tasks, settings = _codes("task", task, n_tasks), _whole_numbers("setting", setting)
     outcomes, counted = np.asarray(outcome, dtype=np.float64), _truths(valid)
     if len({column.shape for column in (tasks, settings, outcomes, counted)}) > 1:

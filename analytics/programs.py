@@ -29,8 +29,6 @@ def progress_bar(title: str, counted: str = "") -> Iterator[Progress]:
 
     Where stderr is no terminal, a line is written every few seconds: ``validation: 120 of 900 folds``; once a
     minute while nothing moves, with ``still at work`` behind it. What ends sooner is silent.
-
-    counted: what is counted, in the plural.
     """
     from rich.console import Console
     from rich.markup import escape

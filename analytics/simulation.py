@@ -28,49 +28,33 @@ N_DAYS = 364
 Generator = np.random.Generator
 
 
-@dataclass(frozen=True)
-class InventedScaffold:
-    """An invented harness: share of the agents, release as a fraction of the year, turns a trial."""
+# share of the agents, release as a fraction of the year, turns a trial
+SCAFFOLDS = {
+    "Plain Loop": (0.34, 0.0, 1.0),
+    "Pair Review": (0.22, 0.0, 2.2),
+    "Tree Search": (0.16, 0.0, 4.5),
+    "Plan and Patch": (0.14, 0.1, 1.4),
+    "Sketchpad": (0.08, 0.35, 1.2),
+    "Relay Team": (0.06, 0.6, 3.0),
+}
 
-    name: str
-    share: float
-    released: float
-    turns: float
-
-
-@dataclass(frozen=True)
-class InventedModel:
-    """An invented model: release as a fraction of the year, whether it is small, price in USD a turn."""
-
-    name: str
-    released: float
-    small: bool
-    price: float
-
-
-SCAFFOLDS = (
-    InventedScaffold("Plain Loop", 0.34, 0.0, 1.0),
-    InventedScaffold("Pair Review", 0.22, 0.0, 2.2),
-    InventedScaffold("Tree Search", 0.16, 0.0, 4.5),
-    InventedScaffold("Plan and Patch", 0.14, 0.1, 1.4),
-    InventedScaffold("Sketchpad", 0.08, 0.35, 1.2),
-    InventedScaffold("Relay Team", 0.06, 0.6, 3.0),
-)
-
-MODELS = (
-    InventedModel("Aster 1", 0.0, False, 0.09),
-    InventedModel("Aster 1 mini", 0.0, True, 0.012),
-    InventedModel("Borealis 1", 0.0, False, 0.07),
-    InventedModel("Cinder 70", 0.0, False, 0.025),
-    InventedModel("Borealis 1.5 mini", 0.15, True, 0.01),
-    InventedModel("Aster 2", 0.25, False, 0.11),
-    InventedModel("Damson 4", 0.3, False, 0.05),
-    InventedModel("Cinder 120", 0.45, False, 0.04),
-    InventedModel("Borealis 2", 0.5, False, 0.08),
-    InventedModel("Aster 2 mini", 0.55, True, 0.015),
-    InventedModel("Damson 5", 0.7, False, 0.06),
-    InventedModel("Aster 3", 0.75, False, 0.13),
-)
+# release as a fraction of the year, whether it is small, price in USD a turn
+MODELS = {
+    "Aster 1": (0.0, False, 0.09),
+    "Aster 1 mini": (0.0, True, 0.012),
+    "Borealis 1": (0.0, False, 0.07),
+    "Cinder 70": (0.0, False, 0.025),
+    "Borealis 1.5 mini": (0.15, True, 0.01),
+    "Aster 2": (0.25, False, 0.11),
+    "Damson 4": (0.3, False, 0.05),
+    "Cinder 120": (0.45, False, 0.04),
+    "Borealis 2": (0.5, False, 0.08),
+    "Aster 2 mini": (0.55, True, 0.015),
+    "Damson 5": (0.7, False, 0.06),
+    "Aster 3": (0.75, False, 0.13),
+}
+SHARE, SCAFFOLD_RELEASED, TURNS = np.array(list(SCAFFOLDS.values())).T
+MODEL_RELEASED, IS_SMALL, PRICE = np.array(list(MODELS.values()), dtype=np.float64).T
 
 # The nouns of each category; a task's name is category/number-adjective-noun.
 CATEGORIES = {
@@ -86,64 +70,47 @@ CATEGORIES = {
 ADJECTIVES = ("broken", "nested", "silent", "circular", "stale", "hidden", "odd", "sparse", "greedy", "mixed")
 
 
-@dataclass(frozen=True)
-class Roster:
-    """The agents in name order: scaffold and model as positions, time in years, a twin's original or −1."""
+def roster_of(
+    rng: Generator, n_agents: int, n_twins: int
+) -> tuple[tuple[str, ...], IndexArray, IndexArray, FloatArray, IndexArray]:
+    """Draw the agents; twins come last in time, up to five weeks after their originals.
 
-    names: tuple[str, ...]
-    scaffold: IndexArray
-    model: IndexArray
-    time: FloatArray
-    original: IndexArray
-
-
-def roster_of(rng: Generator, n_agents: int, n_twins: int) -> Roster:
-    """Draw the agents; twins come last in time, up to five weeks after their originals."""
+    Returns: in name order names, scaffold and model as positions, time in years, a twin's original or −1.
+    """
     n = n_agents - n_twins
-    ends = np.rint(n * np.cumsum([scaffold.share for scaffold in SCAFFOLDS])).astype(np.intp)
+    ends = np.rint(n * np.cumsum(SHARE)).astype(np.intp)
     counts = np.diff(ends, prepend=0)
     models = [np.resize(rng.permutation(len(MODELS)), count) for count in counts]
     scaffold, model = np.repeat(np.arange(len(SCAFFOLDS)), counts), np.concatenate(models).astype(np.intp)
     # Uniform from the later release to half a year after it, at most 1
-    released = np.maximum(
-        np.array([entry.released for entry in SCAFFOLDS])[scaffold],
-        np.array([entry.released for entry in MODELS])[model],
-    )
+    released = np.maximum(SCAFFOLD_RELEASED[scaffold], MODEL_RELEASED[model])
     last = np.minimum(released + 0.5, 1.0)
     time = np.asarray(released + (last - released) * rng.random(len(scaffold)), dtype=np.float64)
     originals = rng.choice(len(scaffold), size=n_twins, replace=False).astype(np.intp)
     later = np.minimum(time[originals] + rng.uniform(7, 35, size=n_twins) / N_DAYS, 1.0)
     scaffold, model = np.append(scaffold, scaffold[originals]), np.append(model, model[originals])
     time = np.append(time, later)
-    names = _agent_names(scaffold, model, time)
-    by_name = np.array(sorted(range(n_agents), key=names.__getitem__), dtype=np.intp)
-    place = np.argsort(by_name)
-    original = np.append(np.full(n_agents - n_twins, -1, dtype=np.intp), place[originals])
-    return Roster(
-        names=tuple(names[i] for i in by_name),
-        scaffold=scaffold[by_name],
-        model=model[by_name],
-        time=time[by_name],
-        original=original[by_name],
-    )
-
-
-def _agent_names(scaffold: IndexArray, model: IndexArray, time: FloatArray) -> list[str]:
-    """``InventedScaffold (Model)``, later agents of the same pair with their version."""
     versions: Counter[tuple[int, int]] = Counter()
-    names = [""] * len(time)
+    names = [""] * n_agents  # later agents of the same pair with their version
     for i in np.argsort(time, kind="stable"):
         pair = int(scaffold[i]), int(model[i])
         versions[pair] += 1
         version = f" v{versions[pair]}" if versions[pair] > 1 else ""
-        names[i] = f"{SCAFFOLDS[pair[0]].name} ({MODELS[pair[1]].name}){version}"
-    return names
+        names[i] = f"{tuple(SCAFFOLDS)[pair[0]]} ({tuple(MODELS)[pair[1]]}){version}"
+    by_name = np.array(sorted(range(n_agents), key=names.__getitem__), dtype=np.intp)
+    place = np.argsort(by_name)
+    original = np.append(np.full(n_agents - n_twins, -1, dtype=np.intp), place[originals])
+    names = [names[i] for i in by_name]
+    return tuple(names), scaffold[by_name], model[by_name], time[by_name], original[by_name]
 
 
 def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArray]:
     """Names in ascending order with the position of their category; numbers run inside a category."""
     width = max(2, len(str(-(-n_tasks // len(CATEGORIES)))))
-    words = {category: _words(rng, nouns) for category, nouns in CATEGORIES.items()}
+    words = {}
+    for category, nouns in CATEGORIES.items():
+        pairs = [f"{adjective}-{noun}" for adjective, noun in product(ADJECTIVES, nouns)]
+        words[category] = [pairs[i] for i in rng.permutation(len(pairs))]
     named = []
     for j in range(n_tasks):
         number, position = divmod(j, len(CATEGORIES))
@@ -152,11 +119,6 @@ def task_names(rng: Generator, n_tasks: int) -> tuple[tuple[str, ...], IndexArra
         named.append((f"{category}/{number + 1:0{width}d}-{word}", position))
     named.sort()
     return tuple(name for name, _ in named), np.array([position for _, position in named], dtype=np.intp)
-
-
-def _words(rng: Generator, nouns: tuple[str, ...]) -> list[str]:
-    words = [f"{adjective}-{noun}" for adjective, noun in product(ADJECTIVES, nouns)]
-    return [words[i] for i in rng.permutation(len(words))]
 
 
 DEMONSTRATION_SEED = 20250106
@@ -233,11 +195,7 @@ def simulate(
     n_trials: int = 5,
     parameters: ResponseModel = DEMONSTRATION,
 ) -> SimulatedBenchmark:
-    """Draw a benchmark: who, what, how able and how hard, and every trial.
-
-    rng: its state decides everything below.
-    n_agents: enough for the twins, near ties and incomplete ones asked for.
-    """
+    """Draw a benchmark by the state of `rng`: who, what, how able and how hard, and every trial."""
     for name, n in (("n_agents", n_agents), ("n_tasks", n_tasks), ("n_trials", n_trials)):
         if n < 1:
             raise CoreError(f"{name} is {n}; at least 1 is needed", code="simulation")
@@ -249,18 +207,18 @@ def simulate(
     for name in ("p_failure", "share_lost"):
         if not 0.0 <= getattr(parameters, name) <= 1.0:
             raise CoreError(f"{name} is {getattr(parameters, name)}, not from 0 to 1", code="simulation")
-    roster = roster_of(rng, n_agents, parameters.n_twins)
+    names, scaffold, model, time, original = roster_of(rng, n_agents, parameters.n_twins)
     tasks, category = task_names(rng, n_tasks)
-    ability = _abilities(rng, roster, parameters)
-    twins, near_ties, incomplete = _cast(rng, roster, ability, parameters)
+    ability = _abilities(rng, scaffold, model, time, parameters)
+    twins, near_ties, incomplete = _cast(rng, original, ability, parameters)
     # b = κ + η
     category_effect = parameters.sd_category * rng.standard_normal(len(CATEGORIES))
     difficulty = category_effect[category] + parameters.sd_task * rng.standard_normal(n_tasks)
     interaction = parameters.sd_interaction * rng.standard_normal((n_agents, n_tasks))
     for weaker, stronger in near_ties:
         ability[stronger] = ability[weaker] + parameters.near_tie_gap
-    for original, copy in twins:
-        ability[copy], interaction[copy] = ability[original], interaction[original]
+    for first, copy in twins:
+        ability[copy], interaction[copy] = ability[first], interaction[first]
     probabilities = expit(ability[:, None] - difficulty + interaction)
     shape = (n_agents, n_tasks, n_trials)
     passed = rng.random(shape) < probabilities[:, :, None]
@@ -269,13 +227,14 @@ def simulate(
     n_lost = int(np.ceil(parameters.share_lost * n_tasks))
     for agent in incomplete:
         valid[agent, rng.choice(n_tasks, size=n_lost, replace=False)] = False
-    costs = _costs(rng, roster, shape)
-    names = roster.names
+    costs = PRICE[model] * TURNS[scaffold]
+    size, noise = np.exp(0.5 * rng.standard_normal(n_tasks)), np.exp(0.35 * rng.standard_normal(shape))
+    costs = np.round(costs[:, None, None] * size[None, :, None] * noise, 4)
     return SimulatedBenchmark(
         agents=names,
-        scaffolds=tuple(SCAFFOLDS[s].name for s in roster.scaffold),
-        models=tuple(MODELS[model].name for model in roster.model),
-        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * time)) for time in roster.time),
+        scaffolds=tuple(tuple(SCAFFOLDS)[s] for s in scaffold),
+        models=tuple(tuple(MODELS)[m] for m in model),
+        dates=tuple(FIRST_DAY + timedelta(days=int(N_DAYS * t)) for t in time),
         tasks=tasks,
         categories=tuple(tuple(CATEGORIES)[c] for c in category),
         outcomes=read_only((passed & valid).astype(np.int8)),
@@ -320,13 +279,11 @@ def _chosen(values: Sequence[str], codes: IndexArray) -> list[str]:
 
 
 def _cast(
-    rng: Generator, roster: Roster, ability: FloatArray, parameters: ResponseModel
+    rng: Generator, original: IndexArray, ability: FloatArray, parameters: ResponseModel
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[int]]:
-    """Positions of twins, near ties (an agent and the nearest) and incomplete agents."""
-    copies = np.flatnonzero(roster.original >= 0)
-    twins = [(int(roster.original[copy]), int(copy)) for copy in copies]
+    twins = [(int(original[copy]), int(copy)) for copy in np.flatnonzero(original >= 0)]
     taken = {agent for pair in twins for agent in pair}
-    free = [int(i) for i in rng.permutation(len(roster.names)) if int(i) not in taken]
+    free = [int(i) for i in rng.permutation(len(original)) if int(i) not in taken]
     near_ties = []
     for _ in range(parameters.n_near_ties):
         weaker = free.pop(0)
@@ -336,19 +293,13 @@ def _cast(
     return twins, near_ties, free[: parameters.n_incomplete]
 
 
-def _abilities(rng: Generator, roster: Roster, parameters: ResponseModel) -> FloatArray:
+def _abilities(
+    rng: Generator, scaffold: IndexArray, model: IndexArray, time: FloatArray, parameters: ResponseModel
+) -> FloatArray:
     """θ = β + μ − δ·small + ς + g·τ + ε."""
     model_effect = parameters.sd_model * rng.standard_normal(len(MODELS))
-    model_effect -= parameters.small_penalty * np.array([model.small for model in MODELS])
+    model_effect -= parameters.small_penalty * IS_SMALL
     scaffold_effect = parameters.sd_scaffold * rng.standard_normal(len(SCAFFOLDS))
-    noise = parameters.sd_agent * rng.standard_normal(len(roster.names))
-    effects = model_effect[roster.model] + scaffold_effect[roster.scaffold]
-    return np.asarray(parameters.base_ability + effects + parameters.growth * roster.time + noise)
-
-
-def _costs(rng: Generator, roster: Roster, shape: tuple[int, int, int]) -> FloatArray:
-    price = np.array([model.price for model in MODELS])[roster.model]
-    turns = np.array([scaffold.turns for scaffold in SCAFFOLDS])[roster.scaffold]
-    size = np.exp(0.5 * rng.standard_normal(shape[1]))
-    noise = np.exp(0.35 * rng.standard_normal(shape))
-    return np.asarray(np.round((price * turns)[:, None, None] * size[None, :, None] * noise, 4))
+    noise = parameters.sd_agent * rng.standard_normal(len(time))
+    effects = model_effect[model] + scaffold_effect[scaffold]
+    return np.asarray(parameters.base_ability + effects + parameters.growth * time + noise)

@@ -145,13 +145,8 @@ def is_table(path: Path, options: TableOptions = AS_FOUND) -> bool:
     return not {*heads, *aliases_in(heads).values()}.issuperset(REQUIRED)
 
 
-@dataclass(frozen=True)
-class _Sheet:
-    """Texts in rows and columns, "" where nothing stands; dates may be numbers of days since `epoch`."""
-
-    called: str
-    cells: Any
-    epoch: date = EPOCH
+# its name, texts in rows and columns, "" where nothing stands, and the day that numbered dates count from
+_Sheet = tuple[str, Any, date]
 
 
 @dataclass(frozen=True)
@@ -186,9 +181,9 @@ def read_table(
     Raises OSError.
     """
     called = printable(called or path.name)
-    sheet, table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
-    with _naming(sheet.called):
-        texts, rows, n_blank = _read_values(table, sheet.epoch, options.blank)
+    (sheet, _, epoch), table = _choose_sheet(_read_sheets(path, options, limits, called), options, called)
+    with _naming(sheet):
+        texts, rows, n_blank = _read_values(table, epoch, options.blank)
         absent = {"benchmark": options.benchmark or _normalize_space(path.name.partition(".")[0]) or "table"}
         absent |= {"scaffold": NOT_STATED, "model": NOT_STATED, "submitted_at": "", "trial": "1"}
         absent = {column: text for column, text in absent.items() if column not in texts}
@@ -218,7 +213,6 @@ def read_table(
 
 
 def _check_rows(texts: Any, of: str) -> None:
-    """Refuse rows of a wide table that nothing tells apart."""
     key = [name for name in ("benchmark", "agent", "task", "trial", *SETTING) if name in texts]
     names = texts[of][texts.duplicated(key)].unique()
     if names.size:
@@ -233,9 +227,6 @@ def _naming(called: str) -> Iterator[None]:
         yield
     except FlatFileError as error:
         raise FlatFileError(error.faults, error.n_faults, called) from None
-
-
-# ------------------------------------------------------------------------------------------------- the cells
 
 
 def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str) -> list[_Sheet]:
@@ -253,7 +244,7 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
         if options.sheet is not None and not first.startswith(ZIP):
             raise refuse("the file has no sheets; leave --sheet out")
         if not first.startswith(ZIP):
-            return [_Sheet(called, _parse_delimited(_read_text(path, limits)))]
+            return [(called, _parse_delimited(_read_text(path, limits)), EPOCH)]
         workbook, is_1904 = bounded(path, limits)
         try:
             from python_calamine import CalamineError
@@ -268,7 +259,7 @@ def _read_sheets(path: Path, options: TableOptions, limits: Limits, called: str)
             raise refuse(f"there is no sheet {options.sheet!r}; there are {', '.join(map(repr, read))}")
     names = list(read) if options.sheet is None else [options.sheet]
     epoch = EPOCH_1904 if is_1904 else EPOCH
-    return [_Sheet(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
+    return [(f"{called}, sheet {quoted(name)}", read[name].map(_cell_text), epoch) for name in names]
 
 
 def _cell_text(value: object) -> str:
@@ -325,20 +316,16 @@ def _parse_delimited(text: str) -> Any:
     return cells.map(_normalize_space)
 
 
-# ------------------------------------------------------------------------------------------------ its shape
-
-
 def _choose_sheet(sheets: Sequence[_Sheet], options: TableOptions, called: str) -> tuple[_Sheet, _Table]:
-    """Find the one sheet that holds outcomes; where none does, say why of the largest."""
     tables, refused = list[tuple[_Sheet, _Table]](), list[tuple[int, FlatFileError]]()
     for sheet in sheets:
         try:
-            with _naming(sheet.called):
-                tables.append((sheet, _find_table(sheet.cells, options)))
+            with _naming(sheet[0]):
+                tables.append((sheet, _find_table(sheet[1], options)))
         except FlatFileError as error:
-            refused.append((sheet.cells.size, error))
+            refused.append((sheet[1].size, error))
     if len(tables) > 1:
-        names = ", ".join(sheet.called.removeprefix(f"{called}, ") for sheet, _ in tables)
+        names = ", ".join(sheet[0].removeprefix(f"{called}, ") for sheet, _ in tables)
         rule = f"these all look like outcomes: {names}; say which: --sheet NAME"
         raise FlatFileError(refuse(rule).faults, name=called)
     if not tables:
@@ -387,7 +374,6 @@ def _find_header(cells: Any, columns: Mapping[str, str]) -> tuple[int, dict[str,
 
 
 def _match_columns(heads: Sequence[str], columns: Mapping[str, str]) -> dict[str, int]:
-    """Find the place of each known column: as `columns` says, by its name, or by another name."""
     if not set(columns.values()) <= set(heads):
         return {}
     places = {name: heads.index(theirs) for name, theirs in columns.items()}
@@ -450,7 +436,6 @@ def _melt(body: Any, heads: Mapping[int, str], known: Mapping[str, int], header:
 
 
 def _check_dates(body: Any, under: Mapping[int, str]) -> None:
-    """Refuse columns of dates among the outcomes of agents."""
     rule = "these are dates, not outcomes; say so: --column "
     dates = [
         Fault(None, text, None, rule + shlex.quote(f"submitted_at={text}"))
@@ -461,14 +446,16 @@ def _check_dates(body: Any, under: Mapping[int, str]) -> None:
         raise FlatFileError(dates)
 
 
-# ----------------------------------------------------------------------------------------------- its values
-
-
 def _read_values(table: _Table, epoch: date, blank_is: str | None) -> tuple[Any, RowNumbers, int]:
-    """Read words, percentages and day numbers, and settle what blank is; tell how many are missing."""
     frame = table.frame.assign(outcome=table.frame["outcome"].map(_read_outcome))
     if "submitted_at" in frame:
-        frame["submitted_at"] = frame["submitted_at"].map(lambda text: _read_date(text, epoch))
+        frame["submitted_at"] = frame["submitted_at"].map(
+            lambda text: (
+                (epoch + timedelta(days=int(day[1]))).isoformat()
+                if (day := DAY_NUMBER.fullmatch(text))
+                else text
+            )
+        )
     is_date = frame["agent"].str.fullmatch(DATED) | frame["task"].str.fullmatch(DATED)
     if is_date.any():
         rule = "the spreadsheet made a date of a name in this row; format it as text and type it again"
@@ -493,14 +480,6 @@ def _read_outcome(text: str) -> str:
     return TRUTH_WORDS.get(word) or (text.replace(",", ".") if DECIMAL_COMMA.fullmatch(text) else text)
 
 
-def _read_date(text: str, epoch: date) -> str:
-    day = DAY_NUMBER.fullmatch(text)
-    return (epoch + timedelta(days=int(day[1]))).isoformat() if day else text
-
-
-# -------------------------------------------------------------------------------------------- what is said
-
-
 def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
     under = defaultdict[tuple[int, str], list[str]](list)
     if table.across:
@@ -520,11 +499,11 @@ def _locate(faults: Sequence[Fault], table: _Table) -> Iterator[Fault]:
         yield replace(fault, **place, rule=f"{fault.rule}{hint}")
 
 
-def _note(sheet: _Sheet, table: _Table, n_blank: int) -> str:
+def _note(sheet: str, table: _Table, n_blank: int) -> str:
     key = "agent" if table.across == "task" else "task"
     wide = f"a wide table, a row for each {key} and a column for each {table.across}"
     shape = wide if table.across else "a long table"
-    parts = [f"Read {sheet.called} as {shape}, header in row {table.header}"]
+    parts = [f"Read {sheet} as {shape}, header in row {table.header}"]
     parts += [f"{quoted(text)} as {name}" for name, text in table.heads.items() if _snake_case(text) != name]
     parts += [f"blank outcomes, missing: {n_blank:,}"] if n_blank else []
     return "; ".join(parts) + "."

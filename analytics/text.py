@@ -27,6 +27,11 @@ def cut(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return the first of the names, and how many there are beside them."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def counted(n: int, noun: str) -> str:
     """Return 1 agent, 2 agents, 21,600 tasks."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
@@ -85,21 +90,16 @@ def _are_rows(values: Sequence[Any]) -> bool:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    keys = dict.fromkeys(key for row in rows for key in row)
-    heads = [head for head in keys if any(row.get(head) not in (None, "") for row in rows)]
-    columns = [_column(head, [row.get(head) for row in rows]) for head in heads]
+    keys, columns = dict.fromkeys(key for row in rows for key in row), []
+    for head in [head for head in keys if any(row.get(head) not in (None, "") for row in rows)]:
+        values = [row.get(head) for row in rows]
+        decimals = _decimals([value for value in values if isinstance(value, float)])
+        cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
+        width = max(map(len, [head, *cells]))
+        are_numbers = all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in values)
+        sign = ">" if are_numbers else "<"
+        columns.append([f"{cell:{sign}{width}}" for cell in [head, *cells]])
     return [INDENT.join(line).rstrip() for line in zip(*columns, strict=True)]
-
-
-def _column(head: str, values: Sequence[Any]) -> list[str]:
-    decimals = _decimals([value for value in values if isinstance(value, float)])
-    cells = [_number(value, decimals) if isinstance(value, float) else _cell(value) for value in values]
-    width = max(map(len, [head, *cells]))
-    are_numbers = all(
-        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values
-    )
-    sign = ">" if are_numbers else "<"
-    return [f"{cell:{sign}{width}}" for cell in [head, *cells]]
 
 
 def _cell(value: Any) -> str:
@@ -116,7 +116,6 @@ def _cell(value: Any) -> str:
 
 
 def _decimals(values: Sequence[float]) -> int:
-    """Decimals that leave three digits to the largest number."""
     largest = max(map(abs, values), default=0.0)
     wanted = DIGITS - 1 - math.floor(math.log10(largest)) if largest else MIN_DECIMALS
     return min(max(wanted, MIN_DECIMALS), MAX_DECIMALS)

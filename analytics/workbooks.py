@@ -102,7 +102,10 @@ class _Part:
             if not (place := PLACE.fullmatch(attributes.get("r", ""))):
                 raise refuse(UNPLACED)
             self.n_rows = max(self.n_rows, int(place[2]))
-            self.n_columns = max(self.n_columns, _number(place[1].upper()))
+            column = 0
+            for letter in place[1].upper():
+                column = column * 26 + ord(letter) - 64
+            self.n_columns = max(self.n_columns, column)
             self._is_shared = attributes.get("t") == "s"
             self._has_formula = self._has_value = False
         elif name == "f":
@@ -126,10 +129,3 @@ class _Part:
 
     def _refuse_entities(self, *_: object) -> None:
         raise refuse("the workbook declares entities, which no spreadsheet writes")
-
-
-def _number(letters: str) -> int:
-    number = 0
-    for letter in letters:
-        number = number * 26 + ord(letter) - 64
-    return number

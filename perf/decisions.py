@@ -26,10 +26,9 @@ import numpy as np
 from scipy import stats
 
 from analytics.arrays import FloatArray
-from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.finite_errors import Measured, trial_noise
-from analytics.differences.finite_ranks import rank_sets
 from analytics.differences.neyman_draws import N_DRAWS
+from analytics.differences.ranks import rank_intervals, rank_sets, resample
 from analytics.differences.rows import Row
 from analytics.differences.trial_variances import finite_variances
 

@@ -1,4 +1,4 @@
-"""REML by `analytics.reml.fitting.fit` against lme4's lmer: seconds, and peak memory.
+"""REML by `analytics.reml.fit` against lme4's lmer: seconds, and peak memory.
 
 The rival's seconds are those stored with the reference fits (lme4 1.1-31 on a machine like this one). For the
 two Arena-like designs they are 223 s, and 117 s with rows missing, which lmer took there for designs of this

@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, read_only
-from analytics.wilson import wilson
+from analytics.differences.estimates import wilson
 from selection import ridge
 from selection.errors import SelectionError
 from selection.full_scores import FullScores

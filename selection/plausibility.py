@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.differences.estimates import wilson
 from analytics.text import counted
-from analytics.wilson import wilson
 from selection.rasch import ability, fit
 
 MIN_VERIFIED = 5

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -29,11 +28,7 @@ OwnDraws = Callable[..., FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class ErrorDraws:
-    """Errors of agents and the variances that would be seen with them.
-
-    errors, seen, squares: (n_agents, n_draws); e, Û and e²/Û.
-    judged: (n_agents, n_agents); pairs judged by these; symmetric, False on the diagonal.
-    """
+    """e, Û and e²/Û of agents, (n_agents, n_draws), and which pairs they judge, symmetric."""
 
     errors: FloatArray
     seen: FloatArray
@@ -46,14 +41,6 @@ class ErrorDraws:
         most = 2 * np.count_nonzero(self.judged, axis=1) >= len(self.judged)
         is_enough = not self.judged[np.ix_(~most, ~most)].any()
         return np.asarray(most if is_enough else np.ones_like(most))
-
-
-class Largest(NamedTuple):
-    """In every draw the agent with the largest z², that z² and the second largest, shape (n_draws,) each."""
-
-    agent: IndexArray
-    first: FloatArray
-    second: FloatArray
 
 
 def own_draws(name: str, error: AgentError, *, seed: int, n_draws: int) -> FloatArray:
@@ -96,26 +83,23 @@ def draw_errors(
 
 
 def upper_point(draws: ErrorDraws, others: FloatArray, place: int) -> float:
-    """Return the place-th (from 1) smallest maximum of T² over pairs and of what the draw holds besides.
-
-    others: (n_draws,); the largest T² of each draw over pairs judged otherwise; 0 without any.
-    """
-    top = largest(draws.squares)
-    every = np.arange(top.agent.size)
-    errors, seen = draws.errors[top.agent, every], draws.seen[top.agent, every]
-    least, most = np.zeros(every.size), (top.first + top.second) * (1 + SLACK)
+    """Return the place-th smallest, from 1, maximum of T² over pairs and of `others`, (n_draws,)."""
+    agent, first, second = largest(draws.squares)
+    every = np.arange(agent.size)
+    errors, seen = draws.errors[agent, every], draws.seen[agent, every]
+    least, most = np.zeros(every.size), (first + second) * (1 + SLACK)
     for e, u, judged in zip(draws.errors, draws.seen, draws.judged, strict=True):
         ratios = (e - errors) ** 2
         ratios /= u + seen
-        np.maximum(least, np.where(judged[top.agent], ratios, 0.0), out=least)
+        np.maximum(least, np.where(judged[agent], ratios, 0.0), out=least)
     floor = float(np.partition(np.maximum(least, others), place - 1)[place - 1])
     rows = np.flatnonzero(np.maximum(most, others) >= floor)
     maxima = np.maximum(_maxima(draws, rows, floor), others[rows])
     return float(np.sort(maxima)[place - 1 - others.size])
 
 
-def largest(squares: Iterable[FloatArray]) -> Largest:
-    """Return the largest and the second largest of every draw, of z² of one agent after the other."""
+def largest(squares: Iterable[FloatArray]) -> tuple[IndexArray, FloatArray, FloatArray]:
+    """Return of every draw the agent with the largest z², that z² and the second largest, (n_draws,) each."""
     rows = iter(squares)
     first = next(rows).copy()
     second, agent = np.zeros(first.size), np.zeros(first.size, dtype=np.intp)
@@ -123,14 +107,11 @@ def largest(squares: Iterable[FloatArray]) -> Largest:
         np.maximum(second, np.minimum(first, row), out=second)
         agent[row > first] = i
         np.maximum(first, row, out=first)
-    return Largest(agent, first, second)
+    return agent, first, second
 
 
 def _scale(rng: np.random.Generator, df: float, n_draws: int) -> FloatArray:
-    """χ²_ν/ν, kept from underflowing to 0 at one degree of freedom.
-
-    ν is rounded to 1e-9: below 2 the generator draws in another way than at 2.
-    """
+    """χ²_ν/ν, never 0; ν is rounded to 1e-9, as below 2 the generator draws in another way."""
     return np.maximum(rng.chisquare(round(df, DECIMALS), n_draws) / df, MIN_SCALE)
 
 
@@ -140,31 +121,26 @@ def _maxima(draws: ErrorDraws, rows: IndexArray, floor: float) -> FloatArray:
     Of few agents all pairs of many draws at once are faster than those of each draw that may reach it.
     """
     n = len(draws.errors)
+    maxima = np.empty(rows.size)
     if n > FEW_AGENTS:
-        return np.array([_maximum(draws, row, floor) for row in rows.tolist()])
-    parts = np.array_split(rows, max(1, -(-rows.size * n * n // MAX_PAIRS)))
-    return np.concatenate([_maxima_of_all(draws, part) for part in parts])
-
-
-def _maxima_of_all(draws: ErrorDraws, rows: IndexArray) -> FloatArray:
-    errors, seen = draws.errors[:, rows].T, draws.seen[:, rows].T
-    ratios = errors[:, :, None] - errors[:, None, :]
-    ratios *= ratios
-    ratios /= seen[:, :, None] + seen[:, None, :]
-    ratios *= draws.judged
-    return np.asarray(ratios.max(axis=(1, 2)), dtype=np.float64)
-
-
-def _maximum(draws: ErrorDraws, row: int, floor: float) -> float:
-    """T² of the pair with the largest in one draw, if that reaches the floor."""
-    squares = draws.squares[:, row]
-    near = np.flatnonzero((squares + squares.max()) * (1 + SLACK) >= floor)
-    ends = near[draws.ends[near]]
-    ratios = np.subtract.outer(draws.errors[ends, row], draws.errors[near, row])
-    ratios *= ratios
-    ratios /= np.add.outer(draws.seen[ends, row], draws.seen[near, row])
-    ratios *= draws.judged[np.ix_(ends, near)]
-    return float(ratios.max(initial=0.0))
+        for place, row in enumerate(rows.tolist()):
+            squares = draws.squares[:, row]
+            near = np.flatnonzero((squares + squares.max()) * (1 + SLACK) >= floor)
+            ends = near[draws.ends[near]]
+            ratios = np.subtract.outer(draws.errors[ends, row], draws.errors[near, row])
+            ratios *= ratios
+            ratios /= np.add.outer(draws.seen[ends, row], draws.seen[near, row])
+            ratios *= draws.judged[np.ix_(ends, near)]
+            maxima[place] = ratios.max(initial=0.0)
+        return maxima
+    for part in np.array_split(np.arange(rows.size), max(1, -(-rows.size * n * n // MAX_PAIRS))):
+        errors, seen = draws.errors[:, rows[part]].T, draws.seen[:, rows[part]].T
+        ratios = errors[:, :, None] - errors[:, None, :]
+        ratios *= ratios
+        ratios /= seen[:, :, None] + seen[:, None, :]
+        ratios *= draws.judged
+        maxima[part] = ratios.max(axis=(1, 2))
+    return maxima
 
 
 def may_be_first(
@@ -173,10 +149,7 @@ def may_be_first(
     """Return who is not excluded, (n_agents,).
 
     others: (n_draws, n_agents); T_a² over pairs judged otherwise; 0 without any.
-    lead: (n_agents,); ℓ_a; at most 0 for an agent that nobody is ahead of, infinite for one that is excluded
-        already.
-    place: ⌈.95(B + 1)⌉.
-    least: (n_agents,); c_a is at least this.
+    lead, least: (n_agents,); ℓ_a, infinite for one that is excluded already; the least c_a.
     """
     best = largest(np.where(e > 0, z2, 0.0) for e, z2 in zip(draws.errors, draws.squares, strict=True))
     enough = len(others) - place
@@ -197,24 +170,26 @@ def may_be_first_by_tasks(ahead: FloatArray, lead: FloatArray, place: int, *, le
 
 
 def least_by_tasks(ahead: FloatArray, df: float) -> float:
-    """Return what c_a is at least where pairs are judged by tasks: c̄, and one pair's t_{df,.95}.
-
-    ahead: (n_draws, n_agents); T_a² of the agents judged so, one at least.
-    """
+    """Return what c_a is at least where tasks judge: c̄ of T_a², (n_draws, n_agents), or t_{df,.95}."""
     place = -(-95 * (ahead.size + 1) // 100)
     pooled = math.sqrt(np.partition(ahead, place - 1, axis=None)[place - 1])
     return max(pooled, float(stdtrit(df, 0.95)))
 
 
 def _n_reaching(
-    draws: ErrorDraws, others: FloatArray, a: int, reached: float, best: Largest, enough: int
+    draws: ErrorDraws,
+    others: FloatArray,
+    a: int,
+    reached: float,
+    best: tuple[IndexArray, FloatArray, FloatArray],
+    enough: int,
 ) -> int:
     """How many draws have T_a² at `reached` or above; above `enough` any such number will do."""
-    every = np.arange(best.agent.size)
-    sure = (others >= reached) | (_one_sided(draws, a, best.agent, every) >= reached)
+    agent, first, _ = best
+    sure = (others >= reached) | (_one_sided(draws, a, agent, np.arange(agent.size)) >= reached)
     n_sure = int(np.count_nonzero(sure))
     behind = np.where(draws.errors[a] < 0, draws.squares[a], 0.0)
-    unsure = np.flatnonzero(~sure & ((best.first + behind) * (1 + SLACK) >= reached))
+    unsure = np.flatnonzero(~sure & ((first + behind) * (1 + SLACK) >= reached))
     if n_sure > enough or n_sure + unsure.size <= enough:
         return n_sure
     reach = np.zeros(unsure.size)

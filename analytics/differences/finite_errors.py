@@ -8,7 +8,7 @@ project's.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,15 +22,12 @@ Method = Literal["repeated trials", "variance function", "neyman", "calibration"
 N_PSEUDO = 4
 MIN_DF, MAX_DF = 1.0, 1e6
 NOT_CALIBRATED = -1
+refuse = partial(CoreError, code="agent_error")
 
 
 @dataclass(frozen=True)
 class TrialNoise:
-    """What complete agents tell of the noise of trials on the target's tasks.
-
-    omega: ω̂, above 0; None where too few repeat.
-    mean_q: q̄, score²; None where nobody repeats.
-    """
+    """Noise of trials by complete agents: ω̂ above 0, q̄ in score²; None where too few, nobody repeat."""
 
     omega: float | None = None
     mean_q: float | None = None
@@ -38,10 +35,7 @@ class TrialNoise:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """An agent with outcomes on the target's tasks, 0 to 1, what was missing completed.
-
-    row: its cells on the same tasks, NaN where completed.
-    """
+    """An agent with outcomes on the target's tasks, 0 to 1, and its cells there, NaN where completed."""
 
     name: str
     outcomes: FloatArray
@@ -107,12 +101,7 @@ def trial_noise(
     *,
     one_trial: Mask | None = None,
 ) -> TrialNoise:
-    """Return ω̂ and q̄ of complete agents on the target's tasks.
-
-    means, trial_variances, n_trials: (n_complete, k); as in `analytics.outcome_table`, NaN where missing; the
-        last two None without repeated trials.
-    one_trial: (n_complete,); agents whose R counts as 1.
-    """
+    """Return ω̂ and q̄ of complete agents on the target's tasks, (n_complete, k), R of some counting as 1."""
     omega = trial_variance_ratio(means, trial_variances, n_trials, one_trial=one_trial)
     if trial_variances is None or n_trials is None:
         return TrialNoise()
@@ -129,18 +118,15 @@ def error_of(
     """Return V_a, ν_a and how they were found; facets never measured are left out."""
     error = _calibrated(agent, noise) if isinstance(agent, Calibrated) else _measured(agent, noise, facets)
     if not (math.isfinite(error.total) and error.total > 0):
-        raise CoreError(
-            f"agent {agent.name!r}: a variance of {error.total} is not finite and above 0", code="agent_error"
-        )
+        raise refuse(f"agent {agent.name!r}: a variance of {error.total} is not finite and above 0")
     return error
 
 
 def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
     if not (agent.se2 > 0 and agent.df >= 1 and agent.calibration >= 0 and agent.v_link >= 0):
-        raise CoreError(
+        raise refuse(
             f"agent {agent.name!r}: calibration {agent.calibration} with an error of {agent.se2}, "
-            f"{agent.df} degrees of freedom and {agent.v_link} of linking",
-            code="agent_error",
+            f"{agent.df} degrees of freedom and {agent.v_link} of linking"
         )
     link = [ErrorTerm("linking", agent.v_link, agent.df_link)] if agent.v_link else []
     own: list[ErrorTerm] = []
@@ -154,13 +140,9 @@ def _calibrated(agent: Calibrated, noise: TrialNoise) -> AgentError:
 def _measured(agent: Measured, noise: TrialNoise, facets: Sequence[Facet]) -> AgentError:
     k = agent.outcomes.size
     if k < 1 or not ((agent.outcomes >= 0) & (agent.outcomes <= 1)).all():
-        raise CoreError(
-            f"agent {agent.name!r}: outcomes on {k} tasks that are not all from 0 to 1", code="agent_error"
-        )
+        raise refuse(f"agent {agent.name!r}: outcomes on {k} tasks that are not all from 0 to 1")
     if agent.row.means.shape != (k,):
-        raise CoreError(
-            f"agent {agent.name!r}: cells that are not those of its {k} outcomes", code="agent_error"
-        )
+        raise refuse(f"agent {agent.name!r}: cells that are not those of its {k} outcomes")
     own, method = _own(agent.name, agent.score, agent.row, noise, k)
     if method == "neyman":
         rate = (agent.score * k + 2) / (k + 4)
@@ -173,7 +155,7 @@ def _own(
 ) -> tuple[list[ErrorTerm], Method]:
     arrays, k = [row.trial_variances, row.n_trials], row.means.size
     if any(array is not None and array.shape != row.means.shape for array in arrays):
-        raise CoreError(f"agent {name!r}: cells that are not those of its {k} outcomes", code="agent_error")
+        raise refuse(f"agent {name!r}: cells that are not those of its {k} outcomes")
     valid = ~np.isnan(row.means)
     s2, n_trials, n_one = np.empty(0), np.empty(0), int(valid.sum())
     if row.trial_variances is not None and row.n_trials is not None and not row.one_trial:
@@ -191,7 +173,6 @@ def _own(
 def _with_repeats(
     s2: FloatArray, n_trials: FloatArray, n_one: int, mean_q: float | None, k: int
 ) -> list[ErrorTerm]:
-    """Return the part of repeated cells with pseudo-cells, and of single ones by the mean s² of these."""
     n_rep = s2.size
     if not n_rep:
         return []

@@ -30,10 +30,7 @@ N_CELLS = 1 << 21  # of the largest array in a chunk of draws
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The group of each task, and what groups are.
-
-    code: (n_tasks,); group of each task, 0 to G − 1, none empty.
-    """
+    """What groups are, and the group of each task, (n_tasks,), 0 to G − 1, none empty."""
 
     role: Role
     code: CodeArray
@@ -110,10 +107,7 @@ def pair_variances(outcomes: FloatArray, v: FloatArray, groups: Groups) -> Float
 def ahead(
     outcomes: FloatArray, names: Sequence[str], v: FloatArray, groups: Groups, *, seed: int, n_draws: int
 ) -> FloatArray:
-    """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T_ba*².
-
-    Returns: (n_draws, n_agents); at least 0.
-    """
+    """Return how far the best of the others is ahead: max over b of T_ba*², (n_draws, n_agents), ≥ 0."""
     _check(outcomes.shape[1:], groups)
     noise, means, beyond = agent_noise(names, v, seed, n_draws), outcomes.mean(axis=1), v[:, None] + v
     n_agents = len(names)
@@ -141,27 +135,20 @@ def _n_units(groups: Groups) -> int:
 
 
 def _spread(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
-    return (_of_clusters if groups.role == "cluster" else _of_strata)(outcomes, groups, weights)
-
-
-def _of_clusters(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
-    sizes = groups.sizes
-    sums = outcomes @ np.eye(sizes.size)[groups.code]
+    sizes, member = groups.sizes, np.eye(groups.sizes.size)[groups.code]
+    if groups.role == "stratum":
+        n_tasks, weighted = outcomes.shape[1], weights[:, None] * outcomes
+        centres = (weighted @ member / sizes)[:, :, groups.code]
+        factors = weights * (((n_tasks - 1) / n_tasks) * sizes / (sizes - 1))[groups.code]
+        means, n = weighted.sum(axis=2) / n_tasks, np.full(len(weights), float(n_tasks))
+        return n, means, np.sqrt(factors)[:, None] * (outcomes - centres)
+    sums = outcomes @ member
     n = weights @ sizes
     means = weights @ sums.T / n[:, None]
     # Of a cluster that is not drawn N* − n_g can be 0.
     left = np.where(weights > 0, n[:, None] - sizes, 1.0)
     factors = weights * (n[:, None] - 1) / left
     return n, means, np.sqrt(factors)[:, None] * (sums - means[:, :, None] * sizes)
-
-
-def _of_strata(outcomes: FloatArray, groups: Groups, weights: FloatArray) -> Spread:
-    n, sizes, member = outcomes.shape[1], groups.sizes, np.eye(groups.sizes.size)[groups.code]
-    weighted = weights[:, None] * outcomes
-    centres = (weighted @ member / sizes)[:, :, groups.code]
-    factors = weights * (((n - 1) / n) * sizes / (sizes - 1))[groups.code]
-    means = weighted.sum(axis=2) / n
-    return np.full(len(weights), float(n)), means, np.sqrt(factors)[:, None] * (outcomes - centres)
 
 
 def _variances(spread: Spread) -> FloatArray:

@@ -84,16 +84,10 @@ def ahead(
 ) -> FloatArray:
     """Return, for every draw and agent, how far the best of the others is ahead of it: max over b of T*_ba².
 
-    outcomes: (n_agents, k); 0 to 1, none missing.
-    v: (n_agents,); v_a, score².
-    unknown_noise: (n_agents,); agents without trial variances; the pairs of which one is such are gone
-        through.
+    unknown_noise: (n_agents,); agents without trial variances, of which each pair gone through has one.
     weights: `task_weights`, or one that remembers them.
-    known: (n_draws, n_agents); what was found for the agents that are not new, among themselves; 0 for the
-        new ones.
-    new: (n_agents,); agents of which the pairs are gone through; all where `known` is not given.
+    known, new: (n_draws, n_agents); what was found for the agents that are not new; (n_agents,).
     Returns: (n_draws, n_agents); at least 0.
-    Raises CoreError: under 5 tasks.
     """
     if outcomes.shape[1] < MIN_TASKS:
         raise CoreError(

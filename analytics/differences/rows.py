@@ -14,11 +14,7 @@ from analytics.errors import CoreError
 
 @dataclass(frozen=True)
 class Facet:
-    """What is known of a facet ("run", "prompt" or "judge") that outcomes were averaged over.
-
-    with_agent, main: σ²_agent:facet and σ²_facet, score²; None where never measured.
-    df_with_agent, df_main: degrees of freedom of the two; infinite counts as known.
-    """
+    """A facet that outcomes were averaged over: σ² with the agent and main, score²; None: not measured."""
 
     name: str
     with_agent: float | None = None
@@ -82,10 +78,7 @@ def agent_variance(row: Row, facets: Sequence[Facet] = NEVER_MEASURED) -> tuple[
 def facet_terms(
     rows: Sequence[Row], facets: Sequence[Facet], shared: Mapping[str, bool]
 ) -> tuple[tuple[ErrorTerm, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return what agents vary by beyond tasks and trials, main effects that cancel, components not measured.
-
-    shared: whether the agents ran under the same levels of a facet; true where not given.
-    """
+    """Return the terms of facets, main effects that cancel, what was not measured; by default shared."""
     terms = [term for row in rows for term in agent_variance(row, facets)]
     omitted = [f"agent:{f.name}" for f in facets if f.with_agent is None]
     apart = [f for f in facets if not shared.get(f.name, True)]

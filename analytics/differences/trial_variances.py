@@ -48,14 +48,8 @@ def finite_variances(
     """Finite-target variances of all pair differences, each by the first rule that applies.
 
     `neyman` needs 2 common tasks, the other rules 1. From means alone se2 is s_d²/N, which is also the
-    variance for the target `domain`.
-
-    means: (n_agents, n_tasks); NaN where missing.
-    trial_variances, n_trials: (n_agents, n_tasks); s²_ij, NaN where no setting has two valid trials, and
-        R_ij. Both or neither.
-    one_trial: (n_agents,); agents whose R counts as 1.
-    omega: ω̂ of `trial_variance_ratio`. Without it pairs with a single trial are `neyman`, as validation has
-        it.
+    variance for the target `domain`. Without ω̂ pairs with a single trial are `neyman`.
+    means, trial_variances, n_trials: (n_agents, n_tasks); NaN where missing; s² and R both or neither.
     """
     means, variances = checked_cells(means, trial_variances, n_trials, one_trial)
     if omega is not None:
@@ -67,9 +61,21 @@ def finite_variances(
     n_single = np.isnan(variances) * valid @ valid.T
     repeated = (n_single + n_single.T == 0) & (n_common > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        se2 = _trial_noise(variances, valid, sums / n_common, n_single, omega or 0.0) / n_common**2
+        rates = sums / n_common
+        parts = (
+            np.where(np.isnan(variances), 0.0, variances) @ valid.T
+            + (omega or 0.0) * rates * (1 - rates) * n_single
+        )
+        se2 = np.asarray(parts + parts.T, dtype=np.float64) / n_common**2
         if omega is None:
-            se2 = np.where(repeated, se2, _neyman(x, valid, sums, n_common))
+            squares = x**2 @ valid.T
+            sum_squares = squares + squares.T - 2 * (x @ x.T)
+            centred = sum_squares - (sums - sums.T) ** 2 / n_common
+            se2 = np.where(
+                repeated,
+                se2,
+                np.asarray(np.maximum(centred, 0.0) / (n_common * (n_common - 1)), dtype=np.float64),
+            )
     other, n_needed = (NEYMAN, 2) if omega is None else (VARIANCE_FUNCTION, 1)
     method = np.where(n_common >= n_needed, other, NONE)
     method = np.where(repeated, REPEATED_TRIALS, method).astype(np.int8)
@@ -125,27 +131,8 @@ def _repeat_often(known: Mask, n_trials: FloatArray) -> Mask:
     return np.asarray(np.count_nonzero(often, axis=1) >= N_TASKS_OMEGA, dtype=np.bool_)
 
 
-def _neyman(x: FloatArray, valid: FloatArray, sums: FloatArray, n_common: FloatArray) -> FloatArray:
-    """(Σd² − (Σd)²/N)/(N(N − 1)) of all pairs, Σd² = Σx_a² + Σx_b² − 2·Σx_a·x_b over common tasks."""
-    squares = x**2 @ valid.T
-    sum_squares = squares + squares.T - 2 * (x @ x.T)
-    centred = sum_squares - (sums - sums.T) ** 2 / n_common
-    return np.asarray(np.maximum(centred, 0.0) / (n_common * (n_common - 1)), dtype=np.float64)
-
-
-def _trial_noise(
-    variances: FloatArray, valid: FloatArray, rates: FloatArray, n_single: FloatArray, omega: float
-) -> FloatArray:
-    """Σ_j(s²_aj/R_aj + s²_bj/R_bj) of all pairs over common tasks, ω̂·ȳ(1 − ȳ) in cells of one trial."""
-    parts = np.where(np.isnan(variances), 0.0, variances) @ valid.T + omega * rates * (1 - rates) * n_single
-    return np.asarray(parts + parts.T, dtype=np.float64)
-
-
 def checked_cells(
-    means: FloatArray,
-    trial_variances: FloatArray | None,
-    n_trials: FloatArray | None,
-    one_trial: Mask | None,
+    means: FloatArray, trial_variances: FloatArray | None, n_trials: FloatArray | None, one_trial: Mask | None
 ) -> tuple[FloatArray, FloatArray]:
     """Means, and s²_ij/R_ij with NaN where the cell is missing or R counts as 1."""
     if means.ndim != 2:

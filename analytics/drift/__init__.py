@@ -1,9 +1,8 @@
 """Drift: monitors over a benchmark in time order. Each is a function of arrays; only the past is used."""
 
-from analytics.drift.before_and_since import Noise, noise_of, run_noise, scaffold_novelty
+from analytics.drift.before_and_since import Noise, band_erosion, noise_of, run_noise, scaffold_novelty
 from analytics.drift.charts import capability_jump, cost_per_task, residuals
 from analytics.drift.e_value import Invalid, calibration, harness_failures
-from analytics.drift.erosion import band_erosion
 from analytics.drift.monitor import Monitor, Rerun, false_alerts_a_year, insufficient, rerun_set
 from analytics.drift.rank_fidelity import OnAndOff, published_order, subset_fidelity
 from analytics.drift.saturation import FullRunScore, of_benchmark, saturation

@@ -29,12 +29,7 @@ RESIDUAL_LINES = (7.0, 9.0)
 
 
 class Alarm(NamedTuple):
-    """The level moved.
-
-    at: position of the value at which the chart passed the threshold.
-    since: position of the first value after the chart's last zero: the move is likely not older.
-    rising: whether values became larger.
-    """
+    """The chart passed its threshold `at` a position; the move is likely not older than `since`."""
 
     at: int
     since: int
@@ -115,14 +110,10 @@ def cusum(
     n_reference: int = N_REFERENCE,
     lines: tuple[float, float] | None = None,
 ) -> Cusum:
-    """Run the chart over values in time order.
+    """Run the chart over finite values in time order.
 
-    values: (n,).
     two_sided: look for falling values too, at a threshold of 7.8 instead of 7.
-    n_reference: values that are ranked before any is added up, at least 1; after an alarm 10 of the new level
-        are.
-    lines: warning line and threshold where they are others.
-    Raises CoreError: when a value is not finite, or no reference is asked for.
+    n_reference: values ranked before any is added up, at least 1; after an alarm 10 of the new level are.
     """
     if n_reference < 1:
         raise CoreError(
@@ -189,11 +180,7 @@ def capability_jump(
 
 
 def cost_per_task(
-    costs: FloatArray,
-    agents: Sequence[str],
-    dates: Sequence[date | None],
-    *,
-    n_reference: int = N_REFERENCE,
+    costs: FloatArray, agents: Sequence[str], dates: Sequence[date | None], *, n_reference: int = N_REFERENCE
 ) -> Monitor:
     """CUSUM of the agents' mean cost of a task, on both sides; `n_reference` as in `capability_jump`."""
     same_length(costs, agents, dates)

@@ -28,11 +28,7 @@ DOUBLINGS = np.concatenate([-(2.0 ** np.arange(31, -1, -1)), [0.0], 2.0 ** np.ar
 
 
 def log_e_values(n_missed: npt.ArrayLike, n: npt.ArrayLike, promised: float) -> FloatArray:
-    """Natural logarithm of E after each look.
-
-    n_missed, n: (n_looks,); misses and events so far; 0 ≤ n_missed ≤ n.
-    promised: p₀, strictly between 0 and 1.
-    """
+    """Natural logarithm of E after each look, from misses and events so far, (n_looks,), and p₀."""
     missed, events = np.asarray(n_missed, np.float64), np.asarray(n, np.float64)
     if not 0.0 < promised < 1.0:
         raise CoreError(
@@ -67,10 +63,7 @@ def _nodes(missed: FloatArray, within: FloatArray, promised: float) -> tuple[Flo
 
 
 def upper_share(n_missed: int, n: int, *, level: float = 0.90) -> float:
-    """Clopper-Pearson upper limit of a share at a one-sided level: I⁻¹(level; s + 1, n − s).
-
-    Raises CoreError: without events, or when all of them are misses: then no share below 1 is an upper limit.
-    """
+    """Clopper-Pearson upper limit of a share at a one-sided level, I⁻¹(level; s + 1, n − s), for s < n."""
     if not 0 <= n_missed < n:
         raise CoreError(f"{n_missed} misses of {n} give no upper limit below 1", code="share_malformed")
     return float(betaincinv(n_missed + 1, n - n_missed, level))
@@ -103,8 +96,6 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
     """Weigh full scores outside the 95% interval that was published before they were known, by e-value.
 
     The bound on false alerts holds if each interval rests on every residual known before it.
-
-    missed: (n_agents,); in time order, as `agents` and `dates` are.
     """
     same_length(missed, agents, dates)
     if not len(agents):
@@ -120,7 +111,6 @@ def calibration(missed: Mask, agents: Sequence[str], dates: Sequence[date | None
 
 
 def _e_monitor(name: str, logs: FloatArray, shown: str, evidence: dict[str, Any]) -> Monitor:
-    """Read E against its thresholds."""
     value = largest(logs)
     state: State = "alert" if value >= ALERT else "warn" if value >= WARN else "ok"
     reason = f"{shown}; {e_text(logs)}"
@@ -173,11 +163,7 @@ def harness_failures(
 
 
 def log_bets(shares: FloatArray, promised: float) -> FloatArray:
-    """Natural logarithm of E after each value.
-
-    shares: (n,); 0 to 1, in time order.
-    promised: p₀, strictly between 0 and 1.
-    """
+    """Natural logarithm of E after each value, of shares (n,) in time order, 0 to 1, against p₀."""
     if not 0.0 < promised < 1.0:
         raise CoreError(
             f"a promised share lies strictly between 0 and 1, not at {promised}", code="share_malformed"

@@ -7,6 +7,7 @@ Correlation Methods*, 1970, ch. 3 (midranks, τ_b). Efron & Tibshirani, *An Intr
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ BLOCK_CELLS = 1_000_000
 N_BITS = 64  # of a word
 
 Bits = npt.NDArray[np.uint64]
+refuse = partial(CoreError, code="sample_malformed")
 
 
 @dataclass(frozen=True)
@@ -42,44 +44,29 @@ class RankFidelity:
 
 
 class Nulls(NamedTuple):
-    """What each subset shows where agents do not differ; None where no draw has it.
-
-    rho, pairs: length n_subsets; ρ₀ and p₀.
-    """
+    """ρ₀ and p₀ of each subset, where agents do not differ; None where no draw has it."""
 
     rho: tuple[float | None, ...]
     pairs: tuple[float | None, ...]
 
 
 def midranks(x: npt.ArrayLike, axis: int = -1) -> FloatArray:
-    """Ranks from 1, equal values (after rounding to 1e-9) sharing the mean of their ranks.
-
-    axis: the axis along which values are ranked; all others are separate samples.
-    Raises CoreError: when a value is not finite.
-    """
+    """Ranks from 1 along an axis, equal values (after rounding to 1e-9) sharing the mean of theirs."""
     values = np.asarray(x, dtype=np.float64)
     if not np.isfinite(values).all():
-        raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
+        raise refuse("a value that is missing or infinite has no rank")
     return np.moveaxis(_midranks(np.moveaxis(values, axis, -1)), -1, axis)
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Spearman's ρ of two samples, (n,), by midranks after rounding to 1e-9.
-
-    Returns: None where either sample is constant or n is below 2.
-    Raises CoreError: when lengths differ or a value is not finite.
-    """
+    """Spearman's ρ of two samples, (n,), by midranks; None where one is constant or n is below 2."""
     first, second = _checked_pair(a, b)
     rho = _row_spearman(_centred_ranks(first), _centred_ranks(second))
     return None if np.isnan(rho) else float(rho)
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float | None:
-    """Kendall's τ_b of two samples, (n,), after rounding to 1e-9: (C − D)/√(n₁·n₂).
-
-    Returns: None where either sample is constant or n is below 2.
-    Raises CoreError: when lengths differ or a value is not finite.
-    """
+    """Kendall's τ_b of two samples, (n,), (C − D)/√(n₁·n₂); None where one is constant or n below 2."""
     first, second = (_order_signs(np.round(x, DECIMALS)) for x in _checked_pair(a, b))
     concordance = np.sum(first * second, dtype=np.int64)
     n_1, n_2 = (int(np.count_nonzero(signs)) for signs in (first, second))
@@ -91,13 +78,9 @@ def rho_null(
 ) -> tuple[float | None, ...]:
     """ρ₀ of each subset: mean Spearman of subset mean with full mean where agents do not differ.
 
-    outcomes: (n_agents, n_tasks); mean outcomes of complete agents; NaN where missing.
-    subsets: (n_subsets, n_tasks); membership of every task in every subset; the permuted matrices are shared
-        by all of them.
-    seed: base seed; draw d is made by a generator of (seed, "rho_null", d) alone.
-    Returns: length n_subsets; the mean over the draws in which neither mean is constant; None where there is
-        no such draw.
-    Raises CoreError: when shapes contradict each other, a subset is empty, or an agent has no valid cell.
+    outcomes, subsets: (n_agents, n_tasks) of complete agents, NaN: missing; (n_subsets, n_tasks).
+    seed: draw d, shared by all subsets, is made by a generator of (seed, "rho_null", d) alone.
+    Returns: length n_subsets; None where in no draw both means vary.
     """
     return _means(_draws(outcomes, subsets, seed, n_draws, _null_rhos))
 
@@ -124,11 +107,7 @@ def skill(rho: float | None, rho_null: float | None) -> float | None:
 def rank_fidelity(
     subset_means: npt.ArrayLike, full_scores: npt.ArrayLike, rho_null: float | None
 ) -> RankFidelity:
-    """Spearman's ρ of subset means with full scores, its skill and its jackknife interval.
-
-    subset_means, full_scores: (n,); r_i and y_i of the same agents, 0 to 1.
-    rho_null: ρ₀ of the subset in use.
-    """
+    """Spearman's ρ of subset means with full scores, (n,), its skill against ρ₀, and its interval."""
     means, scores = _checked_pair(subset_means, full_scores)
     rho = spearman(means, scores)
     notes = {}
@@ -159,9 +138,6 @@ def rank_fidelity(
         n=means.size,
         notes=tuple(notes.items()),
     )
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 def _midranks(values: FloatArray) -> FloatArray:
@@ -231,7 +207,16 @@ def _draws(
     figures: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:
     """Figures of every permuted matrix, (n_figures, n_draws), from its sums and counts of cells."""
-    outcomes, subsets = _checked_subsets(outcomes, subsets)
+    outcomes, subsets = np.asarray(outcomes, dtype=np.float64), np.asarray(subsets)
+    if outcomes.ndim != 2 or 0 in outcomes.shape:
+        raise refuse(f"outcomes of shape {outcomes.shape} are not agents by tasks")
+    if subsets.dtype != np.bool_ or subsets.ndim != 2 or subsets.shape[1] != outcomes.shape[1]:
+        raise refuse(f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})")
+    if not subsets.any(axis=1).all():
+        raise refuse(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task")
+    if np.isnan(outcomes).all(axis=1).any():
+        row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
+        raise refuse(f"agent {row} has no valid cell: no full mean")
     membership = np.vstack([np.ones((1, outcomes.shape[1])), subsets])
     counts = membership @ ~np.isnan(outcomes.T)
     chunks = _permuted_columns(outcomes, seed, n_draws)
@@ -336,36 +321,10 @@ def _without_each(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(a @ b - a @ second - b @ first + crossed - a * b, dtype=np.float64)
 
 
-# -------------------------------------------------------------------------------------------------- checks
-
-
 def _checked_pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
-        raise CoreError(
-            f"samples of shapes {first.shape} and {second.shape} are not pairs of values",
-            code="sample_malformed",
-        )
+        raise refuse(f"samples of shapes {first.shape} and {second.shape} are not pairs of values")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise CoreError("a value that is missing or infinite has no rank", code="sample_malformed")
+        raise refuse("a value that is missing or infinite has no rank")
     return first, second
-
-
-def _checked_subsets(outcomes: FloatArray, subsets: Mask) -> tuple[FloatArray, Mask]:
-    """Outcomes, and subsets that fit them; every agent has a valid cell and every subset a task."""
-    outcomes, subsets = np.asarray(outcomes, dtype=np.float64), np.asarray(subsets)
-    if outcomes.ndim != 2 or 0 in outcomes.shape:
-        raise CoreError(
-            f"outcomes of shape {outcomes.shape} are not agents by tasks", code="sample_malformed"
-        )
-    if subsets.dtype != np.bool_ or subsets.ndim != 2 or subsets.shape[1] != outcomes.shape[1]:
-        raise CoreError(
-            f"subsets: {subsets.dtype} {subsets.shape}, not bool (n_subsets, {outcomes.shape[1]})",
-            code="sample_malformed",
-        )
-    if not subsets.any(axis=1).all():
-        raise CoreError(f"subset {int(np.argmin(subsets.any(axis=1)))} has no task", code="sample_malformed")
-    if np.isnan(outcomes).all(axis=1).any():
-        row = int(np.argmax(np.isnan(outcomes).all(axis=1)))
-        raise CoreError(f"agent {row} has no valid cell: no full mean", code="sample_malformed")
-    return outcomes, subsets

@@ -147,11 +147,7 @@ class Look(NamedTuple):
 
 
 def last_look(n: int, *, first: int = FIRST_LOOK) -> Look | None:
-    """Return the last look that `n` agents allow; None before the first.
-
-    n: agents that have come.
-    first: agents of the first look, 10 to 19; the second is at 20.
-    """
+    """Return the last look that `n` agents allow, the `first` at 10 to 19, then 20, …; None before."""
     if n < first:
         return None
     number = 1 + int(math.log2(max(n, FIRST_LOOK) / FIRST_LOOK))
@@ -165,11 +161,7 @@ def permutation_p(observed: float, draws: FloatArray) -> float:
 
 
 def permuted(look: Look, draw: Callable[[int], FloatArray], *observed: float) -> FloatArray:
-    """Draw what permutations give, (n_statistics, n_draws), until no statistic can reach a level any more.
-
-    draw: gives so many more draws of each statistic, (n_statistics, n).
-    *observed: the statistics as they are.
-    """
+    """Draw permuted statistics, (n_statistics, n_draws), until none observed can reach a level any more."""
     n_all, statistics = look.n_permutations, draw(min(BATCH, look.n_permutations))
     most = CLEARLY_ABOVE * look.level * (1 + n_all)
     while (n := statistics.shape[1]) < n_all:
@@ -216,12 +208,9 @@ def rerun_set(
     *,
     n: int = N_RERUNS,
 ) -> list[Rerun]:
-    """Choose the agents of a rerun request: `n` at random, the top ties, one for each new scaffold.
+    """Choose the agents of a rerun request: `n` of `since`, the top ties, one for each new scaffold.
 
-    since: positions of the agents submitted since activation, of which is drawn.
-    ties, new_scaffolds: positions of agents tied at the top, and of one agent for each new scaffold; the
-        first 8 of those that were not drawn are asked on top, with π = 1.
-    n: drawn, or all of `since` where there are fewer.
+    Of the latter two the first 8 of those that were not drawn are asked on top, with π = 1.
     """
     drawn = np.sort(rng.choice(since, min(n, since.size), replace=False)) if since.size else since
     chosen = {int(i): Rerun(int(i), True, min(1.0, n / since.size), "drawn at random") for i in drawn}

@@ -54,10 +54,7 @@ def subset_fidelity(
 ) -> Monitor:
     """Test, at looks of 12, 20, 40, … full runs, whether ρ with the tasks outside S fell.
 
-    reference: nested records of the agents that S was chosen from.
-    since: of agents drawn at random, or complete when they came, in time order.
-    full_scores: (n_runs,); of those since, 0 to 1.
-    rho_null: ρ₀ of the subset.
+    reference, since: of the agents that S was chosen from, nested; drawn or complete when they came.
     """
     same_length(*since, full_scores, agents, dates)
     same_length(*reference)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray
+from analytics.differences.estimates import wilson
 from analytics.drift.monitor import MIN_AGENTS, MORE_TRIALS, Monitor, State, insufficient, same_length
 from analytics.text import counted
-from analytics.wilson import wilson
 
 NAME = "saturation"
 SATURATED, SOLVED, HALF = 0.90, 0.95, 0.5
@@ -49,10 +49,7 @@ def saturation(
 ) -> Monitor:
     """Lower Wilson bounds of the best agent's mean over S, and the share of S that the latest agents solve.
 
-    n_trials: (n_agents,); R, each agent's trials of a task of S.
-    k: tasks of S.
-    omega: ω̂ over the tasks of S; None where it was not measured.
-    latest: (n_latest, k); mean outcomes on S of the latest agents, 20 at most.
+    n_trials, latest: R of a task, (n_agents,); mean outcomes, (n_latest, k), of 20 agents at most.
     """
     same_length(subset_means, n_trials, agents)
     if not len(agents) or k < 1:
@@ -83,11 +80,7 @@ def saturation(
 
 
 def of_benchmark(monitor: Monitor, full: FullRunScore) -> Monitor:
-    """Return what is left of a saturated subset where the full score of its best agent is known.
-
-    monitor: what `saturation` said of the subset.
-    full: of the agent that it names.
-    """
+    """Return what is left of a saturated subset where the full score of its best agent is known."""
     if monitor.state not in ("warn", "alert") or full.lower >= SATURATED:
         return monitor
     estimated = "an estimated " if full.is_estimated else ""

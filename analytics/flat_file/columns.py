@@ -62,10 +62,7 @@ def position(field: str | None) -> int:
 
 
 def aliases_in(columns: Collection[str]) -> dict[str, str]:
-    """Find the aliases among `columns` that stand for a column which is absent.
-
-    Returns: alias → the column it is taken for. Of two aliases of one column the first known is taken.
-    """
+    """Find the aliases that stand for an absent column, the first known of two: alias → the column."""
     taken: dict[str, str] = {}
     for alias, canonical in ALIASES.items():
         if alias in columns and canonical not in columns and canonical not in taken.values():
@@ -77,16 +74,12 @@ def missing_rule(column: str, columns: Sequence[str]) -> str:
     """Word the rule for the required `column` that is not among `columns`, with names that are near."""
     known_as = [alias for alias, canonical in ALIASES.items() if canonical == column]
     also = f" (or its alias {known_as[0]})" if known_as else ""
-    near = near_columns((column, *known_as), columns)
+    others = {name.strip().lower(): name for name in columns if name not in KNOWN}
+    wanted = (column, *known_as)
+    alike = [match for name in wanted for match in get_close_matches(name, others, n=2, cutoff=0.75)]
+    near = [f'"{others[match]}"' for match in dict.fromkeys(alike)]
     hint = f"; is it {' or '.join(near)}? Then name it so" if near else ""
     return f"the column{also} is missing{hint}{separator_hint(columns)}"
-
-
-def near_columns(wanted: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Find the names among `columns` that look like one of `wanted`, in quotes; but no known name."""
-    others = {name.strip().lower(): name for name in columns if name not in KNOWN}
-    near = [match for name in wanted for match in get_close_matches(name, others, n=2, cutoff=0.75)]
-    return [f'"{others[match]}"' for match in dict.fromkeys(near)]
 
 
 def separator_hint(columns: Sequence[str]) -> str:

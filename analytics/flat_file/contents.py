@@ -56,17 +56,6 @@ def first_places(codes: Codes, n_codes: int) -> Places:
     return first
 
 
-def second_values(owner: Codes, value: Codes, n_owners: int) -> tuple[Places, Places]:
-    """Find where an owner gets another value than at its first place, each value once, and that place."""
-    known = np.flatnonzero((owner >= 0) & (value >= 0))
-    owner, value = owner[known], value[known]
-    first = first_places(owner, n_owners)[owner]
-    differs = np.flatnonzero(value != value[first])
-    later, _ = repeats(combined([owner[differs], value[differs]]))
-    new = np.delete(differs, later)
-    return known[new], known[first[new]]
-
-
 def look_alike(names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Find the codes of names that are like an earlier one, each with that one's code."""
     earliest: dict[str, int] = {}
@@ -89,10 +78,13 @@ class Checks:
     def run(self, doubtful: npt.NDArray[np.bool_]) -> None:
         """Check all rules; rows that are `doubtful` have no certain key."""
         self.keys(doubtful)
-        self.one_value("agent", "scaffold")
-        self.one_value("agent", "model")
-        self.one_value("task", "category")
-        self.one_value("task", "group")
+        for owner, column in (
+            ("agent", "scaffold"),
+            ("agent", "model"),
+            ("task", "category"),
+            ("task", "group"),
+        ):
+            self.one_value(owner, column)
         for column in ("agent", "scaffold", "model"):
             self.one_spelling(column)
 
@@ -101,33 +93,39 @@ class Checks:
         columns = [self.codes[name] for name in ("agent", "task", "setting", "trial")]
         sure = np.flatnonzero(~doubtful & (columns[0] >= 0) & (columns[1] >= 0) & (columns[3] >= 0))
         later, first = repeats(combined(columns)[sure])
-        if len(later):
-            places = zip(sure[later[:MAX_FAULTS]], sure[first], strict=True)
-            self.faults.extend(len(later), int(self.rows[sure[later[0]]]), (self._repeat(*p) for p in places))
-
-    def _repeat(self, place: int, first: int) -> Fault:
-        agent, task = (quoted(self._name(column, place)) for column in ("agent", "task"))
-        trial = int(self.codes["trial"][place])
         rule = (
-            f"the row repeats row {self.rows[first]}: agent {agent}, task {task}, trial {trial}, one setting;"
-            " give it another trial or run"
+            "the row repeats row {}: agent {}, task {}, trial {}, one setting; give it another trial or run"
         )
-        return Fault(int(self.rows[place]), None, None, rule)
+        faults = []
+        for place, earlier in zip(sure[later[:MAX_FAULTS]], sure[first], strict=True):
+            agent, task = (quoted(self._name(column, place)) for column in ("agent", "task"))
+            words = rule.format(self.rows[earlier], agent, task, columns[3][place])
+            faults.append(Fault(int(self.rows[place]), None, None, words))
+        if faults:
+            self.faults.extend(len(later), faults[0].row or 0, faults)
 
     def one_value(self, owner: str, column: str) -> None:
-        """Tell where an owner (agent, task) has a second value of `column`."""
-        places, first = second_values(self.codes[owner], self.codes[column], len(self.names[owner]))
-        if len(places):
-            faults = (self._second(owner, column, *pair) for pair in zip(places, first, strict=True))
-            self.faults.extend(len(places), int(self.rows[places[0]]), faults)
-
-    def _second(self, owner: str, column: str, place: int, first: int) -> Fault:
-        rule = (
-            f"{owner} {quoted(self._name(owner, place))} has {column} {quoted(self._name(column, first))}"
-            f" in row {self.rows[first]}, and only one {column} is allowed"
-        )
-        value = excerpt(self._name(column, place))
-        return Fault(int(self.rows[place]), self.table.shown(column), value, rule)
+        """Tell where an owner (agent, task) has a second value of `column`, each value once."""
+        owners, values = self.codes[owner], self.codes[column]
+        known = np.flatnonzero((owners >= 0) & (values >= 0))
+        owners, values = owners[known], values[known]
+        first = first_places(owners, len(self.names[owner]))[owners]
+        differs = np.flatnonzero(values != values[first])
+        later, _ = repeats(combined([owners[differs], values[differs]]))
+        new = np.delete(differs, later)
+        if len(new):
+            only = f"and only one {column} is allowed"
+            faults = (
+                Fault(
+                    int(self.rows[place]),
+                    self.table.shown(column),
+                    excerpt(self._name(column, place)),
+                    f"{owner} {quoted(self._name(owner, place))} has {column} "
+                    f"{quoted(self._name(column, earlier))} in row {self.rows[earlier]}, {only}",
+                )
+                for place, earlier in zip(known[new], known[first[new]], strict=True)
+            )
+            self.faults.extend(len(new), int(self.rows[known[new[0]]]), faults)
 
     def one_spelling(self, column: str) -> None:
         """Tell the names of `column` that are like an earlier one."""
@@ -135,17 +133,14 @@ class Checks:
         first = first_places(self.codes[column], len(self.names[column])) if pairs else np.zeros(0, np.int64)
         for code, other in pairs:
             name, earlier = self.names[column][code], self.names[column][other]
-            case = (
-                "upper and lower case"
-                if name.casefold() == earlier.casefold()
-                else "forms of the same letters"
-            )
+            is_case = name.casefold() == earlier.casefold()
+            case = "upper and lower case" if is_case else "forms of the same letters"
             rule = (
                 f"{quoted(earlier)} in row {self.rows[first[other]]} differs from it only in {case};"
                 f" spell each {column} one way"
             )
-            value = excerpt(name)
-            self.faults.add(Fault(int(self.rows[first[code]]), self.table.shown(column), value, rule))
+            row = int(self.rows[first[code]])
+            self.faults.add(Fault(row, self.table.shown(column), excerpt(name), rule))
 
     def _name(self, column: str, place: int) -> str:
         return self.names[column][int(self.codes[column][place])]
@@ -154,50 +149,17 @@ class Checks:
 TOLERANCE = 1e-6
 
 
-def _n_passed(outcome: FloatArray, n_runs: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Count the runs that passed, and tell where that is no whole number; (n_rows,) each.
-
-    An empty outcome (NaN) stands for as many empty ones.
-    """
-    total = n_runs * outcome
-    passed = np.round(total)
-    return passed, np.abs(total - passed) > TOLERANCE
-
-
 def _tell_averaged(
     faults: Faults, rows: RowNumbers, outcome: FloatArray, n_runs: FloatArray, bad: Places
 ) -> None:
-    """Tell the rows at the places `bad`, whose mean is none of so many runs."""
+    rule = "the mean of {0:.0f} runs that pass or fail is a whole number over {0:.0f}, and "
+    rule += "{0:.0f} × {1:.9g} = {2:.9g}"
     if len(bad):
         means = zip(rows[bad].tolist(), outcome[bad].tolist(), n_runs[bad].tolist(), strict=True)
         wrong = (
-            Fault(
-                row,
-                "n_averaged",
-                f"{n:.0f}",
-                f"the mean of {n:.0f} runs that pass or fail is a whole number over {n:.0f},"
-                f" and {n:.0f} × {value:.9g} = {n * value:.9g}",
-            )
-            for row, value, n in means
+            Fault(row, "n_averaged", f"{n:.0f}", rule.format(n, value, n * value)) for row, value, n in means
         )
         faults.extend(len(bad), int(rows[bad[0]]), wrong)
-
-
-def _expanded(
-    trial: npt.NDArray[np.int16], outcome: FloatArray, n_runs: FloatArray
-) -> tuple[Places, npt.NDArray[np.int16], FloatArray]:
-    """Put n rows where one stands for n, (n_rows,), 1 where a row is no mean.
-
-    Returns: the place of the row that each trial comes from, its number, its outcome; (n_trials,) each.
-    """
-    n = n_runs.astype(np.int64)
-    source = np.repeat(np.arange(len(n)), n)
-    nth = np.arange(len(source)) - np.repeat(np.cumsum(n) - n, n)  # counts from 0 in each row
-    several = n[source] > 1
-    passed = np.where(nth < _n_passed(outcome, n_runs)[0][source], 1.0, 0.0)
-    empty = np.isnan(outcome)[source]
-    new_outcome = np.where(several & ~empty, passed, outcome[source])
-    return source, np.where(several, nth + 1, trial[source]).astype(np.int16), new_outcome
 
 
 N_LISTED = 5
@@ -265,9 +227,11 @@ def contents(table: Table) -> FlatFile:
     columns = {name: table.whole(name) for name in (*always, *names)}
     columns |= {"rows": table.rows.whole(table.n), "doubtful": table.doubtful.whole(table.n)}
     source = _expand(table, columns)
-    columns["setting"] = _setting_codes(
-        [*(columns[name] for name in SETTING if name != "temperature"), _temperature_codes(columns)]
-    )
+    codes = [*(columns[name] for name in SETTING if name != "temperature"), _temperature_codes(columns)]
+    varied = [one for one in codes if len(one) and (one >= 0).any()]
+    columns["setting"] = np.zeros(len(codes[0]), np.int32)
+    if varied:
+        columns["setting"] = np.unique(combined(varied), return_inverse=True)[1].astype(np.int32)
     Checks(table, columns, columns["rows"]).run(columns["doubtful"])
     table.faults.raise_if_any()
     table.limits.check_settings(int(columns["setting"].max(initial=-1)) + 1)
@@ -277,7 +241,6 @@ def contents(table: Table) -> FlatFile:
 
 
 def _check_one_benchmark(table: Table) -> None:
-    """Refuse several benchmarks, whatever else is wrong with the file, or none that is the one asked for."""
     names = sorted(table.names["benchmark"].code)
     if "benchmark" in table.fixed:
         return  # rows of another one contradict it
@@ -299,20 +262,25 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _expand(table: Table, columns: dict[str, npt.NDArray[Any]]) -> Places | None:
-    """Put trials where a row is the mean of several; give the row that each comes from, None where none is.
-
-    Raises FlatFileError: if there are then too many.
-    """
+    """Put n trials where a row is the mean of n; give the row that each comes from, None where none is."""
     n_runs = columns.pop("n_averaged")
     if not (n_runs > 1).any():
         return None
-    bad = _n_passed(columns["outcome"], n_runs)[1] & (n_runs > 1)
-    _tell_averaged(table.faults, columns["rows"], columns["outcome"], n_runs, np.flatnonzero(bad))
+    trial, outcome = columns["trial"], columns["outcome"]
+    total = n_runs * outcome
+    passed = np.round(total)  # NaN where an empty outcome stands for as many empty ones
+    bad = (np.abs(total - passed) > TOLERANCE) & (n_runs > 1)
+    _tell_averaged(table.faults, columns["rows"], outcome, n_runs, np.flatnonzero(bad))
     table.limits.check_rows(int(n_runs.sum()))
-    source, trial, outcome = _expanded(columns["trial"], columns["outcome"], n_runs)
+    n = n_runs.astype(np.int64)
+    source = np.repeat(np.arange(len(n)), n)
+    nth = np.arange(len(source)) - np.repeat(np.cumsum(n) - n, n)  # counts from 0 in each row
+    several = n[source] > 1
     for name, values in columns.items():
         columns[name] = values[source]
-    columns |= {"trial": trial, "outcome": outcome}
+    columns["trial"] = np.where(several, nth + 1, trial[source]).astype(np.int16)
+    is_mean = several & ~np.isnan(outcome)[source]
+    columns["outcome"] = np.where(is_mean, np.where(nth < passed[source], 1.0, 0.0), outcome[source])
     return source
 
 
@@ -361,7 +329,6 @@ def _renumbered(order: Sequence[int], codes: Codes) -> Codes:
 def _of_owner(
     table: Table, codes: dict[str, Codes], column: str, owner: Codes, n_owners: int
 ) -> tuple[str | None, ...]:
-    """Give the one name in `column` that each owner's rows hold, or None where they hold none."""
     names = list(table.names[column].code)
     first = first_places(np.where(codes[column] >= 0, owner, -1), n_owners)
     return tuple(names[codes[column][place]] if place >= 0 else None for place in first)
@@ -373,13 +340,6 @@ def _temperature_codes(columns: dict[str, npt.NDArray[Any]]) -> Codes:
         return np.full(len(temperature), -1, np.int32)
     codes = np.unique(temperature, return_inverse=True)[1]
     return np.where(np.isnan(temperature), -1, codes).astype(np.int32)
-
-
-def _setting_codes(columns: Sequence[Codes]) -> Codes:
-    varied = [codes for codes in columns if len(codes) and (codes >= 0).any()]
-    if not varied:
-        return np.zeros(len(columns[0]), np.int32)
-    return np.unique(combined(varied), return_inverse=True)[1].astype(np.int32)
 
 
 def _sorted_settings(

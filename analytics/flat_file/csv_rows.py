@@ -46,11 +46,6 @@ def unguarded(texts: Any) -> Any:
     return pc.if_else(pc.match_substring_regex(texts, GUARDED), pc.utf8_slice_codeunits(texts, 1), texts)
 
 
-def may_be_guarded(block: bytes | memoryview) -> bool:
-    """Tell whether a block of CSV has an apostrophe before a sign anywhere."""
-    return SIGNS.search(block) is not None
-
-
 N_BLOCKS = 4  # at a time: with rows of many long fields a block holds only a few
 BLANK = re.compile(rb"\n[\r\n]+")
 _QUOTE, _COMMA, _RETURN, _NEWLINE = b'",\r\n'
@@ -103,7 +98,6 @@ def _record_end(first: bytes) -> int | None:
 
 
 def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
-    """Let pyarrow cut whole, even rows into fields."""
     from pyarrow import csv as arrow_csv
 
     if bytes(block[: len(BOM_UTF8)]) == BOM_UTF8:
@@ -122,7 +116,7 @@ def _columns(block: bytes | memoryview, names: list[str]) -> dict[str, Any]:
     except pa.ArrowInvalid as error:
         raise refuse(f"the file is no CSV ({error})") from None
     columns = {name: table[name].combine_chunks() for name in names}
-    if may_be_guarded(block):
+    if SIGNS.search(block):
         return {name: unguarded(texts) for name, texts in columns.items()}
     return columns
 
@@ -162,10 +156,7 @@ class Uneven:
         self.first: list[tuple[int, int]] = []  # row, fields
 
     def cut(self, data: bytes, n_before: int) -> tuple[int, bytes, tuple[bytes | memoryview, RowNumbers]]:
-        """Cut `data`, which begins with a row; `n_before` rows came before.
-
-        Returns: the rows so far; the row that has not ended; the even rows that have, and their numbers.
-        """
+        """Cut `data` into the rows so far, the row that has not ended, and the even rows with numbers."""
         characters = np.frombuffer(data, np.uint8)
         ends, commas = characters == _NEWLINE, characters == _COMMA
         if b"\r" in data:

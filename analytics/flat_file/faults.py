@@ -84,7 +84,6 @@ def refuse(rule: str) -> FlatFileError:
 
 
 def _order(fault: Fault) -> tuple[int, int, str]:
-    """Order by row, then by column: the columns that have a meaning first, then the others by name."""
     return (fault.row or 0, position(fault.field), fault.field or "")
 
 

@@ -67,10 +67,7 @@ class End:
 
 
 def check_number(opened: streams.Opened, limits: Limits) -> None:
-    """Refuse more lines than there may be rows and a mark of the end, before any is parsed.
-
-    What else is wrong with the text its reader reports.
-    """
+    """Refuse more lines than there may be rows and a mark of the end, before any is parsed."""
     with streams.once_more(opened, limits) as text:
         while text.n_lines <= limits.n_rows:
             if not text.read(streams.BLOCK_BYTES):
@@ -196,7 +193,6 @@ class Records:
         return {renamed.get(name, name): value for name, value in record.items() if name not in left_out}
 
     def _layout(self, row: int, names: tuple[str, ...]) -> RecordLayout:
-        """Tell which of the names of a record are renamed, and which are at fault, and so left out."""
         faults = []
         for name in names:
             if name in self.constants:
@@ -234,12 +230,12 @@ class Records:
             places = np.flatnonzero(refused).tolist()
             if places:
                 shown = self.table.shown(name)
-                faults = (Fault(int(rows[i]), shown, _excerpt_of(values[i]), str(texts[i])) for i in places)
+                found = ((int(rows[i]), values[i], str(texts[i])) for i in places)
+                faults = (
+                    Fault(row, shown, excerpt(value) if isinstance(value, str) else None, rule)
+                    for row, value, rule in found
+                )
                 self.table.faults.extend(len(places), int(rows[places[0]]), faults)
             known = [None if isinstance(text, ValueError) else text for text in texts]
             texts = pa.array(known, pa.string())
         return empty_as_null(texts), refused
-
-
-def _excerpt_of(value: object) -> str | None:
-    return excerpt(value) if isinstance(value, str) else None

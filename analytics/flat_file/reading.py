@@ -50,20 +50,9 @@ def batches(source: Opened, table: Table) -> Iterator[RowBatch]:
             table.limits.check_bytes(n_bytes)
             n += len(batch)
             if source.n_bytes is not None:
-                source.meter.n_read = (
-                    source.n_bytes * min(n, parquet.metadata.num_rows) // max(parquet.metadata.num_rows, 1)
-                )
+                n_all = parquet.metadata.num_rows
+                source.meter.n_read = source.n_bytes * min(n, n_all) // max(n_all, 1)
             yield RowBatch(np.arange(n + 1 - len(batch), n + 1), _columns(batch, table))
-
-
-def arrow_batches(columns: pa.Table, table: Table, rows: RowNumbers) -> Iterator[RowBatch]:
-    """Read a table that is in memory, whose rows have numbers, (n_rows,)."""
-    _take_header(columns.schema.names, table)
-    readable = _readable(columns.schema, table)
-    n = 0
-    for batch in (columns if readable is None else columns.select(readable)).to_batches(N_RECORDS):
-        n += len(batch)
-        yield RowBatch(rows[n - len(batch) : n], _columns(batch, table))
 
 
 def _take_header(names: list[str], table: Table) -> None:
@@ -98,7 +87,6 @@ def _refusing_damage() -> Iterator[None]:
 
 @contextmanager
 def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
-    """Give a file that can be wound: the source, or a copy of it."""
     if source.n_bytes is not None:
         source.file.seek(source.start)
         yield source.file
@@ -110,13 +98,10 @@ def _windable(source: Opened) -> Iterator[BinaryIO | IO[bytes]]:
 
 
 def _readable(schema: Any, table: Table) -> list[str] | None:
-    """Tell the columns that have no text, which are not read; None where all have one."""
     bad = [name for name, kind in zip(schema.names, schema.types, strict=True) if not can_be_text(kind)]
     for name in bad:
-        rule = (
-            f"the column's type is {schema.field(name).type}; text, numbers, true and false, dates and times"
-            " are read"
-        )
+        kinds = "text, numbers, true and false, dates and times are read"
+        rule = f"the column's type is {schema.field(name).type}; {kinds}"
         table.excuse(table.aliases.get(name, name))
         table.faults.add(Fault(None, name, None, rule))
     return [name for name in schema.names if name not in bad] if bad else None
@@ -199,12 +184,10 @@ def from_records(
     limits: Limits = SUBMISSION,
     strange_task: Callable[[str], str | None] | None = None,
 ) -> FlatFile:
-    """Check records that are in memory, as from a JSON body, by the rules of the flat file.
+    """Check records that are in memory, as from a JSON body, by the rules of the flat file; see `read`.
 
     records: one for each row; what is no mapping is a fault.
     constants: columns that are equal in all rows; their faults have no row, and no record may name them.
-    as_of: with time zone; a later `submitted_at` lies in the future.
-    strange_task: says why a task of a good name cannot stand in a record, or None: it can.
     """
     limits.check_rows(len(records))
     table = Table(_in_utc(as_of), limits, strange_task=strange_task)
@@ -223,22 +206,23 @@ def from_arrow(
     rows: RowNumbers | None = None,
     only: str | None = None,
 ) -> FlatFile:
-    """Check columns that are in memory, as of a data frame, by the rules of the flat file.
+    """Check columns that are in memory, as of a data frame, by the rules of the flat file; see `read`.
 
     columns: text, numbers, true and false, dates and times; null where a value is missing.
     constants: columns that are equal in all rows and not among `columns`; their faults have no row.
-    as_of: with time zone; a later `submitted_at` lies in the future.
     rows: (n_rows,); what faults call the rows, ascending; counted from 1 by default.
-    only: the benchmark to read, as in `read`.
     """
     FILE.check_rows(columns.num_rows)
     table = Table(_in_utc(as_of), FILE, only)
     fixed = table.add_constants(_constant_texts(constants, table))
     table.state_header(fixed)
     numbers = np.arange(1, columns.num_rows + 1) if rows is None else rows
-    for batch in arrow_batches(columns, table, numbers):
-        repeated = {name: pa.repeat(texts[0], len(batch.rows)) for name, texts in fixed.items()}
-        table.add(RowBatch(batch.rows, {**repeated, **batch.columns}))
+    _take_header(columns.schema.names, table)
+    readable, n = _readable(columns.schema, table), 0
+    for batch in (columns if readable is None else columns.select(readable)).to_batches(N_RECORDS):
+        n += len(batch)
+        repeated = {name: pa.repeat(texts[0], len(batch)) for name, texts in fixed.items()}
+        table.add(RowBatch(numbers[n - len(batch) : n], {**repeated, **_columns(batch, table)}))
     return contents(table)
 
 
@@ -260,7 +244,6 @@ def _batches(opened: streams.Opened, table: Table, name: str) -> Iterator[RowBat
 
 
 def _constant_texts(constants: Mapping[str, object], table: Table) -> dict[str, object]:
-    """Turn constants into columns of one text each; what has no text is a fault and left out."""
     columns = {}
     for name, value in constants.items():
         text = text_of(value)

@@ -105,10 +105,7 @@ def _opened(file: BinaryIO | IO[bytes]) -> Opened:
 
 
 class Text(io.RawIOBase):
-    """UTF-8 text, decompressed; it ends early where something is wrong, and `verify` says what.
-
-    limits: how long the text may be once decompressed.
-    """
+    """UTF-8 text, decompressed within limits; it ends early where something is wrong: see `verify`."""
 
     def __init__(self, opened: Opened, limits: Limits) -> None:
         self.zipped = opened.stream.peek(2)[:2] == GZIP
@@ -129,10 +126,7 @@ class Text(io.RawIOBase):
         return True
 
     def head(self) -> bytes:
-        """Look at the first bytes, at most `MAX_RECORD_BYTES`, without a byte order mark.
-
-        Raises FlatFileError: if they are no UTF-8 text.
-        """
+        """Look at the first bytes, at most `MAX_RECORD_BYTES`, without a mark; refuse what is no UTF-8."""
         if self._buffered:
             return self._buffered
         first = self._take(MAX_RECORD_BYTES).removeprefix(codecs.BOM_UTF8)
@@ -143,9 +137,30 @@ class Text(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer` with checked text; 0 at the end and from the first fault on."""
-        data = self._next(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+        if self._error is not None or self._ended:
+            return 0
+        n_bytes = len(buffer)
+        try:
+            data = self._buffered[:n_bytes]
+            data += self._take(n_bytes - len(data))
+            self._ended = len(data) < n_bytes
+            try:
+                n_whole = codecs.utf_8_decode(data, "strict", self._ended)[1]
+            except UnicodeDecodeError as fault:
+                line, byte = self.n_lines + data.count(b"\n", 0, fault.start) + 1, data[fault.start]
+                rule = f"line {line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
+                raise refuse(rule) from None
+            if self.quotes is not None:
+                self.quotes.check(data[:n_whole], self.n_lines)
+                if self._ended:
+                    self.quotes.close()
+        except (FlatFileError, OSError) as error:
+            self._error = error
+            return 0
+        self._buffered = data[n_whole:] + self._buffered[n_bytes:]
+        self.n_lines += data.count(b"\n")
+        buffer[:n_whole] = data[:n_whole]
+        return n_whole
 
     def verify(self) -> None:
         """Raise what ended the text early, if anything did."""
@@ -153,10 +168,7 @@ class Text(io.RawIOBase):
             raise self._error
 
     def blocks(self, n: int = 1) -> Iterator[bytes]:
-        """Give the rest of the text, `n` blocks at a time.
-
-        Raises FlatFileError, OSError: what ended the text early.
-        """
+        """Give the rest of the text, `n` blocks at a time; raise what ended it early."""
         while block := self.read(n * BLOCK_BYTES):
             yield block
         self.verify()
@@ -165,25 +177,6 @@ class Text(io.RawIOBase):
         """Read on to the end, so that an error in the text is reported rather than what it led to."""
         for _ in self.blocks():
             pass
-
-    def _next(self, n_bytes: int) -> bytes:
-        if self._error is not None or self._ended:
-            return b""
-        try:
-            data = self._buffered[:n_bytes]
-            data += self._take(n_bytes - len(data))
-            self._ended = len(data) < n_bytes
-            n_whole = self._check_encoding(data)
-            if self.quotes is not None:
-                self.quotes.check(data[:n_whole], self.n_lines)
-                if self._ended:
-                    self.quotes.close()
-        except (FlatFileError, OSError) as error:
-            self._error = error
-            return b""
-        self._buffered = data[n_whole:] + self._buffered[n_bytes:]
-        self.n_lines += data.count(b"\n")
-        return data[:n_whole]
 
     def _take(self, n_bytes: int) -> bytes:
         try:
@@ -197,13 +190,6 @@ class Text(io.RawIOBase):
         if self.zipped:
             self.limits.check_ratio(self.n_bytes, self.meter.n_read)
         return data
-
-    def _check_encoding(self, data: bytes) -> int:
-        try:
-            return codecs.utf_8_decode(data, "strict", self._ended)[1]
-        except UnicodeDecodeError as error:
-            line, byte = self.n_lines + data.count(b"\n", 0, error.start) + 1, data[error.start]
-            raise refuse(f"line {line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The coded columns of a flat file, filled batch by batch; faults of rows are collected on the way."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -39,15 +39,6 @@ class Column:
     values: npt.NDArray[Any]
     bad: Mask
     empty: Mask
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """What a column has to say in every row: its text, other texts for the same, and its value."""
-
-    text: Any
-    known_as: tuple[str, ...]
-    value: Any
 
 
 class Pieces:
@@ -106,7 +97,7 @@ class Table:
         self.n = 0
         self.limits = limits
         self.only = only
-        self.fixed: dict[str, Fixed] = {}
+        self.fixed: dict[str, tuple[Any, tuple[str, ...], Any]] = {}  # text, others for the same, value
         self.n_metadata_bytes: dict[str, int] = {}
         self.faults = Faults()
         self.aliases: dict[str, str] = {}
@@ -163,17 +154,22 @@ class Table:
         for name, texts in columns.items():
             self.seen.setdefault(name)
             known = tuple(known_as.get(name, ()))
-            self.fixed[name] = Fixed(texts[0], known, self._read(name, texts).values[0])
+            self.fixed[name] = texts[0], known, self._read(name, texts).values[0]
 
     def add(self, batch: RowBatch) -> None:
         """Check a batch column by column, tell its faults, and keep its values."""
         batch = batch if self.only is None else _of_benchmark(batch, self.only, self.names["benchmark"])
         if self.fixed:
-            batch = RowBatch(batch.rows, _with_fixed(batch, self.fixed), batch.refused)
+            batch = self._with_fixed(batch)
         columns = {name: self._read(name, texts) for name, texts in batch.columns.items()}
         for name, column in columns.items():
             self.seen.setdefault(name)
-            self._tell_bad(batch, name, column)
+            places = np.flatnonzero(column.bad)
+            if len(places):
+                texts, rule, shown = batch.columns[name], self._kind(name).rule, self.shown(name)
+                values = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
+                faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in values)
+                self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
             self._tell_other(batch, name, column)
             self._keep(name, column, batch.columns[name])
         self._tell_empty(batch, columns)
@@ -185,6 +181,19 @@ class Table:
         self.rows.put(self.n, batch.rows)
         self.n += len(batch.rows)
         self.limits.check_names(sum(names.n_characters for names in self.names.values()))
+
+    def _with_fixed(self, batch: RowBatch) -> RowBatch:
+        columns = dict(batch.columns)
+        for name, (text, known_as, _) in self.fixed.items():
+            if name not in columns:
+                columns[name] = pa.repeat(text, len(batch.rows))
+                continue
+            texts = columns[name]
+            if known_as:
+                texts = pc.if_else(pc.is_in(texts, pa.array(known_as, pa.string())), text, texts)
+            has_text = pc.is_valid(texts) if name not in batch.refused else pa.array(batch.refused[name])
+            columns[name] = pc.if_else(pc.or_(has_text, pc.is_valid(texts)), texts, text)
+        return RowBatch(batch.rows, columns, batch.refused)
 
     def _kind(self, name: str) -> Kind:
         return self._kinds.get(name, METADATA)
@@ -200,23 +209,16 @@ class Table:
             index == len(encoded.dictionary),
         )
 
-    def _tell_bad(self, batch: RowBatch, name: str, column: Column) -> None:
-        places = np.flatnonzero(column.bad)
-        if len(places):
-            texts, rule, shown = batch.columns[name], self._kind(name).rule, self.shown(name)
-            values = ((int(batch.rows[i]), texts[int(i)].as_py()) for i in places)
-            faults = (Fault(row, shown, excerpt(text), rule(text)) for row, text in values)
-            self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
-
     def _tell_other(self, batch: RowBatch, name: str, column: Column) -> None:
         if name not in self.fixed:
             return
-        fixed = self.fixed[name]
-        places = np.flatnonzero((column.values != fixed.value) & ~column.bad & ~column.empty)
+        text, _, value = self.fixed[name]
+        places = np.flatnonzero((column.values != value) & ~column.bad & ~column.empty)
         if len(places):
             texts, shown = batch.columns[name], self.shown(name)
-            constant = quoted(fixed.text.as_py())
-            rule = f"beside the file stands {constant}; leave one of the two out, or let them agree"
+            rule = (
+                f"beside the file stands {quoted(text.as_py())}; leave one of the two out, or let them agree"
+            )
             faults = (Fault(int(batch.rows[i]), shown, excerpt(texts[int(i)].as_py()), rule) for i in places)
             self.faults.extend(len(places), int(batch.rows[places[0]]), faults)
 
@@ -277,10 +279,14 @@ class Table:
 
     def metadata(self) -> dict[str, Any]:
         """Give the columns that have no meaning here as chunked texts, (n,) each, null where empty."""
-        return {
-            name: pa.chunked_array(list(_filled(parts, self.n)), pa.string())
-            for name, parts in self.texts.items()
-        }
+        columns = {}
+        for name, parts in self.texts.items():
+            chunks, end = [], 0
+            for start, texts in parts:
+                chunks += [pa.nulls(start - end, pa.string()), texts]
+                end = start + len(texts)
+            columns[name] = pa.chunked_array([*chunks, pa.nulls(self.n - end, pa.string())], pa.string())
+        return columns
 
 
 def _of_benchmark(batch: RowBatch, only: str, names: Names) -> RowBatch:
@@ -295,30 +301,6 @@ def _of_benchmark(batch: RowBatch, only: str, names: Names) -> RowBatch:
         {name: texts.filter(wanted) for name, texts in batch.columns.items()},
         {name: refused[mask] for name, refused in batch.refused.items()},
     )
-
-
-def _with_fixed(batch: RowBatch, fixed: Mapping[str, Fixed]) -> dict[str, Any]:
-    """Give the columns with what is fixed where they say nothing, or the same by another text."""
-    columns = dict(batch.columns)
-    for name, one in fixed.items():
-        if name not in columns:
-            columns[name] = pa.repeat(one.text, len(batch.rows))
-            continue
-        texts = columns[name]
-        if one.known_as:
-            texts = pc.if_else(pc.is_in(texts, pa.array(one.known_as, pa.string())), one.text, texts)
-        has_text = pc.is_valid(texts) if name not in batch.refused else pa.array(batch.refused[name])
-        columns[name] = pc.if_else(pc.or_(has_text, pc.is_valid(texts)), texts, one.text)
-    return columns
-
-
-def _filled(parts: list[tuple[int, Any]], n: int) -> Iterator[Any]:
-    end = 0
-    for start, texts in parts:
-        yield pa.nulls(start - end, pa.string())
-        yield texts
-        end = start + len(texts)
-    yield pa.nulls(n - end, pa.string())
 
 
 def _empty_rule(column: str) -> str:

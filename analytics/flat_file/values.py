@@ -125,32 +125,24 @@ def check_submitted_at(texts: Any, *, as_of: datetime) -> tuple[npt.NDArray[Any]
 
 
 def dated(text: str) -> tuple[datetime, bool] | None:
-    """Read an ISO date or date and time; a month is its first day, a year its first, both imprecise.
-
-    Returns: the moment in UTC to the second, and whether it is imprecise; None where `text` is no such date.
-    """
+    """Read an ISO date or time as UTC; whether it is a month or year alone, its first day; or None."""
     parts = DATE.fullmatch(text)
     if parts is None:
         return None
     year, month, day, hour, minute, second = (int(parts[name] or least) for name, least in _DATE_PARTS)
     try:
-        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _offset(parts["zone"])
+        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        if (zone := parts["zone"]) not in (None, "Z"):  # ``+02``, ``+0200`` or ``+02:00``
+            hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+            if hours > 23 or minutes > 59:
+                return None
+            at += timedelta(hours=hours, minutes=minutes) * (1 if zone[0] == "-" else -1)
     except (ValueError, OverflowError):
         return None
     return at, parts["day"] is None
 
 
 _DATE_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
-
-
-def _offset(zone: str | None) -> timedelta:
-    """Read ``Z``, ``+02``, ``+0200`` or ``+02:00``; no zone is UTC, and an offset is under a day."""
-    if zone is None or zone == "Z":
-        return timedelta()
-    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
-    if hours > 23 or minutes > 59:
-        raise ValueError(zone)
-    return timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
 
 
 def submitted_at_rule(text: str, *, as_of: datetime) -> str:
@@ -256,10 +248,7 @@ def kinds(as_of: datetime) -> dict[str, Kind]:
 
 
 class Names:
-    """The names of one column: each is checked once, and gets the next code when first seen.
-
-    strange: says of a good name why it cannot stand in this column, or None: it can.
-    """
+    """The names of a column, each checked once; `strange` says why a good one cannot stand in it."""
 
     def __init__(self, column: str, strange: Callable[[str], str | None] | None = None) -> None:
         self.column = column
@@ -384,13 +373,11 @@ def header_faults(names: Sequence[str]) -> list[Fault]:
         return [Fault(None, None, None, rule)]
     if len(names) == 1 and (hint := separator_hint(names)) and "\t" in names[0]:
         return [Fault(None, None, None, hint.removeprefix("; "))]  # not that a name holds no tab
-    counted = Counter(names).items()
-    return [fault for name, n in counted if (fault := _fault(name, n, names.index(name) + 1))]
-
-
-def _fault(name: str, n: int, place: int) -> Fault | None:
-    if broken := name_rule(name, "a column's name"):
-        return Fault(None, None, excerpt(name), f"{broken} (column {place})")
-    if n > 1:
-        return Fault(None, excerpt(name), None, f"{n} columns have this name")
-    return None
+    faults = []
+    for name, n in Counter(names).items():
+        if broken := name_rule(name, "a column's name"):
+            rule = f"{broken} (column {names.index(name) + 1})"
+            faults.append(Fault(None, None, excerpt(name), rule))
+        elif n > 1:
+            faults.append(Fault(None, excerpt(name), None, f"{n} columns have this name"))
+    return faults

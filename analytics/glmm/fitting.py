@@ -21,8 +21,8 @@ from analytics.errors import CoreError
 from analytics.glmm.laplace import Counts, LaplaceFit, layout_of
 from analytics.programs import one_blas_thread
 from analytics.reml.formula import Term
+from analytics.reml.layout import cells_of
 from analytics.reml.model import MixedModel, check_fixed, check_groupings, checked_outcome, designed
-from analytics.reml.sparse.layout import cells_of
 
 EXPECTED_FALL = 1e-10
 ROUNDING_FALL = 1e-6
@@ -129,12 +129,7 @@ MAX_VARIANCE = 100.0
 
 @dataclass(frozen=True, eq=False)
 class LogitFit:
-    """Variance components on the logit scale.
-
-    model: without the terms that were dropped, those with a level for each row.
-    variances: (n_terms,); σ̂_T², at least 0, exactly 0 on the boundary; squared logits.
-    deviance: glmer's, with nAGQ = 1, of the counts in each cell.
-    """
+    """σ̂_T² on the logit scale, 0 on the boundary; without terms that have a level for each row."""
 
     model: MixedModel
     variances: FloatArray

@@ -18,7 +18,7 @@ The mode is found by penalised iteratively reweighted least squares, e ← P(η 
 halved until −2 log f + e'ZΛ²Z'e falls; at the mode e = r. The steps end quadratically: the one after a step
 below 1e-7 would be below 1e-13.
 
-The blocks are chosen as in `analytics.reml.sparse.layout`. Unlike there the weights differ from cell to cell,
+The blocks are chosen as in `analytics.reml.layout`. Unlike there the weights differ from cell to cell,
 so that every block is factored on its own; blocks of one size, filled up with empty levels, are one batch.
 """
 
@@ -32,18 +32,14 @@ from scipy.special import expit, gammaln
 
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
-from analytics.reml.sparse.layout import Cells, cheapest_blocks, filled, local_levels
+from analytics.reml.layout import Cells, cheapest_blocks, filled, local_levels
 
 MAX_CROSS_ENTRIES = 5 * 10**7
 
 
 @dataclass(frozen=True, eq=False)
 class LogitBatch:
-    """Blocks of one (filled up) size.
-
-    rows, entries: where the levels of its blocks, and their size² inner entries, stand among those of all
-        batches.
-    """
+    """Blocks of one (filled up) size, and where their levels and inner entries stand among all."""
 
     size: int
     n_blocks: int
@@ -170,10 +166,7 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Successes in each cell.
-
-    successes: (n_cells,); s, of R = ``layout.cells.n_rows_in``.
-    """
+    """Successes s in each cell, (n_cells,), of R = ``layout.cells.n_rows_in``."""
 
     layout: LogitLayout
     successes: FloatArray
@@ -201,12 +194,7 @@ class Counts:
         return float(2.0 * np.sum(wrong * size + self.trials * np.log1p(np.exp(-size))))
 
     def at(self, variances: FloatArray, beta: FloatArray, start: FloatArray | None = None) -> "LaplaceFit":
-        """Find the mode and evaluate.
-
-        variances: (n_terms,); v, at least 0.
-        beta: (p,).
-        start: (n_cells,); r of a neighbouring evaluation, from which the mode is searched.
-        """
+        """Find the mode and evaluate at v, (n_terms,), and β, (p,); from r of a neighbour, (n_cells,)."""
         shift = self.design @ beta
         dual = np.zeros_like(shift) if start is None else start
         random = covariance_product(self.layout, variances, dual)
@@ -221,25 +209,15 @@ class Counts:
             towards = factors.project_weighted(factors.weight * random + residual)
             further = covariance_product(self.layout, variances, towards)
             is_mode = bool(np.max(np.abs(further - random)) < CLOSE * (1.0 + np.max(np.abs(random))))
-            dual, random, value = self._lower(shift, (dual, random, value), (towards, further))
+            # go there, halved until the penalised deviance does not rise
+            for halving in range(MAX_HALVINGS):
+                part = 0.5**halving
+                new_dual, new_random = dual + part * (towards - dual), random + part * (further - random)
+                new_value = self.deviance(shift + new_random) + float(new_dual @ new_random)
+                if new_value <= value + ROUNDING * abs(value):
+                    break
+            dual, random, value = new_dual, new_random, new_value
         raise CoreError("the mode of the random effects was not found", code="not_estimable")
-
-    def _lower(
-        self,
-        shift: FloatArray,
-        here: tuple[FloatArray, FloatArray, float],
-        there: tuple[FloatArray, FloatArray],
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Go to the solution of the weighted problem, halved until the penalised deviance does not rise."""
-        (dual, random, value), (towards, further) = here, there
-        for halving in range(MAX_HALVINGS):
-            part = 0.5**halving
-            dual_there = dual + part * (towards - dual)
-            random_there = random + part * (further - random)
-            value_there = self.deviance(shift + random_there) + float(dual_there @ random_there)
-            if value_there <= value + ROUNDING * abs(value):
-                break
-        return dual_there, random_there, value_there
 
 
 class Factors:
@@ -251,37 +229,31 @@ class Factors:
         self.shrunk = 1.0 if cell is None else 1.0 / (1.0 + variances[cell] * weight)
         self.inner_weight = np.asarray(weight * self.shrunk, dtype=np.float64)
         scale = np.sqrt(np.append(variances, 0.0))[layout.level_term]
-        self._block_scale, border_scale = np.split(scale, [layout.n_block_levels])
+        block_scale, border_scale = np.split(scale, [layout.n_block_levels])
         inner = layout.inner @ self.inner_weight
         self.gram = [inner[b.entries].reshape(b.n_blocks, b.size, b.size) for b in layout.batches]
         self.cross = (layout.cross @ self.inner_weight).reshape(layout.n_block_levels, layout.n_border)
         self.log_determinant = -float(np.sum(np.log(self.shrunk))) if cell is not None else 0.0
-        self.inverses = [self._inverse(batch, g) for batch, g in zip(layout.batches, self.gram, strict=True)]
+        self.inverses = []  # Λ(ΛGΛ + I)⁻¹Λ of each batch
+        for batch, gram in zip(layout.batches, self.gram, strict=True):
+            one = block_scale[batch.rows].reshape(batch.n_blocks, batch.size)
+            scales = one[:, :, None] * one[:, None, :]
+            moment = scales * gram + np.eye(batch.size)
+            diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
+            self.log_determinant += 2.0 * float(np.sum(np.log(diagonals)))
+            self.inverses.append(scales * np.linalg.inv(moment))
         self.solved = self._blocks_times(self.cross)
         border = (layout.border @ self.inner_weight).reshape(layout.n_border, layout.n_border)
         self.schur = border - self.cross.T @ self.solved
-        self.border_inverse = self._border_inverse(border_scale)
-
-    def _inverse(self, batch: LogitBatch, gram: FloatArray) -> FloatArray:
-        """Λ(ΛGΛ + I)⁻¹Λ of a batch; its log determinant is added up."""
-        scale = self._block_scale[batch.rows].reshape(batch.n_blocks, batch.size)
-        scales = scale[:, :, None] * scale[:, None, :]
-        moment = scales * gram + np.eye(batch.size)
-        diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
-        self.log_determinant += 2.0 * float(np.sum(np.log(diagonals)))
-        return np.asarray(scales * np.linalg.inv(moment), dtype=np.float64)
-
-    def _border_inverse(self, scale: FloatArray) -> FloatArray:
-        if not scale.size:
-            return np.empty((0, 0))
-        scales = scale[:, None] * scale[None, :]
-        factor, _ = lapack.dpotrf(scales * self.schur + np.eye(scale.size), lower=1)
-        inverse, _ = lapack.dpotri(factor, lower=1)
-        self.log_determinant += 2.0 * float(np.sum(np.log(np.diag(factor))))
-        return np.asarray(scales * (np.tril(inverse) + np.tril(inverse, -1).T), dtype=np.float64)
+        self.border_inverse = np.empty((0, 0))
+        if border_scale.size:
+            scales = border_scale[:, None] * border_scale[None, :]
+            factor, _ = lapack.dpotrf(scales * self.schur + np.eye(border_scale.size), lower=1)
+            inverse, _ = lapack.dpotri(factor, lower=1)
+            self.log_determinant += 2.0 * float(np.sum(np.log(np.diag(factor))))
+            self.border_inverse = scales * (np.tril(inverse) + np.tril(inverse, -1).T)
 
     def _blocks_times(self, matrix: FloatArray) -> FloatArray:
-        """Block-diagonal inverses times a matrix with the block levels as rows."""
         product = np.empty_like(matrix)
         for batch, inverse in zip(self.layout.batches, self.inverses, strict=True):
             rows = batch.blocks(matrix)
@@ -297,14 +269,12 @@ class Factors:
         return self._projected((self.shrunk * vector)[:, None])[:, 0]
 
     def _projected(self, weighted: FloatArray) -> FloatArray:
-        fitted = self.layout.incidence @ self._solve(self.layout.incidence.T @ weighted)
-        return np.asarray(weighted - self.inner_weight[:, None] * fitted, dtype=np.float64)
-
-    def _solve(self, right: FloatArray) -> FloatArray:
-        """ΛM⁻¹Λ times each column: c_b = Ŝ(r_b − T'r_i), c_i = N_i r_i − T c_b."""
-        inside, border = np.split(right, [self.layout.n_block_levels])
+        # ΛM⁻¹Λ times each column: c_b = Ŝ(r_b − T'r_i), c_i = N_i r_i − T c_b
+        inside, border = np.split(self.layout.incidence.T @ weighted, [self.layout.n_block_levels])
         border = self.border_inverse @ (border - self.solved.T @ inside)
-        return np.concatenate([self._blocks_times(inside) - self.solved @ border, border])
+        solution = np.concatenate([self._blocks_times(inside) - self.solved @ border, border])
+        fitted = self.layout.incidence @ solution
+        return np.asarray(weighted - self.inner_weight[:, None] * fitted, dtype=np.float64)
 
     def leverages(self) -> FloatArray:
         """Leverages h = diag(ZΛM⁻¹ΛZ'), shape (n_cells,)."""
@@ -337,11 +307,7 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class LaplaceFit:
-    """D at a point, and what follows; each part is computed when it is first asked for.
-
-    eta: (n_cells,); η̂, at the mode of the random effects.
-    factors: at the weights of the mode.
-    """
+    """D at a point, η̂ at the mode (n_cells,); each part is computed when it is first asked for."""
 
     counts: Counts
     variances: FloatArray

@@ -8,6 +8,7 @@ project's own.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -26,16 +27,12 @@ NORMAL_MULTIPLIER = 2.80
 TERMS = ("model", "task", "run", "model:task", "model:run", "task:run", "residual")
 ALL_EQUAL = 1e-18
 ROUNDING = 1e-12  # of the mean square
+refuse = partial(CoreError, code="harness")
 
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variance components of a score tensor.
-
-    variances: by the names of `TERMS`, score², at least 0.
-    boundary: terms estimated as 0: truncated mean squares, or the boundary of REML.
-    method: {"anova", "reml"}.
-    """
+    """Components by the names of `TERMS`, score², ≥ 0; which are 0; by "anova" or "reml"."""
 
     variances: Mapping[str, float]
     boundary: tuple[str, ...]
@@ -89,29 +86,19 @@ def variance_components(tensor: ScoreTensor) -> VarianceComponents:
 
 
 def reliability(components: VarianceComponents, n_tasks: int, n_runs: int = 1) -> float:
-    """R(h) of the mean over `n_tasks` tasks and `n_runs` runs (Eq. 28.4), 0 to 1.
-
-    Raises CoreError: where all components are 0.
-    """
+    """R(h) of the mean over `n_tasks` tasks and `n_runs` runs (Eq. 28.4); refused where all are 0."""
     values = np.array([[components.variances[term] for term in TERMS]])
     r = float(_reliability(values, n_tasks, n_runs)[0])
     if np.isnan(r):
-        raise CoreError(
-            "reliability is not measured: neither models nor runs differ (all components are 0)",
-            code="harness",
-        )
+        raise refuse("reliability is not measured: neither models nor runs differ (all components are 0)")
     return r
 
 
 def reliability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
-    """R(h) for one run of resampled tasks, shape (n_draws,); NaN where a draw has no variance at all.
-
-    tensor: complete.
-    counts: (n_draws, n_tasks); how often each task is met in a draw.
-    """
+    """R(h) for one run of resampled tasks, counted (n_draws, n_tasks); NaN without variance."""
     require_levels(tensor, "the G-study", models=2, tasks=2, runs=2)
     if not tensor.complete:
-        raise CoreError(_incomplete(tensor, "no bootstrap of R"), code="harness")
+        raise refuse(_incomplete(tensor, "no bootstrap of R"))
     components = np.maximum(components_of_counts(tensor, counts), 0.0)
     return _reliability(components, len(tensor.tasks), 1)
 
@@ -130,18 +117,14 @@ def agreement(matrix: npt.ArrayLike) -> AbsoluteIcc:
     """
     x = np.asarray(matrix, dtype=np.float64)
     if x.ndim != 2 or min(x.shape) < 2 or not np.isfinite(x).all():
-        raise CoreError(
-            f"ICC(A,1) needs a matrix of finite numbers, at least 2 × 2, not {x.shape}", code="harness"
-        )
+        raise refuse(f"ICC(A,1) needs a matrix of finite numbers, at least 2 × 2, not {x.shape}")
     k, n = x.shape
     rows, columns = x.mean(axis=1, keepdims=True), x.mean(axis=0, keepdims=True)
     residual = x - rows - columns + x.mean()
     msr, msc = float(n * rows.var(ddof=1)), float(k * columns.var(ddof=1))
     mse = float(np.sum(residual**2) / ((k - 1) * (n - 1)))
     if mse <= ALL_EQUAL:
-        raise CoreError(
-            "no interval of ICC(A,1): rows and columns add up without residual (MSE = 0)", code="harness"
-        )
+        raise refuse("no interval of ICC(A,1): rows and columns add up without residual (MSE = 0)")
     icc = (msr - mse) / (msr + (n - 1) * mse + n * (msc - mse) / k)
     r = max(icc, 0.0)
     a = n * r / (k * (1.0 - r))
@@ -157,7 +140,7 @@ def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
     """Interval of R(h) for one run: ICC(A,1) from the K × L matrix of run means, truncated at 0."""
     require_levels(tensor, "reliability", models=2, tasks=2, runs=2)
     if not tensor.complete:
-        raise CoreError(_incomplete(tensor, "no interval of R"), code="harness")
+        raise refuse(_incomplete(tensor, "no interval of R"))
     icc = agreement(tensor.scores.mean(axis=1))
     return HarnessInterval(max(icc.lower, 0.0), max(icc.upper, 0.0), "ICC(A,1), McGraw & Wong")
 
@@ -165,7 +148,7 @@ def reliability_interval(tensor: ScoreTensor) -> HarnessInterval:
 def mdes(components: VarianceComponents, n_models: int, n_tasks: int, n_runs: int) -> Mdes:
     """Smallest detectable difference between two models; none where all scores are alike."""
     if not any(components.variances.values()):
-        raise CoreError("no detectable difference: all scores are alike", code="harness")
+        raise refuse("no detectable difference: all scores are alike")
     mt, mr, tr, e = (
         components.variances[term] for term in ("model:task", "model:run", "task:run", "residual")
     )

@@ -9,13 +9,14 @@ Davison & Hinkley, *Bootstrap Methods*, 1997, §4.4.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.differences.pairs import benjamini_hochberg
+from analytics.differences.estimates import benjamini_hochberg
 from analytics.errors import CoreError
 from analytics.harness.gstudy import reliability_draws
 from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
@@ -27,14 +28,12 @@ WEIGHTS = (0.40, 0.35, 0.25)
 D_CEILING = 3.0
 COST_PARTS = ("environment", "execution", "scoring")
 NO_SPREAD = 1e-12  # of the mean square
+refuse = partial(CoreError, code="harness")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of an evaluation of K·N·L cells, by part: environment, execution, scoring.
-
-    n_measured, mean_seconds: evaluations whose seconds were measured, and τ over these.
-    """
+    """Cost of K·N·L cells by part; how many evaluations were measured, and τ over these."""
 
     n_evaluations: int
     n_measured: Mapping[str, int]
@@ -55,11 +54,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class ScorerCalibration:
-    """How well the scorer tells right reference solutions from wrong ones.
-
-    auc: mean over tasks; .5 tells nothing.
-    left_out: tasks whose reference solutions are all right or all wrong.
-    """
+    """AUC of right against wrong reference solutions, mean over tasks; tasks that are all one."""
 
     auc: float
     by_task: Mapping[str, float]
@@ -67,23 +62,17 @@ class ScorerCalibration:
 
 
 def pairwise_d(tensor: ScoreTensor) -> FloatArray:
-    """Cohen's d of every pair of models, shape (n_models, n_models), 0 on the diagonal.
-
-    Raises CoreError: with one model, a model with under two scores, or two models without spread.
-    """
+    """Cohen's d of every pair of models, shape (n_models, n_models), 0 on the diagonal."""
     require_levels(tensor, "discriminability", models=2)
     n_scores = np.count_nonzero(~np.isnan(tensor.scores), axis=(1, 2))
     if n_scores.min() < 2:
         name = tensor.models[int(np.argmin(n_scores))]
         scores = f"{counted(int(n_scores.min()), 'score')} (at least 2 are needed)"
-        raise CoreError(f"discriminability is not measured: model {name!r} has {scores}", code="harness")
+        raise refuse(f"discriminability is not measured: model {name!r} has {scores}")
     d = np.asarray(_pairwise_d(tensor, np.ones((1, len(tensor.tasks))))[0], dtype=np.float64)
     if np.isnan(d).any():
         a, b = (tensor.models[i] for i in np.argwhere(np.isnan(d))[0])
-        raise CoreError(
-            f"discriminability is not measured: neither {a!r} nor {b!r} has any spread of scores",
-            code="harness",
-        )
+        raise refuse(f"discriminability is not measured: neither {a!r} nor {b!r} has any spread of scores")
     return d
 
 
@@ -119,41 +108,26 @@ def coverage_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatArray:
 def fitness(reliability: float, discriminability: float, coverage: float) -> float:
     """F(h) = .40·R + .35·min(D, 3)/3 + .25·C (Eq. 28.2), 0 to 1."""
     if not (0.0 <= reliability <= 1.0 and 0.0 <= coverage <= 1.0 and 0.0 <= discriminability < np.inf):
-        raise CoreError(
-            f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}", code="harness"
-        )
+        raise refuse(f"no fitness of R = {reliability}, D = {discriminability}, C = {coverage}")
     alpha, beta, gamma = WEIGHTS
     return alpha * reliability + beta * min(discriminability, D_CEILING) / D_CEILING + gamma * coverage
 
 
 def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour: float) -> Cost:
-    """Decompose the cost of a full evaluation by part (Eq. 28.6).
-
-    seconds: for ``environment``, ``execution`` and ``scoring``: seconds of each evaluation, NaN: not
-        measured.
-    n_evaluations: K·N·L.
-    usd_per_hour: c.
-    """
+    """Decompose the cost of N evaluations by part (Eq. 28.6), from seconds of some, NaN: not measured."""
     if set(seconds) != set(COST_PARTS):
-        raise CoreError(
-            f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}", code="harness"
-        )
+        raise refuse(f"a cost needs seconds of {', '.join(COST_PARTS)}, not of {sorted(seconds)}")
     if n_evaluations < 1 or not 0.0 <= usd_per_hour < np.inf:
-        raise CoreError(
-            f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour", code="harness"
-        )
+        raise refuse(f"no cost of {n_evaluations} evaluations at {usd_per_hour} USD an hour")
     measured = {}
     for part in COST_PARTS:
         values = np.asarray(seconds[part], dtype=np.float64)
         measured[part] = values = values[~np.isnan(values)]
         if not values.size or not ((values >= 0.0) & (values < np.inf)).all():
-            raise CoreError(
-                f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite",
-                code="harness",
-            )
+            raise refuse(f"no cost of {part}: its seconds were never measured, or one is below 0 or infinite")
     means = {part: float(values.mean()) for part, values in measured.items()}
     if not sum(means.values()) > 0.0:
-        raise CoreError("no cost by part: all measured seconds are 0", code="harness")
+        raise refuse("no cost by part: all measured seconds are 0")
     return Cost(
         n_evaluations=n_evaluations,
         n_measured=MappingProxyType({part: values.size for part, values in measured.items()}),
@@ -163,24 +137,22 @@ def cost(seconds: Mapping[str, npt.ArrayLike], n_evaluations: int, usd_per_hour:
 
 
 def scorer_auc(task: Sequence[str], score: npt.ArrayLike, is_right: npt.ArrayLike) -> ScorerCalibration:
-    """AUC of the scorer on reference solutions, mean over tasks, ties ½ (Eq. 28.8).
+    """AUC of the scorer on reference solutions, (n_solutions,), mean over tasks, ties ½ (Eq. 28.8)."""
+    from scipy.stats import mannwhitneyu
 
-    task: length n_solutions.
-    score, is_right: (n_solutions,); what the scorer gives each reference solution, and whether it is right.
-    Raises CoreError: also when no task has both right and wrong solutions.
-    """
     names, right = np.asarray(task), np.asarray(is_right, dtype=np.bool_)
     values = np.asarray(score, dtype=np.float64)
     if not names.shape == values.shape == right.shape or not np.isfinite(values).all():
-        raise CoreError("reference solutions need a task, a finite score and a mark each", code="harness")
+        raise refuse("reference solutions need a task, a finite score and a mark each")
     rows = {name: names == name for name in sorted(set(task))}
     both = {name: at for name, at in rows.items() if right[at].any() and not right[at].all()}
     if not both:
-        raise CoreError(
-            f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions",
-            code="harness",
-        )
-    by_task = {name: _auc(values[at & right], values[at & ~right]) for name, at in both.items()}
+        raise refuse(f"no scorer AUC: none of {len(rows)} tasks has right and wrong reference solutions")
+    by_task = {}  # U/(n_right·n_wrong) of Mann & Whitney
+    for name, at in both.items():
+        good, bad = values[at & right], values[at & ~right]
+        u = mannwhitneyu(good, bad, method="asymptotic").statistic
+        by_task[name] = float(u) / (good.size * bad.size)
     left_out = tuple(name for name in rows if name not in both)
     return ScorerCalibration(float(np.mean(list(by_task.values()))), MappingProxyType(by_task), left_out)
 
@@ -203,13 +175,6 @@ def _pairwise_d(tensor: ScoreTensor, counts: FloatArray) -> FloatArray:
 def _mean_of_pairs(d: FloatArray) -> FloatArray:
     k = d.shape[1]
     return np.asarray(d.sum(axis=(1, 2)) / (k * (k - 1)), dtype=np.float64)
-
-
-def _auc(right: FloatArray, wrong: FloatArray) -> float:
-    """U/(n_right·n_wrong) of Mann & Whitney."""
-    from scipy.stats import mannwhitneyu
-
-    return float(mannwhitneyu(right, wrong, method="asymptotic").statistic) / (right.size * wrong.size)
 
 
 METHOD = "paired bootstrap over tasks; runs and models not resampled"
@@ -243,20 +208,13 @@ class Change:
 def compare(
     first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
 ) -> tuple[Change, Change, Change]:
-    """ΔR, ΔD and ΔC of two configurations, second minus first.
-
-    first, second: the same models and tasks by name, two tasks at least; runs may differ in number.
-    """
+    """ΔR, ΔD and ΔC, second minus first; models and tasks, two at least, are the same, runs may differ."""
     for noun, a, b in (("models", first.models, second.models), ("tasks", first.tasks, second.tasks)):
         if a != b:
             odd = sorted(set(a) ^ set(b))[0]
-            raise CoreError(
-                f"a paired comparison needs the same {noun} in both; {odd!r} is only in one", code="harness"
-            )
+            raise refuse(f"a paired comparison needs the same {noun} in both; {odd!r} is only in one")
     if len(first.tasks) < 2:
-        raise CoreError(
-            "a paired comparison is not measured: one task (at least 2 are needed)", code="harness"
-        )
+        raise refuse("a paired comparison is not measured: one task (at least 2 are needed)")
     n_tasks = len(first.tasks)
     counts = np.vstack(
         [np.ones((1, n_tasks), int), resampled_counts(seed, "paired bootstrap", n_tasks, n_draws)]
@@ -286,7 +244,7 @@ def _change(figure: str, first: ScoreTensor, second: ScoreTensor, counts: npt.ND
         a, b = (FIGURES[figure](tensor, counts) for tensor in (first, second))
         interval = percentile_interval((b - a)[1:], f"Δ{figure}", METHOD)
         if np.isnan(a[0] + b[0]):
-            raise CoreError(f"{figure} cannot be said of both configurations", code="harness")
+            raise refuse(f"{figure} cannot be said of both configurations")
     except CoreError as refusal:
         return Change("", figure, None, None, None, None, None, note=str(refusal))
     differences = (b - a)[1:]

@@ -65,14 +65,10 @@ def report(
     scorer: ScorerCalibration | None = None,
     page: PageTest | None = None,
 ) -> dict[str, Any]:
-    """Compute every figure that the tensor can give.
+    """Compute every figure that the tensor can give, R for one run where nothing else is said.
 
-    seed, n_draws: of the bootstraps over tasks.
-    metadata: by the names of `MANDATORY_METADATA`; the task count is known.
-    cost, scorer, page: from `quality.cost`, `quality.scorer_auc`, `stability.page_test`, where their data
-        exist.
-    Returns: `n_models`, `n_tasks`, `n_runs`; the `FIGURES`, R for one run where nothing else is said;
-        `metadata`, and in `notes` the reason of each figure that is None.
+    Returns: `n_models`, `n_tasks`, `n_runs`; the `FIGURES`; `metadata`, by `MANDATORY_METADATA`; and in
+    `notes` the reason of each figure that is None.
     """
     k, n, n_runs = tensor.scores.shape
     measured = {"cost": cost, "scorer": scorer, "page": page}

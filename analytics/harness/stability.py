@@ -6,6 +6,7 @@ Source: *Toward Meta-Harness Optimization*, §28.10.5. Kendall, *Rank Correlatio
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from analytics.resampling import generator, resampled_counts
 N_DRAWS = 1000
 N_SPLITS = 100
 N_TOP = 3
+refuse = partial(CoreError, code="harness")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> Spli
     """Compare the rankings by ⌊L/2⌋ random runs and by the rest."""
     require_levels(tensor, "split-half agreement", models=2, runs=2)
     if n_splits < 1:
-        raise CoreError(f"{n_splits} splits; at least 1 is needed", code="harness")
+        raise refuse(f"{n_splits} splits; at least 1 is needed")
     n_runs = len(tensor.runs)
     taus, everything = np.empty(n_splits), np.ones((1, len(tensor.tasks)))
     for d in range(n_splits):
@@ -86,35 +88,25 @@ def split_half(tensor: ScoreTensor, seed: int, n_splits: int = N_SPLITS) -> Spli
         halves = (order[: n_runs // 2], order[n_runs // 2 :])
         taus[d] = _tau(*(_scores(tensor, everything, half)[0] for half in halves))
     if np.isnan(taus).any():
-        raise CoreError(
-            "split-half agreement is not measured: in some half the models cannot be ranked", code="harness"
-        )
+        raise refuse("split-half agreement is not measured: in some half the models cannot be ranked")
     sd = float(taus.std(ddof=1)) if n_splits > 1 else None
     return SplitHalf(float(taus.mean()), sd, n_splits, (n_runs // 2, n_runs - n_runs // 2))
 
 
 def page_test(tensor: ScoreTensor, predicted: Sequence[str]) -> PageTest:
-    """Page's test of an order of models stated beforehand.
+    """Page's test of an order of models, worst first, stated beforehand; on tasks with all scores.
 
-    tensor: tasks on which a model has no score are left out.
-    predicted: all models, from the one predicted worst to the one predicted best. An order read off the same
-        scores would make the p-value meaningless.
-    Raises CoreError: with under three models or two tasks, or when `predicted` does not name each model once.
+    An order read off the same scores would make the p-value meaningless.
     """
     from scipy.stats import page_trend_test
 
     require_levels(tensor, "Page's test", models=3, tasks=2)
     if sorted(predicted) != list(tensor.models):
-        raise CoreError(
-            f"the order predicted names {list(predicted)}, not each of {list(tensor.models)} once",
-            code="harness",
-        )
+        raise refuse(f"the order predicted names {list(predicted)}, not each of {list(tensor.models)} once")
     cells, seen = _cell_means(tensor.scores)
     blocks = cells[:, seen.all(axis=0)][[tensor.models.index(name) for name in predicted]].T
     if len(blocks) < 2:
-        raise CoreError(
-            f"Page's test is not measured: {len(blocks)} tasks have a score of every model", code="harness"
-        )
+        raise refuse(f"Page's test is not measured: {len(blocks)} tasks have a score of every model")
     trend = page_trend_test(np.round(blocks, DECIMALS))
     return PageTest(float(trend.statistic), float(trend.pvalue), str(trend.method), *blocks.shape)
 
@@ -137,7 +129,6 @@ def _scores(tensor: ScoreTensor, counts: npt.ArrayLike, runs: slice | npt.NDArra
 
 
 def _tau(a: FloatArray, b: FloatArray) -> float:
-    """τ_b, NaN where it is undefined."""
     if np.isnan(a).any() or np.isnan(b).any():
         return float("nan")
     tau = kendall(a, b)

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from analytics.arrays import CodeArray, FloatArray, Mask, read_only
+from analytics.arrays import FloatArray, Mask, coded, read_only
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 
 BOOTSTRAP = "bootstrap over tasks, conditional on these models"
+refuse = partial(CoreError, code="harness")
 
 
 class HarnessInterval(NamedTuple):
@@ -43,18 +45,14 @@ class ScoreTensor:
         fields = {"models": self.models, "tasks": self.tasks, "runs": self.runs}
         for field, names in fields.items():
             if not names:
-                raise CoreError(f"a score tensor without {field}", code="harness")
+                raise refuse(f"a score tensor without {field}")
             if list(names) != sorted(set(names)):
-                raise CoreError(f"{field} are not in ascending order of name, none twice", code="harness")
+                raise refuse(f"{field} are not in ascending order of name, none twice")
         shape = tuple(map(len, fields.values()))
         if self.scores.shape != shape or self.valid.shape != shape or self.valid.dtype != np.bool_:
-            raise CoreError(
-                f"scores {self.scores.shape} and valid {self.valid.shape} are not {shape}", code="harness"
-            )
+            raise refuse(f"scores {self.scores.shape} and valid {self.valid.shape} are not {shape}")
         if np.isinf(self.scores).any() or (self.valid & np.isnan(self.scores)).any():
-            raise CoreError(
-                "a valid score is a finite number, and one that is not valid is that or NaN", code="harness"
-            )
+            raise refuse("a valid score is a finite number, and one that is not valid is that or NaN")
         object.__setattr__(self, "scores", read_only(np.asarray(self.scores, dtype=np.float64)))
         object.__setattr__(self, "valid", read_only(self.valid))
 
@@ -71,19 +69,16 @@ def tensor_of_columns(
     score: npt.ArrayLike,
     valid: npt.ArrayLike | None = None,
 ) -> ScoreTensor:
-    """Build the tensor from one row for each (model, task, run).
+    """Build the tensor from one row for each (model, task, run), none twice.
 
-    model, task, run: length n_rows.
-    score: (n_rows,); not looked at where invalid.
-    valid: (n_rows,); all true when not given. Cells without a row are invalid.
-    Raises CoreError: when lengths differ, or a (model, task, run) occurs twice.
+    score, valid: (n_rows,); not looked at where invalid; true when not given, but without a row.
     """
-    (models, i), (tasks, j), (runs, k) = (_coded(column) for column in (model, task, run))
+    (models, i), (tasks, j), (runs, k) = (coded(column) for column in (model, task, run))
     codes = (i, j, k)
     values = np.asarray(score, dtype=np.float64)
     counted = np.ones(values.shape, dtype=np.bool_) if valid is None else np.asarray(valid, dtype=np.bool_)
     if len({values.shape, counted.shape, i.shape, j.shape, k.shape}) > 1:
-        raise CoreError("the columns model, task, run, score and valid differ in length", code="harness")
+        raise refuse("the columns model, task, run, score and valid differ in length")
     cell = np.ravel_multi_index(codes, [max(len(column), 1) for column in (models, tasks, runs)])
     order = np.argsort(cell, kind="stable")
     again = np.flatnonzero(cell[order][1:] == cell[order][:-1])
@@ -91,7 +86,7 @@ def tensor_of_columns(
         row = order[again[0] + 1]
         names = (models[i[row]], tasks[j[row]], runs[k[row]])
         where = ", ".join(map(repr, names))
-        raise CoreError(f"row {row}: model, task and run {where} occur twice", code="harness")
+        raise refuse(f"row {row}: model, task and run {where} occur twice")
     scores = np.full((len(models), len(tasks), len(runs)), np.nan)
     scores[codes] = np.where(counted, values, np.nan)
     valid = np.zeros(scores.shape, dtype=np.bool_)
@@ -115,10 +110,7 @@ def tensor_of_file(file: FlatFile) -> ScoreTensor:
 def require_levels(
     tensor: ScoreTensor, figure: str, *, models: int = 1, tasks: int = 1, runs: int = 1
 ) -> None:
-    """Refuse a figure that needs more models, tasks or runs than there are.
-
-    Raises CoreError: such as ``reliability is not measured: one run (at least 2 are needed)``.
-    """
+    """Refuse a figure that needs more models, tasks or runs than there are."""
     for noun, names, needed in (
         ("model", tensor.models, models),
         ("task", tensor.tasks, tasks),
@@ -126,27 +118,13 @@ def require_levels(
     ):
         if len(names) < needed:
             levels = f"one {noun}" if len(names) == 1 else f"{len(names)} {noun}s"
-            raise CoreError(
-                f"{figure} is not measured: {levels} (at least {needed} are needed)", code="harness"
-            )
+            raise refuse(f"{figure} is not measured: {levels} (at least {needed} are needed)")
 
 
 def percentile_interval(draws: FloatArray, figure: str, method: str = BOOTSTRAP) -> HarnessInterval:
-    """Percentiles .025 and .975 of bootstrap draws.
-
-    Raises CoreError: when a draw has no value: percentiles of the others would be of another distribution.
-    """
+    """Percentiles .025 and .975 of bootstrap draws; refused where a draw has no value."""
     n_undefined = int(np.count_nonzero(~np.isfinite(draws)))
     if n_undefined:
-        raise CoreError(
-            f"no bootstrap of {figure}: it cannot be said in {n_undefined} of {draws.size} draws",
-            code="harness",
-        )
+        raise refuse(f"no bootstrap of {figure}: it cannot be said in {n_undefined} of {draws.size} draws")
     lower, upper = np.percentile(draws, [2.5, 97.5])
     return HarnessInterval(float(lower), float(upper), method)
-
-
-def _coded(column: Sequence[str]) -> tuple[tuple[str, ...], CodeArray]:
-    names = tuple(sorted(set(column)))
-    place = {name: code for code, name in enumerate(names)}
-    return names, np.array([place[name] for name in column], dtype=np.int64)

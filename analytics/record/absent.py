@@ -9,17 +9,14 @@ import numpy as np
 
 from analytics.arrays import CodeArray, CountArray, Mask
 from analytics.outcome_table import CellMoments
+from analytics.text import listed
 
 MIN_OTHERS = 5
 N_NAMED = 3
 
 
 def expected_trials(n_places: CountArray, loaded: Mask) -> CodeArray:
-    """Return E_a of each agent, (n_agents,); 0 for one of which nothing is expected.
-
-    n_places: (n_agents, n_tasks); 0: no place.
-    loaded: (n_agents,); agents that an operator loaded and that are compared.
-    """
+    """Return E_a of each agent, (n_agents,), 0 of one not loaded; no place is 0."""
     own, others, most = _trials(n_places, loaded)
     return np.asarray(np.maximum(own, np.minimum(most, others)), dtype=np.int64)
 
@@ -67,11 +64,7 @@ def with_failures(cells: CellMoments, n_absent: CountArray) -> CellMoments:
 
 
 def uneven(n_places: CountArray, n_absent: CountArray, loaded: Mask, *, zero: bool) -> tuple[str, ...]:
-    """Say how many loaded agents lack trials on some tasks, and how many may have been meant to.
-
-    n_places, n_absent: (n_agents, n_tasks); delivered; lacking.
-    zero: whether missing outcomes count as failures.
-    """
+    """Say how many loaded agents lack trials on some tasks, and how many may have been meant to."""
     n, n_lacking = len(n_places), int(n_absent.any(axis=1).sum())
     expected = n_places + n_absent
     differs = ((expected > 0) & (expected < expected.max(axis=1, initial=0)[:, None])).any(axis=1)
@@ -92,7 +85,7 @@ def passes_alone(agents: Sequence[str]) -> tuple[str, ...]:
     n = len(agents)
     if not n:
         return ()
-    named = ", ".join(agents[:N_NAMED]) + (f" and {n - N_NAMED} more" if n > N_NAMED else "")
+    named = listed(agents, N_NAMED)
     who, lack, their = ("1 agent has", "lacks", "its") if n == 1 else (f"{n} agents have", "lack", "their")
     return (
         f"{who} passes alone and {lack} tasks or trials: {named}; if {their} failures were left out, the "

@@ -3,12 +3,13 @@
 Trials repeat within one condition; runs and trials are repeats. Where several conditions are compared each
 has an estimate of its own and the agent none: which of them is shown would decide it. Trials that are copies,
 or only improve, under one condition count as one under all. Gains are looked for between the agent's last two
-deliveries, whatever counts. What people said is corrected by `analytics.human_labels`, with the agent's
+deliveries, whatever counts. An agent two of whose trials are copies, or whose trials only improve, has no
+consistency. What people said is corrected by `analytics.human_labels`, with the agent's
 counted valid outcomes as those of the judge; it stands beside the agent and never orders a board.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ import numpy as np
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.human_labels import CENSUS, Labelled, SurrogateRefused, correct
 from analytics.record.rows import Rows, Setting, distinct
-from analytics.repeats import Repeats
 from analytics.trials.flags import dependent_trials, only_gains, only_improving, run_order
 from analytics.trials.icc import IccRefused, convergence, intraclass_correlation, task_trials
 
@@ -31,11 +31,51 @@ FIGURES = (
 FACETS = {"run": 3, "prompt": 0, "judge": 1}  # places in a setting
 
 
-class ComparedTrials(NamedTuple):
-    """Outcomes under the compared conditions, (n_rows,) each, in canonical order.
+@dataclass(frozen=True)
+class Repeats:
+    """What an agent's repeated trials tell; see `analytics.trials`.
 
-    condition: place among those compared.
+    icc, lower, upper: intraclass correlation with its 95% interval; None: `reason` says why.
+    trials_per_task: n₀.
+    n_tasks: tasks with two or more valid trials under some condition.
+    trials_needed, needed: trials of each task from which on the estimate settles, or None, and the same in
+        words.
+    copies: why its trials count as one, in words; else empty.
+    cumulative: whether they count as one since hardly any task gets worse from one to a later one.
+    gains: a latest delivery that is better on some tasks and worse on none, in words; else empty.
+    levels: levels of "run", "prompt" and "judge" that the agent's mean is over.
+    by_condition: where several conditions are compared, the fields up to `reason` under each.
     """
+
+    icc: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    sigma_w2: float | None = None
+    trials_per_task: float | None = None
+    n_tasks: int = 0
+    trials_needed: int | None = None
+    needed: str = ""
+    note: str = ""
+    reason: str = ""
+    copies: str = ""
+    cumulative: bool = False
+    gains: str = ""
+    levels: Mapping[str, int] = field(default_factory=dict)
+    by_condition: tuple[Mapping[str, Any], ...] = ()
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the fields as objects of JSON."""
+        parts = [dict(one) for one in self.by_condition]
+        return vars(self) | {"levels": dict(self.levels), "by_condition": parts}
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> "Repeats":
+        """Return what `as_plain` was made from."""
+        return cls(**{**plain, "by_condition": tuple(plain.get("by_condition", ()))})
+
+
+class ComparedTrials(NamedTuple):
+    """Outcomes, and places among the compared conditions, (n_rows,) each, in canonical order."""
 
     rows: Rows
     outcome: FloatArray
@@ -51,11 +91,7 @@ def repeats(
     settings: Sequence[Setting],
     order: CodeArray,
 ) -> list[Repeats]:
-    """Return what the repeated trials of each agent tell.
-
-    counted, delivered: what counts; what was delivered.
-    order: (n_deliveries,); place of each delivery in the order of acceptance.
-    """
+    """Return what repeated trials of each agent tell, by what counts and what was delivered."""
     # over how many runs, prompts and judges each mean is taken; not stated counts as a level
     ran: list[list[Setting]] = [[] for _ in range(n_agents)]
     for pair in distinct(counted.rows.agent * len(settings) + counted.rows.setting).tolist():
@@ -92,7 +128,6 @@ def _of_agent(part: ComparedTrials, n_conditions: int, runs: CodeArray) -> Repea
 
 
 def _repeats_of(part: ComparedTrials, copies: str) -> Repeats:
-    """Tell of the trials under one condition."""
     rows = part.rows
     if not rows.n_rows:
         return Repeats(reason="not measured: no valid trial")
@@ -142,7 +177,6 @@ def _needed(part: ComparedTrials) -> tuple[int | None, str]:
 
 
 def _by_agent(trials: ComparedTrials, n_agents: int) -> list[ComparedTrials]:
-    """Split by agent; rows stand in canonical order, agent by agent."""
     ends = np.searchsorted(trials.rows.agent, np.arange(n_agents + 1))
     return [_where(trials, slice(start, end)) for start, end in pairwise(ends.tolist())]
 
@@ -154,7 +188,6 @@ def _where(trials: ComparedTrials, positions: CodeArray | slice) -> ComparedTria
 
 
 def _cumulative(parts: Sequence[ComparedTrials], runs: CodeArray) -> str:
-    """Say that the trials under one condition only improve; `runs` is the place of each setting's run."""
     ordered = [_where(part, np.argsort(runs[part.rows.setting], kind="stable")) for part in parts]
     improving = [one for part in ordered if (one := only_improving(part.rows.task, part.outcome)) is not None]
     if not improving:
@@ -188,7 +221,6 @@ def _copies(parts: Sequence[ComparedTrials]) -> str:
 
 
 def _gains(trials: ComparedTrials, order: CodeArray, n_agents: int) -> list[str]:
-    """Agents whose latest delivery is better on some tasks and worse on none than the one before."""
     notes = [""] * n_agents
     place, n_deliveries = order[trials.rows.delivery], len(order)
     pairs = distinct(trials.rows.agent * n_deliveries + place)
@@ -203,11 +235,7 @@ def _gains(trials: ComparedTrials, order: CodeArray, n_agents: int) -> list[str]
 
 
 def only_better(task: CodeArray, outcome: FloatArray, place: CodeArray) -> str:
-    """Say that the last of several deliveries is better on some tasks and worse on none than the one before.
-
-    task, outcome, place: (n_rows,); of valid rows; `place` is that of the delivery in the order of
-        acceptance.
-    """
+    """Say that the last of several deliveries, of valid rows, only improves on the one before."""
     places = np.unique(place)[-2:]
     if places.size < 2:
         return ""

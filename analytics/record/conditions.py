@@ -44,10 +44,7 @@ class Voter(NamedTuple):
 
 
 def voices(voters: Sequence[Voter], finished: Sequence[int] | CodeArray) -> Mask:
-    """Mark the agents that have a say, (n_agents,).
-
-    finished: the delivery with which an agent had run everything; −1: none yet.
-    """
+    """Mark the agents that have a say, by the delivery with which they had run all (−1: none yet)."""
     heard = np.array([one.vouched for one in voters], dtype=np.bool_)
     n_heard: Counter[str] = Counter()
 
@@ -119,11 +116,9 @@ def condition_counts(
     voters: Sequence[Voter] = (),
     by_temperature: bool | None = None,
 ) -> ConditionCounts:
-    """Count what each agent ran under each condition.
+    """Count what each agent ran on the active tasks under each condition.
 
-    rows: on the active tasks.
-    voters: length n_agents; where not given, each agent is of an account of its own, and what an operator
-        loaded is vouched for.
+    voters: by default each agent is of an account of its own, and vouched for if an operator loaded it.
     by_temperature: as it is for agents beside these; where not given, these tell.
     """
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
@@ -160,10 +155,7 @@ def condition_counts(
 
 
 def compare(counts: ConditionCounts, counting: Counting) -> Compared:
-    """Choose the conditions compared, and say in words which they are and who lacks them.
-
-    With one condition in all nothing is said.
-    """
+    """Choose the conditions compared, and say, if there are several, which they are and who lacks them."""
     if not counting.settings:
         raise CoreError("settings: no condition is named", code="record")
     has = (20 * counts.n_asked_tasks >= 19 * counts.n_asked[:, None]) & (counts.n_asked_tasks > 0)
@@ -195,10 +187,7 @@ def vouched_choose(counts: ConditionCounts) -> bool:
 
 
 def most_lacking(mine: ConditionCounts, compared: Compared) -> tuple[str, int, int] | None:
-    """Return the compared condition under which most tasks lack for one agent, how many, and of how many.
-
-    None where it has no row under any, and where it lacks none.
-    """
+    """Return the compared condition under which most tasks lack, how many, and of how many; or None."""
     n_asked, column = int(mine.n_asked[0]), {condition: c for c, condition in enumerate(mine.conditions)}
     if not column.keys() & set(compared.conditions):
         return None
@@ -226,11 +215,7 @@ def conditions_of(
 
 
 def _two_temperatures(
-    outcomes: Rows,
-    asked_of: Mask,
-    settings: Sequence[Setting],
-    voters: Sequence[Voter],
-    finished: CodeArray,
+    outcomes: Rows, asked_of: Mask, settings: Sequence[Setting], voters: Sequence[Voter], finished: CodeArray
 ) -> bool:
     """Whether temperature is part of the conditions, as the model says; not stated is a level."""
     levels = {temperature: i for i, temperature in enumerate(dict.fromkeys(one[2] for one in settings))}
@@ -253,7 +238,6 @@ def _counts(column: CodeArray, shape: tuple[int, int]) -> CodeArray:
 
 
 def _comparable(counts: ConditionCounts, has: Mask) -> list[int]:
-    """Positions of the conditions that the rule of this module compares."""
     if not counts.conditions:
         return []
     full = _full(counts)
@@ -269,7 +253,6 @@ def _comparable(counts: ConditionCounts, has: Mask) -> list[int]:
 
 
 def _full(counts: ConditionCounts) -> Mask:
-    """Agents with full runs."""
     return np.asarray((20 * counts.n_tasks >= 19 * counts.n_active).any(axis=1))
 
 
@@ -296,7 +279,6 @@ def _nearly_all(has: Mask) -> Mask:
 def _elsewhere(
     counts: ConditionCounts, has: Mask, chosen: Sequence[Condition], words: list[str]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Tell what an agent ran under, where it lacks a compared condition and ran more tasks elsewhere."""
     columns = [counts.conditions.index(one) for one in chosen if one in counts.conditions]
     unheld = len(columns) < len(chosen)
     places: list[tuple[str, int]] = []
@@ -313,11 +295,7 @@ def _elsewhere(
     return tuple(name for name, _ in places), tuple(n for _, n in places)
 
 
-# ------------------------------------------------------------------------------------------------------ words
-
-
 def _words(conditions: Sequence[Condition]) -> list[str]:
-    """Each condition by the facets in which these differ: "prompt p2, judge j1"."""
     varying = [f for f in range(len(FACETS)) if len({one[f] for one in conditions}) > 1]
 
     def words(facet: str, level: str | float | None) -> str:

@@ -72,7 +72,6 @@ def _about(flat: FlatFile) -> list[About]:
 
 
 def _texts(flat: FlatFile, column: str) -> list[str]:
-    """Take the first text that each agent's rows have in a column of metadata, by code point; else empty."""
     texts = [""] * len(flat.agents)
     if column not in flat.metadata:
         return texts

@@ -12,7 +12,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, CountArray, FloatArray, Mask
 from analytics.outcome_table import CellMoments, cell_moments
-from analytics.record.alike import ComparedTrials, People, people, repeats
+from analytics.record.alike import ComparedTrials, People, Repeats, people, repeats
 from analytics.record.conditions import Compared, conditions_of
 from analytics.record.rows import (
     NEVER,
@@ -34,7 +34,6 @@ from analytics.record.rows import (
     withdrawn,
 )
 from analytics.record.whole_runs import whole_runs
-from analytics.repeats import Repeats
 from analytics.trials.flags import run_order
 
 
@@ -242,9 +241,6 @@ def in_part(
     return np.asarray(((n > 0) & (n < n_trials)).any(axis=2), dtype=np.bool_)
 
 
-# ---------------------------------------------------------------------------------------------- what is known
-
-
 def _frame(
     n_agents: int,
     tasks: Sequence[str],
@@ -309,7 +305,6 @@ def _delivered(
     counting: Counting,
     compared: Compared,
 ) -> _Slots:
-    """Keep what was delivered under a compared condition."""
     number = {condition: c for c, condition in enumerate(compared.conditions)}
     of_setting = conditions_of(settings, compared.by_temperature, counting)
     condition = np.array([number.get(one, -1) for one in of_setting], dtype=np.int64)
@@ -340,18 +335,12 @@ def _completed(delivered: _Slots, frame: _Frame, *, zero: bool) -> CodeArray:
     return np.where(last == NEVER, -1, last)
 
 
-# ------------------------------------------------------------------------------------------------ what counts
-
-
 def _in_slots(slot: CodeArray, shape: tuple[int, int, int]) -> CodeArray:
     return np.bincount(slot, minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
 
 
 def _parts(frame: _Frame) -> CodeArray:
-    """Return the number of each task's block, or of what was not asked for, the last part, (n_agents, m).
-
-    Where none of those asked for is active, all tasks are one part.
-    """
+    """Return the number of each task's block, the last one of what was not asked for, (n_agents, m)."""
     rest = frame.block.max(axis=1, keepdims=True, initial=-1) + 1
     return np.where(frame.asked, frame.block, rest)
 
@@ -359,10 +348,7 @@ def _parts(frame: _Frame) -> CodeArray:
 def _of_blocks(
     extreme: np.ufunc, values: CodeArray, block: CodeArray, *, start: int, where: Mask | None = None
 ) -> CodeArray:
-    """Take the least or largest value of each block, (n_agents, n_blocks); ``start`` where there is none.
-
-    ``values``, ``block`` and ``where`` are (n_agents, m).
-    """
+    """Take the extreme value of each block, (n_agents, n_blocks); arrays are (n_agents, m)."""
     n_blocks = int(block.max(initial=0)) + 1
     extremes = np.full(len(block) * n_blocks, start, dtype=np.int64)
     of = block >= 0 if where is None else where & (block >= 0)
@@ -496,7 +482,6 @@ def _lower(
 
 
 def _firsts(counted: _Slots, cumulative: Mask, settings: Sequence[Setting]) -> _Slots:
-    """Let the first trial of a task stand for all where an agent's trials are cumulative."""
     mine = cumulative[counted.rows.agent] & counted.has_outcome
     if not mine.any():
         return counted
@@ -519,7 +504,16 @@ def _places(
     """
     n_agents, n_tasks, n_conditions = frame.shape
     n = _in_slots(counted.slot, frame.shape)
-    failed = _absent(n, frame, most) if zero else np.empty(0, dtype=np.int64)
+    failed = np.empty(0, dtype=np.int64)
+    if zero:
+        # slots of what was asked for, as often as they lack a trial that was to count: of a block without a
+        # row as many as of the others; an operator's agent lacks tasks alone
+        usual = np.where(frame.asked & (most < NEVER), most, 0).max(axis=1, keepdims=True)
+        expected = np.where(most == NEVER, usual, most)[:, :, None]
+        lacking = np.maximum(np.where(frame.operator[:, None, None] & (n > 0), 0, expected - n), 0)
+        lacking[~frame.asked | ~frame.ranked[:, None]] = 0
+        slots = np.flatnonzero(lacking)
+        failed = np.repeat(slots, lacking.reshape(-1)[slots])
     rows, n_failed = counted.rows, len(failed)
     slot = np.concatenate([counted.slot, failed])
     cells = cell_moments(
@@ -544,22 +538,6 @@ def _places(
     gaps = np.where(table.n_valid > 0, gaps, n_places)
     invalid = _in_slots(counted.slot[~rows.valid], frame.shape).sum(axis=2)
     return table, n_places.astype(np.int32), gaps.astype(np.int32), invalid.astype(np.int32)
-
-
-def _absent(n: CodeArray, frame: _Frame, most: CodeArray) -> CodeArray:
-    """Slots of what an agent was asked for, each as often as it lacks a trial that was to count.
-
-    Of a block without a row as many are lacking as of the others; an operator's agent lacks tasks alone.
-    """
-    usual = np.where(frame.asked & (most < NEVER), most, 0).max(axis=1, keepdims=True)
-    expected = np.where(most == NEVER, usual, most)[:, :, None]
-    lacking = np.maximum(np.where(frame.operator[:, None, None] & (n > 0), 0, expected - n), 0)
-    lacking[~frame.asked | ~frame.ranked[:, None]] = 0
-    slots = np.flatnonzero(lacking)
-    return np.repeat(slots, lacking.reshape(-1)[slots])
-
-
-# ---------------------------------------------------------------------------------------------- what is shown
 
 
 def _trials(part: _Slots, frame: _Frame) -> ComparedTrials:

@@ -6,6 +6,7 @@ common tasks has at least 10; once chosen it is kept by name, so that agents tha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,18 +14,17 @@ import numpy.typing as npt
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.errors import CoreError
+from analytics.text import listed
 
 Trust = Literal["self_reported", "logs", "verified"]
 NEVER = np.iinfo(np.int64).max
 TRUST: tuple[Trust, ...] = ("self_reported", "logs", "verified")  # ascending
 Setting = tuple[str | None, str | None, float | None, str | None]  # prompt_variant, judge, temperature, run
+refuse = partial(CoreError, code="record")
 
 
 class Condition(NamedTuple):
-    """What outcomes are compared under; None where not stated.
-
-    A temperature of None is any temperature: it is part of a condition only where an agent has two.
-    """
+    """What outcomes are compared under; None where not stated, or of a temperature any."""
 
     prompt_variant: str | None
     judge: str | None
@@ -190,14 +190,12 @@ def checked(
     for one in fields(rows):
         column = getattr(rows, one.name)
         if column is not None and column.shape != (rows.n_rows,):
-            raise CoreError(f"{one.name}: {column.shape}, not ({rows.n_rows},)", code="record")
+            raise refuse(f"{one.name}: {column.shape}, not ({rows.n_rows},)")
         size = sizes.get(one.name)
         if size is not None and rows.n_rows and not (column.min() >= 0 and column.max() < size):
-            raise CoreError(
-                f"{one.name}: {column.min()} to {column.max()}, not 0 to {size - 1}", code="record"
-            )
+            raise refuse(f"{one.name}: {column.min()} to {column.max()}, not 0 to {size - 1}")
     if not tasks or list(tasks) != sorted(set(tasks)):
-        raise CoreError("tasks ascend by code point, none twice, and there is one at least", code="record")
+        raise refuse("tasks ascend by code point, none twice, and there is one at least")
     codes = {name: getattr(rows, name).astype(np.int64, copy=False) for name in (*sizes, "trial")}
     loaded = np.array([delivery.operator for delivery in deliveries], dtype=np.bool_)[codes["delivery"]]
     rows = replace(rows, **codes, confirmed=rows.confirmed | loaded)
@@ -245,10 +243,7 @@ def asked_tasks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequenc
 
 
 def asked_blocks(deliveries: Sequence[Delivery], *, n_agents: int, tasks: Sequence[str]) -> CodeArray:
-    """Return the number of the block of tasks that were first asked for together, (n_agents, n_tasks).
-
-    From 0 in order of arrival; −1 where a task was not asked for. Where none was named, all are block 0.
-    """
+    """Return the block of tasks first asked for together, 0, 1, …; −1: not asked for; all 0 if unnamed."""
     number = {name: j for j, name in enumerate(tasks)}
     blocks = np.full((n_agents, len(tasks)), -1, dtype=np.int64)
     for delivery in (deliveries[d] for d in in_order(deliveries) if not deliveries[d].withdrawn):
@@ -274,10 +269,7 @@ def operated(deliveries: Sequence[Delivery], n_agents: int) -> Mask:
 
 
 def finished_by(rows: Rows, deliveries: Sequence[Delivery], shape: tuple[int, int]) -> CodeArray:
-    """Find the arrival with which every task was there under any setting, (n_agents,); −1: none yet.
-
-    Of what was withdrawn too; `shape` is (n_agents, n_tasks).
-    """
+    """Find the arrival with which every task was there, withdrawn or not, (n_agents,); −1: none yet."""
     arrivals = np.array([delivery.arrival for delivery in deliveries], dtype=np.int64)
     first = np.full(shape[0] * shape[1], NEVER, dtype=np.int64)
     np.minimum.at(first, rows.agent * shape[1] + rows.task, arrivals[rows.delivery])
@@ -344,34 +336,29 @@ def universe(
 ) -> tuple[CodeArray, str]:
     """Choose the active tasks, by position, ascending; and say what was left out, where anything was.
 
-    tasks: all tasks, ascending by code point.
-    n_holders: (n_tasks,); agents without an assignment that have an outcome on the task.
-    n_agents: agents without an assignment.
+    n_holders, n_agents: agents without an assignment: with an outcome on the task, (n_tasks,); all.
     """
     if counting.universe == "all":
         return np.arange(len(tasks)), ""
     if counting.universe == "common":
         active = is_common(n_holders, n_agents)
         if np.count_nonzero(active) < MIN_TASKS:
-            raise CoreError(
+            raise refuse(
                 f"{np.count_nonzero(active)} tasks have an outcome from at least 95% of {n_agents} agents; "
-                f"{MIN_TASKS} are needed",
-                code="record",
+                f"{MIN_TASKS} are needed"
             )
         which = f"those with an outcome from at least 95% of {n_agents} agents"
     else:
         unknown = sorted(set(counting.universe) - set(tasks))
         if unknown or not counting.universe:
-            raise CoreError(
-                f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task", code="record"
-            )
+            raise refuse(f"universe: {', '.join(map(repr, unknown[:3])) or 'nothing'} is no task")
         active, which = np.isin(np.array(tasks, dtype=object), counting.universe), "those named"
     positions = np.flatnonzero(active)
     left_out = [tasks[j] for j in np.flatnonzero(~active).tolist()]
     if not left_out:
         return positions, ""
-    names = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
-    return positions, f"{len(positions)} of {len(tasks)} tasks are active, {which}; left out: {names}"
+    counts = f"{len(positions)} of {len(tasks)} tasks are active"
+    return positions, f"{counts}, {which}; left out: {listed(left_out)}"
 
 
 def is_common(n_holders: CodeArray, n_agents: int) -> Mask:

@@ -17,6 +17,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.outcome_table import CellMoments, OutcomeTable
 from analytics.record.absent import absent_trials, fewer_trials, passes_alone, uneven, with_failures
+from analytics.record.alike import Repeats
 from analytics.record.conditions import Compared, Voter, compare, condition_counts, voices, vouched_alone
 from analytics.record.files import contents
 from analytics.record.reduction import AgentRow, agent_rows
@@ -32,7 +33,6 @@ from analytics.record.rows import (
     is_common,
     universe,
 )
-from analytics.repeats import Repeats
 from analytics.trials.flags import originals
 
 
@@ -127,10 +127,7 @@ class Record:
 
     @cached_property
     def n_lacking(self) -> CodeArray:
-        """Tasks asked for without an outcome under the compared conditions, (n_agents,).
-
-        0 where `condition` says nothing, and for an agent without a row under those.
-        """
+        """Tasks asked for without an outcome, (n_agents,); 0 where `condition` is empty or nothing ran."""
         ran = (self.n_places + self.n_invalid + self.table.n_valid).any(axis=1)
         lacking = np.count_nonzero(self.asked & ~self.table.valid(), axis=1)
         return np.where(_elsewhere(self.condition) & ran, lacking, 0) if self.condition else 0 * lacking
@@ -198,10 +195,7 @@ class Record:
         categories: Sequence[str | None] = (),
         counting: Counting | None = None,
     ) -> "Record":
-        """Reduce rows to a record: universe → conditions → cells.
-
-        tasks: all tasks, ascending by code point; `groups` and `categories` are theirs.
-        """
+        """Reduce rows on all tasks, ascending by code point: universe → conditions → cells."""
         counting = counting or Counting()
         rows = checked(rows, n_agents=len(about), tasks=tasks, settings=settings, deliveries=deliveries)
         n_holders, n_free = holders(
@@ -267,10 +261,7 @@ def record(
     groups: Sequence[str | None] = (),
     categories: Sequence[str | None] = (),
 ) -> Record:
-    """Stack agents' lines in name order; an agent without a row on the active tasks is left out.
-
-    tasks: the active ones, ascending by code point; `groups` and `categories` are theirs.
-    """
+    """Stack agents' lines, with a row on the active tasks (ascending by code point), in name order."""
     if not len(about) == len(rows) == len(compared.condition):
         raise CoreError(
             f"{len(about)} agents, {len(rows)} lines, {len(compared.condition)} conditions differ",
@@ -349,10 +340,7 @@ def shared_tasks(record: Record) -> tuple[str, ...]:
 
 
 def offer(record: Record) -> str:
-    """Offer to rank on common tasks, where fewer than half of the agents asked for all tasks have them all.
-
-    Returns: empty also where they share fewer than 10 tasks or all.
-    """
+    """Offer to rank on the 10 or more common tasks, where under half of the agents have all; else empty."""
     free = _choosing_tasks(record)
     n_complete, n_free, n_shared = (
         int(record.complete[free].sum()),

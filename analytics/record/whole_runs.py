@@ -52,10 +52,7 @@ def _part_of_a_run(n: CodeArray) -> Mask:
 
 
 def _retried(n: CodeArray, sums: FloatArray, runs: Mask, standing: Mask) -> bool:
-    """Whether a delivery of no whole run has unequal numbers of trials, and a later one a lower mean.
-
-    n, sums: (n_deliveries, n_tasks); trials, and the sum of their outcomes.
-    """
+    """Whether a delivery of no whole run, (n_deliveries, n_tasks), is uneven and a later one lower."""
     least = np.where(n > 0, n, n.max()).min(axis=1)
     unequal = np.flatnonzero((least < n.max(axis=1)) & ~runs & standing)
     if not unequal.size or unequal[0] == len(runs) - 1:

@@ -103,5 +103,4 @@ def _split(text: str, signs: str) -> list[tuple[int, str]]:
 
 
 def _first_letter(start: int, piece: str) -> int:
-    """Position, from 1, of a piece's first letter, or of where it is missing."""
     return start + len(piece) - len(piece.lstrip()) + 1

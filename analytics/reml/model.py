@@ -43,10 +43,7 @@ class Factor:
 
 
 def factor(name: str, labels: npt.ArrayLike) -> Factor:
-    """Code a column of labels: text, numbers or truth values; a label is its text.
-
-    Raises FitRefused: with the first row whose label is None, NaN or empty.
-    """
+    """Code a column of labels by their texts; refuse the first row whose label is None, NaN or empty."""
     listed = labels if isinstance(labels, list) else np.asarray(labels).tolist()
     text_of = {
         label: "" if label is None or label != label else str(label)  # NaN alone differs from itself
@@ -90,10 +87,7 @@ def treatment_names(terms: Sequence[Term], factors: dict[str, Factor]) -> tuple[
 def treatment_design(
     terms: Sequence[Term], codes: dict[str, CodeArray], factors: dict[str, Factor]
 ) -> FloatArray:
-    """X for any rows, (n_rows, p), from the code of each fixed factor in them.
-
-    terms: every term inside an interaction is there.
-    """
+    """X for any rows, (n_rows, p), from the codes; every term inside an interaction is there."""
     columns = [np.ones(next((column.size for column in codes.values()), 1))]
     for term in terms:
         dummies = [

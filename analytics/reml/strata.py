@@ -22,24 +22,20 @@ SUFFICIENT_FALL = 1e-4
 ROUNDING = 1e-13
 
 
-@dataclass(frozen=True, eq=False)
-class Optima:
-    """Optima of many vectors SS, (n_vectors, …); no steps where the closed form is the optimum."""
-
-    parameters: FloatArray
-    n_steps: CodeArray
-    converged: Mask
-
-
-def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray) -> Optima:
-    """Minimise Σ_s (df_s log λ_s + SS_s/λ_s), λ = Mφ, φ ≥ 0, for each of many SS.
-
-    loadings: (n_strata, n_components); M, of full column rank.
-    df: (n_strata,).
-    sum_squares: (n_vectors, n_strata); above 0 in the residual's stratum, the last.
-    """
-    closed = _closed_form(loadings, df, sum_squares)
+def optimise_many(
+    loadings: FloatArray, df: FloatArray, sum_squares: FloatArray
+) -> tuple[FloatArray, CodeArray, Mask]:
+    """Minimise Σ_s (df_s log λ_s + SS_s/λ_s), λ = Mφ, φ ≥ 0, for SS, (n_vectors, n_strata), residual last."""
+    # φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components
     square = loadings.shape[0] == loadings.shape[1]
+    if square:
+        closed: FloatArray = np.asarray(np.linalg.solve(loadings, (sum_squares / df).T).T, dtype=np.float64)
+        smallest = np.min(np.where(loadings > 0.0, (sum_squares / df)[:, :, None], np.inf), axis=1)
+        # 0 but for rounding, c_T|σ_T²| ≤ 1e-13·SS_s/df_s in the smallest stratum with T, is 0
+        closed = np.where(np.abs(closed) * loadings.max(axis=0) <= ROUNDING * smallest, 0.0, closed)
+    else:
+        root = np.sqrt(df)
+        closed = np.asarray((np.linalg.pinv(loadings * root[:, None]) @ (sum_squares / root).T).T)
     open_ends = np.flatnonzero((closed < 0.0).any(axis=1) | (not square))
     parameters, n_steps = closed, np.zeros(len(closed), dtype=np.int64)
     converged = np.ones(len(closed), dtype=np.bool_)
@@ -49,21 +45,7 @@ def optimise_many(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray)
         parameters[open_ends], n_steps[open_ends], converged[open_ends] = _scored(
             loadings, df, sum_squares[open_ends], start
         )
-    return Optima(parameters, n_steps, converged)
-
-
-def _closed_form(loadings: FloatArray, df: FloatArray, sum_squares: FloatArray) -> FloatArray:
-    """φ with Mφ = SS/df, or nearest to it in the metric of df where there are more strata than components.
-
-    A variance that is 0 but for rounding, c_T|σ_T²| ≤ 1e-13·SS_s/df_s in the smallest stratum with T, is 0:
-    equal mean squares are common where outcomes are 0 and 1.
-    """
-    if loadings.shape[0] == loadings.shape[1]:
-        solved = np.linalg.solve(loadings, (sum_squares / df).T).T
-        smallest = np.min(np.where(loadings > 0.0, (sum_squares / df)[:, :, None], np.inf), axis=1)
-        return np.where(np.abs(solved) * loadings.max(axis=0) <= ROUNDING * smallest, 0.0, solved)
-    root = np.sqrt(df)
-    return np.asarray((np.linalg.pinv(loadings * root[:, None]) @ (sum_squares / root).T).T, dtype=np.float64)
+    return parameters, n_steps, converged
 
 
 def _scored(
@@ -185,9 +167,8 @@ class Strata:
     ) -> Refits:
         """Draw SS*_s ~ λ_s χ²(df_s) and θ* ~ N(c'β, c'Cov(β̂)c), as of drawn outcomes, and fit each."""
         chi_squares = rng.chisquare(self.df, size=(n_draws, self.df.size))
-        drawn = optimise_many(
-            self.loadings, self.df, self.stratum_variances(parameters) * chi_squares
-        ).parameters
+        squares = self.stratum_variances(parameters) * chi_squares
+        drawn, _, _ = optimise_many(self.loadings, self.df, squares)
         slopes = np.einsum("i,tij,j->t", contrast, self.covariance_slopes(parameters), contrast)
         spread = np.sqrt(slopes @ parameters)
         theta = contrast @ beta + spread * rng.standard_normal(n_draws)
@@ -211,20 +192,21 @@ def strata_of(
     fixed_terms: Sequence[tuple[int, ...]],
     fixed_grid: FloatArray,
 ) -> Strata:
-    """Reduce a balanced data set to its strata.
+    """Reduce a balanced data set, `n_replicates` of which is not None, to its strata.
 
-    y: (n_rows,).
-    factors: (n_rows,) each; all factors of the model; `n_replicates` is not None.
     terms: random terms; none lies inside a fixed one, so that each has a stratum of its own.
-    fixed_terms: fixed terms without the intercept; every term inside an interaction is there.
-    fixed_grid: (Π n_levels of the fixed factors, p); X on the grid of the fixed factors, in ascending order
-        of factor index, the last varying fastest.
+    fixed_terms: without the intercept; every term inside an interaction is there.
+    fixed_grid: (Π n_levels of the fixed factors, p); X on their grid, ascending by factor, the last fastest.
     """
     mean = float(np.mean(y))
     cell_means, within = _cells(y - mean, factors, n_levels)
     effects = _effects(cell_means, len(n_levels))
     fixed = {frozenset[int](), *map(frozenset, fixed_terms)}
-    loads = {s: _loading(s, terms, n_levels, y.size) for s in effects}
+    n_in = [y.size / np.prod([n_levels[f] for f in term]) for term in terms]
+    loads = {
+        s: np.array([*(n if s <= set(term) else 0.0 for term, n in zip(terms, n_in, strict=True)), 1.0])
+        for s in effects
+    }
     loadings, df, sum_squares = _pooled(effects, fixed, loads, y.size, within)
     total = float(np.sum(np.square(y - mean)))
     if df[-1] == 0.0:
@@ -267,11 +249,6 @@ def _effects(table: FloatArray, n_axes: int) -> dict[Subset, FloatArray]:
         means = {s: part.mean(axis=axis, keepdims=True) for s, part in parts.items()}
         parts = means | {s | {axis}: parts[s] - means[s] for s in parts}
     return parts
-
-
-def _loading(s: Subset, terms: Sequence[tuple[int, ...]], n_levels: Sequence[int], n_rows: int) -> FloatArray:
-    above = [n_rows / np.prod([n_levels[f] for f in term]) if s <= set(term) else 0.0 for term in terms]
-    return np.array([*above, 1.0])
 
 
 def _pooled(

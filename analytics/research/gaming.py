@@ -24,7 +24,7 @@ from analytics.errors import CoreError
 from analytics.flat_file import FlatFile, RunSetting
 from analytics.reml import VarianceFit, fit
 from analytics.text import counted
-from analytics.trials.consistency import check_n_submissions, expected_maximum
+from analytics.trials import check_n_submissions, expected_maximum
 
 RESIDUAL = "residual"
 FIXED = " (fixed)"
@@ -35,11 +35,7 @@ GIVEN_TO_ALL = ("judge",)
 
 @dataclass(frozen=True)
 class Selectable:
-    """The noise that a submitter can select on, under one design.
-
-    contributions: σ_T²/divisor of every term drawn anew with each submission, outcome².
-    shared: terms that all submissions share: no selection on them.
-    """
+    """The noise that a submitter can select on, outcome², and the terms that all submissions share."""
 
     contributions: Mapping[str, float]
     shared: tuple[str, ...]
@@ -60,13 +56,9 @@ def selectable(
 ) -> Selectable:
     """Tell the noise drawn anew with every submission from the noise all submissions share.
 
-    components: term → variance, as a fit names them: facets joined by ``:``, ``residual`` for the replicates;
-        a sensitivity is marked by `` (fixed)``.
-    levels: facet → levels that one submission averages over, at least 1. Every facet of a selectable term,
-        and every facet that divides the residual.
+    components: term → variance: facets joined by ``:``, ``residual``, a sensitivity with `` (fixed)``.
+    levels: facet → levels that a submission averages over, of every facet that divides a selectable term.
     varies: facets that differ from submission to submission, such as ``{"run", "prompt", "judge"}``.
-    Raises CoreError: a negative variance, a count below 1, a facet without a count, a facet that no component
-        has, or no selectable component at all.
     """
     for facet, count in levels.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -94,11 +86,7 @@ def selectable(
 
 
 def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Give the expected gain of each team, those with most submissions first.
-
-    n_submissions: team → K.
-    Raises CoreError: when a K is not a whole number from 1 on.
-    """
+    """Give the expected gain of each team, team → K, those with most submissions first."""
     for team, k in n_submissions.items():
         check_n_submissions(team, k)
     ordered = sorted(n_submissions.items(), key=lambda one: (-one[1], one[0]))
@@ -106,7 +94,6 @@ def gains(noise: Selectable, n_submissions: Mapping[str, int]) -> list[dict[str,
 
 
 def _gain(noise: Selectable, k: int) -> dict[str, float]:
-    """Return the gain in the unit of the score, and in points of which the scale has 100."""
     gain = expected_maximum(k) * noise.sd
     return {"gain": gain, "points": 100.0 * gain}
 
@@ -117,13 +104,7 @@ def gains_by_design(
     varies: Collection[str],
     n_submissions: int,
 ) -> list[dict[str, Any]]:
-    """How the gain of best of K shrinks with prompts, judges, trials and tasks.
-
-    components, varies: as in `selectable`.
-    designs: length at least 1; the first is what the others are compared with.
-    n_submissions: K, at least 2 where there is to be a gain.
-    Raises CoreError: as `selectable`; or when the first design leaves nothing to gain.
-    """
+    """How the gain of best of K shrinks with prompts, judges, trials and tasks, from the first design."""
     noises = [selectable(components, levels, varies) for levels in designs]
     if not noises or noises[0].sd * expected_maximum(n_submissions) == 0.0:
         raise CoreError(f"nothing to shrink: best of {n_submissions} gains 0 under the first design")
@@ -134,16 +115,8 @@ def gains_by_design(
     ]
 
 
-# ------------------------------------------------------------------------------- submissions of a flat file
-
-
 def fit_repeats(flat: FlatFile, copied: Collection[str]) -> tuple[VarianceFit, list[str]]:
-    """Fit agents, tasks, the facets that vary and what they do together.
-
-    copied: agents with copies among their trials, who are left out.
-    Returns: list of str; the facets that vary are of `RunSetting`.
-    Raises CoreError, and the refusals of `analytics.reml.fit`.
-    """
+    """Fit agents without copies, tasks, the facets of `RunSetting` that vary, and their interactions."""
     rows = flat.valid & ~np.isin(flat.agent, [flat.agents.index(agent) for agent in copied])
     columns = {"agent": flat.agent[rows], "task": flat.task[rows]}
     for facet in RunSetting._fields:
@@ -168,10 +141,7 @@ def _submissions(flat: FlatFile) -> npt.NDArray[np.int64]:
 
 
 def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
-    """Return the levels that one submission averages over: the median over submissions.
-
-    facets: of `RunSetting`.
-    """
+    """Return the levels of `RunSetting` that one submission averages over, the median of all."""
     submission = _submissions(flat)
     levels = {"agent": 1, "task": len(flat.tasks)}
     for facet in facets:
@@ -183,36 +153,26 @@ def submission_levels(flat: FlatFile, facets: Sequence[str]) -> dict[str, int]:
 
 
 def n_submissions(flat: FlatFile, column: str) -> dict[str, int]:
-    """Return the number of submissions of each team that shows at least two.
-
-    column: what tells teams apart: ``agent``, ``scaffold``, ``model`` or a column of the file's own.
-    """
-    first = np.unique(_submissions(flat), return_index=True)[1]
-    teams = _team_of_agents(flat, column)
-    counts = Counter(teams[agent] for agent in flat.agent[first].tolist())
-    return {team: n for team, n in sorted(counts.items()) if n > 1}
-
-
-def _team_of_agents(flat: FlatFile, column: str) -> Sequence[str]:
+    """Count the submissions of each team with two, by agent, scaffold, model or a column of the file."""
     known = {"agent": flat.agents, "scaffold": flat.scaffolds, "model": flat.models}
-    if column in known:
-        return known[column]
-    if column not in flat.metadata:
+    if column not in known and column not in flat.metadata:
         raise CoreError(
             f"no column {column!r} for teams; there are {', '.join([*known, *flat.metadata])}",
             code="team_unknown",
         )
-    names = flat.metadata[column].to_pylist()
-    teams_of = [{names[row] for row in np.flatnonzero(flat.agent == i)} for i in range(len(flat.agents))]
-    for agent, teams in zip(flat.agents, teams_of, strict=True):
-        if len(teams) != 1 or None in teams:
-            raise CoreError(
-                f"agent {agent!r} has {len(teams)} values or none in column {column!r}", code="team_unknown"
-            )
-    return [teams.pop() for teams in teams_of]
-
-
-# ----------------------------------------------------------------------------------------------- the command
+    if column not in known:
+        names = flat.metadata[column].to_pylist()
+        teams_of = [{names[row] for row in np.flatnonzero(flat.agent == i)} for i in range(len(flat.agents))]
+        for agent, teams in zip(flat.agents, teams_of, strict=True):
+            if len(teams) != 1 or None in teams:
+                raise CoreError(
+                    f"agent {agent!r} has {len(teams)} values or none in column {column!r}",
+                    code="team_unknown",
+                )
+        known[column] = tuple(teams.pop() for teams in teams_of)
+    first = np.unique(_submissions(flat), return_index=True)[1]
+    counts = Counter(known[column][agent] for agent in flat.agent[first].tolist())
+    return {team: n for team, n in sorted(counts.items()) if n > 1}
 
 
 def add(commands: Any) -> None:

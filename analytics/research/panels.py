@@ -83,9 +83,6 @@ def _panels(arguments: argparse.Namespace) -> Answer:
     return Answer(values, shown)
 
 
-# ---------------------------------------------------------------------------------------------------- items
-
-
 def _items(
     flat: FlatFile, item: CodeArray, cell: CodeArray, outcome: FloatArray, label: FloatArray, seed: int
 ) -> Answer:
@@ -176,17 +173,10 @@ def disagreement(votes: FloatArray, reference: FloatArray, *, seed: int) -> dict
 
 
 def area(value: FloatArray, event: Mask) -> float:
-    """Area under the curve: P(value is larger at an event than elsewhere), ties ½.
-
-    value: (N,).
-    event: (N,); some, not all.
-    """
+    """Area under the curve: P(value, (N,), is larger at an event than elsewhere), ties ½."""
     n = int(event.sum())
     ranks = midranks(np.round(value, 9))
     return float((ranks[event].sum() - n * (n + 1) / 2) / (n * (event.size - n)))
-
-
-# ---------------------------------------------------------------------------------------------------- tiers
 
 
 def _tiers(flat: FlatFile, rows: CodeArray, item: CodeArray, column: str, seed: int) -> Answer:
@@ -229,12 +219,9 @@ def tiers(
 ) -> dict[str, Any]:
     """Fit each tier, and compare σ²_item:judge between tiers and with other groups of these judges.
 
-    item, judge, prompt: (n_rows,); `judge` is a place in `judges`.
-    score: (n_rows,).
-    judges, tier: length n_judges; names, and the tier of each.
+    judge, judges, tier: places in the names, (n_rows,); names, and the tier of each.
     Returns: `tiers`, each with its `components` and the `ratio` σ²_item:judge/σ²_item and its 95% interval;
-        the `spread` of σ²_item:judge; its `p_value` among `n_partitions`.
-    Raises CoreError, and the refusals of `analytics.reml.fit`.
+    the `spread` of σ²_item:judge; its `p_value` among `n_partitions`.
     """
     names = sorted(set(tier))
     groups = tuple(tuple(i for i, one in enumerate(tier) if one == name) for name in names)
@@ -300,7 +287,6 @@ def _ratio(parameters: FloatArray, names: Sequence[str]) -> FloatArray:
 
 
 def _partitions(judges: tuple[int, ...], sizes: tuple[int, ...]) -> list[Partition]:
-    """All ways to deal judges to groups of these sizes; groups have no names."""
     if not sizes:
         return [frozenset()]
     partitions: dict[Partition, None] = {}
@@ -316,9 +302,6 @@ def _drawn(partitions: list[Partition], seed: int) -> list[Partition]:
         return partitions
     places = generator(seed, "partitions").choice(len(partitions), MAX_PARTITIONS, replace=False)
     return [partitions[place] for place in places.tolist()]
-
-
-# ------------------------------------------------------------------------------------------------- ensemble
 
 
 def ensemble(outcomes: FloatArray, *, finite: bool = False) -> dict[str, Any]:

@@ -163,9 +163,6 @@ def column_of_numbers(flat: FlatFile, column: str, code: str) -> FloatArray:
         raise CoreError(f"column {column}: {error}", code=code) from None
 
 
-# -------------------------------------------------------------------------------------------------- answering
-
-
 def _agent_values(agent: str, corrected: Corrected) -> dict[str, Any]:
     left_to_err = corrected.design != CENSUS
     return {
@@ -191,7 +188,6 @@ def _error(estimate: IntervalEstimate, least: float, most: float, *, known: bool
 
 
 def _difference(a: str, b: str, agents: Mapping[str, tuple[CodeArray, Labelled]]) -> dict[str, Any]:
-    """Compare two agents on the tasks that the judge saw of both."""
     (tasks_a, one), (tasks_b, other) = agents[a], agents[b]
     _, of_a, of_b = np.intersect1d(tasks_a, tasks_b, return_indices=True)
     try:
@@ -211,13 +207,7 @@ def _difference(a: str, b: str, agents: Mapping[str, tuple[CodeArray, Labelled]]
 
 
 def pipeline_error(
-    *,
-    prompts: float,
-    cells: float,
-    replicates: float,
-    n_prompts: int,
-    n_replicates: int,
-    mean_square: float,
+    *, prompts: float, cells: float, replicates: float, n_prompts: int, n_replicates: int, mean_square: float
 ) -> dict[str, float]:
     """Return the parts of Eq. 15, score², with σ_bias² what is left of the mean square of e.
 
@@ -234,7 +224,6 @@ def pipeline_error(
 def _pipeline_error(
     flat: FlatFile, chosen: IndexArray, agents: Mapping[str, tuple[CodeArray, Labelled]]
 ) -> dict[str, Any]:
-    """Eq. 15 for this judge: its prompts and replicates, as far as the file varies them."""
     rows = chosen[np.isin(flat.agent[chosen], [flat.agents.index(agent) for agent in agents])]
     texts = np.array([str(setting.prompt_variant) for setting in flat.settings])[flat.setting[rows]]
     prompts, prompt = np.unique(texts, return_inverse=True)

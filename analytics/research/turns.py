@@ -94,11 +94,7 @@ def published_hazard(mean: FloatArray, threshold: float, variance: float) -> Flo
 
 
 def model_survival(mean: FloatArray, threshold: float, persistent: float, rest: float) -> FloatArray:
-    """S(t) of the model, shape (n_turns,).
-
-    mean: (n_turns,).
-    persistent, rest: σ_u² and σ_e².
-    """
+    """S(t) of the model, from means, (n_turns,), σ_u² and σ_e²."""
     if not (persistent >= 0 and rest > 0):
         raise CoreError("a model of turns needs a variance that is not persistent", code="variance")
     nodes, weights = np.polynomial.hermite_e.hermegauss(N_NODES)
@@ -111,9 +107,6 @@ def model_hazard(mean: FloatArray, threshold: float, persistent: float, rest: fl
     """Hazard of `model_survival`, shape (n_turns,): among those that have not crossed before."""
     survival = model_survival(mean, threshold, persistent, rest)
     return np.asarray(1.0 - survival / np.concatenate([[1.0], survival[:-1]]), dtype=np.float64)
-
-
-# ----------------------------------------------------------------------------------------------- the command
 
 
 def add(commands: Any) -> None:
@@ -223,17 +216,16 @@ def _agent_values(
     turns = [
         {
             "turn": t + 1,
-            **{name: _finite(figure[t].item()) for name, figure in figures.items()},
+            **{
+                name: figure[t].item() if math.isfinite(figure[t]) else None
+                for name, figure in figures.items()
+            },
             "hazard_published": None if hazards is None else float(hazards[0][t]),
             "hazard_model": None if hazards is None else float(hazards[1][t]),
         }
         for t in range(shape[1])
     ]
     return {"agent": agent, "n_items": int(item.max()) + 1, "turns": turns, "reason": reason}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _modelled(item: CodeArray, prompt: CodeArray, score: FloatArray, threshold: float) -> list[FloatArray]:

@@ -83,10 +83,7 @@ def doubled(
     reading: Reading,
     letters: Iterable[str],
 ) -> dict[str, float]:
-    """Project the standard error with twice as many levels of each measured facet, the smallest first.
-
-    What cannot be projected is left out.
-    """
+    """Project the SE with twice as many levels of each facet, the smallest first, where that can be done."""
     se_with = {}
     for letter in letters:
         if letter in "NC" and reading.estimand == "finite":
@@ -221,10 +218,7 @@ def project_agent(
 def agent_contributions(
     parts: Mapping[str, float], fixed: Mapping[str, float], design: Mapping[str, int], reading: Reading
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the parts of Var(θ̂) of one agent's mean, and the components that the reading conditions on.
-
-    parts, fixed: as in `agent_components`.
-    """
+    """Return the parts of Var(θ̂) of an agent's mean, and the components conditioned on."""
     reading = replace(reading, categories="sampled")
     projection = project(agent_components(parts, fixed), design, reading)
     added = {
@@ -242,11 +236,7 @@ def as_seen(levels: Mapping[str, int], parts: Mapping[str, float]) -> dict[str, 
 
 
 def agent_components(parts: Mapping[str, float], fixed: Mapping[str, float]) -> Components:
-    """Return the components of one agent's mean; without a repeated trial the residual is pooled.
-
-    parts: term → variance, outcome².
-    fixed: treatment contrasts by name, such as ``judge[j2]``.
-    """
+    """Return the components of one agent's mean, outcome², with contrasts such as ``judge[j2]``."""
     entries = [
         *([Component(GROUP, parts[GROUP], frozenset("C"))] if GROUP in parts else []),
         Component(ITEM, parts["task"] + parts.get("agent:task", 0.0), frozenset("N")),

@@ -5,6 +5,7 @@ project's own.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from analytics import glmm
 from analytics.arrays import FloatArray
 from analytics.differences.rows import NEVER_MEASURED, Facet
 from analytics.errors import CoreError
-from analytics.reml.fitting import fit
+from analytics.reml import fit
 from analytics.reml.variance_components import VarianceFit
 from analytics.tee.agent_projection import (
     ESTIMANDS,
@@ -53,10 +54,7 @@ OnBoard = Callable[[Sequence[Facet]], Mapping[str, BoardEstimate]]
 
 @dataclass(frozen=True, eq=False)
 class TrialOutcomes:
-    """Valid trials of a benchmark's agents, (n_rows,).
-
-    columns: "agent", "task", and those of `FACETS`; what is not stated is a level.
-    """
+    """Valid trials, (n_rows,): "agent", "task", and columns of `FACETS`; not stated is a level."""
 
     columns: Mapping[str, npt.NDArray[np.str_]]
     outcome: FloatArray
@@ -186,7 +184,6 @@ def _fitted(
 
 
 def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | None:
-    """Put the shares on the logit scale beside those of the fit; None where outcomes are graded."""
     if not np.isin(outcomes.outcome, (0.0, 1.0)).all():
         return None
     if outcomes.outcome.size > MAX_LOGIT_ROWS:
@@ -195,7 +192,7 @@ def _logit(fitted: VarianceFit, outcomes: TrialOutcomes) -> dict[str, Any] | Non
     fixed = " + ".join(name for name in FIXED if any(key.startswith(f"{name}[") for key in fitted.fixed))
     try:
         logit = glmm.fit_logit(outcomes.columns, outcomes.outcome, random=random, fixed=fixed)
-        check = glmm.logit_check(fitted, logit, glmm.Facets(by_level="agent"))
+        check = glmm.logit_check(fitted, logit, by_level="agent")
     except CoreError as refusal:
         return {"available": False, "reason": str(refusal)}
     return {"available": True, "reason": "", **check.as_json()}
@@ -231,32 +228,22 @@ def _projections(
     levels: Mapping[str, int],
     groups: Mapping[str, Any] | None,
 ) -> list[dict[str, Any]]:
-    """Project the standard error of one agent's mean over the tasks, by trials, for both estimands.
-
-    It is averaged over as many prompts, judges and temperatures as were seen.
-    """
+    """Project the SE of one agent's mean by trials, for both estimands, over what was seen."""
     if "agent:task" not in parts:
         return []
     seen = as_seen(levels, parts)
     parts, known = by_groups(parts, groups), shown_estimands(groups)
     if groups and GROUP in parts:
         seen["C"] = groups["n_groups"]
-    return [
-        {"n_trials": n}
-        | dict.fromkeys(ESTIMANDS)
-        | {name: _projected(parts, fixed, {**seen, "R": n}, Reading(name)) for name in known}
-        for n in TRIALS
-    ]
-
-
-def _projected(
-    parts: Mapping[str, float], fixed: Mapping[str, float], design: Mapping[str, int], reading: Reading
-) -> float | None:
-    try:
-        contributions, _ = agent_contributions(parts, fixed, design, reading)
-    except DStudyRefused:
-        return None
-    return float(np.sqrt(sum(contributions.values())))
+    projections = []
+    for n in TRIALS:
+        row: dict[str, Any] = {"n_trials": n} | dict.fromkeys(ESTIMANDS)
+        for name in known:
+            with suppress(DStudyRefused):
+                contributions, _ = agent_contributions(parts, fixed, {**seen, "R": n}, Reading(name))
+                row[name] = float(np.sqrt(sum(contributions.values())))
+        projections.append(row)
+    return projections
 
 
 def _agents(

@@ -84,11 +84,7 @@ class Allocation:
 
 
 def cheapest(choices: Choices, target_se: float) -> Allocation:
-    """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels.
-
-    Raises DStudyRefused: when no design within the bounds gets there: with the SE that remains and what it is
-        made of.
-    """
+    """Return the cheapest design with an SE of at most `target_se`; ties by SE, then by fewer levels."""
     if not (math.isfinite(target_se) and target_se > 0.0):
         raise DStudyRefused(f"a target standard error is above 0, not {target_se}")
     grid = _grid(choices)
@@ -117,10 +113,7 @@ def most_precise(choices: Choices, budget: float) -> Allocation:
 
 
 def frontier(choices: Choices, budgets: Sequence[float]) -> tuple[Allocation, ...]:
-    """Return the cost-SE frontier: what each budget buys, cheapest first, only where the SE gets smaller.
-
-    Budgets under the cost of the smallest design buy nothing and are passed over.
-    """
+    """Return what each budget buys, cheapest first, only where the SE gets smaller; a small one nothing."""
     grid = _grid(choices)
     smallest = _smallest_cost(choices)
     affordable = sorted({budget for budget in budgets if budget >= smallest})
@@ -180,7 +173,6 @@ def _grid(choices: Choices) -> Grid:
 def _inner_range(
     choices: Choices, levels: Mapping[str, FloatArray], inner: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Fewest and most inner levels; no combination with more categories than items."""
     lo, hi = choices.bounds[inner]
     fewest = np.full_like(levels[inner], lo)
     most = np.full_like(levels[inner], np.inf if hi is None else hi)

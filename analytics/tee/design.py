@@ -7,6 +7,7 @@ design), Appendix L (minimum pilot). The minimum of two judges is this project's
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -26,6 +27,7 @@ LETTERS: Mapping[str, str] = MappingProxyType({word: letter for letter, word in 
 CROSSED = ("N", "V", "M", "H")
 TERMS = ("N", "V", "NV", "NH", "VH", "NM", "VM")
 PANELS = ("M", "H")
+refuse = partial(CoreError, code="design")
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Declaration:
         columns = [self.outcome, *self.facets().values(), *([self.replicate] if self.replicate else [])]
         twice = {column for column in columns if columns.count(column) > 1}
         if twice:
-            raise CoreError(f"column {min(twice)} is declared for two facets", code="design")
+            raise refuse(f"column {min(twice)} is declared for two facets")
         if self.items not in ("sample", "selected"):
-            raise CoreError(f"items are a sample or selected, not {self.items!r}", code="design")
+            raise refuse(f"items are a sample or selected, not {self.items!r}")
 
     def facets(self) -> dict[str, str]:
         """Return letter → column of the declared facets, replicates aside."""
@@ -109,23 +111,18 @@ def layout(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> De
         astray = np.flatnonzero(first[codes["N"]] != codes["C"])
         if astray.size:
             item = np.asarray(columns[declaration.item])[astray[0]]
-            raise CoreError(f"row {astray[0]}: item {item} lies in two categories", code="design")
+            raise refuse(f"row {astray[0]}: item {item} lies in two categories")
     if "R" in codes:
         n_replicates = int(codes["R"].max()) + 1
         _, again = np.unique(_cell(codes, levels) * n_replicates + codes["R"], return_index=True)
         if again.size < n_rows:
             row = int(np.setdiff1d(np.arange(n_rows), again)[0])
             item = np.asarray(columns[declaration.item])[row]
-            raise CoreError(
-                f"row {row}: item {item} has this prompt, judge, temperature and replicate twice",
-                code="design",
-            )
+            raise refuse(f"row {row}: item {item} has this prompt, judge, temperature and replicate twice")
     pooled = int(counts.max()) == 1
     random = random_terms(levels, pooled=pooled)
     if not random:
-        raise CoreError(
-            f"one outcome for each of {levels['N']} items: nothing but a naive error follows", code="design"
-        )
+        raise refuse(f"one outcome for each of {levels['N']} items: nothing but a naive error follows")
     return DesignLayout(
         declaration=declaration,
         levels=MappingProxyType({**levels, "R": max(1, n_rows // n_observed)}),
@@ -197,14 +194,12 @@ def _codes(columns: Mapping[str, npt.ArrayLike], declaration: Declaration) -> di
     facets = declaration.facets() | ({"R": declaration.replicate} if declaration.replicate else {})
     for column in [declaration.outcome, *facets.values()]:
         if column not in columns:
-            raise CoreError(f"there is no column {column}", code="design")
+            raise refuse(f"there is no column {column}")
     labels = {letter: np.asarray(columns[column]) for letter, column in facets.items()}
     n_rows = np.asarray(columns[declaration.outcome]).shape
     for letter, values in labels.items():
         if values.shape != n_rows or len(n_rows) != 1 or not values.size:
-            raise CoreError(
-                f"column {facets[letter]} has shape {values.shape}, the outcome {n_rows}", code="design"
-            )
+            raise refuse(f"column {facets[letter]} has shape {values.shape}, the outcome {n_rows}")
     return {
         letter: np.unique(values, return_inverse=True)[1].astype(np.int64)
         for letter, values in labels.items()

@@ -153,17 +153,19 @@ def counted_terms(
 ) -> tuple[tuple[str, float, frozenset[str]], ...]:
     """Return the components that count under a reading: name, variance, and the facets that divide it.
 
+    For random judges the variance is s_λ² = σ_λ²·n/(n − 1) over the n judges of the study.
+
     facets: letters of the design, all of which divide the residual (but categories).
     """
-    design, varying = frozenset(facets) - {"C"}, reading.varying()
-    averaged = (
-        (design if entry.facets == {"R"} else _divisors(entry, reading)) for entry in components.entries
-    )
-    return tuple(
-        (entry.name, _sampled_variance(entry, components, reading), divisor)
-        for entry, divisor in zip(components.entries, averaged, strict=True)
-        if divisor & varying
-    )
+    design, varying, n = frozenset(facets) - {"C"}, reading.varying(), components.n_judges
+    terms = []
+    for entry in components.entries:
+        divisor = design if entry.facets == {"R"} else _divisors(entry, reading)
+        if divisor & varying:
+            is_panel = reading.judges == "random" and entry.fixed and entry.facets == {"M"}
+            variance = entry.variance * n / (n - 1) if is_panel and n else entry.variance
+            terms.append((entry.name, variance, divisor))
+    return tuple(terms)
 
 
 def as_json(projection: Projection) -> dict[str, float | dict[str, float]]:
@@ -220,25 +222,13 @@ def _main_effect(components: Components, letter: str) -> Component | None:
 
 
 def _divisors(entry: Component, reading: Reading) -> frozenset[str]:
-    """Facets of the component; a fixed category is divided as the items in it are."""
     if entry.facets == {"C"} and reading.categories == "fixed":
         return frozenset("N")
     return nested(entry.facets)
 
 
-def _sampled_variance(entry: Component, components: Components, reading: Reading) -> float:
-    """σ_λ², and for random judges s_λ² = σ_λ²·n/(n − 1) over the n judges of the study."""
-    if reading.judges == "random" and entry.fixed and entry.facets == {"M"} and components.n_judges:
-        return entry.variance * components.n_judges / (components.n_judges - 1)
-    return entry.variance
-
-
 class VarianceRow(NamedTuple):
-    """A line of the decomposition table.
-
-    share_of_observation: σ_T²/Σσ² over all components.
-    share_of_mean: share of Var(θ̂); None where the reading conditions on the component.
-    """
+    """A line of the decomposition: σ_T²/Σσ², and the share of Var(θ̂), None where conditioned on."""
 
     name: str
     variance: float
@@ -249,10 +239,7 @@ class VarianceRow(NamedTuple):
 
 
 def variance_table(components: Components, projection: Projection) -> tuple[VarianceRow, ...]:
-    """Return the decomposition: per observation, of Var(θ̂), and tier; largest contribution first.
-
-    Sensitivities (tier 2) are part of the total per observation, as published.
-    """
+    """Return the decomposition, sensitivities (tier 2) part of the total; largest contribution first."""
     total = math.fsum(entry.variance for entry in components.entries)
     rows = []
     for entry in components.entries:
@@ -266,10 +253,7 @@ def variance_table(components: Components, projection: Projection) -> tuple[Vari
 
 @dataclass(frozen=True)
 class Intervention:
-    """One change of the design and what it does to Var(θ̂): after over before, minus 1.
-
-    variance: None where it cannot be projected; `note` says why.
-    """
+    """A change of the design and of Var(θ̂), after over before − 1; None with a note where unknown."""
 
     name: str
     design: Design
@@ -295,27 +279,18 @@ def interventions(
         ("single judge", "M", 1),
         ("+5 replicates", "R", count["R"] + 5),
     )
-    return tuple(_intervention(components, design, reading, before, *change) for change in changes)
-
-
-def _intervention(
-    components: Components,
-    design: Design,
-    reading: Reading,
-    before: float,
-    name: str,
-    letter: str,
-    count: int,
-) -> Intervention:
-    changed = dict(design) | {letter: count}
-    try:
-        if letter not in design:
-            raise DStudyRefused(f"{FACETS[letter]} ({letter}) are no facet of this design")
-        if letter == "N" and reading.estimand == "finite":
-            raise DStudyRefused(
-                "under the finite estimand this item set is the target: more items are another one"
-            )
-        after = project(components, changed, reading).variance
-    except DStudyRefused as refusal:
-        return Intervention(name, changed, None, None, str(refusal))
-    return Intervention(name, changed, after, after / before - 1.0)
+    projected = []
+    for name, letter, n in changes:
+        changed = dict(design) | {letter: n}
+        try:
+            if letter not in design:
+                raise DStudyRefused(f"{FACETS[letter]} ({letter}) are no facet of this design")
+            if letter == "N" and reading.estimand == "finite":
+                raise DStudyRefused(
+                    "under the finite estimand this item set is the target: more items are another one"
+                )
+            after = project(components, changed, reading).variance
+            projected.append(Intervention(name, changed, after, after / before - 1.0))
+        except DStudyRefused as refusal:
+            projected.append(Intervention(name, changed, None, None, str(refusal)))
+    return tuple(projected)

@@ -27,15 +27,9 @@ class BoardEstimate(NamedTuple):
 
 
 def paragraph(
-    study: TotalError,
-    within: tuple[float, float] = ANY,
-    on_board: BoardEstimate | None = None,
+    study: TotalError, within: tuple[float, float] = ANY, on_board: BoardEstimate | None = None
 ) -> str:
-    """Tell a study in plain language, with its figures.
-
-    within: what the mean can be; `SCORES` for outcomes from 0 to 1.
-    on_board: the mean, its standard error and interval as a board has them, in place of the study's own.
-    """
+    """Tell a study in plain language, the mean `within` what it can be, or as a board states it."""
     return " ".join(_sentences(study, within, on_board))
 
 
@@ -78,10 +72,9 @@ def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
     se = on_board.se if on_board else study.se
     if se is None:
         return f"It has no standard error: {on_board.reason if on_board else ''}."
-    about = {
-        "domain": "for items drawn from the same domain",
-        "finite": "for exactly these items",
-    }[study.reading.estimand]
+    about = {"domain": "for items drawn from the same domain", "finite": "for exactly these items"}[
+        study.reading.estimand
+    ]
     panel = "counting" if study.reading.sensitivity == "include" else "setting aside"
     chosen = " and ".join(FACETS[letter] for letter in "MH" if study.layout.levels[letter] > 1)
     choice = f" and {panel} the choice of {chosen}" if chosen else ""

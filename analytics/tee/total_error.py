@@ -16,30 +16,20 @@ from scipy.special import ndtri, stdtrit
 
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
-from analytics.reml import VarianceFit, check_level, fit, satterthwaite_df, small_facets, theta_slopes
+from analytics.reml import (
+    FittedInterval,
+    VarianceFit,
+    check_level,
+    fit,
+    satterthwaite_df,
+    small_facets,
+    theta_slopes,
+)
 from analytics.tee.components import FIXED, RESIDUAL, Component, Components
 from analytics.tee.design import CROSSED, LETTERS, PANELS, WORDS, Declaration, DesignLayout, in_words, layout
 from analytics.tee.dstudy import Projection, Reading, VarianceRow, counted_terms, project, variance_table
 
 Columns = Mapping[str, npt.ArrayLike]
-
-
-@dataclass(frozen=True)
-class ThetaInterval:
-    """An interval of the grand mean, named after the reading.
-
-    df: of the t quantile; None for the normal one, where nothing random is left in the variance.
-    method: {"conservative", "satterthwaite", "normal"}.
-    """
-
-    name: str
-    estimate: float
-    standard_error: float
-    lower: float
-    upper: float
-    df: float | None
-    level: float
-    method: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,18 +67,31 @@ class TotalError:
 
     def interval(
         self, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
-    ) -> ThetaInterval:
+    ) -> FittedInterval:
         """Return θ̂ ± t·SE, named after the reading.
+
+        Sensitivities are taken as known; random judges are a small facet whose variance has M − 1 degrees of
+        freedom. The normal quantile is for where nothing random is left in the variance.
 
         within: what θ can be; the ends are clipped to it.
         """
         check_level(level)
-        df, method = _degrees_of_freedom(self)
+        slopes = _slopes(self)
+        random = float(slopes @ self.fit.parameters)
+        few = [facet.n_levels - 1 for facet in small_facets(self.fit, slopes)]
+        if self.projection.degrees_of_freedom is not None:
+            few.append(self.projection.degrees_of_freedom)
+        df, method = None, "normal"
+        if few:
+            df, method = float(min(few)), "conservative"
+        elif random != 0.0:
+            df = satterthwaite_df(self.fit, slopes) * (self.se**2 / random) ** 2
+            method = "satterthwaite"
         share = (1.0 + level) / 2.0
         half = float(ndtri(share) if df is None else stdtrit(df, share)) * self.se
         name = self.reading.interval_name
         lower, upper = max(self.theta - half, within[0]), min(self.theta + half, within[1])
-        return ThetaInterval(name, self.theta, self.se, lower, upper, df, level, method)
+        return FittedInterval(self.theta, self.se, lower, upper, level, method, df, name=name)
 
     def table(self) -> tuple[VarianceRow, ...]:
         """Return the decomposition per observation, of Var(θ̂), and tier."""
@@ -163,11 +166,7 @@ def sensitivity(fitted: VarianceFit, word: str) -> float:
 
 
 def naive_standard_error(items: npt.NDArray[np.generic], outcome: FloatArray) -> float:
-    """Naive standard error s/√N of the item means (TEE, Appendix K); `items` are (n_rows,).
-
-    Raises CoreError: under two items, or where all item means are equal: there is no naive error to compare
-        with.
-    """
+    """Naive SE s/√N of the item means (TEE, Appendix K), of two items at least that differ."""
     _, code = np.unique(items, return_inverse=True)
     means = np.bincount(code, weights=outcome) / np.bincount(code)
     if means.size < 2:
@@ -196,7 +195,6 @@ def fit_layout(columns: Columns, outcome: FloatArray, design: DesignLayout) -> V
 
 
 def _is_fitted(design: DesignLayout, reading: Reading) -> bool:
-    """Whether the reading is the fit's own: its categories, where there are any, are random effects."""
     categories_agree = reading.categories == "sampled" or "category" not in design.random
     return categories_agree and replace(reading, categories="fixed") == Reading()
 
@@ -206,23 +204,6 @@ def _slopes(study: TotalError) -> FloatArray:
     if _is_fitted(study.layout, study.reading):
         return theta_slopes(study.fit)
     return np.array([study.slopes.get(name, 0.0) for name in study.fit.names])
-
-
-def _degrees_of_freedom(study: TotalError) -> tuple[float | None, str]:
-    """Degrees of freedom by the rule of `analytics.reml.fixed_effects`, sensitivities taken as known.
-
-    Random judges are a small facet whose variance has M − 1 degrees of freedom.
-    """
-    slopes = _slopes(study)
-    random = float(slopes @ study.fit.parameters)
-    few = [facet.n_levels - 1 for facet in small_facets(study.fit, slopes)]
-    if study.projection.degrees_of_freedom is not None:
-        few.append(study.projection.degrees_of_freedom)
-    if few:
-        return float(min(few)), "conservative"
-    if random == 0.0:
-        return None, "normal"
-    return satterthwaite_df(study.fit, slopes) * (study.se**2 / random) ** 2, "satterthwaite"
 
 
 def _cells(columns: Columns, declaration: Declaration, letters: Iterable[str]) -> npt.NDArray[np.int64]:
@@ -252,29 +233,10 @@ def _notes(design: DesignLayout, reading: Reading, fitted: VarianceFit, columns:
     return tuple(notes)
 
 
-@dataclass(frozen=True)
-class LevelComponents:
-    """Components of a separate fit in each level of one facet: σ̂_ρ², and σ̂_T² by term.
-
-    left_out: levels whose fit was refused, and why.
-    """
-
-    facet: str
-    residuals: Mapping[str, float]
-    components: Mapping[str, Mapping[str, float]]
-    left_out: tuple[str, ...]
-
-    @property
-    def mean_residual(self) -> float:
-        """σ̄², the mean over levels, each weighing the same."""
-        return math.fsum(self.residuals.values()) / len(self.residuals)
-
-
-def by_stratum(columns: Columns, declaration: Declaration, facet: str = "temperature") -> LevelComponents:
-    """Fit each level of a facet on its own, for residuals that differ between levels (TEE, C.7).
-
-    facet: {"temperature", "judge", "prompt", "category"}.
-    """
+def by_stratum(
+    columns: Columns, declaration: Declaration, facet: str = "temperature"
+) -> tuple[dict[str, VarianceFit], tuple[str, ...]]:
+    """Fit each level of a facet alone (TEE, C.7); return the fits by level, and why others were refused."""
     column = declaration.facets().get(LETTERS.get(facet, ""))
     if column is None or facet == "item":
         raise CoreError(f"no column is declared for strata by {facet}", code="design")
@@ -289,12 +251,7 @@ def by_stratum(columns: Columns, declaration: Declaration, facet: str = "tempera
             left_out.append(f"{facet} {level}: {refusal}")
     if not fits:
         raise CoreError(f"no level of {facet} can be fitted ({'; '.join(left_out[:3])})", code="design")
-    return LevelComponents(
-        facet=facet,
-        residuals={level: fitted.residual for level, fitted in fits.items()},
-        components={level: fitted.components for level, fitted in fits.items()},
-        left_out=tuple(left_out),
-    )
+    return fits, tuple(left_out)
 
 
 def with_residual(components: Components, residual: float) -> Components:

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +31,7 @@ TIED = 1e-9
 
 @dataclass(frozen=True)
 class Dependence:
-    """Two trials of one agent that agree too often to be two draws.
-
-    chance: agreement expected of independent trials with these pass rates.
-    """
+    """Two trials of an agent that agree more than by chance, of independent ones of these pass rates."""
 
     trials: tuple[int, int]
     n_tasks: int
@@ -45,24 +41,11 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Improvement:
-    """Trials of one agent by which tasks get better, and hardly any gets worse.
-
-    n_tasks: tasks whose outcomes differ.
-    n_worse: those of them that get worse from one trial to a later one.
-    log_chance: natural logarithm of the probability that no more of them do, were the trials repeats.
-    """
+    """Trials by which tasks get better: those that differ, that get worse, log P of no more by chance."""
 
     n_tasks: int
     n_worse: int
     log_chance: float
-
-
-class SharedOutcomes(NamedTuple):
-    """The agent `which` has the outcomes of `other`, an earlier one, on all `n_tasks` that both ran."""
-
-    which: int
-    other: int
-    n_tasks: int
 
 
 def dependent_trials(
@@ -97,34 +80,26 @@ def dependent_trials(
 
 
 def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improvement | None:
-    """Return how unlikely repeats are to improve alone as these do; None where they do not, or it is chance.
-
-    task, outcome: (n_rows,); of the agent's valid rows under one condition, each task's in the order of its
-        trials.
-    """
+    """Return how unlikely repeats, in order, are to improve as these do; None where it may be chance."""
     if not task.size:
         return None
-    log_p, ascends = _orders(task, outcome)
+    # log Π_v m_jv!/n_j! of the tasks whose outcomes differ, and which of them ascend
+    _, of, n_trials = np.unique(task, return_inverse=True, return_counts=True)
+    by_value, in_turn = np.lexsort((outcome, of)), np.argsort(of, kind="stable")
+    is_new = (np.diff(of[by_value]) != 0) | (np.diff(outcome[by_value]) != 0)
+    ends = np.concatenate([np.flatnonzero(is_new), [task.size - 1]])
+    n_equal, n_tasks = np.diff(np.concatenate([[-1], ends])), n_trials.size
+    log_p = np.bincount(of[by_value[ends]], gammaln(n_equal + 1), n_tasks) - gammaln(n_trials + 1)
+    worse = (np.diff(of[in_turn]) == 0) & (np.diff(outcome[in_turn]) < 0)
+    differ = np.bincount(of[by_value[ends]], minlength=n_tasks) > 1
+    ascends = (np.bincount(of[in_turn][1:][worse], minlength=n_tasks) == 0)[differ]
+    log_p = log_p[differ]
     n_worse, p = int(np.count_nonzero(~ascends)), np.exp(log_p)
     # Each p is at most ½, so that the tail is no lighter than a normal one, which is 3e-5 there.
     if ascends.sum() - p.sum() < N_ERRORS * math.sqrt(float(p @ (1.0 - p))):
         return None
     log_chance = _log_at_most(n_worse, log_p)
     return Improvement(log_p.size, n_worse, log_chance) if log_chance <= math.log(ORDER_P) + TIED else None
-
-
-def _orders(task: npt.NDArray[np.integer], outcome: FloatArray) -> tuple[FloatArray, Mask]:
-    """Return log Π_v m_jv!/n_j! of the tasks whose outcomes differ, and which of them ascend, (n_tasks,)."""
-    _, of, n_trials = np.unique(task, return_inverse=True, return_counts=True)
-    by_value, in_turn = np.lexsort((outcome, of)), np.argsort(of, kind="stable")
-    is_new = np.diff(of[by_value]) != 0, np.diff(outcome[by_value]) != 0
-    ends = np.concatenate([np.flatnonzero(is_new[0] | is_new[1]), [task.size - 1]])
-    n_equal, n_tasks = np.diff(np.concatenate([[-1], ends])), n_trials.size
-    log_p = np.bincount(of[by_value[ends]], gammaln(n_equal + 1), n_tasks) - gammaln(n_trials + 1)
-    worse = (np.diff(of[in_turn]) == 0) & (np.diff(outcome[in_turn]) < 0)
-    ascends = np.bincount(of[in_turn][1:][worse], minlength=n_tasks) == 0
-    differ = np.bincount(of[by_value[ends]], minlength=n_tasks) > 1
-    return log_p[differ], np.asarray(ascends[differ], dtype=np.bool_)
 
 
 def _log_at_most(n: int, log_p: FloatArray) -> float:
@@ -171,10 +146,7 @@ def _chance(a: FloatArray, b: FloatArray) -> float:
 
 
 def identical_agents(means: FloatArray) -> list[tuple[int, ...]]:
-    """Return groups of agents with the same outcome on every task, and not the same one on all of them.
-
-    means: (n_agents, n_tasks); NaN: missing; missing in the same places is part of being identical.
-    """
+    """Return groups of agents with the same varying outcomes, (n_agents, n_tasks), NaN in the same places."""
     begins = [row.tobytes() for row in means[:, :N_TASKS_BEGINNING] + 0.0]
     often, groups = Counter(begins), dict[bytes, list[int]]()
     for i in [i for i, begin in enumerate(begins) if often[begin] > 1]:
@@ -206,12 +178,12 @@ def originals(means: FloatArray, order: npt.NDArray[np.integer]) -> list[int | N
 
 def parts(
     means: FloatArray, order: npt.NDArray[np.integer], of: npt.NDArray[np.integer]
-) -> list[SharedOutcomes]:
+) -> list[tuple[int, int, int]]:
     """Find agents whose outcomes are a part of an earlier one's, or hold an earlier one's as a part.
 
     means, order: as in `originals`.
     of: the agents to look at.
-    Returns: one for each such agent, with the first of those before it.
+    Returns: each such agent, the first of those before it, and the tasks that both ran.
     """
     place = np.empty(len(means), dtype=np.int64)
     place[np.lexsort((np.arange(len(means)), order))] = np.arange(len(means))
@@ -220,10 +192,12 @@ def parts(
         rows = of[first : first + N_AT_ONCE]
         for i, near in zip(rows.tolist(), _parts_nearly(means, rows), strict=True):
             before = np.flatnonzero(near & (place < place[i]))
-            alike = [j for j in before[np.argsort(place[before])].tolist() if _is_part(means[i], means[j])]
-            if alike:
-                both = ~np.isnan(means[i]) & ~np.isnan(means[alike[0]])
-                pairs.append(SharedOutcomes(i, alike[0], int(both.sum())))
+            for j in before[np.argsort(place[before])].tolist():
+                both = ~np.isnan(means[i]) & ~np.isnan(means[j])
+                a, b, n = means[i][both], means[j][both], int(both.sum())
+                if (a == b).all() and _chance(a, b) ** n <= AGREEMENT_P:
+                    pairs.append((i, j, n))
+                    break
     return pairs
 
 
@@ -239,28 +213,15 @@ def _parts_nearly(means: FloatArray, rows: npt.NDArray[np.integer]) -> Mask:
     return np.asarray(inside & more & (apart < TIED) & (n_common >= N_TASKS_OF_PART), dtype=np.bool_)
 
 
-def _is_part(a: FloatArray, b: FloatArray) -> bool:
-    both = ~np.isnan(a) & ~np.isnan(b)
-    equal = bool((a[both] == b[both]).all())
-    return equal and _chance(a[both], b[both]) ** int(both.sum()) <= AGREEMENT_P
-
-
 def only_gains(earlier: FloatArray, later: FloatArray) -> tuple[int, int] | None:
-    """Return the tasks gained and the tasks common to two submissions of an agent, if no task became worse.
-
-    earlier, later: (n_tasks,); mean outcomes; NaN: missing.
-    """
+    """Return the tasks gained and common, if no mean outcome, (n_tasks,), became worse; NaN: missing."""
     both = ~np.isnan(earlier) & ~np.isnan(later)
     gained, lost = later[both] > earlier[both], later[both] < earlier[both]
     return None if lost.any() or not gained.any() else (int(gained.sum()), int(both.sum()))
 
 
 def unclaimed_orders(means: FloatArray) -> Mask:
-    """Mark pairs of agents whose order missing outcomes could turn, and that do not miss alike.
-
-    means: (n_agents, n_tasks); on the ranked tasks; NaN: missing.
-    Returns: (n_agents, n_agents); symmetric, False on the diagonal.
-    """
+    """Mark pairs, symmetric, whose order missing outcomes could turn, and that do not miss alike."""
     n_tasks = means.shape[1]
     n_missing = np.isnan(means).sum(axis=1)
     missing = n_missing > MISSING_SHARE * n_tasks

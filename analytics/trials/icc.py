@@ -22,6 +22,7 @@ from scipy.special import expit, fdtri, logit, stdtrit
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.resampling import generator
+from analytics.text import counted
 
 Method = Literal["jackknife", "normal theory", "t", "logit-t"]
 
@@ -48,11 +49,7 @@ class TrialInterval:
 
 @dataclass(frozen=True, eq=False)
 class TaskTrials:
-    """Sufficient statistics of one agent's valid trials, task by task, (n_tasks,) each: n_i, ȳ_i.
-
-    squares: sums of squares within tasks; exactly 0 where trials agree to 1e-9.
-    binary: whether every outcome is 0 or 1.
-    """
+    """n_i, ȳ_i and SS of one agent's valid trials by task, (n_tasks,), 0 where they agree to 1e-9."""
 
     n_trials: CodeArray
     means: FloatArray
@@ -95,10 +92,7 @@ class IntraclassCorrelation:
 
 
 def task_trials(task: npt.ArrayLike, outcome: npt.ArrayLike) -> TaskTrials:
-    """Collect one agent's valid trials by task.
-
-    task, outcome: (n_rows,); task codes, 0 or above; outcomes, 0 to 1.
-    """
+    """Collect one agent's valid trials, (n_rows,): task codes from 0, outcomes 0 to 1."""
     codes, outcomes = checked_rows(task, outcome)
     n = np.bincount(codes)
     means = np.bincount(codes, weights=outcomes) / np.maximum(n, 1)
@@ -153,8 +147,8 @@ def mean_squares(trials: TaskTrials) -> tuple[float, float, float]:
     return float(between / (a - 1)), float(trials.squares.sum() / (n_all - a)), float(n_0)
 
 
-def _deleted_f(trials: TaskTrials) -> FloatArray:
-    """MSB/MSW without each task in turn, shape (n_tasks,); not finite or 0 where it cannot be said.
+def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[TrialInterval | None, str]:
+    """F·e^{±t·SE} carried back (t with a − 1 df), or None and why.
 
     SSB without task i is SSB − n_i·N/(N − n_i)·(ȳ_i − ȳ)², a rank-one change.
     """
@@ -165,13 +159,7 @@ def _deleted_f(trials: TaskTrials) -> FloatArray:
     within = trials.squares.sum() - trials.squares
     within[np.isclose(trials.squares, trials.squares.sum(), rtol=1e-12, atol=0.0)] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(between / (a - 2) / (within / (n_all - n - (a - 1))), dtype=np.float64)
-
-
-def _jackknife(trials: TaskTrials, f: float, n_0: float) -> tuple[TrialInterval | None, str]:
-    """F·e^{±t·SE} carried back (t with a − 1 df), or None and why."""
-    a = trials.n_tasks
-    deleted = _deleted_f(trials)
+        deleted = between / (a - 2) / (within / (n_all - n - (a - 1)))  # MSB/MSW without each task
     if not f > 0.0 or not np.all(np.isfinite(deleted) & (deleted > 0.0)):
         return None, "no interval: without one of the tasks MSB or MSW is 0, and log(MSB/MSW) is not finite"
     z = np.log(deleted)
@@ -194,11 +182,6 @@ def _interval(lower_f: float, upper_f: float, n_0: float, method: Method) -> Tri
     """(F − 1)/(F + n₀ − 1) at both ends, truncated at 0."""
     lower, upper = (max(float((f - 1.0) / (f + n_0 - 1.0)), 0.0) for f in (lower_f, upper_f))
     return TrialInterval(lower, upper, method)
-
-
-def counted(n: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def checked_rows(task: npt.ArrayLike, outcome: npt.ArrayLike) -> tuple[CodeArray, FloatArray]:
@@ -247,10 +230,7 @@ class AccuracyRefused(CoreError):
 
 
 def accuracy_interval(trials: TaskTrials) -> TrialInterval:
-    """95% interval of the mean outcome over tasks like these: t, or logit-t near an end.
-
-    Raises AccuracyRefused: with fewer than two tasks, or where all task means are equal.
-    """
+    """95% interval of the mean outcome over tasks like these, two or more: t, or logit-t near an end."""
     a = trials.n_tasks
     if a < 2:
         raise AccuracyRefused(
@@ -379,10 +359,7 @@ def _subset_estimates(
 
 
 def _icc_of_grids(grids: FloatArray) -> FloatArray:
-    """Return the truncated ICC of each grid; NaN where all outcomes are equal.
-
-    A grid has rows of trials by task, NaN-padded. All are draws from one: a task has as many trials in each.
-    """
+    """Return the truncated ICC of grids of trials by task, NaN-padded alike; NaN where all are equal."""
     seen = ~np.isnan(grids[0])
     n = np.count_nonzero(seen, axis=1)
     means = np.where(seen, grids, 0.0).sum(axis=2) / n

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from analytics.differences.rows import Facet
 from analytics.drift import rank_fidelity
-from analytics.drift.erosion import NAME as EROSION
+from analytics.drift.before_and_since import EROSION
 from analytics.drift.saturation import NAME as SATURATION
 from analytics.errors import CoreError
 from analytics.tee.agent_projection import as_seen, project_agent, task_groups

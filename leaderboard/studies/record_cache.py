@@ -37,8 +37,8 @@ from analytics.record import (
     compare,
     condition_counts,
 )
+from analytics.record.alike import Repeats
 from analytics.record.rows import none_first
-from analytics.repeats import Repeats
 from leaderboard.catalog.models import Agent, Benchmark, Task, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, AgentScores
 from leaderboard.submissions import queries as submissions

@@ -323,10 +323,10 @@ def estimated_variance(layout: Layout, scenario: Scenario, mean_squares: FloatAr
     terms = (*scenario.fitted, frozenset("R"))
     scales = np.array([layout.per_level(term) for term in terms])
     nested = np.array([[stratum <= term or "R" in term for term in terms] for stratum in strata])
-    optima = optimise_many(nested * scales, df, (df[:, None] * pooled).T)
-    if not optima.converged.all():
-        raise CoverageRefused(f"{np.count_nonzero(~optima.converged)} fits did not converge")
-    return np.asarray(optima.parameters @ (scales / layout.n_outcomes))
+    optima, _, converged = optimise_many(nested * scales, df, (df[:, None] * pooled).T)
+    if not converged.all():
+        raise CoverageRefused(f"{np.count_nonzero(~converged)} fits did not converge")
+    return np.asarray(optima @ (scales / layout.n_outcomes))
 
 
 def _pooled(

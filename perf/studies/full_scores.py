@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from analytics.arrays import FloatArray
 from analytics.command_line import flat_file
+from analytics.differences.estimates import wilson
 from analytics.record import Record
-from analytics.wilson import wilson
 from selection.errors import SelectionError
 from selection.folds import PROTOCOLS, CompleteAgents, Rule, fold_bands, plan
 from selection.held_out import choose, hold_out, nested_residuals

@@ -34,8 +34,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from analytics.arrays import CodeArray, FloatArray
-from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.groups import Groups, mean_variance
+from analytics.differences.ranks import rank_intervals, resample
 from analytics.flat_file import read
 from analytics.record import Record
 

@@ -124,10 +124,12 @@ class Specification:
         ------
         SpecificationRefused
         """
-        optima = optimise_many(self.loadings, self.df, np.ascontiguousarray(self._pool(squares)))
-        if not optima.converged.all():
-            raise SpecificationRefused(f"{np.count_nonzero(~optima.converged)} fits did not converge")
-        return optima.parameters
+        optima, _, converged = optimise_many(
+            self.loadings, self.df, np.ascontiguousarray(self._pool(squares))
+        )
+        if not converged.all():
+            raise SpecificationRefused(f"{np.count_nonzero(~converged)} fits did not converge")
+        return optima
 
     @cached_property
     def expected(self) -> Mapping[Term, float]:

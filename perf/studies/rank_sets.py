@@ -27,7 +27,7 @@ No selection, no completion by a fitted model, no interaction of agents and task
 
 Source
 ------
-`analytics.differences.finite_ranks`.
+`analytics.differences.ranks`.
 """
 
 import sys
@@ -41,7 +41,7 @@ from numpy.random import Generator
 
 from analytics.arrays import FloatArray
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, trial_noise
-from analytics.differences.finite_ranks import RankSets, rank_sets
+from analytics.differences.ranks import RankSets, rank_sets
 from analytics.differences.rows import Row
 from analytics.differences.trial_variances import N_AGENTS_OMEGA
 

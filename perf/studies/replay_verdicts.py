@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import FloatArray
-from analytics.wilson import wilson
+from analytics.differences.estimates import wilson
 from perf.studies.table import print_table
 from selection.folds import CompleteAgents
 from selection.staged.histories import run_agent

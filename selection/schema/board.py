@@ -174,7 +174,7 @@ class Line:
     icc: Annotated[
         Mapping[str, Any],
         "Intraclass correlation of repeated trials with its interval and task set, or why none; see "
-        "`analytics.repeats.Repeats.as_plain`.",
+        "`analytics.record.alike.Repeats.as_plain`.",
     ]
     marks: Annotated[
         tuple[str, ...],

@@ -36,9 +36,9 @@ import numpy as np
 from scipy.special import expit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.differences.estimates import wilson
 from analytics.differences.trial_variances import finite_variances
 from analytics.text import counted
-from analytics.wilson import wilson
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator
 from selection.staged.histories import Progress, StagedHistory, in_full, on_subset, walked

@@ -17,10 +17,9 @@ import numpy as np
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from analytics.differences import groups as grouped
-from analytics.differences.estimates import Estimate, Target
+from analytics.differences.estimates import Estimate, Target, benjamini_hochberg, compare, compare_given
 from analytics.differences.finite_errors import Calibrated, Measured
 from analytics.differences.neyman_draws import pair_variances
-from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
 from analytics.differences.rows import ErrorTerm, Row, agent_variance
 from analytics.errors import CoreError
 from analytics.record import Record
@@ -45,7 +44,7 @@ class Pair:
     estimate: of a − b; None where `reason` says why.
     unclaimed: outcomes are missing in a way that could turn the order: none is claimed.
     se_of_ties: √ of the variance that decides whether the two are tied: on given tasks that of `estimate`,
-        for the domain that of `analytics.differences.domain_ranks`.
+        for the domain that of `analytics.differences.ranks`.
     """
 
     a: str

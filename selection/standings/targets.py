@@ -29,18 +29,16 @@ from types import MappingProxyType
 import numpy as np
 
 from analytics.arrays import DECIMALS, IndexArray, Mask, columns
-from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
-from analytics.differences.estimates import Target
+from analytics.differences.estimates import Target, score
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
-from analytics.differences.finite_ranks import NOTES, RankSets, rank_sets
 from analytics.differences.groups import MIN_CLUSTERS, Groups, Role
 from analytics.differences.kept_draws import KeptDraws
-from analytics.differences.regression import MIN_AGENTS, regressed
+from analytics.differences.ranks import NOTES, RankIntervals, RankSets, rank_intervals, rank_sets, resample
 from analytics.differences.rows import Facet, Row, agent_variance
-from analytics.differences.scores import score
 from analytics.errors import CoreError
 from analytics.outcome_table import naive_standard_error
 from analytics.record import Record
+from analytics.rerun import MIN_AGENTS, regressed
 from analytics.trials.flags import unclaimed_orders
 from selection.rules import Rules, borrowed_omega
 from selection.schema.board import AtTarget, SecondRun, TargetLine

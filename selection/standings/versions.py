@@ -25,7 +25,7 @@ Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their 
 line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
 Private runs cannot be seen, nor a second account, nor versions that are described as other agents.
 
-Source: `analytics.trials.consistency`; STATISTICS §7.6.
+Source: `analytics.trials`; STATISTICS §7.6.
 """
 
 import math
@@ -41,7 +41,7 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns, re
 from analytics.differences.estimates import Target
 from analytics.names import alike
 from analytics.record import About, Record
-from analytics.trials.consistency import expected_maximum
+from analytics.trials import expected_maximum
 from selection.schema.board import AtTarget
 from selection.standings import targets
 from selection.standings.full_scores import FullScoreEstimate

@@ -238,7 +238,7 @@ def test_no_other_start_finds_a_lower_criterion(seed, design):
     n_levels, n_replicates, terms, _ = design
     factors = crossed(n_levels, n_replicates)
     strata = no_fixed(drawn(seed, factors, (), ()), factors, n_levels, terms)
-    optimum = optimise_many(strata.loadings, strata.df, strata.sum_squares[None]).parameters[0]
+    optimum = optimise_many(strata.loadings, strata.df, strata.sum_squares[None])[0][0]
     best = strata.value_and_gradient(optimum)[0]
     slopes = strata.value_and_gradient(optimum)[1]
     assert (slopes[optimum == 0.0] >= 0.0).all()
@@ -261,11 +261,11 @@ def test_many_at_once_are_the_same_as_one_by_one():
     terms = ((0,), (1,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
     strata = no_fixed(drawn(3, factors, terms, [0.2] * 6), factors, (6, 3, 2), terms)
     squares = strata.sum_squares * np.random.default_rng(4).chisquare(3, (50, strata.df.size)) / 3
-    together = optimise_many(strata.loadings, strata.df, squares)
-    assert together.converged.all()
-    assert (together.n_steps > 0).any()
-    for row, parameters in zip(squares, together.parameters, strict=True):
-        alone = optimise_many(strata.loadings, strata.df, row[None]).parameters[0]
+    together, n_steps, converged = optimise_many(strata.loadings, strata.df, squares)
+    assert converged.all()
+    assert (n_steps > 0).any()
+    for row, parameters in zip(squares, together, strict=True):
+        alone = optimise_many(strata.loadings, strata.df, row[None])[0][0]
         assert alone == pytest.approx(parameters, rel=1e-9, abs=1e-12)
 
 
@@ -298,8 +298,8 @@ def test_a_cell_term_without_replicates_leaves_no_residual():
 def test_mean_squares_that_are_equal_but_for_rounding_give_an_exact_zero():
     # (0.1 + 0.2)/2 and 0.45/3 differ in the last bit.
     assert (0.1 + 0.2) / 2 != 0.45 / 3
-    optima = optimise_many(
+    optima, _, _ = optimise_many(
         np.array([[3.0, 1.0], [0.0, 1.0]]), np.array([2.0, 3.0]), np.array([[0.1 + 0.2, 0.45]])
     )
-    assert optima.parameters[0, 0] == 0.0
-    assert optima.parameters[0, 1] == pytest.approx(0.15)
+    assert optima[0, 0] == 0.0
+    assert optima[0, 1] == pytest.approx(0.15)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analytics.cli import MOVED, main
-from analytics.trials.consistency import expected_maximum
+from analytics.trials import expected_maximum
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = "benchmark,agent,scaffold,model,submitted_at,task,trial,outcome"

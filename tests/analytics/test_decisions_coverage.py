@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from analytics.differences.domain_ranks import rank_intervals, resample
+from analytics.differences.estimates import compare, compare_given
 from analytics.differences.finite_errors import Measured, TrialNoise, trial_noise
-from analytics.differences.pairs import compare, compare_given
+from analytics.differences.ranks import rank_intervals, resample
 from analytics.differences.rows import Row
 
 pytestmark = pytest.mark.slow

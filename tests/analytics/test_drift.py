@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import binom, chi2, hypergeom, norm, spearmanr
 
 from analytics import drift
+from analytics.differences.estimates import wilson
 from analytics.drift import Audit, Invalid, Noise, OnAndOff
+from analytics.drift.before_and_since import _left
 from analytics.drift.charts import RUN_LENGTH
 from analytics.drift.e_value import log_e_values, upper_share
-from analytics.drift.erosion import _left
 from analytics.drift.monitor import Look, last_look, permutation_p, permuted
 from analytics.errors import CoreError
-from analytics.wilson import wilson
 from tests.refusals import refused
 
 AGENTS = [f"a{i:03d}" for i in range(600)]

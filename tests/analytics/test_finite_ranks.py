@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm, studentized_range, t
 
 from analytics.differences import error_draws
-from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.error_draws import draw_errors, may_be_first, upper_point
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
-from analytics.differences.finite_ranks import FEW_TASKS_NOTE, NOTES, rank_sets
 from analytics.differences.neyman_draws import agent_noise, ahead, task_weights
+from analytics.differences.ranks import FEW_TASKS_NOTE, NOTES, rank_intervals, rank_sets, resample
 from analytics.differences.rows import Row
 from analytics.errors import CoreError
 

@@ -7,7 +7,7 @@ from scipy.stats import fisher_exact
 
 from analytics.command_line import flat_file
 from analytics.errors import CoreError
-from analytics.trials.consistency import improving_trials
+from analytics.trials import improving_trials
 from analytics.trials.flags import (
     Dependence,
     Improvement,

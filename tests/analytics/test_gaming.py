@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 from analytics.errors import CoreError
 from analytics.research.gaming import gains, gains_by_design, selectable
-from analytics.trials.consistency import expected_maximum
+from analytics.trials import expected_maximum
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=40)
 COMPONENTS = {"item": 0.04, "prompt": 0.002, "item:judge": 0.03, "judge (fixed)": 0.001, "residual": 0.6}

@@ -17,11 +17,11 @@ from scipy.stats import binom, norm
 
 from analytics.drift.fidelity import spearman
 from analytics.errors import CoreError
-from analytics.glmm import Facets, fit_logit, logit_check
+from analytics.glmm import fit_logit, logit_check
 from analytics.glmm.laplace import Counts, layout_of
 from analytics.reml import FitRefused, fit
+from analytics.reml.layout import cells_of
 from analytics.reml.model import designed
-from analytics.reml.sparse.layout import cells_of
 from analytics.tee import Component, Components, Reading, project, read_components
 from analytics.tee.benchmark import TrialOutcomes, variance_study
 from perf.glmm import CROSSED, crossed
@@ -242,7 +242,7 @@ def test_categories_and_held_agents():
     assert ratio["item"] * 15 == pytest.approx(ratio["prompt"] * 4)
     category = logit.components["category"]
     assert check.logit["category"] == pytest.approx(ratio["item"] * category)
-    held = logit_check(fit(columns, outcome, random=random), logit, Facets(by_level="prompt"))
+    held = logit_check(fit(columns, outcome, random=random), logit, by_level="prompt")
     assert "prompt" not in held.logit
     assert held.logit["category"] * logit.components["item"] * 3 == pytest.approx(
         held.logit["item"] * category * 15, abs=1e-9
@@ -259,7 +259,7 @@ def test_one_sentence_where_the_largest_differs(real_rows):
         "The largest part of the variance of the mean over all outcomes is agent on the scale of the "
         "outcomes (53%), but task on the logit scale (54%)."
     )
-    assert logit_check(*both, Facets(by_level="agent")).sentence == ""
+    assert logit_check(*both, by_level="agent").sentence == ""
 
 
 def board(outcome, task):

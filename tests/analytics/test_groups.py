@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.groups import Groups, ahead, mean_variance, pair_variances
 from analytics.differences.neyman_draws import agent_noise
 from analytics.differences.neyman_draws import ahead as ahead_by_tasks
 from analytics.differences.neyman_draws import pair_variances as pair_variances_by_tasks
+from analytics.differences.ranks import rank_intervals, resample
 from analytics.errors import CoreError
 from analytics.resampling import resampled_counts, resampled_within
 from perf.studies.grouped_tasks import codes, rates_of

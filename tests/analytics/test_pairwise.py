@@ -10,6 +10,7 @@ from scipy.special import expit
 from scipy.stats import studentized_range
 
 from analytics.errors import CoreError
+from analytics.research.pairwise import joint_ranks, pairwise
 from analytics.research.pairwise.bradley_terry import StrengthsRefused, elo, fit, fit_wins
 from analytics.research.pairwise.cells import (
     agreement,
@@ -18,7 +19,6 @@ from analytics.research.pairwise.cells import (
     verdicts_of_shares,
 )
 from analytics.research.pairwise.comparisons import OutcomeMatrix, read_comparisons
-from analytics.research.pairwise.report import joint_ranks, pairwise
 from tests.refusals import refused
 
 COMMAND = ("pairwise",)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analytics.differences.domain_ranks import rank_intervals, resample
 from analytics.differences.error_draws import least_by_tasks
 from analytics.differences.neyman_draws import agent_noise, draws_for, task_weights
+from analytics.differences.ranks import rank_intervals, resample
 from analytics.errors import CoreError
 
 REPEATABLE = settings(derandomize=True, deadline=None, max_examples=25)

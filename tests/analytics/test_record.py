@@ -22,7 +22,7 @@ from analytics.record import (
     record,
     shared_tasks,
 )
-from analytics.repeats import Repeats
+from analytics.record.alike import Repeats
 from analytics.trials.icc import convergence
 
 NAN = math.nan

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from analytics.differences.regression import regressed
 from analytics.errors import CoreError
+from analytics.rerun import regressed
 
 FIVE = np.array([0.2, 0.35, 0.5, 0.65, 0.8])
 

@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from analytics.differences.estimates import interval_of
+from analytics.differences.estimates import benjamini_hochberg, compare, compare_given, interval_of, score
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of
-from analytics.differences.finite_ranks import rank_sets
 from analytics.differences.groups import Groups, mean_variance
-from analytics.differences.pairs import benjamini_hochberg, compare, compare_given
+from analytics.differences.ranks import rank_sets
 from analytics.differences.rows import ErrorTerm, Facet, Row, agent_variance
-from analytics.differences.scores import score
 from analytics.differences.trial_variances import METHODS, finite_variances, trial_variance_ratio
 from analytics.errors import CoreError
 from tests.refusals import refused

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analytics import reml
 from analytics.errors import CoreError
-from analytics.reml import FitRefused, fit, fitting
+from analytics.reml import FitRefused, fit
 from analytics.reml.variance_components import asymptotic_intervals
 from tests.analytics.optimum_check import check_optimum
 from tests.refusals import refused
@@ -239,7 +240,7 @@ def test_the_asymptotic_interval_of_a_residual_by_hand():
     # One way, 2 residual degrees of freedom a group: Var(log σ̂²) = 2/df off the boundary.
     y = np.random.default_rng(5).standard_normal((10, 3)) + 3 * np.arange(10)[:, None]
     result = fit({"g": np.repeat(np.arange(10), 3)}, y.ravel(), random="g")
-    interval = asymptotic_intervals(result).intervals["Residual"]
+    interval = asymptotic_intervals(result)[0]["Residual"]
     half = 1.959963984540054 * np.sqrt(2 / 20)
     assert interval.standard_error == pytest.approx(result.residual * np.sqrt(2 / 20), rel=1e-9)
     assert (interval.lower, interval.upper) == pytest.approx(
@@ -249,9 +250,9 @@ def test_the_asymptotic_interval_of_a_residual_by_hand():
 
 def test_a_component_on_the_boundary_has_a_reason_and_no_asymptotic_interval():
     result = fit({"g": list("aabbcc")}, [0, 2, 1, 3, 0, 2], random="g")
-    estimate = asymptotic_intervals(result)
-    assert list(estimate.intervals) == ["Residual"]
-    assert estimate.notes == {"g": "on the boundary: the likelihood has no quadratic top there"}
+    intervals, notes = asymptotic_intervals(result)
+    assert list(intervals) == ["Residual"]
+    assert notes == {"g": "on the boundary: the likelihood has no quadratic top there"}
     with refused(CoreError, "level", match=r"level of 1\.0"):
         asymptotic_intervals(result, 1.0)
 
@@ -351,12 +352,12 @@ def test_rows_that_never_differ_within_a_term_are_refused_in_unbalanced_designs_
 def test_fixed_effects_that_would_fill_the_memory_are_refused(monkeypatch):
     columns = {"a": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], "b": [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]}
     y = [1, 2, 4, 3, 1, 5, 2, 2, 6, 1]
-    monkeypatch.setattr(fitting, "FEW_FIXED", 2)
-    monkeypatch.setattr(fitting, "MAX_FIXED_NUMBERS", 29)
+    monkeypatch.setattr(reml, "FEW_FIXED", 2)
+    monkeypatch.setattr(reml, "MAX_FIXED_NUMBERS", 29)
     message = "3 fixed effects in 10 rows that are not balanced; at most 2 are fitted"
     with refused(FitRefused, "too_many_fixed_effects", match=message):
         fit(columns, y, random="a", fixed="b")
-    monkeypatch.setattr(fitting, "MAX_FIXED_NUMBERS", 30)
+    monkeypatch.setattr(reml, "MAX_FIXED_NUMBERS", 30)
     assert len(fit(columns, y, random="a", fixed="b").fixed) == 3
 
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
-from analytics.reml.sparse import Criterion, layout, minimise
+from analytics.reml import layout
+from analytics.reml.criterion import Criterion
+from analytics.reml.optimum import minimise
 from tests.refusals import refused
 
 TERMS = ((0,), (1,), (0, 1), (1, 2), (0, 2), (0, 1, 2))

@@ -223,21 +223,21 @@ def test_published_width_ratio(real_data):
 def test_residuals_by_temperature():
     """TEE, E.1: residual variances .005 and .08 by temperature; χ² with 1,440 degrees of freedom each."""
     columns = factorial(n_items=60, n_prompts=4, n_replicates=3, noise=[math.sqrt(0.005), math.sqrt(0.08)])
-    strata = by_stratum(columns, DECLARED)
+    fits, _ = by_stratum(columns, DECLARED)
     for level, truth in {"0": 0.005, "1": 0.08}.items():
-        assert strata.residuals[level] == pytest.approx(truth, rel=4 * math.sqrt(2 / 1_440))
-        assert "item:prompt:judge" in strata.components[level]
-    assert strata.mean_residual == pytest.approx(sum(strata.residuals.values()) / 2)
+        assert fits[level].residual == pytest.approx(truth, rel=4 * math.sqrt(2 / 1_440))
+        assert "item:prompt:judge" in fits[level].components
+    mean_residual = sum(one.residual for one in fits.values()) / 2
     pooled = total_error(columns, DECLARED).components
-    assert with_residual(pooled, strata.mean_residual).entries[-3].variance == strata.mean_residual
+    assert with_residual(pooled, mean_residual).entries[-3].variance == mean_residual
 
 
 def test_strata_that_cannot_be_fitted_are_named():
     columns = factorial()
     columns["score"] = np.where(columns["temperature"] == 1, 2.0, columns["score"])
-    strata = by_stratum(columns, DECLARED)
-    assert set(strata.residuals) == {"0"}
-    assert strata.left_out[0].startswith("temperature 1: ")
+    fits, left_out = by_stratum(columns, DECLARED)
+    assert set(fits) == {"0"}
+    assert left_out[0].startswith("temperature 1: ")
 
 
 # ------------------------------------------------------------------------------------------------ refusals

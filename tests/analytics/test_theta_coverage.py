@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analytics.reml import fit
-from analytics.reml.fixed_effects import refits, theta_interval
+from analytics.reml.variance_components import refits, theta_interval
 
 N_REPLICATES = 2_000
 CONFIGURATIONS = [(100, 0.9, 0.5), (1_000, 0.9, 0.5), (1_000, 0.3, 1.0)]

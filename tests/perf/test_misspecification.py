@@ -194,12 +194,12 @@ def test_strata_of_real_rows_are_those_of_the_study():
     declaration = Declaration(
         outcome="y", item="item", prompt="prompt", temperature="temperature", replicate="replicate"
     )
-    found = by_stratum(rows | {"y": y.ravel()}, declaration)
+    found, _ = by_stratum(rows | {"y": y.ravel()}, declaration)
     for place, level in enumerate("012"):
         part = y[:, :, :, place : place + 1]
         layout = Setting("one", {**levels, "H": 1}).layout
         fitted = Specification(layout, terms("N V NV R"))
-        assert found.residuals[level] == pytest.approx(
+        assert found[level].residual == pytest.approx(
             fitted.bounded(sums_of_squares(layout, part[None]))[0, -1]
         )
 

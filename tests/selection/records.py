@@ -8,7 +8,7 @@ import numpy as np
 
 from analytics.outcome_table import OutcomeTable
 from analytics.record import About, Counting, Record
-from analytics.repeats import Repeats
+from analytics.record.alike import Repeats
 from selection import ridge
 from selection.folds import CompleteAgents
 from selection.intervals import intervals

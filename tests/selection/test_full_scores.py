@@ -14,8 +14,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from analytics.command_line import flat_file
+from analytics.differences.estimates import wilson
 from analytics.record import Record
-from analytics.wilson import wilson
 from selection import full_scores
 from selection.errors import SelectionError
 from selection.folds import Fold

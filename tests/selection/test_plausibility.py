@@ -7,8 +7,8 @@ import pytest
 import scipy.stats
 
 from analytics.command_line import flat_file
+from analytics.differences.estimates import wilson
 from analytics.record import Record
-from analytics.wilson import wilson
 from selection.plausibility import implausible, reference, upper_tail
 
 REAL = {

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from analytics.differences.finite_errors import Measured, TrialNoise, error_of
-from analytics.differences.regression import regressed
 from analytics.differences.rows import Row
+from analytics.rerun import regressed
 from selection.schema.board import SecondRun, Standings
 from selection.standings import answer, printed, words
 from tests.selection.records import board, record_of, with_newcomers

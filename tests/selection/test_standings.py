@@ -11,9 +11,9 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from analytics.differences.finite_errors import Measured, TrialNoise
-from analytics.differences.finite_ranks import rank_sets
+from analytics.differences.ranks import rank_sets
 from analytics.differences.rows import Facet, Row
-from analytics.repeats import Repeats
+from analytics.record.alike import Repeats
 from selection.full_scores import FitCache
 from selection.prior import FittedOn, PriorDecisions, Variances
 from selection.rules import Rules

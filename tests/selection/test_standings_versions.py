@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analytics.trials.consistency import expected_maximum
+from analytics.trials import expected_maximum
 from selection.schema.board import Standings
 from selection.standings import answer
 from selection.standings.printed import legend, text

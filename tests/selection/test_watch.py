@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from analytics import flat_file
 from analytics.outcome_table import OutcomeTable
 from analytics.record import About, Counting, Record
-from analytics.repeats import Repeats
+from analytics.record.alike import Repeats
 from selection.bands import mid_range
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions, Promise

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from analytics.differences.finite_ranks import FEW_TASKS
+from analytics.differences.ranks import FEW_TASKS
 from perf.studies.rank_sets import CASES, rates_of
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ from scipy.special import expit, log_expit
 from analytics.arrays import FloatArray, read_only
 from analytics.errors import CoreError
 from analytics.research.pairwise.comparisons import Battles, Tallies, crossed, tallies_of_wins
-from analytics.text import counted, cut
+from analytics.text import counted, cut, listed
 
 MAX_DERIVATIVE = 1e-11
 MAX_DERIVATIVE_OF_MANY = 1e-6
@@ -83,11 +83,7 @@ def elo(strengths: FloatArray) -> FloatArray:
 
 
 def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
-    """Fit strengths and position effects, with errors clustered by item.
-
-    prior: V, the variance of a normal prior of each strength; without it the maximum must exist.
-    Raises StrengthsRefused.
-    """
+    """Fit strengths, with V of a normal prior or none, and position effects; errors clustered by item."""
     tallies, n = battles.tallies, len(battles.agents)
     theta, inverse, p, log_likelihood = _maximum(tallies, battles.agents, battles.judges, prior)
     n_items, width = len(battles.items), theta.size
@@ -112,12 +108,7 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
 
 
 def fit_wins(wins: FloatArray, prior: float | None = None) -> FloatArray:
-    """Strengths of a matrix of wins alone, shape (n_agents,), Σβ = 0.
-
-    wins: (n_agents, n_agents); wins of the row's agent over the column's; a tie is ½ to each.
-    prior: V.
-    Raises StrengthsRefused.
-    """
+    """Strengths of wins of row over column, a tie ½ to each, shape (n_agents,), Σβ = 0."""
     names = tuple(f"agent {i}" for i in range(len(wins)))
     return _maximum(tallies_of_wins(wins), names, (), prior)[0]
 
@@ -155,18 +146,13 @@ def again(
     prior: float | None,
     start: FloatArray | None,
 ) -> FloatArray:
-    """Strengths and position effects of one draw of many, shape (n_agents + n_judges,), to about 1e-8.
+    """Strengths and position effects of one draw of many, (n_agents + n_judges,), to about 1e-8.
 
-    tallies: a judge that the draw has left without comparisons keeps the effect it starts with.
-    start: (n_agents + n_judges,).
-    Raises StrengthsRefused.
+    A judge that the draw has left without comparisons keeps the effect it starts with.
     """
     theta = _BattleModel(tallies, agents, judges, prior).climbed(MAX_DERIVATIVE_OF_MANY, start)
     theta[: len(agents)] -= theta[: len(agents)].mean()
     return theta
-
-
-# ---------------------------------------------------------------------------------------------- arithmetic
 
 
 class _BattleModel:
@@ -186,11 +172,7 @@ class _BattleModel:
         return np.asarray(np.bincount(t.a, of_a, n) + np.bincount(t.b, of_b, n), dtype=np.float64)
 
     def climbed(self, enough: float, start: FloatArray | None = None) -> FloatArray:
-        """Take Newton's steps until no derivative exceeds `enough`.
-
-        start: by default the log odds of each agent's points, with one more point each way.
-        Raises StrengthsRefused.
-        """
+        """Take Newton's steps from a start, or smoothed log odds, until no derivative exceeds `enough`."""
         t = self.tallies
         if start is None:
             points, n = self._summed(t.won, t.n - t.won), self.played
@@ -201,7 +183,11 @@ class _BattleModel:
         factor, change = None, math.inf
         for _ in range(MAX_ITERATIONS):
             p = expit(self.logits(theta))
-            slope = self._slope(theta, p)
+            beyond = t.won - t.n * p
+            slope = self._summed(beyond, -beyond) - self.penalty * theta[: self.n_agents]
+            if self.n_judges:
+                of_judges = np.bincount(t.judge, beyond * t.order, self.n_judges)
+                slope = np.concatenate([slope, of_judges])
             if np.abs(slope).max() < enough:
                 return theta
             if factor is None or change > SAME_CURVATURE:
@@ -227,14 +213,6 @@ class _BattleModel:
             x += theta[self.n_agents + t.judge] * t.order
         return np.asarray(x, dtype=np.float64)
 
-    def _slope(self, theta: FloatArray, p: FloatArray) -> FloatArray:
-        t = self.tallies
-        beyond = t.won - t.n * p
-        of_strengths = self._summed(beyond, -beyond) - self.penalty * theta[: self.n_agents]
-        if not self.n_judges:
-            return of_strengths
-        return np.concatenate([of_strengths, np.bincount(t.judge, beyond * t.order, self.n_judges)])
-
     def curvature(self, p: FloatArray) -> FloatArray:
         """H, made definite where all strengths move together, or a draw has left a judge without a row."""
         n = self.n_agents
@@ -247,14 +225,12 @@ class _BattleModel:
 
 
 def _unidentified(named: tuple[str, ...]) -> StrengthsRefused:
+    names = listed([cut(name) for name in named], N_NAMES_LISTED)
     return StrengthsRefused(
-        f"the position effect of {_listed(named, N_NAMES_LISTED)} cannot be told from the strengths: the "
+        f"the position effect of {names} cannot be told from the strengths: the "
         "order in which answers were shown decides, or never varies; leave the column first out",
         code="position",
     )
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> None:
@@ -275,13 +251,10 @@ def _check(tallies: Tallies, agents: tuple[str, ...], prior: float | None) -> No
     beaten = ((won + lost.T) > 0).astype(np.float64)  # of numbers, whose products are quick
     if not all(_reaches_all(steps) for steps in (beaten, beaten.T)):
         classes = _connected_classes(beaten)
-        shown = [
-            f"{{{_listed([agents[i] for i in one], N_NAMES_LISTED)}}}" for one in classes[:N_CLASSES_LISTED]
-        ]
-        more = f" and {len(classes) - N_CLASSES_LISTED} more" if len(classes) > N_CLASSES_LISTED else ""
+        shown = [f"{{{listed([cut(agents[i]) for i in one], N_NAMES_LISTED)}}}" for one in classes]
         raise StrengthsRefused(
             f"the strengths have no maximum: the agents fall into {len(classes)} classes, "
-            f"{', '.join(shown)}{more}; between any two of them one side never won or tied; a prior "
+            f"{listed(shown, N_CLASSES_LISTED)}; between any two of them one side never won or tied; a prior "
             "(--prior 9) makes the strengths finite",
             code="disconnected",
         )
@@ -296,7 +269,6 @@ def _reaches_all(steps: FloatArray) -> bool:
 
 
 def _connected_classes(beaten: FloatArray) -> list[list[int]]:
-    """Classes of agents that reach each other by steps "won or tied against", by their first agent."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -305,8 +277,3 @@ def _connected_classes(beaten: FloatArray) -> list[list[int]]:
     for agent, one in enumerate(label.tolist()):
         classes.setdefault(one, []).append(agent)
     return list(classes.values())
-
-
-def _listed(names: tuple[str, ...] | list[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(cut, names[:most])) + more

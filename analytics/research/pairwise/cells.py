@@ -32,17 +32,13 @@ LIKERT_DECIDES = 0.5
 ROUNDING = 1e-9
 
 
-def _silent(done: int, total: int | None) -> None:
-    pass
-
-
 def bootstrap_cells(
     comparisons: Comparisons,
     *,
     seed: int,
     prior: float | None = None,
     n_draws: int = N_DRAWS,
-    progress: Progress = _silent,
+    progress: Progress = lambda done, total: None,
 ) -> list[dict[str, Any]]:
     """Bootstrap items and cells, for a single cell and for the panel of all.
 
@@ -111,9 +107,6 @@ class _Fits:
         return parameters[: len(agents)]
 
 
-# ------------------------------------------------------------------------------------------------- agreement
-
-
 def verdicts_of_shares(share: FloatArray) -> FloatArray:
     """Verdicts of mean points: 1 above .55, 0 below .45, else ½."""
     return np.where(share > PANEL_WINS + ROUNDING, WIN, np.where(share < PANEL_LOSES - ROUNDING, LOSS, TIE))
@@ -126,15 +119,12 @@ def verdicts_of_scores(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def agreement(comparisons: Comparisons) -> dict[str, list[dict[str, Any]]]:
-    """Compare the panel and each cell with people.
+    """Compare the panel and each cell with people, on battles: an item and two agents.
 
-    A battle is an item and two agents. How far people agree among themselves, the most that a pipeline can
-    reach, nobody says.
-
+    How far people agree among themselves, the most that a pipeline can reach, nobody says.
     Returns: `pipelines`: the share of battles on which each says what people say (`overall`, of `n`; a tie is
-        a verdict), and of those that both decide (`ab_only`, of `n_ab`), by category, None over all; and
-        `differences`: by how much the panel is ahead of each cell on battles that all three decide.
-    Raises CoreError: when nobody said anything, or a battle has two human verdicts.
+    a verdict), and of those that both decide (`ab_only`, of `n_ab`), by category, None over all; and
+    `differences`: by how much the panel is ahead of each cell on battles that all three decide.
     """
     people = _people(comparisons)
     first, battle = comparisons.battles
@@ -167,7 +157,6 @@ def agreement(comparisons: Comparisons) -> dict[str, list[dict[str, Any]]]:
 
 
 def _people(comparisons: Comparisons) -> FloatArray:
-    """Human verdict of each battle, −1 where there is none."""
     _, battle = comparisons.battles
     rows = np.flatnonzero(comparisons.human != NO_VERDICT)
     if not rows.size:

@@ -12,11 +12,10 @@ likelihood). Messing, *Hidden Measurement Error in LLM Pipelines*, App. R.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray
+from analytics.arrays import FloatArray, IndexArray, coded
 from analytics.errors import CoreError
 from analytics.text import named
 
@@ -27,16 +26,11 @@ ORDER = {"a": 1.0, "b": -1.0, "": 0.0}
 ONE_JUDGE = "all"
 NO_VERDICT = -1.0
 MAX_KEYS_A_ROW = 8
-Value = TypeVar("Value", str, tuple[str, str, str])
 
 
 @dataclass(frozen=True, eq=False)
 class Tallies:
-    """Comparisons added up by pair (agents a < b), judge and order: (n_tallies,) each.
-
-    judge: position effect that applies; 0 where `order` is 0.
-    n, won: comparisons, and the points of a.
-    """
+    """Comparisons and points of a, by pair a < b, judge (0 where order is 0) and order, (n_tallies,)."""
 
     a: IndexArray
     b: IndexArray
@@ -83,7 +77,6 @@ class Comparisons:
 
     @cached_property
     def _grouped(self) -> tuple[IndexArray, IndexArray]:
-        """Key of each tally, ascending, and the tally of each row."""
         width = len(self.agents)
         key = self.a * width + self.b
         if self.judges:
@@ -158,11 +151,7 @@ class Comparisons:
 
 @dataclass(frozen=True, eq=False)
 class OutcomeMatrix:
-    """Agents on tasks: a wins a task where its outcome is larger.
-
-    agents, items: ascending; the tasks on which any two agents differ.
-    outcomes: (n_agents, n_items); 0 to 1; NaN where missing.
-    """
+    """Agents on tasks, 0 to 1, NaN: missing; of any two one wins a task where it is larger."""
 
     agents: tuple[str, ...]
     items: tuple[str, ...]
@@ -205,11 +194,7 @@ Battles = Comparisons | OutcomeMatrix
 
 
 def crossed(tallies: Tallies, weight: FloatArray, n_agents: int, n_judges: int) -> FloatArray:
-    """Return Σ weight·x·xᵀ, x a tally's row of the design: 1 at a, −1 at b, o at its judge.
-
-    weight: (n_tallies,).
-    Returns: (n_agents + n_judges,) squared.
-    """
+    """Return Σ weight·x·xᵀ, (n_agents + n_judges,)², of rows 1 at a, −1 at b, o at the judge."""
     n, width = n_agents, n_agents + n_judges
     pairs = np.bincount(tallies.pair(n), weight, n * n).reshape(n, n)
     matrix = np.zeros((width, width))
@@ -233,18 +218,13 @@ def tallies_of_wins(wins: FloatArray) -> Tallies:
     return Tallies(a=a, b=b, judge=none.astype(np.intp), order=none, n=total[a, b], won=wins[a, b])
 
 
-# -------------------------------------------------------------------------------------------------- reading
-
-
 def read_comparisons(
     columns: Mapping[str, Sequence[str]], human: str | None = None, *, rows: Sequence[int] | None = None
 ) -> Comparisons:
-    """Make comparisons of columns of text, of length n_rows; a refusal names the row at fault.
+    """Make comparisons of columns of text; a refusal names the row at fault, by `rows` or from 1.
 
-    columns: ``item``, ``a``, ``b`` and ``winner`` (a, b or tie); ``first`` (a, b or empty), ``judge``,
-        ``prompt_variant`` and ``category`` where there are any.
+    columns: ``item``, ``a``, ``b``, ``winner`` (a, b or tie); if any ``first`` (a, b or empty), ``judge``, ….
     human: column with what a person said: a, b, tie or empty.
-    rows: length n_rows; numbers by which faults name the rows; 1, 2, … where not given.
     """
     n_rows = len(columns["item"])
     rows = range(1, n_rows + 1) if rows is None else rows
@@ -255,7 +235,7 @@ def read_comparisons(
         if "" in columns[name]:
             row = rows[list(columns[name]).index("")]
             raise CoreError(f"row {row}: no name in column {name}", code="name_missing")
-    agents, sides = _coded([*columns["a"], *columns["b"]])
+    agents, sides = coded([*columns["a"], *columns["b"]])
     a, b = sides[:n_rows], sides[n_rows:]
     if (a == b).any():
         row = int(np.argmax(a == b))
@@ -266,9 +246,9 @@ def read_comparisons(
     # judges of whom the order is known
     known = np.flatnonzero(order).tolist()
     judge = np.zeros(n_rows, dtype=np.intp)
-    judges, judge[known] = _coded([judge_of[row] or ONE_JUDGE for row in known])
-    items, item = _coded(columns["item"])
-    cells, cell = _coded(list(zip(judge_of, columns.get("prompt_variant", blank), first, strict=True)))
+    judges, judge[known] = coded([judge_of[row] or ONE_JUDGE for row in known])
+    items, item = coded(columns["item"])
+    cells, cell = coded(list(zip(judge_of, columns.get("prompt_variant", blank), first, strict=True)))
     categories = [""] * len(items)
     for code, text in zip(item.tolist(), columns.get("category", blank), strict=True):
         categories[code] = categories[code] or text
@@ -290,13 +270,6 @@ def read_comparisons(
         categories=tuple(categories),
         human=np.where((turned < 0) & (of_people != NO_VERDICT), 1.0 - of_people, of_people),
     )
-
-
-def _coded(values: Sequence[Value]) -> tuple[tuple[Value, ...], IndexArray]:
-    """Values in ascending order, each once, and the code of each one."""
-    names = sorted(set(values))
-    place = {name: code for code, name in enumerate(names)}
-    return tuple(names), np.array([place[value] for value in values], dtype=np.intp)
 
 
 def _values(

@@ -18,10 +18,6 @@ STUDY = "STUDY.toml"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a refusal."""
-    return run_command(_parser(), arguments)
-
-
-def _parser() -> Parser:
     parser = Parser(
         prog="python -m analytics.research.tuning",
         description="Search for settings of a harness, and prove them.",
@@ -37,7 +33,11 @@ def _parser() -> Parser:
             "Say what of the five phases is done, and what they say.",
         ),
         ("ablate", _ablate, "Say what would have been chosen without a part of F."),
-        ("report", _report, "Tell all of it, as Markdown."),
+        (
+            "report",
+            lambda arguments: Answer(report := as_plain(_store(arguments)), as_markdown(report)),
+            "Tell all of it, as Markdown.",
+        ),
     ):
         added = add_command(commands, name, command, summary=summary, file=STUDY, about="docs/tuning.md")
         added.set_defaults(expected="a study in TOML (docs/tuning.md)")
@@ -46,7 +46,7 @@ def _parser() -> Parser:
             added.add_argument(
                 "--seeds", type=whole(MAX_SPLITS), default=8, help="of each condition, with --search (8)"
             )
-    return parser
+    return run_command(parser, arguments)
 
 
 def _store(arguments: argparse.Namespace) -> Store:
@@ -62,7 +62,6 @@ def _run(arguments: argparse.Namespace) -> Answer:
 
 
 def _report_step(what: str, done: int, n: int) -> None:
-    """One line on stderr for each step: what runs here takes minutes to hours."""
     sys.stderr.write(f"{what}: {done:,} of {n:,}\n")
 
 
@@ -88,11 +87,6 @@ def _ablate(arguments: argparse.Namespace) -> Answer:
     else:
         ablated = protocol.ablations(store)
     return Answer({"ablations": ablated})
-
-
-def _report(arguments: argparse.Namespace) -> Answer:
-    report = as_plain(_store(arguments))
-    return Answer(report, as_markdown(report))
 
 
 if __name__ == "__main__":

@@ -31,13 +31,7 @@ SPACE = {
         SpaceParameter("workers", "int", "instrument", 1, 16),
     )
 }
-BASELINE: Configuration = {
-    "timeout": 120.0,
-    "retries": 1,
-    "pinned": False,
-    "scorer": "fuzzy",
-    "workers": 4,
-}
+BASELINE: Configuration = {"timeout": 120.0, "retries": 1, "pinned": False, "scorer": "fuzzy", "workers": 4}
 SCALE = {"exact": 0.75, "fuzzy": 1.0, "judge": 1.1}
 SCORER_NOISE = {"exact": 0.0, "fuzzy": 0.004, "judge": 0.010}
 
@@ -61,11 +55,11 @@ def truth(configuration: Mapping[str, Any]) -> tuple[dict[str, float], float, fl
     return variances, SCALE[configuration["scorer"]], covered, paid / 1000.0
 
 
-def true_fitness(configuration: Mapping[str, Any], n_tasks: int = N_TASKS) -> float:
+def true_fitness(configuration: Mapping[str, Any]) -> float:
     """F of a configuration from its components, with no run at all."""
     v, scale, covered, _ = truth(configuration)
-    signal = ABILITIES.var(ddof=1) * scale**2 + v["model:task"] / n_tasks
-    noise = v["run"] + v["model:run"] + (v["task:run"] + v["residual"]) / n_tasks
+    signal = ABILITIES.var(ddof=1) * scale**2 + v["model:task"] / N_TASKS
+    noise = v["run"] + v["model:run"] + (v["task:run"] + v["residual"]) / N_TASKS
     i, j = np.triu_indices(len(MODELS), 1)
     gaps = np.abs(ABILITIES[i] - ABILITIES[j]) * scale
     return weighted(signal / (signal + noise), float(gaps.mean() / math.sqrt(sum(v.values()))), covered)

@@ -125,10 +125,7 @@ class RunCells:
 
 
 def stored_cells(path: Path, request: RunRequest | None = None) -> RunCells:
-    """Read what `RunCells.saved` wrote.
-
-    request: what the cells are of; None: only the cost is looked at.
-    """
+    """Read what `RunCells.saved` wrote of a request; None: only the cost is looked at."""
     try:
         rows = parquet.read_table(path)
         if not rows.schema.equals(pyarrow.schema(COLUMNS)):
@@ -172,11 +169,7 @@ def failed(why: str, answer: Path, request: RunRequest) -> RunCells:
 
 
 def read_answer(path: Path, request: RunRequest) -> RunCells:
-    """Read the file of JSON that a run left.
-
-    Raises AnswerRefused: with the place and the rule.
-    Raises OSError.
-    """
+    """Read the file of JSON that a run left, or refuse it with the place and the rule."""
     there = path.stat()
     if not stat.S_ISREG(there.st_mode):
         raise AnswerRefused("the answer is no file")
@@ -252,5 +245,4 @@ def _stored(items: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> p
 
 
 def _floats(column: Any) -> FloatArray:
-    """Return a column of numbers, NaN where null."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

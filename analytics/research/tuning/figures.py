@@ -47,12 +47,7 @@ ALL_EQUAL = 1e-18
 
 @dataclass(frozen=True)
 class HarnessFigures:
-    """What a configuration's runs came to.
-
-    R, D, F: None where it cannot be said, with the reason in `why`.
-    F_se: jackknife over runs; None under three.
-    cost_usd: of these runs.
-    """
+    """What a configuration's runs came to; None with `why`; F_se by the jackknife over runs."""
 
     R: float | None
     D: float | None
@@ -117,10 +112,7 @@ def standard_error(tensor: ScoreTensor) -> float | None:
 
 @dataclass(frozen=True)
 class ReliabilityDifference:
-    """ΔR of two configurations, second minus first, its 95% interval and p-value.
-
-    p_value: twice the smaller tail of the draws beyond 0, each with the observed one counted in.
-    """
+    """ΔR, second minus first, its 95% interval, and twice the smaller tail beyond 0."""
 
     difference: float
     lower: float
@@ -131,10 +123,7 @@ class ReliabilityDifference:
 def reliability_difference(
     first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
 ) -> ReliabilityDifference:
-    """Compare R of two configurations that ran the same models and tasks, each L times.
-
-    Raises CoreError: when models or tasks differ, a model has no score in a run, or R cannot be said.
-    """
+    """Compare R of two configurations that ran the same models and tasks, each L times."""
     if first.models != second.models or first.tasks != second.tasks:
         raise CoreError("no ΔR: models or tasks differ", code="figures")
     means = [run_means(one) for one in (first, second)]

@@ -20,21 +20,15 @@ Source: *Toward Meta-Harness Optimization*, §28.10; ΔR: `figures`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from analytics.differences.pairs import benjamini_hochberg
+from analytics.differences.estimates import benjamini_hochberg
 from analytics.drift.fidelity import kendall
 from analytics.errors import CoreError
-from analytics.harness import (
-    ScoreTensor,
-    mdes,
-    rank_stability,
-    scorer_auc,
-    split_half,
-    variance_components,
-)
+from analytics.harness import ScoreTensor, mdes, rank_stability, scorer_auc, split_half, variance_components
 from analytics.research.tuning.cells import RunCells, RunRequest
 from analytics.research.tuning.figures import (
     WEIGHTS,
@@ -98,13 +92,9 @@ def run(store: Store, progress: Progress) -> str:
             code="baseline_failed",
         )
     progress("baseline", 1, 1)
+    told = partial(progress, "search")
     why = search(
-        study,
-        evaluate_stored(store),
-        store.trials(),
-        keep=store.add,
-        spent=store.cost_usd,
-        progress=lambda done, n: progress("search", done, n),
+        study, evaluate_stored(store), store.trials(), keep=store.add, spent=store.cost_usd, progress=told
     )
     chosen = chosen_of(trials_of(store))
     for place, configuration in enumerate(chosen):
@@ -224,14 +214,8 @@ def winner(measured: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return max(able, key=lambda one: one["F"] or 0.0) if able else None
 
 
-# ------------------------------------------------------------------------------------------- phases 4 and 5
-
-
 def ablations(store: Store) -> list[dict[str, Any]]:
-    """Say what each condition of Table 28.4 would have chosen among the trials of the search.
-
-    Raises CoreError: before the first trial that counts.
-    """
+    """Say what each condition of Table 28.4 would have chosen among the trials of the search."""
     trials = trials_of(store)
     if best(trials) is None:
         raise CoreError("no trial of the search has figures yet", code="not_yet")
@@ -251,8 +235,7 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[d
     """
     if n_seeds < MIN_SEEDS:
         raise CoreError(
-            f"an ablation by search needs at least {MIN_SEEDS} seeds: one search says little",
-            code="not_yet",
+            f"an ablation by search needs at least {MIN_SEEDS} seeds: one search says little", code="not_yet"
         )
     study, ablated = store.study, []
     for place, (condition, weights) in enumerate(ABLATIONS.items()):
@@ -275,8 +258,6 @@ def searched_ablations(store: Store, n_seeds: int, progress: Progress) -> list[d
 
 
 def _top(trials: Sequence[SearchTrial], weights: Mapping[str, float]) -> SearchTrial | None:
-    """Return the trial with the largest F by these weights, of those that have one."""
-
     def by_weights(trial: SearchTrial) -> tuple[float, int]:
         of_run = trial.figures
         return weighted(of_run.R or 0.0, of_run.D or 0.0, of_run.C, weights), -trial.number
@@ -285,11 +266,7 @@ def _top(trials: Sequence[SearchTrial], weights: Mapping[str, float]) -> SearchT
 
 
 def _ablated(store: Store, condition: str, trial: SearchTrial) -> dict[str, Any]:
-    """Return a row of Table 28.4: what a condition would have chosen, and its figures.
-
-    split_half: τ_b of two halves of the runs.
-    mdes: the smallest difference of two models that is found on these tasks.
-    """
+    """Return a row of Table 28.4: what a condition would have chosen, and its figures."""
     cells, request = cells_up_to(store, trial.configuration, trial.figures.n_runs)  # stored: nothing is run
     tensor = cells.tensor(request)
     k, n, n_runs = tensor.scores.shape

@@ -37,10 +37,7 @@ NOT_RUN = "not run yet"
 
 
 def front(points: npt.ArrayLike) -> list[int]:
-    """Return the rows that no row beats, of equal ones the first; in ascending order.
-
-    points: (n_points, n_figures); more is better.
-    """
+    """Return the rows, (n_points, n_figures), more being better, that none beats, of equal ones the first."""
     x = _matrix(points)
     at_least = (x[:, None] >= x[None]).all(axis=2)  # row i is at least as good as row j
     beats = at_least & ~at_least.T
@@ -50,11 +47,7 @@ def front(points: npt.ArrayLike) -> list[int]:
 
 
 def hypervolume(points: npt.ArrayLike, reference: Sequence[float]) -> float:
-    """Return the volume that points dominate above a reference, in the product of the figures' units.
-
-    points: (n_points, n_figures); what is not above the reference in every figure adds nothing.
-    reference: length n_figures.
-    """
+    """Return the volume that points, (n_points, n_figures), dominate above a reference."""
     x = _matrix(points)
     low = np.asarray(reference, dtype=np.float64)
     if low.shape != x.shape[1:] or not np.isfinite(low).all():
@@ -160,9 +153,6 @@ def front_values(study: HarnessStudy, trials: Sequence[SearchTrial]) -> dict[str
     }
 
 
-# -------------------------------------------------------------------------------------------------- markdown
-
-
 def as_markdown(report: Mapping[str, Any]) -> str:
     """Set the report for people: a sentence, then tables."""
     parts = [f"# {report['study']}", _sentence(report)]
@@ -178,10 +168,7 @@ def as_markdown(report: Mapping[str, Any]) -> str:
             _table(trials),
         ]
     if report["ablations"]:
-        parts += [
-            "## Without a part of F",
-            _table([(one["condition"], one) for one in report["ablations"]]),
-        ]
+        parts += ["## Without a part of F", _table([(one["condition"], one) for one in report["ablations"]])]
     if report["stability"]:
         one = report["stability"]
         parts += [

@@ -43,11 +43,7 @@ Evaluate = Callable[[Configuration, int], HarnessFigures]
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """A finished trial, as the study tells it.
-
-    state: {"complete", "pruned", "failed"}.
-    is_feasible: whether a full evaluation keeps within its limit.
-    """
+    """A trial that is "complete", "pruned" or "failed", and whether a full evaluation is within limits."""
 
     number: int
     configuration: Configuration
@@ -148,18 +144,23 @@ def converged(study: HarnessStudy, trials: Sequence[SearchTrial]) -> bool:
 
 
 def _next(study: HarnessStudy, evaluate: Evaluate, done: Sequence[Any], weights: Mapping[str, float]) -> Any:
-    """Propose, evaluate rung by rung, and return the finished trial, Optuna's."""
     try:
         import optuna
     except ModuleNotFoundError:
         raise CoreError("a search needs Optuna: pip install '.[tuning]'", code="search") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     number = len(done)
+    pruner: optuna.pruners.BasePruner = optuna.pruners.NopPruner()
+    if study.search.hyperband is not None:
+        fewest, most, factor = study.search.hyperband
+        pruner = optuna.pruners.HyperbandPruner(
+            min_resource=fewest, max_resource=most, reduction_factor=factor
+        )
     inner = optuna.create_study(
         study_name=study.name,
         directions=["maximize"] * (4 if study.search.has_front else 1),
         sampler=_sampler(optuna, study, number),
-        pruner=_pruner(optuna, study),
+        pruner=pruner,
     )
     inner.add_trials(done)
     trial = inner.ask()
@@ -212,10 +213,3 @@ def _sampler(optuna: Any, study: HarnessStudy, number: int) -> Any:
         if study.search.sampler == "random":
             return optuna.samplers.RandomSampler(seed=seed)
         return optuna.samplers.TPESampler(seed=seed)
-
-
-def _pruner(optuna: Any, study: HarnessStudy) -> Any:
-    if study.search.hyperband is None:
-        return optuna.pruners.NopPruner()
-    fewest, most, factor = study.search.hyperband
-    return optuna.pruners.HyperbandPruner(min_resource=fewest, max_resource=most, reduction_factor=factor)

@@ -62,10 +62,7 @@ class SpaceParameter:
 
 
 def parameter(name: str, table: Mapping[str, Any]) -> SpaceParameter:
-    """Read a table of the study file, such as ``{kind = "int", low = 1, high = 16, role = "instrument"}``.
-
-    Raises SpaceRefused: with the place and the rule.
-    """
+    """Read a table such as ``{kind = "int", low = 1, high = 16, role = "instrument"}``, or refuse it."""
     where = f"space.{name}"
     kind, role = table.get("kind"), table.get("role")
     if kind not in KINDS:
@@ -114,10 +111,7 @@ def _bound(where: str, value: Any, *, whole: bool) -> float:
 
 
 def checked(space: Mapping[str, SpaceParameter], settings: Mapping[str, Any], where: str) -> Configuration:
-    """Return a configuration that gives each parameter a value it may have.
-
-    Raises SpaceRefused.
-    """
+    """Return a configuration that gives each parameter a value it may have."""
     if odd := sorted(set(settings) ^ set(space)):
         why = "is no parameter of the space" if odd[0] in settings else "has no value"
         raise SpaceRefused(f"{where}.{odd[0]}: {why}")

@@ -59,11 +59,7 @@ Path(request["answer"]).write_text(json.dumps(answer), encoding="utf-8")
 
 
 class Store:
-    """The stored runs and trials of a study.
-
-    search: which search's trials: that of the study, or one of an ablation.
-    Raises CoreError: when the folder holds runs of another plan.
-    """
+    """The stored runs and trials of a study, or of the search of an ablation; refuses another plan's."""
 
     def __init__(self, study: HarnessStudy, search: str = "") -> None:
         self.study = study
@@ -73,10 +69,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the folder: plan it where it is new, and end what a crash left behind.
-
-        Raises CoreError: when another process holds it.
-        """
+        """Hold the folder, alone: plan it where it is new, and end what a crash left behind."""
         self.runs.mkdir(parents=True, exist_ok=True)
         with (self.study.store / "lock").open("a") as lock:
             try:
@@ -117,10 +110,7 @@ class Store:
         return self.study.store / f"journal{'-' if self.search else ''}{self.search}.log"
 
     def trials(self) -> list[Any]:
-        """Return the finished trials, Optuna's `FrozenTrial`, in order; empty before the first.
-
-        Raises CoreError: when the journal is damaged.
-        """
+        """Return the finished trials, Optuna's `FrozenTrial`, in order; refuse a damaged journal."""
         if not self.journal.exists():
             return []
         try:
@@ -157,10 +147,7 @@ class Store:
         return stored_cells(path, request) if path.exists() else None
 
     def cells(self, configuration: Configuration, request: RunRequest, purpose: str) -> RunCells:
-        """Return what was asked for: read where it is stored, run and stored where not.
-
-        purpose: ``search`` or ``full``: a full evaluation never takes the runs that a search chose by.
-        """
+        """Read or run what is asked for; ``full`` never takes the runs that a ``search`` chose by."""
         if stored := self.stored(configuration, request, purpose):
             return stored
         place = self._place(configuration, request, purpose)
@@ -176,9 +163,6 @@ class Store:
     def cost_usd(self) -> float:
         """All that was paid for stored runs, US dollars."""
         return float(sum(stored_cells(path).cost_usd for path in sorted(self.runs.glob("*.parquet"))))
-
-
-# ------------------------------------------------------------------------------------- one run of the harness
 
 
 def run_harness(
@@ -238,7 +222,6 @@ def _is_full(folder: Path) -> bool:
 
 
 def _removed(answer: Path) -> None:
-    """Remove what a run left in the place of its answer, a folder too."""
     if answer.is_dir() and not answer.is_symlink():
         shutil.rmtree(answer)
     else:
@@ -327,7 +310,6 @@ def end_left_behind(mark: Path) -> None:
 
 
 def _kill(group: int, number: int = signal.SIGKILL) -> bool:
-    """Send every process of a group a signal; whether there is such a group."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

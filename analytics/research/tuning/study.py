@@ -145,10 +145,7 @@ class HarnessStudy:
 
 
 def read_study(path: Path) -> HarnessStudy:
-    """Read and check a study file.
-
-    Raises CoreError, OSError.
-    """
+    """Read and check a study file."""
     try:
         table = tomllib.loads(_content(path))
     except (ValueError, RecursionError, MemoryError) as error:  # no UTF-8, a number of thousands of digits, …
@@ -162,7 +159,6 @@ def read_study(path: Path) -> HarnessStudy:
 
 
 def _content(path: Path) -> str:
-    """Read a text in UTF-8; a pipe, a device, or what is larger than any list of tasks is none."""
     there = path.stat()
     if not (stat.S_ISREG(there.st_mode) or stat.S_ISDIR(there.st_mode)):
         raise _Fault(f"{path.name} is no file")
@@ -228,7 +224,13 @@ def _search(table: Mapping[str, Any]) -> Search:
     sampler = table.get("sampler", "tpe")
     if sampler not in SAMPLERS:
         raise _Fault(f"search.sampler: {shortened(sampler)} is none of {', '.join(SAMPLERS)}")
-    hyperband = _hyperband(table.get("hyperband"))
+    hyperband: tuple[int, int, int] | None = None
+    if table.get("hyperband") is not None:
+        rungs = _table("search.hyperband", table["hyperband"])
+        _known("search.hyperband", rungs, ("min", "max", "factor"))
+        fewest = _whole("search.hyperband.min", rungs.get("min", 3), least=MIN_RUNS)
+        most = _whole("search.hyperband.max", rungs.get("max", 9), least=fewest + 1)
+        hyperband = fewest, most, _whole("search.hyperband.factor", rungs.get("factor", 3), least=2)
     if hyperband and sampler == "nsga2":
         raise _Fault("search.hyperband: a front of several figures has no order to stop trials by")
     fraction = _number("search.fraction", table.get("fraction", 0.3), above=0.0, most=1.0)
@@ -241,16 +243,6 @@ def _search(table: Mapping[str, Any]) -> Search:
         hyperband=hyperband,
         patience=_whole("search.patience", table.get("patience", 10), least=1),
     )
-
-
-def _hyperband(value: Any) -> tuple[int, int, int] | None:
-    if value is None:
-        return None
-    table = _table("search.hyperband", value)
-    _known("search.hyperband", table, ("min", "max", "factor"))
-    fewest = _whole("search.hyperband.min", table.get("min", 3), least=MIN_RUNS)
-    most = _whole("search.hyperband.max", table.get("max", 9), least=fewest + 1)
-    return fewest, most, _whole("search.hyperband.factor", table.get("factor", 3), least=2)
 
 
 def _what_runs(table: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:

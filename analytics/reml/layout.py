@@ -92,22 +92,6 @@ class BlockBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbering:
-    """Which levels the blocks have, block after block, and which blocks are alike.
-
-    block: (n_cells,).
-    local: (n_cells, n_inside); number within its block of the cell's level of each block-diagonal term.
-    size: (n_blocks,); levels of the block, filled up.
-    pattern: (n_blocks,); in ascending order of size.
-    """
-
-    block: CodeArray
-    local: CodeArray
-    size: CodeArray
-    pattern: CodeArray
-
-
-@dataclass(frozen=True, eq=False)
 class CrossProducts:
     """A'WA as a linear function of the weights of the weight groups.
 
@@ -175,7 +159,7 @@ def layout_of(cells: Cells) -> BlockLayout:
     kinds = [border_code, count, *local.T]
     kind = combined(kinds, [int(codes.max()) + 1 for codes in kinds])
     size = filled(size)
-    numbering = Numbering(block, local, size, pattern=_patterns(kind[order], block[order], size))
+    pattern = _patterns(kind[order], block[order], size)
     # border column and value of each cell's entries, (n_cells, n_outside + p), and the columns' terms
     p = cells.design.shape[1]
     widths = np.array([*(cells.n_levels[t] for t in outside), *([1] * p)], dtype=np.int64)
@@ -186,12 +170,12 @@ def layout_of(cells: Cells) -> BlockLayout:
     group, group_count = np.zeros(cells.n_cells, dtype=np.int64), np.ones(1)
     if cells.cell_term is not None:
         group_count, group = np.unique(cells.n_rows_in, return_inverse=True)
-    by_pattern = np.argsort(numbering.pattern, kind="stable")
-    block_base = np.empty_like(numbering.size)
-    block_base[by_pattern] = _starts(numbering.size[by_pattern])
-    rows = block_base[block][:, None] + numbering.local
-    pattern_size, n_block_levels = _pattern_size(numbering), int(numbering.size.sum())
-    pattern_rows = _starts(pattern_size)[numbering.pattern[block]][:, None] + numbering.local
+    by_pattern = np.argsort(pattern, kind="stable")
+    block_base = np.empty_like(size)
+    block_base[by_pattern] = _starts(size[by_pattern])
+    rows = block_base[block][:, None] + local
+    pattern_size, n_block_levels = size[first_rows(pattern)], int(size.sum())
+    pattern_rows = _starts(pattern_size)[pattern[block]][:, None] + local
     columns = np.column_stack([rows, n_block_levels + column])
     entries = np.column_stack([np.ones(rows.shape), value])
     indptr = np.arange(0, columns.size + 1, columns.shape[1])
@@ -201,9 +185,11 @@ def layout_of(cells: Cells) -> BlockLayout:
         incidence=sp.csr_array((entries.ravel(), columns.ravel(), indptr), shape=shape),
         column_term=np.concatenate([_terms_of(rows, inside, n_block_levels, n_terms), term]),
         pattern_term=_terms_of(pattern_rows, inside, int(pattern_size.sum()), n_terms),
-        n_blocks_of=np.repeat(np.bincount(numbering.pattern), pattern_size).astype(np.float64),
-        batches=_batches(numbering),
-        cross_products=_cross_products(cells, numbering, pattern_rows, (column, value), group),
+        n_blocks_of=np.repeat(np.bincount(pattern), pattern_size).astype(np.float64),
+        batches=_batches(pattern_size, np.sort(pattern)),
+        cross_products=_cross_products(
+            cells, block, local, size, pattern, pattern_rows, (column, value), group
+        ),
         group=group.astype(np.int64),
         group_count=group_count,
     )
@@ -212,24 +198,23 @@ def layout_of(cells: Cells) -> BlockLayout:
 def cheapest_blocks(cells: Cells) -> tuple[CodeArray, list[int]]:
     """Return the partition with the fewest estimated operations, and the terms that refine it."""
     columns = [t for t in range(len(cells.levels)) if t != cells.cell_term]
-    candidates = [*cells.blocks, *(cells.levels[t] for t in columns)]
-    best = min(candidates, key=lambda block: _n_operations(cells, columns, block))
+
+    def n_operations(block: CodeArray) -> float:
+        """Σ q³ + b²·Σ q + b³ over blocks of q levels and a border of b columns."""
+        inside = refining(cells, columns, block)
+        size = np.zeros(int(block.max()) + 1)
+        for t in inside:
+            size += np.bincount(block[first_rows(cells.levels[t])], minlength=size.size)
+        n_border = cells.design.shape[1] + sum(cells.n_levels[t] for t in columns if t not in inside)
+        return float(np.sum(size**3) + n_border**2 * np.sum(size) + float(n_border) ** 3)
+
+    best = min([*cells.blocks, *(cells.levels[t] for t in columns)], key=n_operations)
     return best, refining(cells, columns, best)
 
 
 def refining(cells: Cells, columns: list[int], block: CodeArray) -> list[int]:
     """Terms each of whose levels lies in one block."""
     return [t for t in columns if np.array_equal(block[first_rows(cells.levels[t])][cells.levels[t]], block)]
-
-
-def _n_operations(cells: Cells, columns: list[int], block: CodeArray) -> float:
-    """Σ q³ + b²·Σ q + b³ over blocks of q levels and a border of b columns."""
-    inside = refining(cells, columns, block)
-    size = np.zeros(int(block.max()) + 1)
-    for t in inside:
-        size += np.bincount(block[first_rows(cells.levels[t])], minlength=size.size)
-    n_border = cells.design.shape[1] + sum(cells.n_levels[t] for t in columns if t not in inside)
-    return float(np.sum(size**3) + n_border**2 * np.sum(size) + float(n_border) ** 3)
 
 
 def _row_codes(cells: Cells, outside: list[int]) -> CodeArray:
@@ -262,7 +247,6 @@ def filled(size: CodeArray) -> CodeArray:
 
 
 def _patterns(kind: CodeArray, block: CodeArray, size: CodeArray) -> CodeArray:
-    """Pattern of each block, in ascending order of size, from the kinds of its cells in order."""
     start = np.flatnonzero(np.diff(block, prepend=-1))
     number: dict[bytes, int] = {}
     pattern = np.array([number.setdefault(part.tobytes(), len(number)) for part in np.split(kind, start[1:])])
@@ -272,17 +256,11 @@ def _patterns(kind: CodeArray, block: CodeArray, size: CodeArray) -> CodeArray:
     return np.asarray(rank[pattern], dtype=np.int64)
 
 
-def _pattern_size(numbering: Numbering) -> CodeArray:
-    return numbering.size[first_rows(numbering.pattern)]
-
-
 def _starts(lengths: CodeArray) -> CodeArray:
     return np.asarray(np.cumsum(lengths) - lengths, dtype=np.int64)
 
 
-def _batches(numbering: Numbering) -> tuple[BlockBatch, ...]:
-    sizes = _pattern_size(numbering)
-    pattern = np.sort(numbering.pattern)
+def _batches(sizes: CodeArray, pattern: CodeArray) -> tuple[BlockBatch, ...]:
     batches, blocks, patterns, entries = [], 0, 0, 0
     for size in np.unique(sizes[sizes > 0]):
         chosen = np.flatnonzero(sizes == size)
@@ -309,7 +287,10 @@ def _terms_of(rows: CodeArray, inside: list[int], n_rows: int, n_terms: int) -> 
 
 def _cross_products(
     cells: Cells,
-    numbering: Numbering,
+    block: CodeArray,
+    local: CodeArray,
+    size: CodeArray,
+    pattern: CodeArray,
     pattern_rows: CodeArray,
     border: tuple[CodeArray, FloatArray],
     group: CodeArray,
@@ -317,13 +298,11 @@ def _cross_products(
     column, value = border
     n_groups, n_border = int(group.max()) + 1, int(column.max()) + 1
     weight = cells.n_rows_in if cells.cell_term is None else np.ones(cells.n_cells)
-    pattern_size = _pattern_size(numbering)
-    spoken = np.flatnonzero(
-        first_rows(numbering.pattern)[numbering.pattern[numbering.block]] == numbering.block
-    )
-    block, local = numbering.block[spoken], numbering.local[spoken]
-    inner = _starts(pattern_size**2)[numbering.pattern[block]][:, None, None]
-    inner = inner + local[:, :, None] * numbering.size[block][:, None, None] + local[:, None, :]
+    pattern_size = size[first_rows(pattern)]
+    spoken = np.flatnonzero(first_rows(pattern)[pattern[block]] == block)
+    block, local = block[spoken], local[spoken]
+    inner = _starts(pattern_size**2)[pattern[block]][:, None, None]
+    inner = inner + local[:, :, None] * size[block][:, None, None] + local[:, None, :]
     cross = pattern_rows[spoken][:, :, None] * n_border + column[spoken][:, None, :]
     cross, n_entries, structure = _stored(cross, int(pattern_size.sum()), n_border)
     weighted = weight[:, None] * value
@@ -346,7 +325,6 @@ def _cross_products(
 def _stored(
     position: CodeArray, n_rows: int, n_columns: int
 ) -> tuple[CodeArray, int, tuple[CodeArray, CodeArray] | None]:
-    """Positions among the stored entries: all of them, or with a wide border those that can differ from 0."""
     if n_columns <= WIDEST_FULL_BORDER:
         return position, n_rows * n_columns, None
     present, number = np.unique(position, return_inverse=True)

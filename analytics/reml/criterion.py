@@ -1,18 +1,21 @@
 """The restricted likelihood of a layout at given components, with gradient and average information.
 
-Notation as in the package. With e = P̄ȳ and z = A'e::
+Crossed and nested random intercepts on unbalanced designs, by blocks with a border. With e = P̄ȳ and z = A'e::
 
     criterion    (n − C)·log σ² + SSW/σ² + Σ log n_c − Σ log w_c + Σ log|M| + log|B| + ȳ'e + (n − p)·log 2π
     ∂/∂σ_t²      tr(Z_t'PZ_t) − |Z_t'e|²
     ∂/∂σ²        (n − p − Σ σ_t²·tr(Z_t'PZ_t))/σ² − SSW/σ⁴ − Σ e_c²/n_c
 
 the trace of the residual from tr(PV) = n − p.
+
+Source: Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, §3
+(criterion). Searle, Casella & McCulloch, *Variance Components*, 1992, §6.6 and §8.3 (gradient). Gilmour,
+Thompson & Cullis, *Biometrics* 51 (1995) 1440-1450 (average information).
 """
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +25,9 @@ from scipy.linalg import lapack
 from analytics.arrays import CodeArray, FloatArray
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
-from analytics.reml.sparse.layout import BlockBatch, BlockLayout, Matrix, cells_of, layout_of
+from analytics.reml.layout import BlockBatch, BlockLayout, Matrix, cells_of, layout_of
+
+refuse = partial(CoreError, code="not_estimable")
 
 
 class WeightedProducts:
@@ -39,14 +44,6 @@ class WeightedProducts:
         else:
             self.cross = sp.csr_array((cross, *products.structure), shape=shape)
         self.border = (products.border @ group_weight).reshape(layout.n_border, layout.n_border)
-
-
-def scaled_inverses(inner: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Λ(ΛGΛ + I)⁻¹Λ and log|ΛGΛ + I| of a batch."""
-    scales = scale[:, :, None] * scale[:, None, :]
-    moment = scales * inner + np.eye(inner.shape[1])
-    diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
-    return scales * np.linalg.inv(moment), 2.0 * np.sum(np.log(diagonals), axis=1)
 
 
 def border_inverse(schur: FloatArray, scale: FloatArray, p: int) -> tuple[FloatArray, float]:
@@ -97,15 +94,6 @@ def summed_product(layout: BlockLayout, left: Matrix, right: Matrix) -> FloatArr
     return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.float64)
 
 
-def pattern_sums(layout: BlockLayout, columns: FloatArray) -> FloatArray:
-    """Sum of the block levels' rows over the blocks of each pattern."""
-    sums = np.empty((layout.pattern_term.size, columns.shape[1]))
-    for batch in layout.batches:
-        parts = np.add.reduceat(in_blocks(columns[batch.block_rows], batch.size), batch.first_block)
-        sums[batch.pattern_rows] = parts.reshape(-1, columns.shape[1])
-    return sums
-
-
 def n_blocks_of(layout: BlockLayout, batch: BlockBatch) -> FloatArray:
     """Blocks of each pattern of the batch."""
     return layout.n_blocks_of[batch.pattern_rows][:: batch.size]
@@ -128,20 +116,6 @@ def quadratic_forms(
         square = sp.coo_array(chosen.T @ _rows_times(weight[group == g], chosen))
         forms[g] = middle[square.coords] @ square.data
     return forms
-
-
-@dataclass(frozen=True, eq=False)
-class CriterionOutcome:
-    """What the criterion needs of an outcome.
-
-    means: (n_cells,); cell means less `design @ offset`.
-    within: SSW, the sum of squares within cells.
-    offset: (p,); least-squares coefficients, taken off first so that a far origin costs no digits.
-    """
-
-    means: FloatArray
-    within: float
-    offset: FloatArray
 
 
 class Criterion:
@@ -168,7 +142,7 @@ class Criterion:
         with one_blas_thread():
             self.layout: BlockLayout = layout_of(cells_of(codes, n_levels, terms, design))
             _check_terms(self.layout, terms, len(design))
-            self.outcome: CriterionOutcome = _outcome(self.layout, y)
+            self.means, self.within, self.offset = _outcome(self.layout, y)
 
     @property
     def n_terms(self) -> int:
@@ -188,12 +162,12 @@ class Criterion:
     def with_outcome(self, y: npt.ArrayLike) -> "Criterion":
         """Return the criterion of another outcome on the same rows; nothing of the design is redone."""
         other = copy.copy(self)
-        other.outcome = _outcome(self.layout, y)
+        other.means, other.within, other.offset = _outcome(self.layout, y)
         return other
 
     def at(self, theta: npt.ArrayLike) -> "Evaluation":
         """Evaluate at θ = (σ_1², …, σ_T², σ²), shape (n_terms + 1,), the last one above 0."""
-        return Evaluation(self.layout, self.outcome, np.asarray(theta, dtype=np.float64))
+        return Evaluation(self, np.asarray(theta, dtype=np.float64))
 
     def value_and_gradient(self, theta: npt.ArrayLike) -> tuple[float, FloatArray]:
         """Criterion and its gradient at θ, shape (n_terms + 1,)."""
@@ -204,8 +178,9 @@ class Criterion:
 class Evaluation:
     """One factorisation, and what follows from it; each part is computed when it is first asked for."""
 
-    def __init__(self, layout: BlockLayout, outcome: CriterionOutcome, theta: FloatArray) -> None:
-        self.layout, self.outcome, self.theta = layout, outcome, theta
+    def __init__(self, criterion: Criterion, theta: FloatArray) -> None:
+        self.criterion, self.theta = criterion, theta
+        self.layout = layout = criterion.layout
         self.residual = float(theta[-1])
         counts, cell_term = layout.group_count, layout.cells.cell_term
         cell_variance = 0.0 if cell_term is None else theta[cell_term]
@@ -213,14 +188,17 @@ class Evaluation:
         scale = layout.cells.n_rows_in if cell_term is None else 1.0
         self.weight = self.group_weight[layout.group] * scale
         p = layout.cells.design.shape[1]
-        layout, p = self.layout, self.layout.cells.design.shape[1]
         scale = np.sqrt(np.append(self.theta[:-1], 0.0))
         self._gram = WeightedProducts(layout, self.group_weight)
         self._inverses, self._log_determinant = [], 0.0
         for batch, inner in zip(layout.batches, self._gram.inner, strict=True):
             level_scale = scale[layout.pattern_term[batch.pattern_rows]].reshape(-1, batch.size)
-            inverse, log_determinants = scaled_inverses(inner, level_scale)
-            self._inverses.append(inverse)
+            # Λ(ΛGΛ + I)⁻¹Λ and log|ΛGΛ + I|
+            scales = level_scale[:, :, None] * level_scale[:, None, :]
+            moment = scales * inner + np.eye(inner.shape[1])
+            diagonals = np.einsum("pii->pi", np.linalg.cholesky(moment))
+            log_determinants = 2.0 * np.sum(np.log(diagonals), axis=1)
+            self._inverses.append(scales * np.linalg.inv(moment))
             self._log_determinant += float(n_blocks_of(layout, batch) @ log_determinants)
         self._solved = block_product(layout, self._inverses, self._gram.cross)
         self._schur = self._gram.border - summed_product(layout, self._gram.cross, self._solved)
@@ -233,10 +211,10 @@ class Evaluation:
     def value(self) -> float:
         """The criterion, −2 log restricted likelihood."""
         cells, n = self.layout.cells, self.layout.cells.of_row.size
-        within = (n - cells.n_cells) * np.log(self.residual) + self.outcome.within / self.residual
+        within = (n - cells.n_cells) * np.log(self.residual) + self.criterion.within / self.residual
         diagonal = np.sum(np.log(cells.n_rows_in)) - np.sum(np.log(self.weight))
         constant = (n - cells.design.shape[1]) * np.log(2.0 * np.pi)
-        quadratic = self.outcome.means @ self._projected
+        quadratic = self.criterion.means @ self._projected
         return float(within + diagonal + self._log_determinant + quadratic + constant)
 
     @cached_property
@@ -275,7 +253,7 @@ class Evaluation:
         squares = group_sums(self.layout.column_term, sums, n_terms + 1)
         if cells.cell_term is not None:
             squares[cells.cell_term] = projected @ projected
-        squares[n_terms] = self.outcome.within / self.residual**2
+        squares[n_terms] = self.criterion.within / self.residual**2
         squares[n_terms] += np.sum(np.square(projected) / cells.n_rows_in)
         return squares
 
@@ -288,25 +266,25 @@ class Evaluation:
             vectors[:, t] = np.bincount(codes, weights=projected)[codes]
         vectors[:, -1] = projected / cells.n_rows_in
         information = vectors.T @ self._project(vectors)
-        information[-1, -1] += self.outcome.within / self.residual**3
+        information[-1, -1] += self.criterion.within / self.residual**3
         return np.asarray((information + information.T) / 4.0, dtype=np.float64)
 
     @property
     def beta(self) -> FloatArray:
         """Generalised least-squares coefficients of the design, shape (p,)."""
-        weighted = (self.weight * self.outcome.means)[:, None]
+        weighted = (self.weight * self.criterion.means)[:, None]
         solution = self._solve(self.layout.incidence.T @ weighted)[:, 0]
-        return self.outcome.offset + solution[-self.outcome.offset.size :]
+        return self.criterion.offset + solution[-self.criterion.offset.size :]
 
     @property
     def beta_covariance(self) -> FloatArray:
         """(X'V⁻¹X)⁻¹, shape (p, p)."""
-        p = self.outcome.offset.size
+        p = self.criterion.offset.size
         return self._border_inverse[-p:, -p:]
 
     @cached_property
     def _projected(self) -> FloatArray:
-        return self._project(self.outcome.means[:, None])[:, 0]
+        return self._project(self.criterion.means[:, None])[:, 0]
 
     def _project(self, vectors: FloatArray) -> FloatArray:
         """P̄v = W(v − A N A'Wv) for each column."""
@@ -318,7 +296,12 @@ class Evaluation:
         """N r for each column: c_b = Ŝ(r_b − Σ T'r_i), c_i = N_i r_i − T c_b."""
         layout, border_rows = self.layout, slice(self.layout.n_block_levels, None)
         solution = np.empty_like(right)
-        border = self._border_inverse @ (right[border_rows] - self._solved.T @ pattern_sums(layout, right))
+        # sums of the block levels' rows over the blocks of each pattern
+        sums = np.empty((layout.pattern_term.size, right.shape[1]))
+        for batch in layout.batches:
+            parts = np.add.reduceat(in_blocks(right[batch.block_rows], batch.size), batch.first_block)
+            sums[batch.pattern_rows] = parts.reshape(-1, right.shape[1])
+        border = self._border_inverse @ (right[border_rows] - self._solved.T @ sums)
         solution[border_rows], shift = border, self._solved @ border
         for batch, inverse in zip(layout.batches, self._inverses, strict=True):
             part = inverse[batch.pattern_of] @ in_blocks(right[batch.block_rows], batch.size)
@@ -338,7 +321,8 @@ class Evaluation:
         return trace - float(np.sum(self._border_inverse * border))
 
 
-def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> CriterionOutcome:
+def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> tuple[FloatArray, float, FloatArray]:
+    """Return cell means less `design @ offset`, which a far origin costs no digits, SSW, and the offset."""
     cells = layout.cells
     y = np.asarray(y, dtype=np.float64)
     if y.shape != cells.of_row.shape or not np.isfinite(y).all():
@@ -353,21 +337,15 @@ def _outcome(layout: BlockLayout, y: npt.ArrayLike) -> CriterionOutcome:
     gram = WeightedProducts(layout, layout.group_count).border[-design.shape[1] :, -design.shape[1] :]
     offset = np.asarray(np.linalg.solve(gram, np.einsum("cj,c->j", design, sums)), dtype=np.float64)
     means = means - np.einsum("cj,j->c", cells.design, offset)
-    _check_variation(layout, y, means, within)
-    return CriterionOutcome(means=means, within=within, offset=offset)
-
-
-def _check_variation(layout: BlockLayout, y: FloatArray, means: FloatArray, within: float) -> None:
-    cells, rounding = layout.cells, 1e-26 * float(np.sum(np.square(y)))
-    between = float(np.sum(cells.n_rows_in * np.square(means)))
-    if within + between <= rounding:
-        raise CoreError(f"the fixed effects leave no variance in the {y.size} outcomes", code="not_estimable")
+    rounding = 1e-26 * float(np.sum(np.square(y)))
+    if within + float(np.sum(cells.n_rows_in * np.square(means))) <= rounding:
+        raise refuse(f"the fixed effects leave no variance in the {y.size} outcomes")
     if cells.cell_term is not None and within <= rounding:
-        raise CoreError(
+        raise refuse(
             f"the {y.size} rows do not differ within the {cells.n_cells} cells of term {cells.cell_term}: "
-            "the residual would be 0",
-            code="not_estimable",
+            "the residual would be 0"
         )
+    return means, within, offset
 
 
 def _check_arguments(
@@ -389,7 +367,7 @@ def _check_arguments(
                 code="argument",
             )
     if n_rows <= p:
-        raise CoreError(f"{p} fixed effects from {n_rows} rows leave no residual", code="not_estimable")
+        raise refuse(f"{p} fixed effects from {n_rows} rows leave no residual")
     if any(not term or max(term) >= len(codes) or min(term) < 0 for term in terms):
         raise CoreError(f"terms {tuple(terms)} of {len(codes)} factors", code="argument")
 
@@ -399,23 +377,17 @@ def _check_terms(layout: BlockLayout, terms: Sequence[tuple[int, ...]], n_rows: 
     for t, codes in enumerate(levels):
         n = layout.cells.n_levels[t]
         if n == 1:
-            raise CoreError(f"term {terms[t]} has one level", code="not_estimable")
+            raise refuse(f"term {terms[t]} has one level")
         if n == n_rows:
-            raise CoreError(
-                f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual",
-                code="not_estimable",
-            )
+            raise refuse(f"term {terms[t]} has a level for each of the {n_rows} rows, as has the residual")
         if n <= layout.cells.design.shape[1] and _spanned(layout, codes, n):
-            raise CoreError(f"the fixed effects span the {n} levels of term {terms[t]}", code="not_estimable")
+            raise refuse(f"the fixed effects span the {n} levels of term {terms[t]}")
         for s in range(t):
             if layout.cells.n_levels[s] == n and np.unique(levels[s] * n + codes).size == n:
-                raise CoreError(
-                    f"terms {terms[s]} and {terms[t]} have the same {n} levels", code="not_estimable"
-                )
+                raise refuse(f"terms {terms[s]} and {terms[t]} have the same {n} levels")
 
 
 def _spanned(layout: BlockLayout, codes: CodeArray, n: int) -> bool:
-    """Whether the indicators of the levels are combinations of the design's columns."""
     root, indicators = np.sqrt(layout.cells.n_rows_in), np.eye(n)[codes]
     design = root[:, None] * layout.cells.design
     left = root[:, None] * indicators

@@ -10,6 +10,10 @@ the boundary again when its derivative turns negative: in σ² (unlike σ) the d
 The search ends when the expected fall of the criterion, half of g'H⁻¹g, is below 1e-20: then every component
 is within about 1e-10 of its standard error of the optimum, and no digit shown depends on the start or the
 processor. The last falls are below the criterion's rounding, by which a step may raise it.
+
+Source: Bates, Mächler, Bolker & Walker, *Fitting Linear Mixed-Effects Models Using lme4*, 2015, §3 (zeros on
+the boundary). Zhou, Hu, Qiao, Cho & Zhou, *MM Algorithms for Variance Components Models*, 2019 (the
+multiplicative step).
 """
 
 from dataclasses import dataclass
@@ -20,7 +24,7 @@ import numpy.typing as npt
 from analytics.arrays import FloatArray
 from analytics.errors import CoreError
 from analytics.programs import one_blas_thread
-from analytics.reml.sparse.criterion import Criterion, Evaluation
+from analytics.reml.criterion import Criterion, Evaluation
 
 EXPECTED_FALL = 1e-20
 ROUNDING_FALL = 1e-7
@@ -61,12 +65,10 @@ class Optimum:
 
 
 def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> Optimum:
-    """Minimise a criterion over components that are not negative.
+    """Minimise a criterion over components that are not negative; refused where the residual falls to 0.
 
-    start: (n_terms + 1,); (variances …, residual), the residual above 0. Default: the mean square within
-        cells for the residual, the rest of the variance in equal shares for the terms.
-    Raises CoreError: for another start; and when the residual falls to 1e-8 of the variance, where the terms
-        and fixed effects reproduce the outcome.
+    start: (n_terms + 1,), the residual, last, above 0. Default: the mean square within cells for the
+    residual, the rest of the variance in equal shares for the terms.
     """
     theta = _checked_start(criterion, start)
     with one_blas_thread():
@@ -145,10 +147,10 @@ def _optimum(
 
 def _checked_start(criterion: Criterion, start: npt.ArrayLike | None) -> FloatArray:
     if start is None:
-        cells, outcome = criterion.layout.cells, criterion.outcome
+        cells = criterion.layout.cells
         n_terms, n_within = criterion.n_terms, criterion.n_rows - cells.n_cells
-        total = (float(cells.n_rows_in @ np.square(outcome.means)) + outcome.within) / criterion.n_rows
-        residual = outcome.within / n_within if n_within else total / (n_terms + 1)
+        total = (float(cells.n_rows_in @ np.square(criterion.means)) + criterion.within) / criterion.n_rows
+        residual = criterion.within / n_within if n_within else total / (n_terms + 1)
         residual = min(max(residual, 0.05 * total), total)
         return np.append(np.full(n_terms, max(total - residual, 0.1 * total) / n_terms), residual)
     theta = np.array(start, dtype=np.float64)
