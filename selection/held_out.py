@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
-from selection import fold_predictions, full_scores
+from selection import full_scores
 from selection.errors import SelectionError
 from selection.folds import (
     CompleteAgents,
@@ -175,7 +175,7 @@ def hold_out(
     held_out = _scored(subsets, n_missing)
     rows = np.concatenate([*held_out, np.empty(0, dtype=np.intp)])
     folds = np.repeat(np.arange(len(held_out)), [part.size for part in held_out])
-    ridge = _joined(fold_predictions.predictions(agents, subsets.folds, held_out, members))
+    ridge = _joined(full_scores.ridge_predictions(agents, subsets.folds, held_out, members))
     scored = [replace(fold, held_out=part) for fold, part in zip(subsets.folds, held_out, strict=True)]
     estimates = {
         name: ridge

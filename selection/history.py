@@ -32,8 +32,8 @@ from selection.full_scores import rows_used
 from selection.held_out import Subsets, choose, hold_out, ratio
 from selection.prior import PriorDecisions, Promise, SubsetVersion
 from selection.rules import Rules
-from selection.standings.adaptive_estimates import is_chosen_for, marked
 from selection.standings.choice import rule_of, training
+from selection.standings.placing import is_chosen_for, marked
 
 
 @dataclass(frozen=True, eq=False)

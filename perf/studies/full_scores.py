@@ -30,7 +30,7 @@ from selection.held_out import choose, hold_out, nested_residuals
 from selection.intervals import prequential
 from selection.rules import BY_CALIBRATION
 from selection.standings.choice import training
-from selection.validation.coverage import covered
+from selection.validation.figures import covered
 
 BY = {"agent": "LOAO", "date": "in time"}
 ESTIMATORS = ("ridge", "line", "completion")

@@ -17,8 +17,7 @@ from selection.intervals import NOT_CALIBRATED
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
 from selection.schema.board import AtTarget, Conditions, CoverageLine, How, Line, Phase, Range, Standings
-from selection.standings import adaptive_estimates, terms, words
-from selection.standings.adaptive_estimates import is_chosen_for, marked, podium_text
+from selection.standings import terms, words
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
 from selection.standings.full_scores import (
     Completing,
@@ -31,9 +30,13 @@ from selection.standings.full_scores import (
 )
 from selection.standings.placing import (
     AgentOnTasks,
+    adaptive_estimates,
     barred_by,
+    is_chosen_for,
+    marked,
     place,
     place_on_all,
+    podium_text,
     ran_all,
     rated_tasks,
     scores_of,
@@ -241,7 +244,7 @@ def estimates_of(
             estimated[i] = base.completing.estimated(i, batch, base.tasks, number)
         except CoreError as refusal:
             estimated[i] = FullScoreEstimate(None, reason=str(refusal))
-    return estimated | adaptive_estimates.estimates(record, prior.staged), measured
+    return estimated | adaptive_estimates(record, prior.staged), measured
 
 
 # ------------------------------------------------------------------------------------------------- the board

@@ -30,10 +30,9 @@ from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.schema.board import AtTarget
 from selection.standings import terms, words
-from selection.standings.adaptive_estimates import is_chosen_for
 from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
 from selection.standings.full_scores import FullScoreEstimate
-from selection.standings.placing import AgentOnTasks
+from selection.standings.placing import AgentOnTasks, is_chosen_for
 from selection.standings.targets import ErrorModel, at_target, borrowed_by, grouping, unclaimed
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from analytics.arrays import IndexArray
 from analytics.record import Record
 from selection.bands import Band
-from selection.cost import saving
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions
 from selection.reselection import HYSTERESIS, Proposal, propose, proposed
@@ -35,7 +34,7 @@ from selection.standings.choice import (
     teachers,
     training,
 )
-from selection.standings.savings import of_runs, plausible
+from selection.standings.savings import of_runs, plausible, saving
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
 from selection.validation.replacing import IN_USE, PLAIN, ReplacementFigures, SubsetInUse, expected

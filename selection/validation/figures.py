@@ -1,4 +1,4 @@
-"""Figures of held-out records, and their delete-one-group jackknife.
+"""Figures of held-out records, their delete-one-group jackknife, and the coverage of intervals.
 
 With r, ŷ, y and rest of the records that are pooled, and n_i the training agents j with y_j ≠ y_i::
 
@@ -24,9 +24,17 @@ centred midrank of x_i among n values is Σ_j sign(x_i − x_j), so that ranks, 
 are known without a group from the sums of its columns. NaN stands for an undefined figure inside this
 package only; outside it is None, with its reason.
 
+Coverage: how often the interval of a calibrated score holds the score a full run showed. In every outer fold
+all that an interval rests on comes from the fold's training agents: residuals of an inner temporal protocol
+with the selection repeated; where these are fewer than 19, of an inner leave-one-agent-out; where a held-out
+agent has a scaffold the fold has not seen, of an inner leave-one-scaffold-out too. With `completion` c and ν
+come from the fold's training agents cut down to its subset.
+
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
 """
+
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +42,13 @@ import numpy.typing as npt
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import kendall, midranks
-from selection.held_out import HeldOutRecords, ratio
+from selection import full_scores, intervals
+from selection.folds import CompleteAgents, Rule
+from selection.held_out import HeldOutRecords, Subsets, nested_residuals, ratio
+from selection.intervals import MIN_FOR_QUANTILE
 from selection.rules import ESTIMATORS
+from selection.staged.model import estimates
+from selection.staged.teaching import of_full_runs
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
 ERROR_FIGURES = tuple(f"rmse_{name}" for name in ESTIMATORS)
@@ -218,3 +231,65 @@ def _pair_figures(records: HeldOutRecords, clear: Mask, weights: FloatArray) -> 
     tables = np.stack([compared, compared & clear[records.agents]], axis=1)
     means = mean_known(shares(agreement[:, None], records.agents, tables, weights), axis=2).reshape(4, -1)
     return np.column_stack([*means, means[2] - means[0]])
+
+
+# -------------------------------------------------------------------------------------------------- coverage
+
+
+def covered(
+    agents: CompleteAgents,
+    subsets: Subsets,
+    records: HeldOutRecords,
+    strategy: str,
+    rule: Rule,
+    base_seed: int,
+    estimator: str = "ridge",
+) -> FloatArray:
+    """Whether each record's interval holds its score, shape (n_records,); NaN where there is no interval."""
+    if estimator == "completion":
+        return _by_model(agents, subsets, records)
+    answers = np.full(records.n, np.nan)
+
+    def left_out(training: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> FloatArray:
+        residuals = nested_residuals(
+            training, by, strategy=strategy, estimator=estimator, rule=rule, base_seed=base_seed
+        )
+        return np.asarray(residuals.scores - residuals.predictions)
+
+    for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
+        of_fold = np.flatnonzero(records.folds == f)
+        rows = records.agents[of_fold]
+        scaffolds = [agents.scaffolds[i] for i in rows]
+        training = full_scores.fit(estimator, agents.take(fold.training, sharing=True), tasks)
+        in_time = left_out(training.agents, "date")
+        enough = np.count_nonzero(~np.isnan(in_time)) >= MIN_FOR_QUANTILE
+        is_new = not set(scaffolds) <= set(training.agents.scaffolds)
+        calibrator = intervals.calibrate(
+            training,
+            np.full(training.agents.n, np.nan) if enough else left_out(training.agents, "agent"),
+            in_time=in_time,
+            scaffolds=training.agents.scaffolds,
+            scaffold_residuals=left_out(training.agents, "scaffold") if is_new else None,
+        )
+        ends_of = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
+        for row, ends, y in zip(of_fold, ends_of, agents.scores[rows], strict=True):
+            if not isinstance(ends, intervals.NoInterval):
+                lower, score, upper = np.round([ends.lower, y, ends.upper], DECIMALS)
+                answers[row] = float(lower <= score <= upper)
+    return answers
+
+
+def _by_model(agents: CompleteAgents, subsets: Subsets, records: HeldOutRecords) -> FloatArray:
+    answers = np.empty(records.n)
+    for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
+        of_fold = np.flatnonzero(records.folds == f)
+        rows = records.agents[of_fold]
+        taught = of_full_runs(agents, fold.training)
+        seen = np.full((rows.size, agents.outcomes.shape[1]), np.nan)
+        seen[:, tasks] = agents.outcomes[np.ix_(rows, tasks)]
+        result = estimates(taught.model, seen, agents.means_after(taught.model, fold.training, rows))
+        scales = [taught.scale_for(agents.scaffolds[i], tasks)[0] for i in rows]
+        half = np.array([scale.quantile * scale.c for scale in scales]) * result.se
+        apart = np.abs(agents.scores[rows] - result.scores)
+        answers[of_fold] = np.round(apart, DECIMALS) <= np.round(half, DECIMALS)
+    return answers

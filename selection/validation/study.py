@@ -24,11 +24,11 @@ from analytics.drift.fidelity import skill
 from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
 from selection.held_out import Subsets, choose, hold_out, ratio
-from selection.validation.coverage import covered
 from selection.validation.figures import (
     ERROR_FIGURES,
     FIGURES,
     N_GROUPS_JACKKNIFE,
+    covered,
     figures,
     figures_without,
     standard_errors,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selection.cost import Saving, Spread, saving
 from selection.errors import SelectionError
+from selection.standings.savings import Saving, Spread, saving
 from tests.refusals import refused
 
 NAN = math.nan
