@@ -194,9 +194,9 @@ def hold_out(
         predictions=read_only(ridge),
         rest_means=read_only(rest_means[rows, folds]),
         estimates={name: read_only(values) for name, values in estimates.items()},
-        agreement=read_only(_agreement(y, rows, is_training, rounded[rows, folds], rounded.T[folds])),
+        agreement=read_only(agreement(y, rows, is_training, rounded[rows, folds], rounded.T[folds])),
         agreement_full=read_only(
-            _agreement(y, rows, is_training, np.round(estimates[estimators[0]], DECIMALS), y)
+            agreement(y, rows, is_training, np.round(estimates[estimators[0]], DECIMALS), y)
         ),
         n_left_out=read_only(np.array(n_left_out, dtype=np.intp)),
     )
@@ -297,7 +297,7 @@ def _joined(each: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([*each, np.empty(0)])
 
 
-def _agreement(
+def agreement(
     y: FloatArray, rows: IndexArray, is_training: Mask, own: FloatArray, others: FloatArray
 ) -> npt.NDArray[np.int8]:
     """Fill a pair table, (n_records, n_agents), with rounded values of records beside those of agents."""
