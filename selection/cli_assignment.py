@@ -239,5 +239,5 @@ def _replay(arguments: argparse.Namespace) -> Answer:
             n_seeds=arguments.seeds,
             progress=show,
         )
-    replayed, judged = plain(result), plain(verdict(result))
+    replayed, judged = plain(result), verdict(result)
     return Answer({**replayed, "verdict": judged}, shown(replayed, judged))

@@ -196,7 +196,7 @@ def predictions(
         model = agents.model_of(rows)
         seen = np.full((fold.held_out.size, outcomes.shape[1]), np.nan)
         seen[:, tasks] = outcomes[np.ix_(fold.held_out, tasks)]
-        predicted.append(estimates(model, seen, agents.means_after(model, rows, fold.held_out)).scores)
+        predicted.append(estimates(model, seen, agents.means_after(model, rows, fold.held_out))[0])
     return predicted
 
 

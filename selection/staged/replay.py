@@ -31,6 +31,7 @@ under 20 agents, 5 that came among the first P, or 19 estimates: *mostly* at mos
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -244,10 +245,9 @@ def summary(
     """
     m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)
     at_same_cost = [
-        at_random(agents, order, staging, one.n_run[later].mean(), seed + k)
+        (at_random(agents, order, staging, one.n_run[later].mean(), seed + k), one.truth)
         for k, (order, one) in enumerate(zip(orders, histories, strict=True))
     ]
-    truths = [one.truth for one in histories]
     estimates = [published(one) for one in histories]
     coverage, bias = (_mean_figure([pair[k] for pair in estimates]) for k in range(2))
     errors = np.concatenate([pair[1] for pair in estimates])
@@ -261,7 +261,7 @@ def summary(
     }
     pairs = _pair_figure(histories, None)
     n_podium = []
-    for y in (np.round(truth, DECIMALS) for truth in truths):
+    for y in (np.round(one.truth, DECIMALS) for one in histories):
         among_first = (
             int((y[: k + 1] > y[k]).sum()) < staging.podium for k in range(staging.staged_from, y.size)
         )
@@ -283,9 +283,9 @@ def summary(
         coverage=coverage,
         bias=bias,
         rmse=float(np.sqrt(np.mean(errors**2))) if errors.size else None,
-        random_pairs=_mean(_share, at_same_cost, truths),
-        random_best_five=_mean(lambda board, truth: best(board, truth, TOP), at_same_cost, truths),
-        random_regret=_mean(_regret, at_same_cost, truths),
+        random_pairs=float(np.mean([_share(*one) for one in at_same_cost])),
+        random_best_five=float(np.mean([best(*one, TOP) for one in at_same_cost])),
+        random_regret=float(np.mean([_regret(*one) for one in at_same_cost])),
         ceiling=ceiling(agents.outcomes[list(orders[0])], seed),
         ranges={name: (min(of), max(of)) for name, of in each.items() if name != "pairs" or pairs},
     )
@@ -339,14 +339,6 @@ def _regret(board: FloatArray, truth: FloatArray) -> float:
     return float(truth.max() - truth[int(np.argmax(np.round(board, DECIMALS)))])
 
 
-def _mean(
-    figure: Callable[[FloatArray, FloatArray], float],
-    boards: Sequence[FloatArray],
-    truths: Sequence[FloatArray],
-) -> float:
-    return float(np.mean([figure(board, truth) for board, truth in zip(boards, truths, strict=True)]))
-
-
 # ------------------------------------------------------------------------------------------------ the verdict
 
 
@@ -355,8 +347,6 @@ N_AGENTS, N_PODIUM, N_PUBLISHED = 20, 5, 19
 MIN_SAVED = 0.05
 MAX_BIAS, LARGEST_BIAS = 0.01, 0.02
 NUMBERS = ("none", "one", "two", "three", "four", "five")
-
-
 LEAST = {  # what yes and mostly need
     "pairs": (0.95, 0.92),
     "the lower end of pairs": (0.93, 0.90),
@@ -369,39 +359,30 @@ MAX_REGRET = (0.005, 0.015)
 WORDS = ("yes", "mostly")
 
 
-@dataclass(frozen=True)
-class StagedVerdict:
-    """A word, what keeps it from a better one, and the sentence.
+def verdict(replay: StagedReplay) -> dict[str, Any]:
+    """Judge a replay.
 
-    word: {"yes", "mostly", "mostly (few)", "not yet", "full runs"}.
-    reasons: figures that fall short of yes.
+    Returns: ``word``: yes, mostly, mostly (few), not yet or full runs; ``reasons``: what falls short of yes;
+        ``text``.
     """
-
-    word: str
-    reasons: tuple[str, ...]
-    text: str
-
-
-def verdict(replay: StagedReplay) -> StagedVerdict:
-    """Judge a replay."""
-    reasons = tuple(_short(replay, 0))
+    reasons = _short(replay, 0)
     word = next((name for k, name in enumerate(WORDS) if not _short(replay, k)), "not yet")
     counts = (
         (replay.n_agents, N_AGENTS, "agent", ""),
         (replay.n_podium, N_PODIUM, "agent", " that came among the first"),
         (replay.n_published, N_PUBLISHED, "estimate", ""),
     )
-    few = tuple(
+    few = [
         f"{f'only {counted(n, noun)}' if n else f'no {noun}'}{which}; {least} are needed"
         for n, least, noun, which in counts
         if n < least
-    )
+    ]
     if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
-        word, reasons = "full runs", (f"it saves {replay.saved:.1%} of the runs",)
+        word, reasons = "full runs", [f"it saves {replay.saved:.1%} of the runs"]
     elif word != "not yet" and few:
-        word, reasons = "mostly (few)", (*reasons, *few)
+        word, reasons = "mostly (few)", [*reasons, *few]
     more = f" A firmer verdict is not possible: {'; '.join(reasons)}." if word == "mostly (few)" else ""
-    return StagedVerdict(word, reasons, f"{word.capitalize()}. {sentence(replay)}{more}")
+    return {"word": word, "reasons": reasons, "text": f"{word.capitalize()}. {sentence(replay)}{more}"}
 
 
 def sentence(replay: StagedReplay) -> str:

@@ -86,7 +86,8 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     about = list(record.about)
     for i in rows:
         about[i] = replace(about[i], adaptive_reason=OVER, stopped=True)
-    teaching = taught_by(replace(record, about=tuple(about)), staging, {}, None)
+    record = replace(record, about=tuple(about))
+    teaching = taught_by(record, staging, {}, None)
     n_run = np.count_nonzero(record.n_places > 0, axis=1)
     return {
         name: Staged(
@@ -100,7 +101,7 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
             se=one.se,
             degrees=teaching.scale.degrees,
         )
-        for name, one in _estimates(replace(record, about=tuple(about)), teaching)
+        for name, one in _estimates(record, teaching)
     }
 
 
@@ -157,7 +158,7 @@ def replayed(
     return {
         "rule": rule.words,
         "figures": _known(plain(result)),
-        "verdict": plain(verdict(result)),
+        "verdict": verdict(result),
         "reason": "",
     }
 
@@ -171,10 +172,10 @@ def side_by_side(
 ) -> list[dict[str, Any]]:
     """Replay each of these rules on the same agents, as `replayed` does."""
     results = []
-    for k, rule in enumerate(rules):
+    for rule in rules:
         results.append(replayed(record, rule, walks, base_seed=base_seed))
         if progress:
-            progress(k + 1, len(rules))
+            progress(len(results), len(rules))
     return results
 
 
@@ -255,7 +256,7 @@ def courses(
         progress=progress,
     )
     result = summary(agents, [order], [history], rule.staging, base_seed)
-    judged = {"word": None, "reasons": (), "text": sentence(result)}
+    judged = {"word": None, "reasons": [], "text": sentence(result)}
     figures = {"rule": rule.words, "figures": _known(plain(result)), "verdict": judged, "reason": ""}
     tasks, found = record.table.tasks, list[Course]()
     for walk in history.walks:

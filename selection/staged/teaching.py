@@ -167,21 +167,16 @@ class Teaching:
         """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
         rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
         outcomes = self.outcomes[rows]
-        truth = (
-            np.array([one.score for one in self.full_runs])
-            if of is None
-            else np.nanmean(outcomes[:, of], axis=1)
-        )
+        whole = np.array([one.score for one in self.full_runs])
+        truth = whole if of is None else np.nanmean(outcomes[:, of], axis=1)
         seen, z = np.full(outcomes.shape, np.nan), np.zeros(rows.size)
         seen[:, batch] = outcomes[:, batch]
         for f in range(int(folds.max(initial=-1)) + 1):
             out = np.flatnonzero(folds == f)
-            model = self._without(tuple(rows[out].tolist()))
-            result = estimates(
-                model, seen[out], self.model.means[rows[out]], slice(None) if of is None else of
-            )
-            known = result.se > 0  # where nothing was left out there is no error
-            z[out[known]] = (truth[out] - result.scores)[known] / result.se[known]
+            model, means = self._without(tuple(rows[out].tolist())), self.model.means[rows[out]]
+            scores, se, _, _ = estimates(model, seen[out], means, slice(None) if of is None else of)
+            known = se > 0  # where nothing was left out there is no error
+            z[out[known]] = (truth[out] - scores)[known] / se[known]
         return z
 
     def _without(self, out: tuple[int, ...]) -> StagedModel:
@@ -198,14 +193,12 @@ class Teaching:
 def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
     """Return some complete agents as those that teach, with the fit that all of them keep."""
     rows = agents.in_time(rows)
-    full_runs = [
-        FullRun(place, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for place, i in enumerate(rows)
-    ]
+    runs = [FullRun(k, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for k, i in enumerate(rows)]
     return Teaching(
         outcomes=agents.outcomes[rows],
         scores=agents.scores[rows],
         first=agents.first_of(rows),
-        full_runs=tuple(full_runs),
+        full_runs=tuple(runs),
         subset=None,
         model=agents.model_of(np.sort(rows)),
         staging=Staging(),

@@ -39,7 +39,7 @@ from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import generator
-from selection.staged.model import ModelEstimate, StagedModel, estimate, estimates
+from selection.staged.model import ModelEstimate, StagedModel, estimate
 
 NEXT, DRAWN, AUDITED = 0.15, 0.1, 0.1
 KNOWN, PRECISE = 0.03, 0.01
@@ -351,6 +351,5 @@ def beyond_first_batch(fit: Fit, outcomes: FloatArray, is_assigned: Mask) -> flo
     later = is_assigned & ~is_first & ~np.isnan(outcomes)
     if not later.any():
         return None
-    seen, means = np.where(is_first, outcomes, np.nan), np.array([fit.model.next_mean])
-    rest = estimates(fit.model, seen[None, :], means, later)
-    return float((outcomes[later].mean() - rest.scores[0]) / (fit.scale.c * rest.se[0]))
+    rest = estimate(fit.model, np.where(is_first, outcomes, np.nan), fit.model.next_mean, later)
+    return float((outcomes[later].mean() - rest.score) / (fit.scale.c * rest.se))

@@ -136,15 +136,15 @@ class Completing:
         row, of = self.record.table.means[i], self._mask(tasks)
         estimate = self._estimate(i, of)
         scale = self.teaching.scale_on(np.flatnonzero(~np.isnan(row)), of)
-        completed = np.where(np.isnan(row), estimate.passing[0], row)[tasks]
-        return read_only(completed), scale, float(estimate.se[0])
+        completed = np.where(np.isnan(row), estimate.passing, row)[tasks]
+        return read_only(completed), scale, estimate.se
 
     def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> FullScoreEstimate:
         """Estimate agent i's score on the tasks from all that it ran, asked for a batch of them."""
         table, of = self.record.table, self._mask(tasks)
         estimate = self._estimate(i, of)
         scale, is_new = self.teaching.scale_for(table.scaffolds[i], batch, of)
-        score, se = float(estimate.scores[0]), scale.c * float(estimate.se[0])
+        score, se = estimate.score, scale.c * estimate.se
         half = scale.quantile * se
         lowest, highest, _ = self.record.bounds(np.arange(self.record.n_tasks))
         bounds = (float(lowest[i]), float(highest[i]))
@@ -158,9 +158,9 @@ class Completing:
             source=CALIBRATED + (f"; {NOT_CALIBRATED}" if is_new is None else ""),
         )
 
-    def _estimate(self, i: int, of: Mask) -> model.Estimates:
-        mean = np.array([self.teaching.model.mean_after(n_before(self.record, self.teaching, i))])
-        return model.estimates(self.teaching.model, self.record.table.means[i][None, :], mean, of)
+    def _estimate(self, i: int, of: Mask) -> model.ModelEstimate:
+        mean = self.teaching.model.mean_after(n_before(self.record, self.teaching, i))
+        return model.estimate(self.teaching.model, self.record.table.means[i], mean, of)
 
     def _mask(self, tasks: IndexArray) -> Mask:
         return np.isin(np.arange(self.record.n_tasks), tasks)

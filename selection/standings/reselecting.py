@@ -37,12 +37,8 @@ from selection.standings.choice import (
 from selection.standings.savings import of_runs, plausible, saving
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
-from selection.validation.replacing import IN_USE, PLAIN, ReplacementFigures, SubsetInUse, expected
+from selection.validation.replacing import IN_USE, PLAIN, SubsetInUse, expected
 
-FIGURES = (
-    *("pairs_correct_full", "pairs_correct", "pairs_clear_full", "skill", "kappa"),
-    *("rho", "rho_null", "rho_rest", "r2", "n", "n_left_out"),
-)
 STAND = ("rank", "rank_lower", "rank_upper", "score")
 
 Plain = dict[str, Any]
@@ -84,7 +80,7 @@ def proposals_of(
         variants[way] = {
             **_proposal(record, band, one, rates_then),
             "reason": reason,
-            "figures": _figures(figures[way]),
+            "figures": figures[way],
             "board": _board(before, after),
         }
     return {
@@ -95,7 +91,7 @@ def proposals_of(
         "kept": {
             "k": base.chosen.tasks.size,
             "cost": _cost(record, base.chosen.tasks),
-            "figures": _figures(figures[IN_USE]),
+            "figures": figures[IN_USE],
         },
         "variants": variants
         | {way: {"reason": reason} for way, reason in refused.items() if way not in ways},
@@ -210,17 +206,6 @@ def _cost(record: Record, tasks: IndexArray) -> Plain:
         "reduction": result.reduction,
         "note": result.note(),
     }
-
-
-def _figures(expected_by: Mapping[str, ReplacementFigures]) -> Plain:
-    plain: Plain = {}
-    for protocol, one in expected_by.items():
-        plain[protocol] = {"reason": one.reason, "n_folds": one.n_folds, "n_skipped": one.n_skipped}
-        if one.figures is not None:
-            plain[protocol] |= {name: getattr(one.figures, name) for name in FIGURES}
-            plain[protocol]["se"] = {name: one.figures.se[name] for name in FIGURES if name in one.figures.se}
-            plain[protocol]["difference"] = {"value": one.difference.value, "se": one.difference.se}
-    return plain
 
 
 def _board(before: Standings, after: Standings) -> Plain:

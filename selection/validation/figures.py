@@ -287,9 +287,10 @@ def _by_model(agents: CompleteAgents, subsets: Subsets, records: HeldOutRecords)
         taught = of_full_runs(agents, fold.training)
         seen = np.full((rows.size, agents.outcomes.shape[1]), np.nan)
         seen[:, tasks] = agents.outcomes[np.ix_(rows, tasks)]
-        result = estimates(taught.model, seen, agents.means_after(taught.model, fold.training, rows))
+        means = agents.means_after(taught.model, fold.training, rows)
+        scores, se, _, _ = estimates(taught.model, seen, means)
         scales = [taught.scale_for(agents.scaffolds[i], tasks)[0] for i in rows]
-        half = np.array([scale.quantile * scale.c for scale in scales]) * result.se
-        apart = np.abs(agents.scores[rows] - result.scores)
+        half = np.array([scale.quantile * scale.c for scale in scales]) * se
+        apart = np.abs(agents.scores[rows] - scores)
         answers[of_fold] = np.round(apart, DECIMALS) <= np.round(half, DECIMALS)
     return answers
