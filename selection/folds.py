@@ -72,6 +72,26 @@ class CompleteAgents:
     completions: dict[bytes, StagedModel] = field(default_factory=dict)
     among: "tuple[CompleteAgents, IndexArray] | None" = None
 
+    @classmethod
+    def of(
+        cls,
+        table: OutcomeTable,
+        rows: IndexArray,
+        outcomes: FloatArray,
+        scores: FloatArray,
+        weights: FloatArray,
+    ) -> "CompleteAgents":
+        """Take agents of a table, with these outcomes, full scores and weights."""
+        return cls(
+            names=tuple(table.agents[i] for i in rows),
+            outcomes=read_only(outcomes),
+            scores=read_only(scores),
+            dates=tuple(table.dates[i] for i in rows),
+            scaffolds=tuple(table.scaffolds[i] for i in rows),
+            models=tuple(table.models[i] for i in rows),
+            weights=read_only(weights),
+        )
+
     @property
     def n(self) -> int:
         """Number of complete agents."""
@@ -259,17 +279,10 @@ def complete_agents(
     if weights.shape != (table.n_agents,):
         raise SelectionError(f"weights {weights.shape} for {table.n_agents} agents", code="shape")
     complete = table.complete()
-    restricted = table.restrict(agents=complete)
-    known = np.full(restricted.n_agents, np.nan) if scores is None else np.asarray(scores)[complete]
-    return CompleteAgents(
-        names=restricted.agents,
-        outcomes=restricted.means,
-        scores=read_only(np.where(np.isnan(known), restricted.scores(), known)),
-        dates=restricted.dates,
-        scaffolds=restricted.scaffolds,
-        models=restricted.models,
-        weights=read_only(weights[complete]),
-    )
+    restricted, rows = table.restrict(agents=complete), np.flatnonzero(complete)
+    known = np.full(rows.size, np.nan) if scores is None else np.asarray(scores)[complete]
+    known = np.where(np.isnan(known), restricted.scores(), known)
+    return CompleteAgents.of(table, rows, restricted.means, known, weights[complete])
 
 
 def generator(base_seed: int, *what: str | int) -> np.random.Generator:

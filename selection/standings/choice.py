@@ -13,6 +13,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3, §5.1.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,20 +66,7 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     absent = np.isnan(known)
     unscored = outcomes[absent]
     known[absent] = np.nansum(unscored, axis=1) / np.count_nonzero(~np.isnan(unscored), axis=1)
-    return _agents(record, rows, outcomes, known)
-
-
-def _agents(record: Record, rows: IndexArray, outcomes: FloatArray, scores: FloatArray) -> CompleteAgents:
-    table = record.table
-    return CompleteAgents(
-        names=tuple(table.agents[i] for i in rows),
-        outcomes=read_only(outcomes),
-        scores=read_only(scores),
-        dates=tuple(table.dates[i] for i in rows),
-        scaffolds=tuple(table.scaffolds[i] for i in rows),
-        models=tuple(table.models[i] for i in rows),
-        weights=read_only(np.ones(rows.size)),
-    )
+    return CompleteAgents.of(record.table, rows, outcomes, known, np.ones(rows.size))
 
 
 def teaching(record: Record) -> Mask:
@@ -104,7 +92,7 @@ def teachers(record: Record) -> CompleteAgents:
     order, first = in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
     outcomes = table.means[rows]
     outcomes[order] = completed(fit(outcomes[order], first), outcomes[order])
-    return _agents(record, rows, outcomes, outcomes.mean(axis=1))
+    return CompleteAgents.of(table, rows, outcomes, outcomes.mean(axis=1), np.ones(rows.size))
 
 
 def band_of(record: Record, rules: Rules) -> Band:
@@ -194,16 +182,13 @@ def n_teaching(record: Record) -> int:
 
 def _version(record: Record, rules: Rules, version: SubsetVersion, tasks: list[IndexArray]) -> Choice:
     retired = len(version.tasks) - tasks[-1].size
-    line = SubsetLine(
+    line = _line(
+        record,
+        tasks[-1],
+        version,
         number=version.number,
-        tasks=tuple(record.table.tasks[j] for j in tasks[-1]),
-        size=tasks[-1].size,
-        lo=version.lo,
-        hi=version.hi,
-        widened=version.widened,
         provisional=version.provisional,
         strategy=version.strategy,
-        n_complete=version.n_complete,
         reason=version.reason + (f"; {retired} of its tasks were retired since" if retired else ""),
     )
     return Choice(
@@ -227,19 +212,15 @@ def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Ch
     incumbents = np.zeros(record.n_agents, dtype=np.bool_)
     incumbents[counted_agents(record, rules)] = True
     stage = _stage(record, rules)
-    line = SubsetLine(
-        number=None,
-        tasks=tuple(record.table.tasks[j] for j in tasks),
-        size=tasks.size,
-        lo=band.lo,
-        hi=band.hi,
-        widened=band.widened,
-        provisional=stage == "provisional",
-        strategy=rules.strategy,
-        n_complete=band.n_complete,
-        reason=how_chosen(band, rules),
-    )
+    how: dict[str, Any] = {"provisional": stage == "provisional", "strategy": rules.strategy}
+    line = _line(record, tasks, band, number=None, reason=how_chosen(band, rules), **how)
     return Choice(read_only(tasks), line, incumbents, earlier, stage, True, line.reason)
+
+
+def _line(record: Record, tasks: IndexArray, of: SubsetVersion | Band, **stated: Any) -> SubsetLine:
+    edges: dict[str, Any] = {"lo": of.lo, "hi": of.hi, "widened": of.widened, "n_complete": of.n_complete}
+    names = tuple(record.table.tasks[j] for j in tasks)
+    return SubsetLine(tasks=names, size=tasks.size, **edges, **stated)
 
 
 def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:

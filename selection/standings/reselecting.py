@@ -10,7 +10,8 @@ chooses, and there is none with hysteresis. Where the rules give no hysteresis t
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,9 @@ def proposals_of(
     proposals, refused = _ways(record, base, band, carrying)
     ways = {way: one for way, one in proposals.items() if one.k}
     subsets = {IN_USE: base.subset} | {way: one.tasks for way, one in ways.items()}
-    step = _steps(1 + len(ways) + 2 * len(subsets), progress)
+    n_all, tell = 1 + len(ways) + 2 * len(subsets), progress or (lambda done, total: None)
+    step = map(tell, range(n_all + 1), repeat(n_all)).__next__
+    step()
     figures = expected(_replaced(record, base, carrying), subsets, step)
     before = answer(record, rules, prior)
     step()
@@ -199,13 +202,7 @@ def _proposal(record: Record, band: Band, one: Proposal, rates_then: Mapping[str
 
 
 def _cost(record: Record, tasks: IndexArray) -> Plain:
-    result = saving(of_runs(record), tasks, plausible(record))
-    return {
-        "subset_run": asdict(result.subset_run) if result.subset_run else None,
-        "per_run": asdict(result.per_run) if result.per_run else None,
-        "reduction": result.reduction,
-        "note": result.note(),
-    }
+    return saving(of_runs(record), tasks, plausible(record)).as_plain()
 
 
 def _board(before: Standings, after: Standings) -> Plain:
@@ -222,14 +219,6 @@ def _board(before: Standings, after: Standings) -> Plain:
         for line in before.agents
     ]
     return {"target_before": before.target, "target_after": after.target, "agents": agents}
-
-
-def _steps(n_all: int, progress: Progress | None) -> Callable[[], None]:
-    n_done = iter(range(1, n_all + 1))
-    if progress is None:
-        return lambda: None
-    progress(0, n_all)
-    return lambda: progress(next(n_done), n_all)
 
 
 def _names(record: Record, tasks: IndexArray) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (l
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -46,15 +46,8 @@ NOT_STATED = "not stated"
 N_TASKS_BOUND = 2
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Middle and spread of an amount over agents, in US dollars."""
-
-    median: float
-    lower_quartile: float
-    upper_quartile: float
-    smallest: float
-    largest: float
+Spread = dict[str, float]  # of an amount over agents, in US dollars
+QUANTILES = {"median": 0.5, "lower_quartile": 0.25, "upper_quartile": 0.75, "smallest": 0.0, "largest": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +79,11 @@ class Saving:
         counted = [(basis, self.basis.count(basis)) for basis in get_args(Basis)]
         n_agents = len(self.basis)
         return "cost: " + ", ".join(f"{basis} for {n} of {n_agents} {agents}" for basis, n in counted if n)
+
+    def as_plain(self, agents: str = "agents") -> dict[str, Any]:
+        """Return the reduction and the money, with the note on it."""
+        money = {"per_run": self.per_run, "subset_run": self.subset_run}
+        return {"reduction": self.reduction, **money, "note": self.note(agents)}
 
 
 def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) -> Saving:
@@ -128,8 +126,7 @@ def _spread(amounts: FloatArray) -> Spread | None:
     known = amounts[~np.isnan(amounts)]
     if not known.size:
         return None
-    smallest, lower, median, upper, largest = np.quantile(known, [0.0, 0.25, 0.5, 0.75, 1.0])
-    return Spread(float(median), float(lower), float(upper), float(smallest), float(largest))
+    return dict(zip(QUANTILES, np.quantile(known, list(QUANTILES.values())).tolist(), strict=True))
 
 
 def _checked_costs(costs: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Mask]:
@@ -182,10 +179,7 @@ def savings(
     return {
         "n_tasks": saved.n_tasks,
         "k": saved.k,
-        "reduction": saved.reduction,
-        "per_run": asdict(saved.per_run) if saved.per_run else None,
-        "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
-        "note": saved.note("agents" if counts.all() else HEADING[level]),
+        **saved.as_plain("agents" if counts.all() else HEADING[level]),
         "so_far": {
             "n_runs": int(np.count_nonzero(n_saved)),
             "n_tasks_saved": int(n_saved.sum()),
@@ -262,7 +256,7 @@ def trials(
     noise = binomial if omega is None else omega * binomial / n_conditions
     counts = heading(record, level)
     run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
-    cost, most = (run.median if run else None), max(1, record.n_tasks // k)
+    cost, most = (run["median"] if run else None), max(1, record.n_tasks // k)
     options = tuple(
         TrialsLine(
             n_trials=n,

@@ -136,13 +136,8 @@ class ErrorModel:
             self.noises[key] = noise
         return self.noises[key]
 
-    def row(self, i: int, tasks: IndexArray, on_tasks: AgentOnTasks) -> Row:
-        """Return the cells of agent i on these tasks; those that were completed stay missing."""
-        (row,) = self.rows([i], tasks, [on_tasks])
-        return row
-
     def rows(self, agents: Sequence[int], tasks: IndexArray, on_tasks: Sequence[AgentOnTasks]) -> list[Row]:
-        """Return the same of several agents, ascending."""
+        """Return the cells of agents, ascending, on these tasks; those that were completed stay missing."""
         table = self.record.table
         some = slice(None) if len(agents) == self.record.n_agents else list(agents)
         means, variances, n_trials = table.means, table.trial_variances, table.n_trials
