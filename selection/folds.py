@@ -98,11 +98,6 @@ class CompleteAgents:
         return len(self.names)
 
     @cached_property
-    def is_whole(self) -> bool:
-        """Whether no outcome is missing."""
-        return not np.isnan(self.outcomes).any()
-
-    @cached_property
     def gram(self) -> SharedGram:
         """What predicts agents left out on any subset, made once."""
         return shared_gram(self.outcomes, self.scores)
@@ -339,13 +334,6 @@ def _random_80_20(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple
     )
 
 
-def _loso(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
-    members = _members(agents.scaffolds)
-    left = tuple(f for f in _group_by_group(agents, members) if f.training.size >= N_AGENTS_LEFT)
-    none = f"no scaffold leaves {N_AGENTS_LEFT} agents to train on"
-    return _two_pairs("scaffold", members) or left or none
-
-
 def _temporal(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
     n_undated = sum(day is None for day in agents.dates)
     if n_undated:
@@ -368,7 +356,11 @@ PROTOCOLS: dict[str, Callable[[CompleteAgents, int, int], tuple[Fold, ...] | str
     "loao": lambda agents, n_seeds, base_seed: _one_by_one(agents, np.arange(agents.n)),
     "within_scaffold": _within_scaffold,
     "random_80_20": _random_80_20,
-    "loso": _loso,
+    "loso": lambda agents, n_seeds, base_seed: (
+        _two_pairs("scaffold", _members(agents.scaffolds))
+        or nested_plan(agents, "scaffold").folds
+        or f"no scaffold leaves {N_AGENTS_LEFT} agents to train on"
+    ),
     "lomo": lambda agents, n_seeds, base_seed: (
         _two_pairs("model", _members(agents.models)) or _group_by_group(agents, _members(agents.models))
     ),

@@ -249,8 +249,6 @@ class FitCache:
         return self.made(description, *arrays, make=lambda: fit(estimator, agents, tasks, known))
 
 
-# ---------------------------------------------------------------------------------------- Ridge of many folds
-
 GATHERED = 20.0
 MAX_SHARED_TASKS = 4096  # a Gram matrix of 128 MiB
 NEAR, SHARED, ALONE, ANEW = range(4)

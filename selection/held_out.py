@@ -16,8 +16,8 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -81,34 +81,10 @@ class HeldOutRecords:
     def take(self, mask: Mask) -> "HeldOutRecords":
         """Return the records whose mask is true."""
         rows = np.flatnonzero(mask)
-        return HeldOutRecords(
-            agents=self.agents[rows],
-            folds=self.folds[rows],
-            scores=self.scores[rows],
-            subset_means=self.subset_means[rows],
-            predictions=self.predictions[rows],
-            rest_means=self.rest_means[rows],
-            estimates={name: values[rows] for name, values in self.estimates.items()},
-            agreement=self.agreement[rows],
-            agreement_full=self.agreement_full[rows],
-            n_left_out=self.n_left_out,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Nested leaving out of one training matrix.
-
-    scores, subset_means, predictions: (n,); y, r and ŷ of each agent when it was left out; NaN where not
-        `usable`: the fold has no subset, the strategy refuses, or over a tenth of the subset is missing.
-    sizes: (n,); size k of each fold's subset; 0 without one.
-    """
-
-    scores: FloatArray
-    subset_means: FloatArray
-    predictions: FloatArray
-    usable: Mask
-    sizes: IndexArray
+        names = {entry.name for entry in fields(self)} - {"estimates", "n_left_out"}
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        estimates = {name: values[rows] for name, values in self.estimates.items()}
+        return replace(self, estimates=estimates, **taken)
 
 
 def choose(
@@ -210,11 +186,13 @@ def nested_residuals(
     estimator: str = "ridge",
     rule: Rule | None = None,
     base_seed: int = 0,
-) -> Residuals:
+) -> FloatArray:
     """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
     by: scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
         folds and draws are those of the temporal protocol, none where a date is missing.
+    Returns: (n,); y − ŷ of each agent when it was left out; NaN where the fold has no subset, the strategy
+        refuses, or over a tenth of the subset is missing.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
@@ -222,22 +200,13 @@ def nested_residuals(
     # Read off each agent's one fold; no pair is compared
     subsets = choose(agents, bands, strategy, rule, base_seed, *what)
     members = membership(subsets.tasks, agents.outcomes.shape[1])
-    subset_means, _, n_missing = _means(agents.outcomes, members)
-    held_out = _scored(subsets, n_missing)
+    held_out = _scored(subsets, _means(agents.outcomes, members)[2])
     folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
     predicted = full_scores.predictions(estimator, agents, folds, subsets.tasks)
-    means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
-    sizes = np.zeros(agents.n, dtype=np.intp)
-    for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):
-        sizes[fold.held_out] = subsets.tasks[f].size
-        means[rows], predictions[rows] = subset_means[rows, f], predicted[f]
-    return Residuals(
-        scores=agents.scores,
-        subset_means=read_only(means),
-        predictions=read_only(predictions),
-        usable=read_only(~np.isnan(predictions)),
-        sizes=read_only(sizes),
-    )
+    predictions = np.full(agents.n, np.nan)
+    for rows, of_fold in zip(held_out, predicted, strict=True):
+        predictions[rows] = of_fold
+    return read_only(agents.scores - predictions)
 
 
 def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]) -> Subsets:

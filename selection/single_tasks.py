@@ -156,9 +156,6 @@ def expected(outcomes: FloatArray, i: int, reach: int = REACH) -> ExpectedOutcom
     )
 
 
-# ----------------------------------------------------------------------------------------- tasks there whole
-
-
 def delivered_means(record: Record, agent: int, n_trials: int) -> dict[str, float | None]:
     """Return the mean outcomes of the tasks that an agent delivered whole, by name; None: invalid.
 

@@ -101,9 +101,6 @@ def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     )
 
 
-# ------------------------------------------------------------------------------------------------ monitors
-
-
 def _fidelity(history: History, n: int) -> Monitor:
     known = ~np.isnan(history.off_subset)
     unasked = history.spontaneous | history.sampled
@@ -275,9 +272,6 @@ def false_alerts(history: History, monitors: Sequence[Monitor]) -> float | None:
     days = sorted(day for day in history.days if day is not None)
     n_days = (days[-1] - days[0]).days if days else 0
     return drift.false_alerts_a_year(monitors, len(days) / n_days * DAYS_A_YEAR) if n_days else None
-
-
-# --------------------------------------------------------------------------------------------------- replay
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,9 @@ def main(folder: str) -> None:
 
 def _residuals(agents: CompleteAgents, by: str, estimator: str) -> FloatArray:
     try:
-        found = nested_residuals(agents, by, estimator=estimator)
+        return nested_residuals(agents, by, estimator=estimator)
     except SelectionError:
         return np.full(agents.n, np.nan)
-    return np.asarray(found.scores - found.predictions)
 
 
 def _row(name: str, label: str, residuals: list[FloatArray]) -> str:

@@ -248,8 +248,7 @@ def _errors(one: Board) -> tuple[FloatArray, Mask]:
 
 
 def _left_out(means: FloatArray) -> FloatArray:
-    found = nested_residuals(_complete(means))
-    return np.where(found.usable, found.scores - found.predictions, np.nan)
+    return nested_residuals(_complete(means))
 
 
 def _audited(one: Board, rng: np.random.Generator) -> Audit:

@@ -37,7 +37,7 @@ from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection.bands import HI, LO
-from selection.errors import SelectionError
+from selection.errors import check_ranges
 from selection.folds import generator
 from selection.staged.model import ModelEstimate, StagedModel, estimate
 
@@ -79,12 +79,7 @@ class Staging:
             "precise": (0.0 <= self.precise < 1.0, "from 0 to 1"),
             "window": (self.window >= 1, "at least 1"),
         }
-        for name, (holds, rule) in ranges.items():
-            if not holds:
-                raise SelectionError(
-                    f"{name} = {getattr(self, name)} is out of range: it has to be {rule}",
-                    code="staging_range",
-                )
+        check_ranges(self, "staging_range", **ranges)
 
 
 @dataclass(frozen=True)

@@ -180,9 +180,6 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
     return replace(board, notices=notices)
 
 
-# --------------------------------------------------------------------------------------------------- targets
-
-
 def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
     """Why nobody is ranked: under every target fewer than half of the agents loaded by an operator could be.
 
@@ -247,9 +244,6 @@ def estimates_of(
     return estimated | adaptive_estimates(record, prior.staged), measured
 
 
-# ------------------------------------------------------------------------------------------------- the board
-
-
 def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, str]:
     """Return the phase and a sentence that says why; ``saturated`` is for a monitor to say."""
     phase, why = cast("Phase", BY_STAGE[chosen.stage]), chosen.reason
@@ -309,9 +303,6 @@ def _why_subset(
             f"{of_subset}% (leaving one agent out; standard error of the difference {se} points)"
         )
     return ""
-
-
-# ------------------------------------------------------------------------------------------------- the lines
 
 
 def _lines(base: Basis, results: Mapping[str, TargetResult], target: str) -> tuple[Line, ...]:

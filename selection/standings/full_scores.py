@@ -29,7 +29,7 @@ Source: Manski, *Partial Identification of Probability Distributions*, 2003.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -212,16 +212,9 @@ def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> F
     residuals_by = list[tuple[float | None, ...]]()
     by: Literal["agent", "scaffold", "date"]
     for by in ("agent", "scaffold", "date"):
-        left_out = nested_residuals(
-            agents,
-            by,
-            strategy=rules.strategy,
-            estimator=rules.estimator,
-            rule=rule_of(rules),
-            base_seed=rules.seed,
-        )
-        values = zip((left_out.scores - left_out.predictions).tolist(), left_out.usable, strict=True)
-        residuals_by.append(tuple(value if usable else None for value, usable in values))
+        how: dict[str, Any] = {"strategy": rules.strategy, "estimator": rules.estimator}
+        left_out = nested_residuals(agents, by, rule=rule_of(rules), base_seed=rules.seed, **how)
+        residuals_by.append(tuple(None if e != e else e for e in left_out.tolist()))
     residuals, by_scaffold, in_time = residuals_by
     return FittedOn(rules.estimator, tasks, agents.names, agents.dates, residuals, by_scaffold, in_time)
 

@@ -103,9 +103,6 @@ def pairs(
     return pairs_of(view_of(record, rules, prior, target=target), wanted, progress=progress)
 
 
-# ----------------------------------------------------------------------------------------------- what is seen
-
-
 @dataclass(frozen=True, eq=False)
 class View:
     """A record as one target looks at it: what any comparison of its agents rests on; see `view_of`.
@@ -246,9 +243,6 @@ def _sides(view: View, wanted: Sequence[int]) -> tuple[list[Side], dict[str, str
     return sorted(sides, key=lambda side: (-round(side[1].score or 0.0, DECIMALS), side[2].name)), left_out
 
 
-# ------------------------------------------------------------------------------------------------- the pairs
-
-
 def _pairs(
     view: View,
     sides: Sequence[Side],
@@ -302,9 +296,6 @@ def _compared(view: View, a: Side, b: Side) -> tuple[Estimate, float | None]:
     if error_model.borrowed and estimate.method == "variance function":
         estimate = replace(estimate, method=terms.BORROWED)
     return estimate, estimate.interval.se if estimate.interval else None
-
-
-# ---------------------------------------------------------------------------------------------------- as text
 
 
 N_SHOWN = 10  # of the agents compared, the best; 45 pairs

@@ -161,8 +161,6 @@ def _among(n_tasks: int, of: str) -> str:
     return f"{n_tasks:,} {of.replace('tasks', 'task', 1) if n_tasks == 1 else of}"
 
 
-# ------------------------------------------------------------------------------ tasks chosen for the agent
-
 # More than a benchmark has: those of subsets come before in `FullScoreEstimate.calibration`
 N_VERSIONS = 1_000_000
 

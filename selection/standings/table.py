@@ -154,8 +154,6 @@ def _tied_rows(at: AtTarget, rows: Sequence[int]) -> str:
     return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in spans)
 
 
-# --------------------------------------------------------------------------------------------------- columns
-
 Cell = Callable[[Line], str]
 
 

@@ -287,9 +287,6 @@ def _second_run(
     )
 
 
-# ------------------------------------------------------------------------------------------------- one agent
-
-
 def on_all_tasks(record: Record, facets: Sequence[Facet]) -> dict[str, AtTarget]:
     """Return what the target `full` says of the agents that are measured on all tasks, ranks aside.
 
@@ -348,9 +345,6 @@ def at_target(
         source=error_model.borrowed if is_borrowed else "",
         reason=estimate.reason,
     )
-
-
-# ---------------------------------------------------------------------------------------------- all of them
 
 
 def _compared(

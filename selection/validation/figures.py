@@ -34,7 +34,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, 
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -233,9 +233,6 @@ def _pair_figures(records: HeldOutRecords, clear: Mask, weights: FloatArray) -> 
     return np.column_stack([*means, means[2] - means[0]])
 
 
-# -------------------------------------------------------------------------------------------------- coverage
-
-
 def covered(
     agents: CompleteAgents,
     subsets: Subsets,
@@ -251,10 +248,8 @@ def covered(
     answers = np.full(records.n, np.nan)
 
     def left_out(training: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> FloatArray:
-        residuals = nested_residuals(
-            training, by, strategy=strategy, estimator=estimator, rule=rule, base_seed=base_seed
-        )
-        return np.asarray(residuals.scores - residuals.predictions)
+        how: dict[str, Any] = {"strategy": strategy, "estimator": estimator}
+        return nested_residuals(training, by, rule=rule, base_seed=base_seed, **how)
 
     for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
         of_fold = np.flatnonzero(records.folds == f)

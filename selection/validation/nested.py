@@ -85,7 +85,6 @@ class Validation:
     """The validation of one table.
 
     n_agents: complete agents, those that are validated on.
-    subset: names of the tasks in `band`.
     strategy, estimator: the policy's: what differences are taken to, and figures of the full score rest on.
     """
 
@@ -93,7 +92,7 @@ class Validation:
     n_agents_in_file: int
     n_tasks: int
     band: Band
-    subset: tuple[str, ...]
+    task_names: tuple[str, ...]
     strategy: str
     estimator: str
     protocols: Mapping[str, Protocol]
@@ -203,7 +202,7 @@ def validate(
         n_agents_in_file=table.n_agents,
         n_tasks=table.n_tasks,
         band=band,
-        subset=tuple(table.tasks[j] for j in band.tasks),
+        task_names=table.tasks,
         strategy=policy_strategy,
         estimator=estimators[0],
         protocols={name: _protocol(name, study, reasons[name], names, measured) for name in protocols},
@@ -222,9 +221,6 @@ def jackknife_groups(agents: CompleteAgents) -> IndexArray:
     labels = [(model, "" if model else name) for model, name in zip(agents.models, agents.names, strict=True)]
     codes = {label: code for code, label in enumerate(sorted(set(labels)))}
     return np.array([codes[label] for label in labels], dtype=np.intp)
-
-
-# ------------------------------------------------------------------------------------------------- protocols
 
 
 def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) -> str:
@@ -322,9 +318,6 @@ def _nulls(study: NestedStudy, strategies: Sequence[str], n_null_draws: int) -> 
     return by_strategy
 
 
-# ------------------------------------------------------------------------------------------------- workers
-
-
 def processes(n_jobs: int) -> Spread:
     """Spread over processes of this machine, at most one for each processor, with one BLAS thread each.
 
@@ -390,30 +383,18 @@ def _alone(study: NestedStudy, protocol: str, strategy: str) -> Whole:
         return measure(study, protocol, strategy)
 
 
-# -------------------------------------------------------------------------------------------- plain values
-
-
 def as_json(validation: Validation) -> dict[str, Any]:
     """Return plain values in full precision under the keys of the command line: no NaN, no numpy.
 
     There is no ``bands`` where they were not asked for.
     """
-    band = validation.band
     return {
         "agents": validation.n_agents,
         "agents_in_file": validation.n_agents_in_file,
         "tasks": validation.n_tasks,
         "strategy": validation.strategy,
         "estimator": validation.estimator,
-        "subset": {
-            "lo": float(band.lo),
-            "hi": float(band.hi),
-            "size": band.size,
-            "widened": band.widened,
-            "suited": band.suited,
-            "reason": band.reason,
-            "tasks": list(validation.subset),
-        },
+        "subset": validation.band.as_plain(validation.task_names),
         "protocols": {name: _plain_protocol(protocol) for name, protocol in validation.protocols.items()},
         **({"bands": dict(validation.bands)} if validation.bands else {}),
     }
@@ -438,9 +419,6 @@ def _plain_protocol(protocol: Protocol) -> dict[str, Any]:
     if protocol.prequential is not None:
         plain["prequential"] = dict(protocol.prequential)
     return plain
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check(

@@ -244,9 +244,6 @@ def is_enough(n_used: int, n_folds: int) -> bool:
     return n_used > 0 and 5 * n_used >= 4 * n_folds
 
 
-# --------------------------------------------------------------------------------------------------- pools
-
-
 def _pool_names(protocol: str, folds: Sequence[Fold]) -> tuple[list[Pool], list[str]]:
     """Pools that are averaged, and scaffolds that are told one by one."""
     if protocol == "within_scaffold":
@@ -301,9 +298,6 @@ def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -
             shares=share_table(pool, study.clear, study.groups) if protocol == "temporal" else None,
         )
     return pools
-
-
-# --------------------------------------------------------------------------------------------- conclusions
 
 
 def _concluded(study: NestedStudy, strategy: str, protocol: str, draws: list[list[_Pooled]]) -> Measured:
