@@ -76,26 +76,6 @@ class Stop:
                 raise SelectionError(f"{name}: at least 1; here {value}", code="not_adaptive")
 
 
-@dataclass(frozen=True)
-class Next:
-    """What to run next, or why nothing more.
-
-    tasks: positions, ascending; empty when done.
-    look: looks reached; the others describe the last of them and are None before the first.
-    score, lo, hi: ŷ and its interval, clipped to [0, 1].
-    """
-
-    tasks: tuple[int, ...]
-    look: int
-    score: float | None
-    lo: float | None
-    hi: float | None
-    rank_lo: int | None
-    rank_hi: int | None
-    done: bool
-    reason: str
-
-
 def batch_size(n_tasks: int) -> int:
     """⌈m/20⌉."""
     return -(-n_tasks // BATCHES)
@@ -230,9 +210,12 @@ def half_widths(calibration: Calibration, looks: Sequence[Look]) -> FloatArray:
     return np.asarray(quantile * scale[: len(looks)] * np.array([se for _, _, se in looks]), np.float64)
 
 
-def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> Next:
-    """Tell a newcomer what to run next, from its outcomes and what it delivered, both (m,).
+def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> dict[str, Any]:
+    """Tell a newcomer what to run next, or why nothing more, from its outcomes and what it delivered, (m,).
 
+    Returns: ``tasks``: positions, ascending, none when ``done``; ``look``: looks reached; of the last of them
+        ``score``, ``lo`` and ``hi``, clipped to [0, 1], ``rank_lo`` and ``rank_hi``, None before the first;
+        ``done`` and ``reason``.
     Raises SelectionError (not_adaptive), RaschUnfinished.
     """
     rows, first_look = np.arange(agents.n), looks_of(outcomes.size)[0]
@@ -250,11 +233,13 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
         first, last = ranks(agents.scores, lo, hi)
         why = enough(stop, k, half, last - first + 1, outcomes.size)
         if why or t == len(looks) - 1:
-            tasks = () if why else tuple(waiting.tolist())
             message = why or f"{reach(half)} after {k} tasks"
-            return Next(tasks, t + 1, score, lo, hi, first, last, bool(why), message)
+            known = {"score": score, "lo": lo, "hi": hi, "rank_lo": first, "rank_hi": last}
+            tasks = [] if why else waiting.tolist()
+            return {"tasks": tasks, "look": t + 1, **known, "done": bool(why), "reason": message}
+    unknown = dict.fromkeys(("score", "lo", "hi", "rank_lo", "rank_hi"))
     reason = f"the first look comes after {first_look} tasks"
-    return Next(tuple(waiting.tolist()), 0, None, None, None, None, None, done=False, reason=reason)
+    return {"tasks": waiting.tolist(), "look": 0, **unknown, "done": False, "reason": reason}
 
 
 def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:

@@ -1,16 +1,9 @@
 """Held-out records: what each agent shows on a subset that was chosen, and calibrated, without it.
 
-In a fold with training agents T and subset S, for each held-out agent i and every agent a::
-
-    r_a    = mean of row a over its valid cells in S
-    ŷ_i    = prediction of the Ridge fitted to the rows of T on S, and of the other estimators asked for
-    rest_i = mean of row i over its valid cells outside S
-    y_i    = full score
-    agreement[i, j]      = 2, 1, 0 for j in T: the order of y, r_i = r_j, the opposite; −1: y_i = y_j
-    agreement_full[i, j] = the same of ŷ_i, by the first estimator asked for, against the measured y_j
-
-A held-out agent with more than a tenth of S missing is left out and counted. r, ŷ and y are rounded to 1e-9
-before orders are compared.
+The theory is in ``selection/README.md``, “Nested validation”. Of the pair tables agreement[i, j] is 2, 1, 0
+for a training agent j: the order of y, r_i = r_j, the opposite; −1: y_i = y_j; agreement_full is the same of
+ŷ_i, by the first estimator asked for, against the measured y_j. A held-out agent with more than a tenth of S
+missing is left out and counted. r, ŷ and y are rounded to 1e-9 before orders are compared.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """

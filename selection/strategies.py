@@ -9,10 +9,6 @@ this project's own.
 
 Forward search: tasks taken one at a time, each the one that predicts agents left out best.
 
-The theory is in ``selection/README.md``, “Strategies”.
-
-Symbols
--------
 ==========  ==============================  ==================================  =============
 symbol      code                            shape                               unit
 ==========  ==============================  ==================================  =============
@@ -136,8 +132,7 @@ class _Search:
         return rows[bounds[rows] + added <= most]
 
 
-N_GROUPS = 10
-N_LATEST = 10
+N_GROUPS = N_LATEST = 10
 SPREAD_LO, SPREAD_HI = 0.02, 0.98
 
 

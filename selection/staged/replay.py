@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.text import counted
 from analytics.wilson import wilson
@@ -158,31 +158,19 @@ def replay(
     staging: Staging | None = None,
     *,
     assignment: str = "staged",
-    subset: IndexArray | None = None,
-    reselected: bool = False,
     seed: int = 0,
-    n_seeds: int | None = None,
-    progress: Progress | None = None,
+    **how: Any,
 ) -> StagedReplay:
     """Replay a rule of assignment over full runs.
 
     agents: loaded full histories, everybody before activation, and drawn agents; never agents that ran
         everything because the rule let them go on, which would flatter.
-    n_seeds: by default 10 where all agents have dates, else 20.
+    **how: as of `histories_of`.
     """
     staging = staging or Staging()
     if assignment == "subset":  # tasks are saved from the first agent on that is asked for a part of them
         staging = replace(staging, staged_from=staging.subset_from)
-    orders, histories = histories_of(
-        agents,
-        staging,
-        assignment=assignment,
-        subset=subset,
-        reselected=reselected,
-        seed=seed,
-        n_seeds=n_seeds,
-        progress=progress,
-    )
+    orders, histories = histories_of(agents, staging, assignment=assignment, seed=seed, **how)
     return summary(agents, orders, histories, staging, seed)
 
 
@@ -190,14 +178,17 @@ def histories_of(
     agents: CompleteAgents,
     staging: Staging,
     *,
-    assignment: str,
-    subset: IndexArray | None,
-    reselected: bool,
-    seed: int,
+    assignment: str = "staged",
+    seed: int = 0,
     n_seeds: int | None = None,
     progress: Progress | None = None,
+    **how: Any,
 ) -> tuple[list[list[int]], list[StagedHistory]]:
-    """Return the order of the agents for each seed, and its history; arguments and errors as of `replay`."""
+    """Return the order of the agents for each seed, and its history.
+
+    n_seeds: by default 10 where all agents have dates, else 20.
+    **how: ``subset`` and ``reselected``, as of `selection.staged.histories.replayed`.
+    """
     least = max(N_FEWEST, staging.staged_from + 1)
     if agents.n < least:
         raise SelectionError(
@@ -209,16 +200,9 @@ def histories_of(
         n_before, n_all = k * agents.n, agents.n * len(orders)
         return None if progress is None else lambda done, _: progress(n_before + done, n_all)
 
+    walk = ASSIGNMENTS[assignment]
     return orders, [
-        ASSIGNMENTS[assignment](
-            agents,
-            order,
-            staging,
-            subset=subset,
-            reselected=reselected,
-            seed=seed + k,
-            progress=progress_of(k),
-        )
+        walk(agents, order, staging, seed=seed + k, progress=progress_of(k), **how)
         for k, order in enumerate(orders)
     ]
 

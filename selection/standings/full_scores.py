@@ -67,18 +67,9 @@ class TooFewComplete(SelectionError):
     """Completing needs ten agents that ran all tasks."""
 
 
-@dataclass(frozen=True)
-class WalkResult:
-    """An agent that was asked batch by batch.
-
-    first, drawn: est and se, c = 1, after its first batch; and where the rule would have stopped it, had it
-        not been drawn.
-    share: q, the probability that it was drawn.
-    """
-
-    first: tuple[float, float] | None = None
-    drawn: tuple[float, float] | None = None
-    share: float = 1.0
+# Of an agent that was asked batch by batch: est and se, c = 1, after its first batch, and where the rule
+# would have stopped it, had it not been drawn; q, the probability that it was drawn
+WalkResult = tuple[tuple[float, float] | None, tuple[float, float] | None, float]
 
 
 @dataclass(frozen=True)
@@ -186,9 +177,9 @@ def taught_by(
     full_runs = []
     for row, (i, name) in enumerate(zip(rows.tolist(), names, strict=True)):
         if name in scores:
-            walk = (walks or {}).get(name, WalkResult())
-            share = walk.share if walk.drawn else 1.0
-            full_runs.append(FullRun(row, scores[name], share, walk.first, walk.drawn, table.scaffolds[i]))
+            start, drawn, share = (walks or {}).get(name, (None, None, 1.0))
+            share = share if drawn else 1.0
+            full_runs.append(FullRun(row, scores[name], share, start, drawn, table.scaffolds[i]))
     known = np.array([scores.get(name, np.nan) for name in names])
     return taught(table.means[rows], known, full_runs, staging, first=first, subset=subset)
 

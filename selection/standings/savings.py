@@ -32,7 +32,7 @@ from selection.errors import SelectionError
 from selection.held_out import ratio
 from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.placing import AgentOnTasks
-from selection.standings.targets import one_trial
+from selection.standings.targets import one_trial, telling_cells
 from selection.standings.terms import HEADING, IN_PART, at_least, believed
 
 Basis = Literal["measured per task", "linear in tasks", "implausible", "not measured"]
@@ -242,16 +242,10 @@ def trials(
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
-    table, telling = record.table, np.flatnonzero(record.telling_noise)
-    on_subset = np.ix_(telling, tasks)
-    cells = (
-        table.means[on_subset],
-        None if table.trial_variances is None else table.trial_variances[on_subset],
-        None if table.n_trials is None else table.n_trials[on_subset],
-    )
-    once, k, n_conditions = one_trial(record)[telling], tasks.size, max(1, len(record.compared))
+    cells, once = telling_cells(record, tasks), one_trial(record)[record.telling_noise]
+    k, n_conditions = tasks.size, max(1, len(record.compared))
     omega = trial_variance_ratio(*cells, one_trial=once)
-    rates = np.nanmean(table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
+    rates = np.nanmean(record.table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
     noise = binomial if omega is None else omega * binomial / n_conditions
     counts = heading(record, level)

@@ -28,7 +28,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from analytics.arrays import DECIMALS, IndexArray, Mask, columns
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns
 from analytics.differences.domain_ranks import RankIntervals, rank_intervals, resample
 from analytics.differences.estimates import Target
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
@@ -126,13 +126,10 @@ class ErrorModel:
             return TrialNoise(borrowed_omega(self.borrowed))
         key = tasks.tobytes()
         if key not in self.noises:
-            table, telling = self.record.table, self.record.telling_noise
-            at, noise = np.ix_(np.flatnonzero(telling), tasks), TrialNoise()
-            variances = None if table.trial_variances is None else table.trial_variances[at]
+            noise, (means, variances, n_trials) = TrialNoise(), telling_cells(self.record, tasks)
             if variances is not None and not np.isnan(variances).all():
-                n_trials = None if table.n_trials is None else table.n_trials[at]
-                once = one_trial(self.record)[telling]
-                noise = trial_noise(table.means[at], variances, n_trials, one_trial=once)
+                once = one_trial(self.record)[self.record.telling_noise]
+                noise = trial_noise(means, variances, n_trials, one_trial=once)
             self.noises[key] = noise
         return self.noises[key]
 
@@ -181,6 +178,15 @@ class TargetResult:
     line: TargetLine
     at: tuple[AtTarget, ...]
     tied: Mask
+
+
+def telling_cells(
+    record: Record, tasks: IndexArray
+) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    """Means, s² and R of the agents that tell the noise of trials on these tasks, (n_telling, k)."""
+    table, at = record.table, np.ix_(np.flatnonzero(record.telling_noise), tasks)
+    variances = None if table.trial_variances is None else table.trial_variances[at]
+    return table.means[at], variances, None if table.n_trials is None else table.n_trials[at]
 
 
 def one_trial(record: Record) -> Mask:

@@ -6,13 +6,9 @@ With r, ŷ, y and rest of the records that are pooled, and n_i the training agen
     rho_calibrated   Spearman's ρ of (ŷ, y)
     r2               1 − Σ(y_i − ŷ_i)² / Σ(y_i − ȳ)²
     rho_rest         Spearman's ρ of (r, rest): the tasks outside the subset share no noise with it
-    share_i             Σ_j agreement[i, j] / (2·n_i)            a tie in r counts ½
-    pairs_correct       mean of share_i over the records with n_i > 0
-    pairs_clear         the same over j with |y_i − y_j| > 1.96·SE_ij
-    pairs_correct_full  as pairs_correct, with the estimate ŷ_i against the measured y_j: what a board that
-                        ranks by the full score consumes; pairs_clear_full likewise
-    full_difference     pairs_correct_full − pairs_correct
-    rmse_…              √mean (y_i − ŷ_i)², ŷ by each estimator
+    pairs_…          as in ``selection/README.md``, “Nested validation”; over the records with n_i > 0
+    full_difference  pairs_correct_full − pairs_correct
+    rmse_…           √mean (y_i − ŷ_i)², ŷ by each estimator
 
 θ_(g), ``without`` (n_groups, n_figures), is the figure without the records of group g and, in the pair
 figures, without g as comparison agent; no fold is run again::

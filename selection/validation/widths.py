@@ -1,14 +1,10 @@
 """Bands of other widths, validated as the one in use is; and what else strategies would take of its tasks.
 
-The theory is in ``selection/README.md``, “Nested validation”.
+Floating-point operations that a strategy takes under the protocols are told from sizes alone. The theory is
+in ``selection/README.md``, “Nested validation”.
 
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Figures 5 and 7.
-
-Floating-point operations that a strategy takes under the protocols, told from sizes alone.
-
-The theory is in ``selection/README.md``, “Nested validation”.
-
-Source: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Figures 5 and 7. Golub & Van Loan, *Matrix
+Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
 """
 
 from collections.abc import Iterable, Sequence

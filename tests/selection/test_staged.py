@@ -21,7 +21,7 @@ from selection.staged import walks
 from selection.staged.histories import walked
 from selection.staged.model import ModelEstimate, before_each, completed, estimate, fit
 from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right, verdict
-from selection.staged.study import AssignmentRule, WalkResult, replayed
+from selection.staged.study import AssignmentRule, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
 from tests.refusals import refused
@@ -572,8 +572,8 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
     drawn = [k for k, walk in enumerate(walks_) if walk.published and walk.is_drawn]
     chosen = [k for k in range(5, 40) if walks_[k].published is None]
     assert len(chosen) >= 10
-    asked = {agents.names[k]: WalkResult(first=(0.5, 0.1)) for k in chosen}
-    asked |= {agents.names[k]: WalkResult(first=(0.5, 0.1), drawn=(0.5, 0.1), share=share) for k in drawn}
+    asked = {agents.names[k]: ((0.5, 0.1), None, 1.0) for k in chosen}
+    asked |= {agents.names[k]: ((0.5, 0.1), (0.5, 0.1), share) for k in drawn}
 
     def told(rows, of):
         record = record_of(
