@@ -129,7 +129,7 @@ class _Search:
         squares = powers @ (weighted * self.residuals)
         cubes = np.multiply(powers, columns, out=powers) @ weighted
         added = 2.0 / growth * (squares - 2.0 * self.along_scores[rows] / growth * cubes)
-        return rows[bounds[rows] + added <= most]
+        return np.asarray(rows[bounds[rows] + added <= most], dtype=np.intp)
 
 
 N_GROUPS = N_LATEST = 10

@@ -113,8 +113,8 @@ def fit(
         left = max(slope, abs(new_spread - spread), abs(new_dispersion - dispersion))
         if left < LARGEST_DERIVATIVE:
             of_tasks = dispersion / (curvature.sum(axis=0) + dispersion / DIFFICULTY_VARIANCE)
-            arrays = map(read_only, (abilities, difficulties, of_tasks, means))
-            return StagedModel(*arrays, spread, dispersion)
+            ends = read_only(abilities), read_only(difficulties)
+            return StagedModel(*ends, read_only(of_tasks), read_only(means), spread, dispersion)
         of_difficulties = curvature.sum(axis=0) + 1.0 / DIFFICULTY_VARIANCE
         shared = curvature / of_difficulties
         complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread

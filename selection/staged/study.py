@@ -243,7 +243,7 @@ def courses(
         )
     (order,), (history,) = histories_of(agents, rule.staging, seed=base_seed, n_seeds=1, progress=progress)
     result = summary(agents, [order], [history], rule.staging, base_seed)
-    judged = {"word": None, "reasons": [], "text": sentence(result)}
+    judged: dict[str, Any] = {"word": None, "reasons": [], "text": sentence(result)}
     figures = {"rule": rule.words, "figures": _known(plain(result)), "verdict": judged, "reason": ""}
     tasks, found = record.table.tasks, list[Course]()
     for walk in history.walks:

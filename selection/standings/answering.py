@@ -17,17 +17,8 @@ from selection.intervals import NOT_CALIBRATED
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
 from selection.schema.board import AtTarget, Conditions, CoverageLine, How, Line, Phase, Range, Standings
-from selection.standings import terms, words
+from selection.standings import full_scores, targets, terms, words
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.full_scores import (
-    Completing,
-    FullScoreEstimate,
-    calibrator,
-    coverage,
-    estimates,
-    fitted_on,
-    is_current,
-)
 from selection.standings.placing import (
     AgentOnTasks,
     adaptive_estimates,
@@ -42,15 +33,6 @@ from selection.standings.placing import (
     scores_of,
 )
 from selection.standings.savings import heading, run_costs, savings, trials
-from selection.standings.targets import (
-    ErrorModel,
-    TargetResult,
-    borrowed_by,
-    grouping,
-    has_repeats,
-    nothing,
-    unranked,
-)
 from selection.standings.verdict import falls_back, no_subset, verdict
 from selection.standings.versions import tell
 
@@ -71,7 +53,7 @@ class Basis:
     subset: IndexArray
     on_all: tuple[AgentOnTasks, ...]
     on_subset: tuple[AgentOnTasks, ...]
-    completing: Completing
+    completing: full_scores.Completing
 
     @property
     def scores(self) -> FloatArray:
@@ -103,7 +85,7 @@ def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     """Choose the subset and place every agent."""
     record = marked(record, prior.staged)
     chosen, tasks = choice(record, rules, prior), rated_tasks(record)
-    completing = Completing(record, prior.fits)
+    completing = full_scores.Completing(record, prior.fits)
     on_all = place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
     on_subset = place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
@@ -120,14 +102,14 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         record = base.record
         level = headline_from(record, rules)
         heads = heading(record, level) & ~np.array([one.recalled for one in record.about])
-        error_model = ErrorModel(
+        error_model = targets.ErrorModel(
             record=record,
             facets=prior.variances.facets,
             seed=rules.seed,
             draws=prior.draws,
             heading=heads,
-            borrowed=borrowed_by(record, rules),
-            grouping=grouping(record, rules),
+            borrowed=targets.borrowed_by(record, rules),
+            grouping=targets.grouping(record, rules),
         )
         estimated, measured = estimates_of(base, rules, prior)
         results = {
@@ -136,12 +118,12 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
             "domain": tell(error_model, "domain", base.tasks, base.on_all),
         }
         if few := _too_few(record, results):
-            results = {name: unranked(one, few) for name, one in results.items()}
+            results = {name: targets.unranked(one, few) for name, one in results.items()}
     chosen, facets = base.chosen, prior.variances.facets
     phase, why = _phase(chosen, rules, prior)
     target, why_target = default_target(base, estimated, rules, prior)
     ended = [i for i in np.flatnonzero(is_chosen_for(record)).tolist() if i in estimated]
-    absent = () if has_repeats(record) else (terms.UNMEASURED["trials"],)
+    absent = () if targets.has_repeats(record) else (terms.UNMEASURED["trials"],)
     board = Standings(
         n_tasks=record.n_tasks,
         n_complete=n_complete(record),
@@ -164,7 +146,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         measured=tuple(terms.MEASURED[facet.name] for facet in facets if facet.with_agent is not None),
         savings=savings(record, base.subset, base.on_subset, ended, level) if base.subset.size else None,
         coverage=measured,
-        trial_noise=borrowed_by(record, rules),
+        trial_noise=targets.borrowed_by(record, rules),
     )
     notices = words.notices(
         board,
@@ -180,7 +162,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
     return replace(board, notices=notices)
 
 
-def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
+def _too_few(record: Record, results: Mapping[str, targets.TargetResult]) -> str:
     """Why nobody is ranked: under every target fewer than half of the agents loaded by an operator could be.
 
     What submitters deliver does not enter, so that incomplete deliveries cannot empty a board; an agent that
@@ -196,9 +178,11 @@ def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 
-def _subset(error_model: ErrorModel, base: Basis, rules: Rules, prior: PriorDecisions) -> TargetResult:
+def _subset(
+    error_model: targets.ErrorModel, base: Basis, rules: Rules, prior: PriorDecisions
+) -> targets.TargetResult:
     if not base.subset.size:
-        return nothing(error_model, "subset", 0, terms.NO_SUBSET)
+        return targets.nothing(error_model, "subset", 0, terms.NO_SUBSET)
     variance = shift_of(base, rules, prior.fits)
     shift = (base.chosen.incumbents, variance) if variance else None
     return tell(error_model, "subset", base.subset, base.on_subset, shift=shift)
@@ -213,13 +197,13 @@ def shift_of(base: Basis, rules: Rules, fits: FitCache | None = None) -> float:
 
 def estimates_of(
     base: Basis, rules: Rules, prior: PriorDecisions
-) -> tuple[Mapping[int, FullScoreEstimate], CoverageLine | None]:
+) -> tuple[Mapping[int, full_scores.FullScoreEstimate], CoverageLine | None]:
     """Estimate the full scores of agents that ran a version of the subset, by position; empty without any.
 
     The coverage is that of intervals by `ridge` or `line`. The estimates of agents whose tasks were chosen
     for them are given.
     """
-    estimated, measured = dict[int, FullScoreEstimate](), None
+    estimated, measured = dict[int, full_scores.FullScoreEstimate](), None
     record, subset, earlier = base.record, base.subset, base.chosen.earlier
     asked = dict[int, tuple[IndexArray, int]]()
     if rules.estimator not in BY_CALIBRATION:
@@ -228,19 +212,21 @@ def estimates_of(
         names = tuple(record.table.tasks[j] for j in subset)
         agents, fitted = training(record, base.scores), prior.fitted
         try:
-            if fitted is None or not is_current(fitted, agents, names, rules):
-                fitted = fitted_on(agents, names, rules)
-            made = calibrator(agents, subset, fitted, prior.sampled, prior.fits)
-            estimated = estimates(record, subset, base.newcomers, made)
-            measured = coverage(fitted, estimated)
+            if fitted is None or not full_scores.is_current(fitted, agents, names, rules):
+                fitted = full_scores.fitted_on(agents, names, rules)
+            made = full_scores.calibrator(agents, subset, fitted, prior.sampled, prior.fits)
+            estimated = full_scores.estimates(record, subset, base.newcomers, made)
+            measured = full_scores.coverage(fitted, estimated)
         except CoreError as refusal:
-            estimated = dict.fromkeys(base.newcomers.tolist(), FullScoreEstimate(None, reason=str(refusal)))
+            estimated = dict.fromkeys(
+                base.newcomers.tolist(), full_scores.FullScoreEstimate(None, reason=str(refusal))
+            )
     asked |= {i: (earlier[number], number) for i, number in base.of_earlier.items()}
     for i, (batch, number) in asked.items():
         try:
             estimated[i] = base.completing.estimated(i, batch, base.tasks, number)
         except CoreError as refusal:
-            estimated[i] = FullScoreEstimate(None, reason=str(refusal))
+            estimated[i] = full_scores.FullScoreEstimate(None, reason=str(refusal))
     return estimated | adaptive_estimates(record, prior.staged), measured
 
 
@@ -262,7 +248,7 @@ def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, 
 
 
 def default_target(
-    base: Basis, estimated: Mapping[int, FullScoreEstimate], rules: Rules, prior: PriorDecisions
+    base: Basis, estimated: Mapping[int, full_scores.FullScoreEstimate], rules: Rules, prior: PriorDecisions
 ) -> tuple[Target, str]:
     """Return the target of the rules where it ranks anybody, else the default and why it is not `full`.
 
@@ -286,7 +272,7 @@ def headline_from(record: Record, rules: Rules) -> Trust:
 
 
 def _why_subset(
-    base: Basis, estimated: Mapping[int, FullScoreEstimate], rules: Rules, prior: PriorDecisions
+    base: Basis, estimated: Mapping[int, full_scores.FullScoreEstimate], rules: Rules, prior: PriorDecisions
 ) -> str:
     """Say why the full score is nothing to rank by; empty where it is."""
     estimated = {i: one for i, one in estimated.items() if not base.record.about[i].adaptive_reason}
@@ -305,7 +291,7 @@ def _why_subset(
     return ""
 
 
-def _lines(base: Basis, results: Mapping[str, TargetResult], target: str) -> tuple[Line, ...]:
+def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str) -> tuple[Line, ...]:
     """Return the agents by rank for the target, names inside ties, unranked last by condition and name."""
     record = base.record
     elsewhere = record.condition or ("",) * record.n_agents

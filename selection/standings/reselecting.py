@@ -24,17 +24,8 @@ from selection.prior import PriorDecisions
 from selection.reselection import HYSTERESIS, Proposal, propose, proposed
 from selection.rules import ESTIMATORS, Rules
 from selection.schema.board import Line, Standings
-from selection.standings import answer
+from selection.standings import answer, choice
 from selection.standings.answering import Basis, basis_of
-from selection.standings.choice import (
-    band_of,
-    chosen_tasks,
-    counted_agents,
-    how_chosen,
-    rule_of,
-    teachers,
-    training,
-)
 from selection.standings.savings import of_runs, plausible, saving
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
@@ -62,7 +53,7 @@ def proposals_of(
         values, agents and tasks by name. A variant without ``tasks`` says in ``reason`` why it has none.
     Raises SelectionError: nothing_to_replace.
     """
-    base, band = basis_of(record, rules, prior), band_of(record, rules)
+    base, band = basis_of(record, rules, prior), choice.band_of(record, rules)
     if base.chosen.line is None or base.chosen.line.number is None:
         raise SelectionError(base.chosen.reason, code="nothing_to_replace")
     carrying = replace(rules, hysteresis=rules.hysteresis or HYSTERESIS)
@@ -90,7 +81,7 @@ def proposals_of(
         "strategy": rules.strategy,
         "n_tasks": record.n_tasks,
         "n_complete": band.n_complete,
-        "chosen_from": [record.table.agents[i] for i in counted_agents(record, rules)],
+        "chosen_from": [record.table.agents[i] for i in choice.counted_agents(record, rules)],
         "kept": {
             "k": base.chosen.tasks.size,
             "cost": _cost(record, base.chosen.tasks),
@@ -104,7 +95,9 @@ def proposals_of(
 def _ways(record: Record, base: Basis, band: Band, rules: Rules) -> tuple[Fitting, dict[str, str]]:
     previous = base.chosen.tasks
     if rules.strategy != "mid_range":
-        tasks, refusal = chosen_tasks(teachers(record), rules) if band.suited else (band.tasks, band.reason)
+        tasks, refusal = (
+            choice.chosen_tasks(choice.teachers(record), rules) if band.suited else (band.tasks, band.reason)
+        )
         edges = (band.lo, band.hi), (rules.lo, rules.hi)
         one: Proposal = proposed(record.table, previous, tasks, *edges)
         why = f"hysteresis is a rule of the band; the strategy {rules.strategy} chooses by other marks"
@@ -123,14 +116,14 @@ def _ways(record: Record, base: Basis, band: Band, rules: Rules) -> tuple[Fittin
 
 
 def _replaced(record: Record, base: Basis, rules: Rules) -> SubsetInUse:
-    agents = training(record, base.scores)
+    agents = choice.training(record, base.scores)
     restricted = record.table.restrict(agents=record.complete)
     return SubsetInUse(
         agents=agents,
         clear=clear_pairs(agents.outcomes, agents.scores, restricted.trial_variances, restricted.n_trials),
         in_use=base.subset,
         incumbents=base.chosen.incumbents[record.complete],
-        rule=rule_of(rules),
+        rule=choice.rule_of(rules),
         strategy=rules.strategy,
         estimator=rules.estimator or ESTIMATORS[0],
         base_seed=rules.seed,
@@ -146,7 +139,7 @@ def _with_version(
         last,
         number=last.number + 1,
         tasks=_names(record, one.tasks),
-        chosen_from=tuple(record.table.agents[i] for i in counted_agents(record, rules)),
+        chosen_from=tuple(record.table.agents[i] for i in choice.counted_agents(record, rules)),
         lo=one.lo,
         hi=one.hi,
         widened=one.widened,
@@ -161,7 +154,7 @@ def _with_version(
 
 def _reason(record: Record, band: Band, one: Proposal, rules: Rules) -> str:
     if not one.hysteresis:
-        return how_chosen(band, rules)
+        return choice.how_chosen(band, rules)
     edges = (one.lo - one.hysteresis, one.hi + one.hysteresis, one.lo, one.hi)
     low, high, lo, hi = (f"{100 * edge:.4g}%" for edge in edges)
     n_stay, n_enter = one.k - one.entering.size, one.entering.size
