@@ -17,21 +17,8 @@ from selection.intervals import NOT_CALIBRATED
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
 from selection.schema.board import AtTarget, Conditions, CoverageLine, How, Line, Phase, Range, Standings
-from selection.standings import full_scores, targets, terms, words
+from selection.standings import full_scores, placing, targets, terms, words
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.placing import (
-    AgentOnTasks,
-    adaptive_estimates,
-    barred_by,
-    is_chosen_for,
-    marked,
-    place,
-    place_on_all,
-    podium_text,
-    ran_all,
-    rated_tasks,
-    scores_of,
-)
 from selection.standings.savings import heading, run_costs, savings, trials
 from selection.standings.verdict import falls_back, no_subset, verdict
 from selection.standings.versions import tell
@@ -51,14 +38,14 @@ class Basis:
     chosen: Choice
     tasks: IndexArray
     subset: IndexArray
-    on_all: tuple[AgentOnTasks, ...]
-    on_subset: tuple[AgentOnTasks, ...]
+    on_all: tuple[placing.AgentOnTasks, ...]
+    on_subset: tuple[placing.AgentOnTasks, ...]
     completing: full_scores.Completing
 
     @property
     def scores(self) -> FloatArray:
         """Full scores of agents placed on all tasks, shape (n_agents,); NaN for the others."""
-        return scores_of(self.on_all)
+        return placing.scores_of(self.on_all)
 
     @property
     def newcomers(self) -> IndexArray:
@@ -68,27 +55,27 @@ class Basis:
         """
         on_it = np.array([one.outcomes is not None for one in self.on_subset])
         measured = np.array([one.outcomes is not None for one in self.on_all])
-        return np.flatnonzero(on_it & ~measured & ~ran_all(self.record))
+        return np.flatnonzero(on_it & ~measured & ~placing.ran_all(self.record))
 
     @property
     def of_earlier(self) -> Mapping[int, int]:
         """The version of the subset, from 0, of agents that ran it, neither the present nor all tasks."""
         record, on_it = self.record, np.array([one.outcomes is not None for one in self.on_subset])
-        rest, versions = ~on_it & ~ran_all(record), dict[int, int]()
+        rest, versions = ~on_it & ~placing.ran_all(record), dict[int, int]()
         for number, tasks in enumerate(self.chosen.earlier):
             ran = rest & record.is_direct(tasks) & (record.n_places[:, tasks] > 0).all(axis=1)
             versions |= dict.fromkeys(np.flatnonzero(ran).tolist(), number)
-        return {i: number for i, number in versions.items() if not barred_by(record, i)}
+        return {i: number for i, number in versions.items() if not placing.barred_by(record, i)}
 
 
 def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     """Choose the subset and place every agent."""
-    record = marked(record, prior.staged)
-    chosen, tasks = choice(record, rules, prior), rated_tasks(record)
+    record = placing.marked(record, prior.staged)
+    chosen, tasks = choice(record, rules, prior), placing.rated_tasks(record)
     completing = full_scores.Completing(record, prior.fits)
-    on_all = place_on_all(record, completing)
+    on_all = placing.place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
-    on_subset = place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
+    on_subset = placing.place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
     return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
 
 
@@ -122,7 +109,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
     chosen, facets = base.chosen, prior.variances.facets
     phase, why = _phase(chosen, rules, prior)
     target, why_target = default_target(base, estimated, rules, prior)
-    ended = [i for i in np.flatnonzero(is_chosen_for(record)).tolist() if i in estimated]
+    ended = [i for i in np.flatnonzero(placing.is_chosen_for(record)).tolist() if i in estimated]
     absent = () if targets.has_repeats(record) else (terms.UNMEASURED["trials"],)
     board = Standings(
         n_tasks=record.n_tasks,
@@ -157,7 +144,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         not_revalidated=prior.not_revalidated,
         n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
         trial_noise=rules.trial_noise,
-        podium=podium_text(board, prior.podium) if prior.podium else "",
+        podium=placing.podium_text(board, prior.podium) if prior.podium else "",
     )
     return replace(board, notices=notices)
 
@@ -168,7 +155,7 @@ def _too_few(record: Record, results: Mapping[str, targets.TargetResult]) -> str
     What submitters deliver does not enter, so that incomplete deliveries cannot empty a board; an agent that
     ran under other conditions or waits for an operator is not counted either.
     """
-    loaded = [i for i in np.flatnonzero(record.operator).tolist() if not barred_by(record, i)]
+    loaded = [i for i in np.flatnonzero(record.operator).tolist() if not placing.barred_by(record, i)]
     n_ranked = {name: sum(one.at[i].rank is not None for i in loaded) for name, one in results.items()}
     most = max(n_ranked.values())
     if 2 * most >= len(loaded):
@@ -227,7 +214,7 @@ def estimates_of(
             estimated[i] = base.completing.estimated(i, batch, base.tasks, number)
         except CoreError as refusal:
             estimated[i] = full_scores.FullScoreEstimate(None, reason=str(refusal))
-    return estimated | adaptive_estimates(record, prior.staged), measured
+    return estimated | placing.adaptive_estimates(record, prior.staged), measured
 
 
 def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, str]:
@@ -299,7 +286,7 @@ def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str
     ranks = [at.rank for at in results[target].at]
     order = sorted(range(record.n_agents), key=lambda i: (ranks[i] is None, ranks[i] or 0, elsewhere[i], i))
     ties = {name: tied_ranges(one.tied, np.array(order, dtype=np.intp)) for name, one in results.items()}
-    costs, all_flags, whole = run_costs(record), _flags(record), ran_all(record)
+    costs, all_flags, whole = run_costs(record), _flags(record), placing.ran_all(record)
     lines = []
     for place_, i in enumerate(order):
         about, flags = record.about[i], all_flags[i]
@@ -340,7 +327,9 @@ def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str
     return tuple(lines)
 
 
-def _how(on_all: AgentOnTasks, on_subset: AgentOnTasks, *, estimated: bool, whole: bool) -> How:
+def _how(
+    on_all: placing.AgentOnTasks, on_subset: placing.AgentOnTasks, *, estimated: bool, whole: bool
+) -> How:
     """Return how an agent comes to its score on all tasks; `whole`: it was to be measured on all."""
     if on_all.outcomes is not None:
         return "measured" if on_all.how == "direct" else "completed"
