@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ from selection.reselection import carry
 from selection.staged.model import StagedModel, in_order
 from selection.staged.model import fit as fit_model
 
+Made = TypeVar("Made")
 N_SEEDS = 100
 N_AGENTS_WITHIN_SCAFFOLD = 10
 N_AGENTS_BEFORE = 10
@@ -122,20 +123,24 @@ class CompleteAgents:
         if self.among is not None:
             everybody, positions = self.among
             return everybody.fit_of(positions[rows])
-        key = rows.tobytes()
-        fit = self.fits.pop(key, None)
-        if fit is None:
+
+        def fit() -> rasch.RaschFit:
             outcomes, near, start = self.outcomes[rows], self.rasch_fit, None
             rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
             if near is not None:
                 difficulties = np.full(self.outcomes.shape[1], np.nan)
                 difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
                 start = near.abilities[rows], difficulties[rated]
-            fit = rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
-        self.fits[key] = fit
-        if len(self.fits) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
-            del self.fits[next(iter(self.fits))]
-        return fit
+            return rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
+
+        return self._once(self.fits, rows, fit)
+
+    def _once(self, made: dict[bytes, Made], rows: IndexArray, make: Callable[[], Made]) -> Made:
+        known = made.pop(rows.tobytes(), None)
+        made[rows.tobytes()] = known = make() if known is None else known
+        if len(made) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
+            del made[next(iter(made))]
+        return known
 
     def _near(self, rows: IndexArray, rated: Mask) -> FloatArray | None:
         n, m = self.outcomes.shape
@@ -174,17 +179,14 @@ class CompleteAgents:
         if self.among is not None:
             everybody, positions = self.among
             return everybody.model_of(positions[rows])
-        key = rows.tobytes()
-        model = self.completions.pop(key, None)
-        if model is None:
+
+        def fit() -> StagedModel:
             ordered, near = self.in_time(rows), self.model_of_all
             place = np.argsort(self.in_time(np.arange(self.n)))
             start = replace(near, abilities=near.abilities[place[ordered]])
-            model = fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
-        self.completions[key] = model
-        if len(self.completions) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
-            del self.completions[next(iter(self.completions))]
-        return model
+            return fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
+
+        return self._once(self.completions, rows, fit)
 
     def means_after(self, fitted: StagedModel, rows: IndexArray, others: IndexArray) -> FloatArray:
         """μ of other agents by a fit to these, as they came after some of them, shape (n_others,)."""

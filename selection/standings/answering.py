@@ -13,7 +13,7 @@ from analytics.programs import one_blas_thread
 from analytics.record import TRUST, Record, Trust, offer
 from analytics.trials.flags import identical_agents, parts
 from selection.full_scores import FitCache
-from selection.intervals import NOT_CALIBRATED
+from selection.intervals import NOT_CALIBRATED, prequential
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
 from selection.schema.board import AtTarget, Conditions, CoverageLine, How, Line, Phase, Range, Standings
@@ -79,6 +79,21 @@ def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
 
 
+def error_model_of(
+    record: Record, rules: Rules, prior: PriorDecisions, heading: Mask | None = None
+) -> targets.ErrorModel:
+    """Return what every target reads; `heading`: agents that headlines are made from, None: all."""
+    return targets.ErrorModel(
+        record=record,
+        facets=prior.variances.facets,
+        seed=rules.seed,
+        draws=prior.draws,
+        heading=heading,
+        borrowed=targets.borrowed_by(record, rules),
+        grouping=targets.grouping(record, rules),
+    )
+
+
 def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
     """Tell where every agent stands; see `selection.standings.answer`.
 
@@ -89,15 +104,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         record = base.record
         level = headline_from(record, rules)
         heads = heading(record, level) & ~np.array([one.recalled for one in record.about])
-        error_model = targets.ErrorModel(
-            record=record,
-            facets=prior.variances.facets,
-            seed=rules.seed,
-            draws=prior.draws,
-            heading=heads,
-            borrowed=targets.borrowed_by(record, rules),
-            grouping=targets.grouping(record, rules),
-        )
+        error_model = error_model_of(record, rules, prior, heads)
         estimated, measured = estimates_of(base, rules, prior)
         results = {
             "subset": _subset(error_model, base, rules, prior),
@@ -197,13 +204,13 @@ def estimates_of(
         asked = dict.fromkeys(base.newcomers.tolist(), (subset, len(earlier)))
     elif base.newcomers.size:
         names = tuple(record.table.tasks[j] for j in subset)
-        agents, fitted = training(record, base.scores), prior.fitted
+        agents = training(record, base.scores)
         try:
-            if fitted is None or not full_scores.is_current(fitted, agents, names, rules):
-                fitted = full_scores.fitted_on(agents, names, rules)
+            fitted = full_scores.calibration_on(prior.fitted, agents, names, rules)
             made = full_scores.calibrator(agents, subset, fitted, prior.sampled, prior.fits)
             estimated = full_scores.estimates(record, subset, base.newcomers, made)
-            measured = full_scores.coverage(fitted, estimated)
+            if any(one.lower is not None for one in estimated.values()):
+                measured = prequential(np.array(fitted.in_time, float), fitted.dates, fitted.estimator)
         except CoreError as refusal:
             estimated = dict.fromkeys(
                 base.newcomers.tolist(), full_scores.FullScoreEstimate(None, reason=str(refusal))

@@ -48,11 +48,9 @@ from selection.intervals import (
     NoInterval,
     calibrate,
     intervals,
-    prequential,
 )
 from selection.prior import FittedOn
 from selection.rules import Rules
-from selection.schema.board import CoverageLine
 from selection.staged import model
 from selection.staged.teaching import FullRun, Teaching, taught
 from selection.staged.walks import Scale, Staging
@@ -210,11 +208,14 @@ def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> F
     return FittedOn(rules.estimator, tasks, agents.names, agents.dates, residuals, by_scaffold, in_time)
 
 
-def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> bool:
-    """Whether a calibration is of these tasks, by no other estimator, its agents all complete still."""
-    if fitted is None or rules.estimator != fitted.estimator:
-        return False
-    return fitted.tasks == tasks and set(fitted.agents) <= set(agents.names)
+def calibration_on(
+    fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules
+) -> FittedOn:
+    """Return a calibration of these tasks and this estimator, its agents all complete still, or a new one."""
+    of = (rules.estimator, tasks)
+    if fitted and (fitted.estimator, fitted.tasks) == of and set(fitted.agents) <= set(agents.names):
+        return fitted
+    return fitted_on(agents, tasks, rules)
 
 
 def calibrator(
@@ -240,13 +241,6 @@ def calibrator(
         scaffolds=taken.scaffolds,
         scaffold_residuals=by_scaffold,
     )
-
-
-def coverage(fitted: FittedOn, estimated: Mapping[int, FullScoreEstimate]) -> CoverageLine | None:
-    """Tell how often intervals in time held the scores that came later; None where no interval is shown."""
-    if all(one.lower is None for one in estimated.values()):
-        return None
-    return prequential(np.array(fitted.in_time, dtype=np.float64), fitted.dates, fitted.estimator)
 
 
 def estimates(

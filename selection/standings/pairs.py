@@ -30,10 +30,17 @@ from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.schema.board import AtTarget
 from selection.standings import terms, words
-from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
+from selection.standings.answering import (
+    Basis,
+    basis_of,
+    default_target,
+    error_model_of,
+    estimates_of,
+    shift_of,
+)
 from selection.standings.full_scores import FullScoreEstimate
 from selection.standings.placing import AgentOnTasks, is_chosen_for
-from selection.standings.targets import ErrorModel, at_target, borrowed_by, grouping, unclaimed
+from selection.standings.targets import ErrorModel, at_target, unclaimed
 
 
 @dataclass(frozen=True)
@@ -173,14 +180,7 @@ def view_of(
         rules=rules,
         prior=prior,
         target=cast(Target, wanted),
-        error_model=ErrorModel(
-            record=base.record,
-            facets=prior.variances.facets,
-            seed=rules.seed,
-            draws=prior.draws,
-            borrowed=borrowed_by(base.record, rules),
-            grouping=grouping(base.record, rules),
-        ),
+        error_model=error_model_of(base.record, rules, prior),
         shift=shift_of(base, rules, prior.fits) if wanted == "subset" else 0.0,
     )
 
