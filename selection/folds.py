@@ -2,16 +2,7 @@
 
 Everything a fold decides (pass rates, subset, k, Ridge) is a function of the training agents' rows alone.
 
-===================  ==============================================================================
-protocol             folds
-===================  ==============================================================================
-``loao``             each agent in turn, trained on all others
-``within_scaffold``  the same inside each scaffold with at least 10 agents
-``random_80_20``     seeds 0, 1, …: a fifth of the agents (rounded, at least 2) held out
-``loso``             each scaffold in turn, where at least 5 agents remain
-``lomo``             each model in turn
-``temporal``         the agents of date t, trained on all with a date strictly before t, from 10 on
-===================  ==============================================================================
+The theory is in ``selection/README.md``, “Nested validation”.
 
 The pass rates of a fold are those of all agents less the rows that do not count in it. With hysteresis the
 temporal protocol carries the subset from date to date by `reselection.carry`, as a benchmark would.

@@ -7,26 +7,7 @@ Published is what an agent's estimate was when the rule stopped it, also where i
 later. Which agents are drawn, and some tasks, depend on the seed, so the history is replayed with several:
 figures are means over these, `ranges` their least and largest.
 
-=================  ========================================================================================
-figure             meaning
-=================  ========================================================================================
-``saved``          share of the task runs of full evaluation that were not made
-``saved_late``     the same for the second half of the agents
-``pairs``          share of pairs with y_i ≠ y_j in the order of y, ties ½
-``clear_pairs``    of those with |y_i − y_j| > 1.96·SE_ij
-``best_five``      share of the board's first five that are among the true first five; ``podium`` likewise
-``regret``         best y less the y of the board's leader
-``coverage``       share of published intervals that hold y
-``bias``, ``rmse`` of published estimates
-=================  ========================================================================================
-
-Standard errors leave out one agent at a time, each seed by itself. *Random tasks at the same cost*: each
-later agent runs as many as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the
-share of pairs in the same order in two full runs drawn from a fit to all full runs.
-
-The verdict: ends of pairs and of coverage are one-sided, 95%. *Yes* also takes a bias of at most 1 point, or
-2 SE, and never over 2. Below both words: *not yet*. Where under 5% of the runs are saved: *full runs*. With
-under 20 agents, 5 that came among the first P, or 19 estimates: *mostly* at most.
+The theory is in ``selection/README.md``, “Staged assignment”.
 """
 
 from collections.abc import Callable, Mapping, Sequence

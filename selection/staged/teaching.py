@@ -1,18 +1,6 @@
 """The agents that teach: the fit to them, S and the first batch, and how far estimates err.
 
-Scale
------
-Errors of estimates from the first batch, y_i the full score of an agent that ran everything and π_i the
-probability that it did::
-
-    c² = (4·1² + Σ_i [(y_i − est_i)/se_i]²/π_i)/(4 + Σ_i 1/π_i)
-
-over the 19 or more drawn agents' own estimates; else over the full runs as they came, each by those before
-it, where there are 19; else over all full runs cut down to the first batch, left out in turn (above twenty in
-twenty groups, so that the cost does not grow with them). ν = 4 + the number of residuals.
-
-An agent of a scaffold that no full run has errs by more: whole scaffolds are left out, and c and ν are those
-of `selection.intervals` on the scaled residuals, c at least that of the others.
+The theory is in ``selection/README.md``, “Staged assignment”.
 """
 
 from collections.abc import Sequence

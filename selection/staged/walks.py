@@ -1,27 +1,6 @@
 """Which tasks an agent runs next, and whether it goes on: contenders run everything, the others stop early.
 
-Rule
-----
-From five teaching agents on (`staged_from`) a newcomer is asked in batches.
-
-1. *First batch*: of S the k₁ = min(⌊m/2⌋, max(10, round(m/5))) tasks whose pass rate among the latest ten
-   teaching agents, completed by the model, is nearest to ½; where S has fewer, all of S and the nearest
-   others. Beside them audit tasks, drawn from outside S: a tenth of k₁, two at least.
-2. *Go on* where tasks are left and se > .03; or est + z·se ≥ b_P, and se ≥ .01 or est + z·se ≥ b₁. b_P is the
-   score of the P-th best teaching agent (``podium``, 3), b₁ the best, z = 2.
-3. *Next batch*: max(3, round(.15 m)) of the others with the largest P(1 − P), a tenth of them drawn.
-4. *Drawn*: an agent that the rule would stop runs the rest all the same with probability q, after its
-   estimate was kept, so that estimates can be judged: q = .25 until 30 full runs can be replayed, then .10.
-5. *Recalled*: an agent that was stopped, and stands among the first P by a later fit or since others left,
-   runs the rest unless se < .01 and est + z·se < b₁.
-
-est ± t_ν·c·se is the 95% interval. A walk is judged by the fit that it began with, here as in the service.
-
-Odd cases
----------
-Tasks that are not active any more are asked for no longer, and scores are those of the active ones. New tasks
-are no part of the fit. What was delivered and has no outcome (a confirmed failure of the harness) is as if
-it had not been run. Earlier batches are not chosen anew where outcomes were replaced since.
+The theory is in ``selection/README.md``, “Staged assignment”.
 
 Source: Tasks by information: Lord, *Applications of Item Response Theory*, 1980. The rule and its constants
 are this project's own, tried on 17 histories.

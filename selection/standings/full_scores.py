@@ -1,27 +1,6 @@
 """The full score of one that ran a part of the tasks: completed from its own outcomes, or by calibration.
 
-Completing: the model of `selection.staged.model`, fitted to all that the teaching agents ran. A score on some
-tasks is the agent's outcomes on those that it ran, and the model's probabilities on the others::
-
-    est = (Σ_ran X + Σ_other P)/k,        est ± t_ν·c·se
-
-c and ν are those of full runs cut down to the tasks that it was asked for, each estimated without it
-(`selection.staged.teaching`); of an agent whose scaffold no full run has, those of whole scaffolds left out.
-
-======================  ============================================  ===============================
-who                     what is completed                             batch that c is of
-======================  ============================================  ===============================
-lost some outcomes      those, on each task set by itself             what it has
-ran a version of S      all other tasks                               that version
-stopped by the rule     all other tasks (`selection.staged.study`)    the first batch
-======================  ============================================  ===============================
-
-Where the rules name `ridge` or `line`, the score of an agent that ran S is ŷ of `selection.full_scores`, its
-interval that of `selection.intervals`. For comparisons ŷ has the error s_cal with its degrees of freedom: one
-estimate for all agents, and one for those of a scaffold that no complete agent has.
-
-Either way the score and both ends lie within what the agent's missing outcomes leave open; an interval that
-lies outside has missed, and the bounds stand in its place.
+The theory is in ``selection/README.md``, “Where every agent stands”.
 
 Source: Manski, *Partial Identification of Probability Distributions*, 2003.
 """

@@ -1,25 +1,6 @@
 """What is said for one target: each agent's score with its error, its rank and the ranks it may hold.
 
-==========  =================  ==========================================================================
-target      tasks              ranks, ties and who may be first
-==========  =================  ==========================================================================
-``subset``  the k of S         from the errors of trials, and by resampled tasks where an agent tells none;
-                               a newcomer against an agent that S was chosen from counts the variance of
-                               the incumbent shift too
-``full``    all                the same; estimated scores have the error of their calibration, and the noise
-                               of the trials that they rest on
-``domain``  all, as a sample   tasks resampled; groups of tasks, or tasks within groups, where those have a
-                               role
-==========  =================  ==========================================================================
-
-A rank is 1 + the number of agents with a strictly better score, rounded to 1e-9. Of equal outcomes the tasks
-are resampled once, whatever the targets. Trial noise is told by complete agents on the target's tasks, so
-that a run of the subset leaves everybody else's errors as they were.
-
-A *cluster* of tasks could have been another one: a repository, a source document. A *stratum* is given, with
-the share of tasks that it has. Where nothing is ruled ("auto"), groups are clusters if there are at least 10
-and one of them has two tasks, and categories have no role. A task that states no group is a cluster of its
-own; tasks without a stratum are one stratum together.
+The theory is in ``selection/README.md``, “Where every agent stands”.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,26 +2,6 @@
 
 The theory is in ``selection/README.md``, “Where every agent stands”.
 
-Symbols
--------
-=======  ==========================  ======  ========
-symbol   code                        shape   unit
-=======  ==========================  ======  ========
-s_k      ``AtTarget.score``          (K,)    0 to 1
-K        ``len(group)``              scalar  versions
-k        ``outcomes.shape[1]``       scalar  tasks
-σ        ``_noise``                  scalar  0 to 1
-=======  ==========================  ======  ========
-
-A version that ran some tasks and is not finished (left half-way, or under way) counts in K of the best one
-that is not clearly better than it on the tasks that both ran: otherwise whoever begins six versions and
-finishes the luckiest would show the luck of six. So does one that its owner took back whole, in K of the best
-line.
-
-Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their spread is more than noise: the
-line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
-Private runs cannot be seen, nor a second account, nor versions that are described as other agents.
-
 Source: `analytics.trials.consistency`; STATISTICS §7.6.
 """
 

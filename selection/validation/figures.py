@@ -1,30 +1,6 @@
 """Figures of held-out records, their delete-one-group jackknife, and the coverage of intervals.
 
-With r, ŷ, y and rest of the records that are pooled, and n_i the training agents j with y_j ≠ y_i::
-
-    rho, tau         Spearman's ρ (midranks), Kendall's τ_b of (r, y)
-    rho_calibrated   Spearman's ρ of (ŷ, y)
-    r2               1 − Σ(y_i − ŷ_i)² / Σ(y_i − ȳ)²
-    rho_rest         Spearman's ρ of (r, rest): the tasks outside the subset share no noise with it
-    pairs_…          as in ``selection/README.md``, “Nested validation”; over the records with n_i > 0
-    full_difference  pairs_correct_full − pairs_correct
-    rmse_…           √mean (y_i − ŷ_i)², ŷ by each estimator
-
-θ_(g), ``without`` (n_groups, n_figures), is the figure without the records of group g and, in the pair
-figures, without g as comparison agent; no fold is run again::
-
-    SE = √((G − 1)/G · Σ_g (θ_(g) − θ̄)²)
-
-G counts the groups that have a record, in the pair figures also those that are only compared with. Twice the
-centred midrank of x_i among n values is Σ_j sign(x_i − x_j), so that ranks, and the pairs that τ_b counts,
-are known without a group from the sums of its columns. NaN stands for an undefined figure inside this
-package only; outside it is None, with its reason.
-
-Coverage: how often the interval of a calibrated score holds the score a full run showed. In every outer fold
-all that an interval rests on comes from the fold's training agents: residuals of an inner temporal protocol
-with the selection repeated; where these are fewer than 19, of an inner leave-one-agent-out; where a held-out
-agent has a scaffold the fold has not seen, of an inner leave-one-scaffold-out too. With `completion` c and ν
-come from the fold's training agents cut down to its subset.
+The theory is in ``selection/README.md``, “Nested validation”.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.

@@ -1,15 +1,6 @@
 """Nested figures of the subset in use and of the ways to choose another, on the same held-out agents.
 
-Every way tells which tasks it would have asked a held-out agent i to run, had i not been there::
-
-    kept          S, where i did not help to choose it;
-                  S₋ᵢ, chosen by the plain rule from the other incumbents, where it did
-    plain         what the strategy chooses from the training agents
-    hysteresis    what `selection.reselection.carry` makes of the kept subset from the training agents
-
-In time, S stands where every incumbent comes before the date, else what would have been chosen on it; with
-hysteresis the subset is carried from date to date, as in `selection.folds`. Folds in which a way has no
-subset are left out for all ways. ρ₀ and p₀ rest on each way's subset of all complete agents.
+The theory is in ``selection/README.md``, “Reselection”.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, §5.1. What is kept is held against what is
 chosen by this project's own rule.
