@@ -109,11 +109,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
 
     def rows(positions: Iterable[int]) -> list[dict[str, Any]]:
         return [
-            {
-                "task": tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-            }
+            {"task": tasks[j], "pass rate": float(band.pass_rates[j]), "P(in band)": float(band.p_in_band[j])}
             for j in positions
         ]
 

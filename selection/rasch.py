@@ -45,9 +45,7 @@ class RaschFit:
 
 
 def fit(
-    outcomes: FloatArray,
-    start: tuple[FloatArray, FloatArray] | None = None,
-    near: FloatArray | None = None,
+    outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None, near: FloatArray | None = None
 ) -> RaschFit:
     """Fit abilities and difficulties to mean outcomes.
 

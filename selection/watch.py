@@ -127,9 +127,7 @@ def _looked_at(rows: IndexArray, first: int = FIRST_LOOK) -> IndexArray:
 def _capability(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.on_subset), n)
     return drift.capability_jump(
-        history.on_subset[rows],
-        *history.who(rows),
-        n_reference=history.n_before(rows),
+        history.on_subset[rows], *history.who(rows), n_reference=history.n_before(rows)
     )
 
 
@@ -225,11 +223,7 @@ def _cost(history: History, n: int) -> Monitor:
     if np.isnan(history.costs).all():
         return drift.insufficient("cost per task", "not measured: no cost was stated")
     rows = history.seen(~np.isnan(history.costs), n)
-    return drift.cost_per_task(
-        history.costs[rows],
-        *history.who(rows),
-        n_reference=history.n_before(rows),
-    )
+    return drift.cost_per_task(history.costs[rows], *history.who(rows), n_reference=history.n_before(rows))
 
 
 def _walked(record: Record, prior: PriorDecisions, monitor: Monitor) -> Monitor:

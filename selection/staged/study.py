@@ -151,12 +151,7 @@ def replayed(
         )
     except CoreError as refusal:
         return {"rule": rule.words, "figures": None, "verdict": None, "reason": str(refusal)}
-    return {
-        "rule": rule.words,
-        "figures": _known(plain(result)),
-        "verdict": verdict(result),
-        "reason": "",
-    }
+    return {"rule": rule.words, "figures": _known(plain(result)), "verdict": verdict(result), "reason": ""}
 
 
 def side_by_side(

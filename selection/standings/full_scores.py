@@ -20,14 +20,7 @@ from selection.errors import SelectionError
 from selection.folds import CompleteAgents
 from selection.full_scores import FitCache, FullScores
 from selection.held_out import nested_residuals
-from selection.intervals import (
-    MIN_FOR_QUANTILE,
-    NOT_CALIBRATED,
-    Calibrator,
-    NoInterval,
-    calibrate,
-    intervals,
-)
+from selection.intervals import MIN_FOR_QUANTILE, NOT_CALIBRATED, Calibrator, NoInterval, calibrate, intervals
 from selection.prior import FittedOn
 from selection.rules import Rules
 from selection.staged import model

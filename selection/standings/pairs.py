@@ -186,10 +186,7 @@ def view_of(
 
 
 def pairs_of(
-    view: View,
-    wanted: Sequence[int],
-    *,
-    progress: Callable[[int, int], None] | None = None,
+    view: View, wanted: Sequence[int], *, progress: Callable[[int, int], None] | None = None
 ) -> PairwiseComparison:
     """Compare all pairs of agents, named by their positions in the record; otherwise as `pairs`."""
     sides, left_out = _sides(view, wanted)
@@ -243,11 +240,7 @@ def _sides(view: View, wanted: Sequence[int]) -> tuple[list[Side], dict[str, str
     return sorted(sides, key=lambda side: (-round(side[1].score or 0.0, DECIMALS), side[2].name)), left_out
 
 
-def _pairs(
-    view: View,
-    sides: Sequence[Side],
-    progress: Callable[[int, int], None] | None,
-) -> list[Pair]:
+def _pairs(view: View, sides: Sequence[Side], progress: Callable[[int, int], None] | None) -> list[Pair]:
     """All pairs, with Benjamini-Hochberg p-values over those that have one."""
     measured = [isinstance(agent, Measured) for _, _, agent in sides]
     untold = unclaimed(view.error_model, view.tasks, [i for i, _, _ in sides], measured)

@@ -84,11 +84,7 @@ def scores_of(on_tasks: Sequence[AgentOnTasks]) -> FloatArray:
 
 
 def place(
-    record: Record,
-    tasks: IndexArray,
-    completing: Completing,
-    *,
-    of: str = "tasks",
+    record: Record, tasks: IndexArray, completing: Completing, *, of: str = "tasks"
 ) -> tuple[AgentOnTasks, ...]:
     """Place every agent on these tasks.
 

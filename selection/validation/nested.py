@@ -239,11 +239,7 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
 
 
 def _protocol(
-    protocol: str,
-    study: NestedStudy,
-    reason: str,
-    strategies: Sequence[str],
-    measured: Mapping[Unit, Whole],
+    protocol: str, study: NestedStudy, reason: str, strategies: Sequence[str], measured: Mapping[Unit, Whole]
 ) -> Protocol:
     bands = study.bands[protocol]
     sizes = [tasks.size for tasks in bands.tasks if tasks.size]
