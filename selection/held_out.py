@@ -248,6 +248,11 @@ def _subset_sums(values: FloatArray, members: Mask) -> FloatArray:
     return np.asarray(values[:, shared].sum(axis=1)[:, None] + values[:, differ] @ selected, dtype=np.float64)
 
 
+def row_means(values: FloatArray) -> FloatArray:
+    """Mean of every row over what is not NaN; NaN where all is."""
+    return ratio(np.nansum(values, axis=1), np.count_nonzero(~np.isnan(values), axis=1))
+
+
 def ratio(sums: FloatArray, counts: FloatArray | IndexArray) -> FloatArray:
     """Divide; NaN where the divisor is not above 0."""
     means = np.full(sums.shape, np.nan)

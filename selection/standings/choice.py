@@ -23,7 +23,7 @@ from selection import bands
 from selection.bands import Band
 from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested_plan
 from selection.full_scores import FitCache
-from selection.held_out import choose, ratio
+from selection.held_out import choose, row_means
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules
 from selection.schema.board import SubsetLine
@@ -64,8 +64,7 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     outcomes = record.table.means[rows]
     known = np.full(rows.size, np.nan) if scores is None else scores[rows]
     absent = np.isnan(known)
-    unscored = outcomes[absent]
-    known[absent] = np.nansum(unscored, axis=1) / np.count_nonzero(~np.isnan(unscored), axis=1)
+    known[absent] = row_means(outcomes[absent])
     return CompleteAgents.of(record.table, rows, outcomes, known, np.ones(rows.size))
 
 
@@ -161,8 +160,8 @@ def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: FitCache 
         subsets = choose(agents, of_folds, rules.strategy, rule, rules.seed, "nested", "agent")
         without = np.full(agents.n, np.nan)
         for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
-            without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
-        shifts = _means_on(agents.outcomes, chosen.tasks) - without
+            without[fold.held_out] = row_means(agents.outcomes[fold.held_out][:, tasks])
+        shifts = row_means(agents.outcomes[:, chosen.tasks]) - without
         known = shifts[~np.isnan(shifts)]
         return float(np.var(known, ddof=1)) if known.size > 1 else 0.0
 
@@ -217,10 +216,10 @@ def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Ch
     return Choice(read_only(tasks), line, incumbents, earlier, stage, True, line.reason)
 
 
-def _line(record: Record, tasks: IndexArray, of: SubsetVersion | Band, **stated: Any) -> SubsetLine:
+def _line(record: Record, tasks: IndexArray, of: SubsetVersion | Band, **known: Any) -> SubsetLine:
     edges: dict[str, Any] = {"lo": of.lo, "hi": of.hi, "widened": of.widened, "n_complete": of.n_complete}
     names = tuple(record.table.tasks[j] for j in tasks)
-    return SubsetLine(tasks=names, size=tasks.size, **edges, **stated)
+    return SubsetLine(tasks=names, size=tasks.size, **edges, **known)
 
 
 def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
@@ -233,12 +232,6 @@ def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
         is_suited=band.suited,
         reason=reason,
     )
-
-
-def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:
-    """Mean of every row over its valid cells on the tasks; NaN without one."""
-    on_tasks = outcomes[:, tasks]
-    return ratio(np.nansum(on_tasks, axis=1), np.count_nonzero(~np.isnan(on_tasks), axis=1))
 
 
 def _stage(record: Record, rules: Rules) -> str:

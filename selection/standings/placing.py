@@ -167,14 +167,10 @@ def owing(board: Standings, podium: int) -> tuple[Line, ...]:
     podium: P, the first places.
     """
     ranked = [line for line in board.agents if line.at["full"].rank is not None]
-    full = [line.at["full"] for line in ranked]
-    errors = [
-        at.se if "chosen tasks" in line.marks and at.se is not None else np.nan
-        for line, at in zip(ranked, full, strict=True)
-    ]
-    scores = np.array([at.score for at in full], dtype=np.float64)
-    owing_rows = recalled(scores, np.array(errors, dtype=np.float64), Staging(podium=podium))
-    return tuple(ranked[i] for i in owing_rows.tolist())
+    errors = [line.at["full"].se if "chosen tasks" in line.marks else None for line in ranked]
+    scores = np.array([line.at["full"].score for line in ranked], dtype=np.float64)
+    rows = recalled(scores, np.array(errors, dtype=np.float64), Staging(podium=podium))
+    return tuple(ranked[i] for i in rows.tolist())
 
 
 def podium_text(board: Standings, podium: int) -> str:

@@ -29,7 +29,7 @@ from analytics.differences.trial_variances import (
 )
 from analytics.record import TRUST, Record, Trust
 from selection.errors import SelectionError
-from selection.held_out import ratio
+from selection.held_out import row_means
 from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.placing import AgentOnTasks
 from selection.standings.targets import one_trial, telling_cells
@@ -171,7 +171,7 @@ def savings(
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
     did = record.complete | by_choice | np.array([one.outcomes is not None for one in on_tasks])
     n_saved = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
-    money = ratio(np.nansum(record.costs, axis=1), np.count_nonzero(~np.isnan(record.costs), axis=1))
+    money = row_means(record.costs)
     money[~(usable & counts)] = np.nan
     money = money[n_saved > 0] * n_saved[n_saved > 0]
     is_known = ~np.isnan(money)
