@@ -1,8 +1,8 @@
 """The documents: every line of shell and Python runs as it is printed, and what is public stands on a page.
 
 A page is read in a folder of its own that looks like a checkout, with an embedded server of its own. What
-installs or serves (`APART`) is tested in `test_installation` and `leaderboard.test_server`; here gunicorn
-serves on another port than the printed 8000. The folder's server holds the demonstration from the start.
+installs or serves (`APART`) is tested in `tests.test_installation` and `tests.leaderboard.test_server`;
+here gunicorn serves on another port than the printed 8000. The folder's server holds the demonstration.
 """
 
 import os
@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -202,6 +203,33 @@ def test_every_block_says_what_it_is(page):
 def test_links_inside_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def stands(name):
+    """Whether the module of a dotted name is there, and holds what else the name says."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        folder = ROOT.joinpath(*parts[:n])
+        sources = (folder.with_suffix(".py"), folder / "__init__.py")
+        if source := next(filter(Path.is_file, sources), None):
+            return n == len(parts) or re.search(rf"\b{parts[n]}\b", source.read_text()) is not None
+        if folder.is_dir():
+            return n == len(parts)
+    return False
+
+
+def test_every_module_that_a_text_names_is_there():
+    packages = ("analytics", "selection", "leaderboard", "perf", "tests")
+    texts = [path for one in (*packages, "docs") for path in (ROOT / one).rglob("*.[pm][yd]")]
+    names = rf"`((?:{'|'.join(packages)})(?:\.\w+)+)`"
+    named = {(path, name) for path in texts for name in re.findall(names, path.read_text())}
+    assert [pair for pair in named if not stands(pair[1])] == []
+
+
+def test_every_file_that_the_map_names_is_there():
+    folders = ("", "analytics", "selection", "selection/standings", "leaderboard")
+    paths = re.findall(r"`([\w./-]+(?:\.py|/))`", (ROOT / "docs" / "architecture.md").read_text())
+    assert [path for path in paths if not any((ROOT / one / path).exists() for one in folders)] == []
 
 
 # ------------------------------------------------------------------------------------------ what is public

@@ -4,7 +4,7 @@
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §5.1 and §6 (ρ < .75). Fieller, Hartley & Pearson,
 *Tests for rank correlation coefficients*, Biometrika 1957 (1.06). .92 is what a verdict needs for *mostly*
-(`selection.staged.verdict`).
+(`selection.standings.verdict`).
 """
 
 import math

@@ -66,6 +66,7 @@ class About:
     resubmitted: its owner ran tasks of it again after a board had shown it, and both runs count.
     same_owner_as_withheld: its owner has another agent of this scaffold and model, which is withheld.
     n_taken_back: versions of it that its owner took back whole.
+    took_back: its owner took some of it back after it had counted, and no operator has approved since.
     backdated, imprecise: dated long before its delivery; to the month or year alone.
     trust: how far its outcomes can be checked: only as its owner reports them, by logs that it links, or
         loaded or confirmed by an operator. Of several deliveries the lowest.
@@ -89,6 +90,7 @@ class About:
     resubmitted: bool = False
     same_owner_as_withheld: bool = False
     n_taken_back: int = 0
+    took_back: bool = False
     backdated: bool = False
     imprecise: bool = False
     trust: Trust = "verified"

@@ -91,6 +91,8 @@ def assign(
 def check_open(benchmark: Benchmark) -> None:
     if benchmark.frozen_at:
         raise Frozen(f"Intake of this benchmark is frozen: {benchmark.frozen_reason}")
+    if of := benchmark.replay and benchmark.replay["of"]:
+        raise Conflict(f"This is a replay of {of} and takes nothing new; deliver to {of}.", code="replay")
 
 
 def agent_of(

@@ -130,7 +130,8 @@ class Reader:
         approvals = submissions.approvals(self.benchmark, upto=version)
         again = submissions.resubmitted(self.benchmark, policy=policy, upto=version)
         taken_back = [self.agents[pk] for pk in withheld if pk in self.agents and self.agents[pk].owner_id]
-        gone = submissions.withdrawn_by_owner(self.benchmark, upto=version).difference(standing)
+        took_back = submissions.withdrawn_by_owner(self.benchmark, upto=version)
+        gone = took_back.difference(standing)
         whole = record(
             [
                 replace(
@@ -140,6 +141,7 @@ class Reader:
                     same_owner_as_withheld=pk not in withheld
                     and any(_is_version(self.agents[pk], other) for other in taken_back),
                     n_taken_back=_n_versions(self.agents, pk, gone),
+                    took_back=pk in took_back,
                 )
                 for pk in delivered
             ],

@@ -346,7 +346,7 @@ def verdict(replay: StagedReplay) -> dict[str, Any]:
         word, reasons = "full runs", [f"it saves {replay.saved:.1%} of the runs"]
     elif word != "not yet" and few:
         word, reasons = "mostly (few)", [*reasons, *few]
-    more = f" A firmer verdict is not possible: {'; '.join(reasons)}." if word == "mostly (few)" else ""
+    more = f" It falls short of yes: {'; '.join(reasons)}." if word == "mostly (few)" else ""
     return {"word": word, "reasons": reasons, "text": f"{word.capitalize()}. {sentence(replay)}{more}"}
 
 

@@ -115,15 +115,17 @@ def _groups(
     left = [i for i in versions if not (record.complete[i] or record.about[i].stopped or barred[i])]
     left = [i for i in left if not (record.about[i].withheld or np.isnan(cells[i]).all())]
     began = [i for i in left if i not in ranked]
-    n_taken_back = record.about[versions[0]].n_taken_back
+    back = [i for i in versions if record.about[i].took_back or record.about[i].withheld]
+    n_gone = record.about[versions[0]].n_taken_back
     for best, *others in sorted(by_score, key=lambda members: -scores[members[0]]):
         unfinished = [i for i in began if not _is_clearly_better(cells[best], cells[i])]
         began = [i for i in began if i not in unfinished]
+        n_taken_back = n_gone + len(set(back) - {best, *others, *unfinished})
         if n_others := len(others) + len(unfinished) + n_taken_back:
             noise = _noise([best, *others], unfinished, on_tasks, estimated, cells)
             gain = min(expected_maximum(1 + n_others) * noise, scores[best])
             yield Group(best, tuple(others), tuple(unfinished), gain, n_taken_back)
-        n_taken_back = 0
+        n_gone, back = 0, []
 
 
 def _is_clearly_better(cells: FloatArray, others: FloatArray) -> bool:
@@ -150,9 +152,10 @@ def _noise(
     several = np.array(rows)
     several = several[:, np.count_nonzero(~np.isnan(several), axis=0) > 1] if rows[1:] else np.empty((0, 0))
     score = on_tasks[members[0]].score or 0.0
-    measured = score * (1.0 - score) / n_tasks if rows and not several.size else 0.0
-    if several.size:
-        measured = float(np.nanvar(several, axis=0, ddof=1).sum()) / (several.shape[1] * n_tasks)
+    measured = 0.0
+    if rows:
+        spread = float(np.nanvar(several, axis=0, ddof=1).sum()) if several.size else 0.0
+        measured = (spread + (n_tasks - several.shape[1]) * score * (1.0 - score)) / n_tasks**2
     known = [estimated[i] for i in members if i in estimated]
     calibrated = [
         (one.se2 or 0.0) + one.score * (1.0 - one.score) / n_tasks for one in known if one.score is not None

@@ -771,6 +771,25 @@ def test_a_version_that_its_owner_took_back_lowers_the_line_of_the_one_that_stay
     assert (at.correction > 0, at.n_taken_back) == (by_owner, int(by_owner))
 
 
+def test_a_version_of_which_most_was_taken_back_lowers_the_line_of_the_one_that_stays(ada):
+    """All but one task is withdrawn, before a board."""
+    second = AgentDescription("second", "Loop", NEW.model, "2")
+    marks = marked(waiting(ask(ada, second)))
+    first = min(marks)
+    deliver(ada, {first: marks.pop(first)}, agent="second", version="2")
+    rest = deliver(ada, marks, agent="second", version="2")
+    walk(ada)
+    withdraw(uuid=UUID(rest["id"]), token=ada, reason="it was unlucky", as_of=AS_OF)
+    at = lines_of(recomputed())["newcomer"].at["full"]
+    assert at.correction > 0
+
+
+def test_a_replay_takes_nothing_new(ada):
+    Benchmark.objects.filter(slug="toy").update(replay={"of": "other", "board": 1})
+    with refused(Conflict, "replay", "deliver to other"):
+        ask(ada)
+
+
 # ------------------------------------------------------------------------------------- one record, one answer
 
 PROMPTS = [{"prompt_variant": name, "judge": None, "temperature": None} for name in ("p1", "p2")]

@@ -749,7 +749,7 @@ def test_few_agents_never_earn_a_yes(few):
 def test_the_sentence_gives_every_reason_against_a_firmer_verdict():
     found = verdict(changed(GOOD, n_podium=0, n_published=1, coverage=Figure(0.867, 0.05, 30)))
     assert found["text"].endswith(
-        " A firmer verdict is not possible: coverage: 86.7%, under 90%; the upper end of coverage: 93.9%, "
+        " It falls short of yes: coverage: 86.7%, under 90%; the upper end of coverage: 93.9%, "
         "under 95%; no agent that came among the first; 5 are needed; only 1 estimate; 19 are needed."
     )
 

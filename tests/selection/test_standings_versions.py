@@ -134,14 +134,42 @@ def test_versions_that_were_taken_back_count_and_the_correction_is_by_hand():
     assert board_of(means, ("one",)).agents[-1].at["full"].correction == 0.0
 
 
+@pytest.mark.parametrize("about", [{"took_back": True}, {"withheld": "resubmitted: it took outcomes back"}])
+@pytest.mark.parametrize("n_passed", [0, 40])
+def test_a_version_of_which_something_was_taken_back_counts_however_it_scores(about, n_passed):
+    means = simulated(1)[0][: N_OTHERS + 2]
+    means[-2, :40] = np.arange(40) % 10 < 8
+    means[-1] = np.arange(N_TASKS) < n_passed
+    means[-1, 40:] = np.nan
+    asked = {i: np.ones(N_TASKS, bool) for i in (N_OTHERS, N_OTHERS + 1)}
+    names = [*(f"a{i:02d}" for i in range(N_OTHERS)), "done", "left"]
+    record = owned(record_of(means, submitted=[*asked], asked=asked, names=names), ("done", "left"))
+    told = tuple(replace(one, **about) if one.name == "left" else one for one in record.about)
+    at = line_of(answer(replace(record, about=told)), "done").at["full"]
+    assert at.correction > 0
+    assert at.score == pytest.approx(means[-2].mean() - at.correction)
+
+
+def test_one_equal_outcome_of_another_version_takes_nothing_from_the_correction():
+    """σ² is (0 + 99 s(1 − s))/100²."""
+    means = simulated(1)[0][: N_OTHERS + 2]
+    means[-1] = means[-2]
+    board = unfinished(means, ("done", "left"), 1)
+    score = means[-2].mean()
+    noise = np.sqrt(99 * score * (1 - score)) / 100
+    assert line_of(board, "done").at["full"].correction == pytest.approx(noise / np.sqrt(np.pi), rel=1e-9)
+
+
 def test_an_unfinished_version_counts_and_the_correction_is_by_hand():
-    """40 of 100 tasks are shared and 8 of them differ: σ² is 8 · 1/2 / (40 · 100), the best of two σ/√π."""
+    """Both ran 40 of 100 tasks, and differ on 8, where s² is 1/2; a task that one ran takes s(1 − s)."""
     means = simulated(1)[0][: N_OTHERS + 2]
     means[-1] = means[-2]
     means[-1, :8] = 1 - means[-1, :8]
     board = unfinished(means, ("done", "left"), 40)
     at = line_of(board, "done").at["full"]
-    assert at.correction == pytest.approx(np.sqrt(8 / 2 / (40 * 100)) / np.sqrt(np.pi), rel=1e-9)
+    score = means[-2].mean()
+    noise = np.sqrt(8 / 2 + 60 * score * (1 - score)) / 100
+    assert at.correction == pytest.approx(noise / np.sqrt(np.pi), rel=1e-9)
     assert at.score == pytest.approx(means[-2].mean() - at.correction, abs=1e-12)
     left = line_of(board, "left").at["full"]
     assert (left.rank, left.folded_under) == (None, "done")

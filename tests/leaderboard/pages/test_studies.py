@@ -134,7 +134,7 @@ def test_validity_says_how_far_it_is_from_scikit_learn(client, toy):
 def test_validity_says_what_the_board_says_of_the_subset(client, toy):
     told = verdict(store(toy).result, "mid_range")
     text = text_of(client.get("/b/toy/validity"))
-    assert "Can I trust the 8 tasks?" in text
+    assert "Can I trust this board?" in text
     assert f"{told.word.capitalize()}, for the order of agents. " in text
     assert why_text(told, tasks="the 8 tasks") in text
     assert why_text(told) in told.sentence
