@@ -21,6 +21,7 @@ from analytics.record import Record
 from selection.bands import HI, LO
 from selection.errors import SelectionError
 from selection.folds import CompleteAgents, generator, membership
+from selection.held_out import agreement
 from selection.intervals import MIN_FOR_QUANTILE, split_conformal
 from selection.rasch import MAX_ITERATIONS, RaschUnfinished
 from selection.standings.choice import training
@@ -49,46 +50,8 @@ class NewcomerPrior:
     variance: float
 
 
-@dataclass(frozen=True)
-class AdaptiveLook:
-    """What k tasks say of the full score.
-
-    score, se: ŷ and the model's own standard error.
-    """
-
-    k: int
-    score: float
-    se: float
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptiveWalk:
-    """An agent's way through the batches.
-
-    batches: tasks of each batch delivered in full, in the order of p(1 − p).
-    waiting: tasks of the batch under way that are not delivered, ascending; empty after the last look.
-    """
-
-    looks: tuple[AdaptiveLook, ...]
-    batches: tuple[IndexArray, ...]
-    waiting: IndexArray
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptiveCalibration:
-    """Half-widths from replays: quantile · scale_t · se_t.
-
-    scale: (n_looks,); c_t.
-    quantile: q.
-    """
-
-    scale: FloatArray
-    quantile: float
-    n: int
-
-    def half_widths(self, ses: FloatArray) -> FloatArray:
-        """q·c_t·se_t of the first looks, shape (n_looks_reached,)."""
-        return np.asarray(self.quantile * self.scale[: len(ses)] * ses, dtype=np.float64)
+Look = tuple[int, float, float]  # k, ŷ from k tasks, and the model's own standard error
+Calibration = tuple[float, FloatArray]  # q and c_t, (n_looks,)
 
 
 @dataclass(frozen=True)
@@ -111,26 +74,6 @@ class Stop:
         for name, value in (("ranks", self.ranks), ("budget", self.budget)):
             if value is not None and value < 1:
                 raise SelectionError(f"{name}: at least 1; here {value}", code="not_adaptive")
-
-
-@dataclass(frozen=True)
-class Next:
-    """What to run next, or why nothing more.
-
-    tasks: positions, ascending; empty when done.
-    look: looks reached; the others describe the last of them and are None before the first.
-    score, lo, hi: ŷ and its interval, clipped to [0, 1].
-    """
-
-    tasks: tuple[int, ...]
-    look: int
-    score: float | None
-    lo: float | None
-    hi: float | None
-    rank_lo: int | None
-    rank_hi: int | None
-    done: bool
-    reason: str
 
 
 def batch_size(n_tasks: int) -> int:
@@ -203,8 +146,8 @@ def ability(start: NewcomerPrior, outcomes: FloatArray, known: Mask) -> float:
     raise RaschUnfinished(f"a derivative of {slope:.1e} is left after {MAX_ITERATIONS} steps")
 
 
-def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> AdaptiveLook:
-    """ŷ and se from the valid outcomes among the tasks asked for.
+def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> Look:
+    """k, ŷ and se from the valid outcomes among the tasks asked for.
 
     outcomes: (m,); NaN where missing or invalid.
     is_assigned: (m,).
@@ -215,53 +158,64 @@ def completed(start: NewcomerPrior, outcomes: FloatArray, is_assigned: Mask) -> 
     information = float(spread[known].sum()) + 1.0 / start.variance
     rest, m = float(spread[~known].sum()), outcomes.size
     score = (float(outcomes[known].sum()) + float(passing[~known].sum())) / m
-    return AdaptiveLook(int(is_assigned.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m)
+    return int(is_assigned.sum()), score, float(np.sqrt(rest + rest**2 / information)) / m
 
 
-def walk(start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None) -> AdaptiveWalk:
+def walk(
+    start: NewcomerPrior, outcomes: FloatArray, delivered: Mask | None = None
+) -> tuple[list[Look], list[IndexArray], IndexArray]:
     """Follow an agent batch by batch, until one is not delivered or the last look is reached.
 
     outcomes: (m,); mean outcomes; NaN where missing or invalid. Those outside the batches are not looked at.
     delivered: (m,); tasks that the agent ran, invalid ones too; all where not given: a replay.
+    Returns: looks; tasks of each batch delivered in full, the most informative first (equal ones in task
+        order); tasks of the batch under way that are not delivered, ascending.
     """
     m, ends = outcomes.size, looks_of(outcomes.size)
-    is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[AdaptiveLook](), list[IndexArray]()
+    is_assigned, looks, batches = np.zeros(m, dtype=np.bool_), list[Look](), list[IndexArray]()
     while is_assigned.sum() < ends[-1]:
         level = ability(start, outcomes, is_assigned & ~np.isnan(outcomes))
-        batch = batch_of(start, level, is_assigned)
+        passing = expit(level - start.difficulties)
+        informative, left = np.round(passing * (1.0 - passing), DECIMALS), np.flatnonzero(~is_assigned)
+        batch = left[np.argsort(-informative[left], kind="stable")[: batch_size(m)]]
         if delivered is not None and not delivered[batch].all():
-            return AdaptiveWalk(tuple(looks), tuple(batches), np.sort(batch[~delivered[batch]]))
+            return looks, batches, np.sort(batch[~delivered[batch]])
         is_assigned[batch] = True
         batches.append(batch)
         if int(is_assigned.sum()) in ends:
             looks.append(completed(start, outcomes, is_assigned))
-    return AdaptiveWalk(tuple(looks), tuple(batches), np.empty(0, dtype=np.intp))
+    return looks, batches, np.empty(0, dtype=np.intp)
 
 
-def calibrated(agents: CompleteAgents, rows: IndexArray) -> AdaptiveCalibration:
+def calibrated(agents: CompleteAgents, rows: IndexArray) -> Calibration:
     """Replay each of these agents without itself, and scale the standard errors.
 
     rows: positions of the past agents, ascending, at least 19.
     """
-    replays = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i]).looks for i in rows.tolist()]
-    scores = np.array([[look.score for look in looks] for looks in replays])
-    ses = np.array([[look.se for look in looks] for looks in replays])
+    replays = [walk(prepared(agents, rows[rows != i]), agents.outcomes[i])[0] for i in rows.tolist()]
+    _, scores, ses = np.moveaxis(np.array(replays), 2, 0)
     return calibration_of(np.abs(agents.scores[rows][:, None] - scores) / ses)
 
 
-def calibration_of(z: FloatArray) -> AdaptiveCalibration:
-    """c_t and q.
-
-    z: (n, n_looks); |y − ŷ|/se of each past agent at each look.
-    """
+def calibration_of(z: FloatArray) -> Calibration:
+    """Q and c_t from |y − ŷ|/se of each past agent at each look, (n, n_looks)."""
     scale = np.sqrt(np.mean(z**2, axis=0))
     largest = np.divide(z, scale, out=np.zeros_like(z), where=scale > 0.0).max(axis=1)
-    return AdaptiveCalibration(scale, split_conformal(largest), len(z))
+    return split_conformal(largest), scale
 
 
-def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> Next:
-    """Tell a newcomer what to run next, from its outcomes and what it delivered, both (m,).
+def half_widths(calibration: Calibration, looks: Sequence[Look]) -> FloatArray:
+    """q·c_t·se_t of the looks that were reached, shape (n_looks_reached,)."""
+    quantile, scale = calibration
+    return np.asarray(quantile * scale[: len(looks)] * np.array([se for _, _, se in looks]), np.float64)
 
+
+def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, stop: Stop) -> dict[str, Any]:
+    """Tell a newcomer what to run next, or why nothing more, from its outcomes and what it delivered, (m,).
+
+    Returns: ``tasks``: positions, ascending, none when ``done``; ``look``: looks reached; of the last of them
+        ``score``, ``lo`` and ``hi``, clipped to [0, 1], ``rank_lo`` and ``rank_hi``, None before the first;
+        ``done`` and ``reason``.
     Raises SelectionError (not_adaptive), RaschUnfinished.
     """
     rows, first_look = np.arange(agents.n), looks_of(outcomes.size)[0]
@@ -272,21 +226,20 @@ def next_tasks(agents: CompleteAgents, outcomes: FloatArray, delivered: Mask, st
             code="not_adaptive",
         )
     start, calibration = prepared(agents, rows), calibrated(agents, rows)
-    way = walk(start, outcomes, delivered)
-    halves = calibration.half_widths(np.array([look.se for look in way.looks]))
-    for t, look in enumerate(way.looks):
-        half = float(halves[t])
-        score, lo, hi = (
-            min(max(end, 0.0), 1.0) for end in (look.score, look.score - half, look.score + half)
-        )
+    looks, _, waiting = walk(start, outcomes, delivered)
+    halves = half_widths(calibration, looks).tolist()
+    for t, ((k, estimate, _), half) in enumerate(zip(looks, halves, strict=True)):
+        score, lo, hi = (min(max(end, 0.0), 1.0) for end in (estimate, estimate - half, estimate + half))
         first, last = ranks(agents.scores, lo, hi)
-        why = enough(stop, look.k, half, last - first + 1, outcomes.size)
-        if why or t == len(way.looks) - 1:
-            tasks = () if why else tuple(way.waiting.tolist())
-            message = why or f"{reach(half)} after {look.k} tasks"
-            return Next(tasks, t + 1, score, lo, hi, first, last, bool(why), message)
+        why = enough(stop, k, half, last - first + 1, outcomes.size)
+        if why or t == len(looks) - 1:
+            message = why or f"{reach(half)} after {k} tasks"
+            known = {"score": score, "lo": lo, "hi": hi, "rank_lo": first, "rank_hi": last}
+            tasks = [] if why else waiting.tolist()
+            return {"tasks": tasks, "look": t + 1, **known, "done": bool(why), "reason": message}
+    unknown = dict.fromkeys(("score", "lo", "hi", "rank_lo", "rank_hi"))
     reason = f"the first look comes after {first_look} tasks"
-    return Next(tuple(way.waiting.tolist()), 0, None, None, None, None, None, done=False, reason=reason)
+    return {"tasks": waiting.tolist(), "look": 0, **unknown, "done": False, "reason": reason}
 
 
 def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
@@ -295,18 +248,6 @@ def ranks(scores: FloatArray, lo: float, hi: float) -> tuple[int, int]:
     above = int(np.count_nonzero(scores > round(hi, DECIMALS)))
     below = int(np.count_nonzero(scores < round(lo, DECIMALS)))
     return 1 + above, scores.size + 1 - below
-
-
-def batch_of(start: NewcomerPrior, level: float, is_assigned: Mask) -> IndexArray:
-    """Tasks not asked with the largest p(1 − p), rounded so that equal ones stand in task order.
-
-    is_assigned: (m,).
-    """
-    passing = expit(level - start.difficulties)
-    informative = np.round(passing * (1.0 - passing), DECIMALS)
-    left = np.flatnonzero(~is_assigned)
-    order = np.argsort(-informative[left], kind="stable")
-    return np.asarray(left[order[: batch_size(is_assigned.size)]], dtype=np.intp)
 
 
 def enough(stop: Stop, k: int, half: float, n_ranks: int, m: int) -> str:
@@ -341,10 +282,10 @@ Way = tuple[FloatArray, FloatArray]
 
 def replay(
     record: Record,
-    half_widths: Sequence[float] = (0.05,),
+    half_widths: Sequence[float],
     *,
-    seeds: int = N_SEEDS,
-    base_seed: int = 0,
+    seeds: int,
+    base_seed: int,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Replay adaptive assignment on the complete agents of a record.
@@ -357,10 +298,7 @@ def replay(
         graded outcomes, on one task, or a half-width that is none.
     """
     for half_width in half_widths:
-        if not 0.0 < half_width < 1.0:
-            raise SelectionError(
-                f"a half-width lies between 0 and 1; here {half_width:g}", code="not_adaptive"
-            )
+        Stop(half_width)
     agents = training(record)
     m = agents.outcomes.shape[1]
     check(max(agents.n - 1, 0), m, record.graded_share)
@@ -384,9 +322,7 @@ def replay(
     }
 
 
-def compared(
-    agents: CompleteAgents, k: int, *, seeds: int = N_SEEDS, base_seed: int = 0
-) -> list[dict[str, Any]]:
+def compared(agents: CompleteAgents, k: int, *, seeds: int, base_seed: int) -> list[dict[str, Any]]:
     """Compare k tasks chosen adaptively with as many chosen otherwise, leaving one agent out.
 
     ``difference``, ``se``: of adaptive choice over this one, and its jackknife error; None for its own.
@@ -397,9 +333,12 @@ def compared(
     )
     groups = jackknife_groups(agents)
     folds = np.column_stack([np.ones(agents.n), groups[:, None] != np.arange(groups.max() + 1)])
-    by_choice = np.array([_pairs(agents.scores, column, folds) for column in estimates.T])
-    table = np.vstack([by_choice[:3], by_choice[3:].mean(axis=0)])
-    whole, without = table[:, 0], (table[0] - table)[:, 1:]
+    y, by_choice = np.round(agents.scores, DECIMALS), list[FloatArray]()
+    for column in np.round(estimates.T, DECIMALS):
+        table = agreement(y, everyone, np.ones((agents.n, agents.n), dtype=np.bool_), column, y)
+        by_choice.append(mean_known(shares(table, everyone, table >= 0, folds)))
+    figures = np.vstack([by_choice[:3], np.array(by_choice[3:]).mean(axis=0)])
+    whole, without = figures[:, 0], (figures[0] - figures)[:, 1:]
     errors = jackknife(without.T)
     return [
         {
@@ -429,9 +368,9 @@ def _ways(agents: CompleteAgents, past: IndexArray, newcomers: Sequence[int]) ->
     start, calibration = prepared(agents, past), calibrated(agents, past)
     ways = []
     for i in newcomers:
-        looks = walk(start, agents.outcomes[i]).looks
-        errors = np.abs(agents.scores[i] - np.array([look.score for look in looks]))
-        ways.append((errors, calibration.half_widths(np.array([look.se for look in looks]))))
+        looks, _, _ = walk(start, agents.outcomes[i])
+        errors = np.abs(agents.scores[i] - np.array([score for _, score, _ in looks]))
+        ways.append((errors, half_widths(calibration, looks)))
     return ways
 
 
@@ -471,17 +410,8 @@ def _estimates(
     known = Training(agents.outcomes, agents.scores, past, rates)
     from_middle = np.round(np.abs(rates - (LO + HI) / 2), DECIMALS)
     middle = np.argsort(from_middle, kind="stable")[:k]
-    choices = [np.concatenate(walk(start, outcomes).batches)[:k], middle]
+    choices = [np.concatenate(walk(start, outcomes)[1])[:k], middle]
     choices.append(STRATEGIES["spread"](known, k, None))
     draws = (generator(seeds[1], "adaptive", agents.names[i], draw) for draw in range(seeds[0]))
     choices += [STRATEGIES["random"](known, k, rng) for rng in draws]
-    return [completed(start, outcomes, row).score for row in membership(choices, outcomes.size)]
-
-
-def _pairs(scores: FloatArray, estimates: FloatArray, weights: FloatArray) -> FloatArray:
-    """pairs_correct_full among the agents that each column keeps, shape (n_columns,)."""
-    y, own = np.round(scores, DECIMALS), np.round(estimates, DECIMALS)
-    by_score = np.sign(y[:, None] - y[None, :]).astype(np.int8)
-    by_estimate = np.sign(own[:, None] - y[None, :]).astype(np.int8)
-    agreement = np.asarray(by_score * by_estimate + 1, dtype=np.int8)
-    return mean_known(shares(agreement, np.arange(y.size), by_score != 0, weights))
+    return [completed(start, outcomes, row)[1] for row in membership(choices, outcomes.size)]

@@ -10,7 +10,7 @@ and its flags are this project's own.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betainc
@@ -30,12 +30,7 @@ P_SELECTED_UNSURE = 0.8
 P_LEFT_OUT_UNSURE = 0.2
 
 
-class Attempt(NamedTuple):
-    """A band that was tried, and the number of tasks found in it."""
-
-    lo: float
-    hi: float
-    n_in_band: int
+Attempt = tuple[float, float, int]  # a band that was tried, and the number of tasks found in it
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +66,11 @@ class Band:
     def size(self) -> int:
         """Number of selected tasks, k."""
         return int(self.tasks.size)
+
+    def as_plain(self, tasks: Sequence[str]) -> dict[str, Any]:
+        """Return what a command line says of it; `tasks`: the names of all tasks."""
+        plain = {name: getattr(self, name) for name in ("lo", "hi", "size", "widened", "suited", "reason")}
+        return plain | {"tasks": [tasks[j] for j in self.tasks]}
 
 
 def pass_rates(outcomes: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -128,7 +128,7 @@ def mid_range(
     n_complete = outcomes.shape[0]
     tried = _attempts(rates, n_complete, lo, hi, widening=widening)
     suited = _is_suited(tried, rates.size)
-    lo, hi = (tried[-1].lo, tried[-1].hi) if tried else (lo, hi)
+    lo, hi = tried[-1][:2] if tried else (lo, hi)
     tasks = np.flatnonzero(in_band(rates, lo, hi) & suited)
     # I_hi(s + ½, n − s + ½) − I_lo(s + ½, n − s + ½), s = n·p, with n = (Σw)²/Σw²; n = 0 without a cell
     squares, n = _weighted_counts(outcomes, weights**2), np.zeros(rates.size)
@@ -162,16 +162,16 @@ def tasks_in_band(
 ) -> IndexArray:
     """Tasks that `mid_range` selects, told from the pass rates alone, (n_tasks,) to (k,); NaN: unknown."""
     used = band_used(pass_rates, n_complete, lo=lo, hi=hi, widening=widening)
-    return np.flatnonzero(in_band(pass_rates, used.lo, used.hi)) if used else np.empty(0, dtype=np.intp)
+    return np.flatnonzero(in_band(pass_rates, *used)) if used else np.empty(0, dtype=np.intp)
 
 
 def band_used(
     pass_rates: FloatArray, n_complete: int, *, lo: float = LO, hi: float = HI, widening: bool = True
-) -> Attempt | None:
-    """Return the first band that holds enough tasks; None where there is no subset."""
+) -> tuple[float, float] | None:
+    """Return the edges of the first band that holds enough tasks; None where there is no subset."""
     _check_band(lo, hi)
     tried = _attempts(pass_rates, n_complete, lo, hi, widening=widening)
-    return tried[-1] if _is_suited(tried, pass_rates.size) else None
+    return tried[-1][:2] if _is_suited(tried, pass_rates.size) else None
 
 
 def tasks_in_bands(
@@ -238,14 +238,14 @@ def _attempts(
         return ()
     wider = [band for band in WIDER_BANDS if band[0] <= lo and hi <= band[1] and band != (lo, hi)]
     for low, high in [(lo, hi), *(wider if widening else ())]:
-        tried.append(Attempt(low, high, int(np.count_nonzero(in_band(rates, low, high)))))
-        if _is_enough(tried[-1].n_in_band, rates.size):
+        tried.append((low, high, int(np.count_nonzero(in_band(rates, low, high)))))
+        if _is_enough(tried[-1][2], rates.size):
             break
     return tuple(tried)
 
 
 def _is_suited(tried: tuple[Attempt, ...], n_tasks: int) -> bool:
-    return bool(tried) and _is_enough(tried[-1].n_in_band, n_tasks)
+    return bool(tried) and _is_enough(tried[-1][2], n_tasks)
 
 
 def _counted(n: int, noun: str) -> str:
@@ -253,7 +253,7 @@ def _counted(n: int, noun: str) -> str:
 
 
 def _range(attempt: Attempt) -> str:
-    lo, hi = (f"{round(100 * edge, 4):g}%" for edge in (attempt.lo, attempt.hi))
+    lo, hi = (f"{round(100 * edge, 4):g}%" for edge in attempt[:2])
     return f"from {lo} to {hi}"
 
 
@@ -275,7 +275,7 @@ def _reason(
         complete = f"only {_counted(n_complete, 'complete agent')}" if n_complete else "no complete agent yet"
         return f"{complete}; at least {N_AGENTS_PROVISIONAL} are needed"
     first, used, tasks = tried[0], tried[-1], _counted(rates.size, "task")
-    k, verb = used.n_in_band, "has" if used.n_in_band <= 1 else "have"
+    k, verb = used[2], "has" if used[2] <= 1 else "have"
     if not suited:
         count = f"only {k} of {tasks} ({_share(k, rates.size)})" if k else f"none of {tasks}"
         sentence = f"{count} {verb} a pass rate {_range(used)}; {_needed(rates.size)}"
@@ -287,7 +287,7 @@ def _reason(
         sentence = f"{k} of {tasks} {verb} a pass rate {_range(used)} over {over}"
     if suited and len(tried) > 1:
         sentence += (
-            f"; the band was widened, as only {first.n_in_band} ({_share(first.n_in_band, rates.size)}) "
+            f"; the band was widened, as only {first[2]} ({_share(first[2], rates.size)}) "
             f"lie {_range(first)} and {_needed(rates.size)}"
         )
     n_unrated = int(np.count_nonzero(np.isnan(rates)))

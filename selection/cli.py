@@ -109,11 +109,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
 
     def rows(positions: Iterable[int]) -> list[dict[str, Any]]:
         return [
-            {
-                "task": tasks[j],
-                "pass rate": float(band.pass_rates[j]),
-                "P(in band)": float(band.p_in_band[j]),
-            }
+            {"task": tasks[j], "pass rate": float(band.pass_rates[j]), "P(in band)": float(band.p_in_band[j])}
             for j in positions
         ]
 
@@ -123,17 +119,7 @@ def _band(arguments: argparse.Namespace) -> Answer:
         "agents_in_file": record.n_agents,
         "tasks": record.n_tasks,
         "conditions": plain(Conditions(record.compared, record.left_out)),
-        "subset": {
-            "lo": band.lo,
-            "hi": band.hi,
-            "size": band.size,
-            "widened": band.widened,
-            "suited": band.suited,
-            "reason": band.reason,
-            "tasks": [tasks[j] for j in band.tasks],
-            "stage": band.stage,
-            "flagged": [tasks[j] for j in band.flagged],
-        },
+        "subset": band.as_plain(tasks) | {"stage": band.stage, "flagged": [tasks[j] for j in band.flagged]},
         "pass_rates": by_task(band.pass_rates),
         "p_in_band": by_task(band.p_in_band),
         "trials": plain(n_trials),

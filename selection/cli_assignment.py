@@ -141,7 +141,7 @@ def _next(arguments: argparse.Namespace) -> Answer:
         i = table.agents.index(arguments.agent)
         outcomes, delivered = table.means[i], record.n_places[i] > 0
     result = adaptive.next_tasks(everybody.take(others), outcomes, delivered, stop)
-    values = {**plain(result), "tasks": [table.tasks[j] for j in result.tasks]}
+    values = result | {"tasks": [table.tasks[j] for j in result["tasks"]]}
     rows: dict[str, Any] = {"done": values["done"], "why": values["reason"]}
     if values["score"] is not None:
         rows["full score"] = f"{values['score']:.3f}, {values['lo']:.3f} to {values['hi']:.3f} (95%)"
@@ -239,5 +239,5 @@ def _replay(arguments: argparse.Namespace) -> Answer:
             n_seeds=arguments.seeds,
             progress=show,
         )
-    replayed, judged = plain(result), plain(verdict(result))
+    replayed, judged = plain(result), verdict(result)
     return Answer({**replayed, "verdict": judged}, shown(replayed, judged))

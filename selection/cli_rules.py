@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from analytics.command_line import MAX_COUNTED, MAX_SEED, Parser, pairs, whole
 from analytics.flat_file import RunSetting
@@ -195,9 +195,7 @@ def _settings(texts: list[str]) -> Settings:
 
 
 def _universe_named(text: str) -> Literal["all", "common"] | Path:
-    if text == "all" or text == "common":
-        return "all" if text == "all" else "common"
-    return Path(text)
+    return cast(Literal["all", "common"], text) if text in ("all", "common") else Path(text)
 
 
 def _universe(source: Literal["all", "common"] | Path) -> Literal["all", "common"] | tuple[str, ...]:

@@ -5,3 +5,11 @@ from analytics.errors import CoreError
 
 class SelectionError(CoreError):
     """Which tasks to keep, or what they tell, cannot be said from these data."""
+
+
+def check_ranges(of: object, code: str, **ranges: tuple[bool, str]) -> None:
+    """Refuse the first field whose value is out of its range: whether it holds, and the range in words."""
+    for name, (holds, rule) in ranges.items():
+        if not holds:
+            message = f"{name} = {getattr(of, name)!r} is out of range: it has to be {rule}"
+            raise SelectionError(message, code=code)

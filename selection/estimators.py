@@ -58,12 +58,7 @@ class _OfOutcomes(BaseEstimator):
     def _outcomes(self, X: Any, *, reset: bool, n_agents: int = 1) -> FloatArray:
         """X as numbers; from `n_agents` rows on. That none is above 1 is checked where they are used."""
         checked = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=n_agents,
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=n_agents
         )
         check_non_negative(checked, type(self).__name__)
         return np.asarray(checked, dtype=np.float64)

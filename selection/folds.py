@@ -2,16 +2,7 @@
 
 Everything a fold decides (pass rates, subset, k, Ridge) is a function of the training agents' rows alone.
 
-===================  ==============================================================================
-protocol             folds
-===================  ==============================================================================
-``loao``             each agent in turn, trained on all others
-``within_scaffold``  the same inside each scaffold with at least 10 agents
-``random_80_20``     seeds 0, 1, …: a fifth of the agents (rounded, at least 2) held out
-``loso``             each scaffold in turn, where at least 5 agents remain
-``lomo``             each model in turn
-``temporal``         the agents of date t, trained on all with a date strictly before t, from 10 on
-===================  ==============================================================================
+The theory is in ``selection/README.md``, “Nested validation”.
 
 The pass rates of a fold are those of all agents less the rows that do not count in it. With hysteresis the
 temporal protocol carries the subset from date to date by `reselection.carry`, as a benchmark would.
@@ -26,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +32,7 @@ from selection.reselection import carry
 from selection.staged.model import StagedModel, in_order
 from selection.staged.model import fit as fit_model
 
+Made = TypeVar("Made")
 N_SEEDS = 100
 N_AGENTS_WITHIN_SCAFFOLD = 10
 N_AGENTS_BEFORE = 10
@@ -72,15 +64,30 @@ class CompleteAgents:
     completions: dict[bytes, StagedModel] = field(default_factory=dict)
     among: "tuple[CompleteAgents, IndexArray] | None" = None
 
+    @classmethod
+    def of(
+        cls,
+        table: OutcomeTable,
+        rows: IndexArray,
+        outcomes: FloatArray,
+        scores: FloatArray,
+        weights: FloatArray,
+    ) -> "CompleteAgents":
+        """Take agents of a table, with these outcomes, full scores and weights."""
+        return cls(
+            names=tuple(table.agents[i] for i in rows),
+            outcomes=read_only(outcomes),
+            scores=read_only(scores),
+            dates=tuple(table.dates[i] for i in rows),
+            scaffolds=tuple(table.scaffolds[i] for i in rows),
+            models=tuple(table.models[i] for i in rows),
+            weights=read_only(weights),
+        )
+
     @property
     def n(self) -> int:
         """Number of complete agents."""
         return len(self.names)
-
-    @cached_property
-    def is_whole(self) -> bool:
-        """Whether no outcome is missing."""
-        return not np.isnan(self.outcomes).any()
 
     @cached_property
     def gram(self) -> SharedGram:
@@ -107,20 +114,24 @@ class CompleteAgents:
         if self.among is not None:
             everybody, positions = self.among
             return everybody.fit_of(positions[rows])
-        key = rows.tobytes()
-        fit = self.fits.pop(key, None)
-        if fit is None:
+
+        def fit() -> rasch.RaschFit:
             outcomes, near, start = self.outcomes[rows], self.rasch_fit, None
             rated = np.asarray(~np.isnan(outcomes).all(axis=0), dtype=np.bool_)
             if near is not None:
                 difficulties = np.full(self.outcomes.shape[1], np.nan)
                 difficulties[~np.isnan(self.outcomes).all(axis=0)] = near.difficulties
                 start = near.abilities[rows], difficulties[rated]
-            fit = rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
-        self.fits[key] = fit
-        if len(self.fits) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
-            del self.fits[next(iter(self.fits))]
-        return fit
+            return rasch.fit(outcomes[:, rated], start, self._near(rows, rated))
+
+        return self._once(self.fits, rows, fit)
+
+    def _once(self, made: dict[bytes, Made], rows: IndexArray, make: Callable[[], Made]) -> Made:
+        known = made.pop(rows.tobytes(), None)
+        made[rows.tobytes()] = known = make() if known is None else known
+        if len(made) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
+            del made[next(iter(made))]
+        return known
 
     def _near(self, rows: IndexArray, rated: Mask) -> FloatArray | None:
         n, m = self.outcomes.shape
@@ -159,17 +170,14 @@ class CompleteAgents:
         if self.among is not None:
             everybody, positions = self.among
             return everybody.model_of(positions[rows])
-        key = rows.tobytes()
-        model = self.completions.pop(key, None)
-        if model is None:
+
+        def fit() -> StagedModel:
             ordered, near = self.in_time(rows), self.model_of_all
             place = np.argsort(self.in_time(np.arange(self.n)))
             start = replace(near, abilities=near.abilities[place[ordered]])
-            model = fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
-        self.completions[key] = model
-        if len(self.completions) * sum(self.outcomes.shape) > MAX_FIT_NUMBERS:
-            del self.completions[next(iter(self.completions))]
-        return model
+            return fit_model(self.outcomes[ordered], self.first_of(ordered), start=start)
+
+        return self._once(self.completions, rows, fit)
 
     def means_after(self, fitted: StagedModel, rows: IndexArray, others: IndexArray) -> FloatArray:
         """μ of other agents by a fit to these, as they came after some of them, shape (n_others,)."""
@@ -259,17 +267,10 @@ def complete_agents(
     if weights.shape != (table.n_agents,):
         raise SelectionError(f"weights {weights.shape} for {table.n_agents} agents", code="shape")
     complete = table.complete()
-    restricted = table.restrict(agents=complete)
-    known = np.full(restricted.n_agents, np.nan) if scores is None else np.asarray(scores)[complete]
-    return CompleteAgents(
-        names=restricted.agents,
-        outcomes=restricted.means,
-        scores=read_only(np.where(np.isnan(known), restricted.scores(), known)),
-        dates=restricted.dates,
-        scaffolds=restricted.scaffolds,
-        models=restricted.models,
-        weights=read_only(weights[complete]),
-    )
+    restricted, rows = table.restrict(agents=complete), np.flatnonzero(complete)
+    known = np.full(rows.size, np.nan) if scores is None else np.asarray(scores)[complete]
+    known = np.where(np.isnan(known), restricted.scores(), known)
+    return CompleteAgents.of(table, rows, restricted.means, known, weights[complete])
 
 
 def generator(base_seed: int, *what: str | int) -> np.random.Generator:
@@ -326,13 +327,6 @@ def _random_80_20(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple
     )
 
 
-def _loso(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
-    members = _members(agents.scaffolds)
-    left = tuple(f for f in _group_by_group(agents, members) if f.training.size >= N_AGENTS_LEFT)
-    none = f"no scaffold leaves {N_AGENTS_LEFT} agents to train on"
-    return _two_pairs("scaffold", members) or left or none
-
-
 def _temporal(agents: CompleteAgents, n_seeds: int, base_seed: int) -> tuple[Fold, ...] | str:
     n_undated = sum(day is None for day in agents.dates)
     if n_undated:
@@ -355,7 +349,11 @@ PROTOCOLS: dict[str, Callable[[CompleteAgents, int, int], tuple[Fold, ...] | str
     "loao": lambda agents, n_seeds, base_seed: _one_by_one(agents, np.arange(agents.n)),
     "within_scaffold": _within_scaffold,
     "random_80_20": _random_80_20,
-    "loso": _loso,
+    "loso": lambda agents, n_seeds, base_seed: (
+        _two_pairs("scaffold", _members(agents.scaffolds))
+        or nested_plan(agents, "scaffold").folds
+        or f"no scaffold leaves {N_AGENTS_LEFT} agents to train on"
+    ),
     "lomo": lambda agents, n_seeds, base_seed: (
         _two_pairs("model", _members(agents.models)) or _group_by_group(agents, _members(agents.models))
     ),

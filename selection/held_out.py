@@ -1,29 +1,22 @@
 """Held-out records: what each agent shows on a subset that was chosen, and calibrated, without it.
 
-In a fold with training agents T and subset S, for each held-out agent i and every agent a::
-
-    r_a    = mean of row a over its valid cells in S
-    ŷ_i    = prediction of the Ridge fitted to the rows of T on S, and of the other estimators asked for
-    rest_i = mean of row i over its valid cells outside S
-    y_i    = full score
-    agreement[i, j]      = 2, 1, 0 for j in T: the order of y, r_i = r_j, the opposite; −1: y_i = y_j
-    agreement_full[i, j] = the same of ŷ_i, by the first estimator asked for, against the measured y_j
-
-A held-out agent with more than a tenth of S missing is left out and counted. r, ŷ and y are rounded to 1e-9
-before orders are compared.
+The theory is in ``selection/README.md``, “Nested validation”. Of the pair tables agreement[i, j] is 2, 1, 0
+for a training agent j: the order of y, r_i = r_j, the opposite; −1: y_i = y_j; agreement_full is the same of
+ŷ_i, by the first estimator asked for, against the measured y_j. A held-out agent with more than a tenth of S
+missing is left out and counted. r, ŷ and y are rounded to 1e-9 before orders are compared.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
-from selection import fold_predictions, full_scores
+from selection import full_scores
 from selection.errors import SelectionError
 from selection.folds import (
     CompleteAgents,
@@ -81,34 +74,10 @@ class HeldOutRecords:
     def take(self, mask: Mask) -> "HeldOutRecords":
         """Return the records whose mask is true."""
         rows = np.flatnonzero(mask)
-        return HeldOutRecords(
-            agents=self.agents[rows],
-            folds=self.folds[rows],
-            scores=self.scores[rows],
-            subset_means=self.subset_means[rows],
-            predictions=self.predictions[rows],
-            rest_means=self.rest_means[rows],
-            estimates={name: values[rows] for name, values in self.estimates.items()},
-            agreement=self.agreement[rows],
-            agreement_full=self.agreement_full[rows],
-            n_left_out=self.n_left_out,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Nested leaving out of one training matrix.
-
-    scores, subset_means, predictions: (n,); y, r and ŷ of each agent when it was left out; NaN where not
-        `usable`: the fold has no subset, the strategy refuses, or over a tenth of the subset is missing.
-    sizes: (n,); size k of each fold's subset; 0 without one.
-    """
-
-    scores: FloatArray
-    subset_means: FloatArray
-    predictions: FloatArray
-    usable: Mask
-    sizes: IndexArray
+        names = {entry.name for entry in fields(self)} - {"estimates", "n_left_out"}
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        estimates = {name: values[rows] for name, values in self.estimates.items()}
+        return replace(self, estimates=estimates, **taken)
 
 
 def choose(
@@ -175,7 +144,7 @@ def hold_out(
     held_out = _scored(subsets, n_missing)
     rows = np.concatenate([*held_out, np.empty(0, dtype=np.intp)])
     folds = np.repeat(np.arange(len(held_out)), [part.size for part in held_out])
-    ridge = _joined(fold_predictions.predictions(agents, subsets.folds, held_out, members))
+    ridge = _joined(full_scores.ridge_predictions(agents, subsets.folds, held_out, members))
     scored = [replace(fold, held_out=part) for fold, part in zip(subsets.folds, held_out, strict=True)]
     estimates = {
         name: ridge
@@ -194,9 +163,9 @@ def hold_out(
         predictions=read_only(ridge),
         rest_means=read_only(rest_means[rows, folds]),
         estimates={name: read_only(values) for name, values in estimates.items()},
-        agreement=read_only(_agreement(y, rows, is_training, rounded[rows, folds], rounded.T[folds])),
+        agreement=read_only(agreement(y, rows, is_training, rounded[rows, folds], rounded.T[folds])),
         agreement_full=read_only(
-            _agreement(y, rows, is_training, np.round(estimates[estimators[0]], DECIMALS), y)
+            agreement(y, rows, is_training, np.round(estimates[estimators[0]], DECIMALS), y)
         ),
         n_left_out=read_only(np.array(n_left_out, dtype=np.intp)),
     )
@@ -210,11 +179,13 @@ def nested_residuals(
     estimator: str = "ridge",
     rule: Rule | None = None,
     base_seed: int = 0,
-) -> Residuals:
+) -> FloatArray:
     """Leave each agent, each scaffold, or all from a date on, out of a training matrix, selection repeated.
 
     by: scaffolds are left out where at least 5 agents remain, also when only one agent has them; by date the
         folds and draws are those of the temporal protocol, none where a date is missing.
+    Returns: (n,); y − ŷ of each agent when it was left out; NaN where the fold has no subset, the strategy
+        refuses, or over a tenth of the subset is missing.
     """
     rule = rule or Rule()
     bands = fold_bands(agents, nested_plan(agents, by), rule)
@@ -222,22 +193,13 @@ def nested_residuals(
     # Read off each agent's one fold; no pair is compared
     subsets = choose(agents, bands, strategy, rule, base_seed, *what)
     members = membership(subsets.tasks, agents.outcomes.shape[1])
-    subset_means, _, n_missing = _means(agents.outcomes, members)
-    held_out = _scored(subsets, n_missing)
+    held_out = _scored(subsets, _means(agents.outcomes, members)[2])
     folds = [replace(fold, held_out=rows) for fold, rows in zip(subsets.folds, held_out, strict=True)]
     predicted = full_scores.predictions(estimator, agents, folds, subsets.tasks)
-    means, predictions = np.full(agents.n, np.nan), np.full(agents.n, np.nan)
-    sizes = np.zeros(agents.n, dtype=np.intp)
-    for f, (fold, rows) in enumerate(zip(subsets.folds, held_out, strict=True)):
-        sizes[fold.held_out] = subsets.tasks[f].size
-        means[rows], predictions[rows] = subset_means[rows, f], predicted[f]
-    return Residuals(
-        scores=agents.scores,
-        subset_means=read_only(means),
-        predictions=read_only(predictions),
-        usable=read_only(~np.isnan(predictions)),
-        sizes=read_only(sizes),
-    )
+    predictions = np.full(agents.n, np.nan)
+    for rows, of_fold in zip(held_out, predicted, strict=True):
+        predictions[rows] = of_fold
+    return read_only(agents.scores - predictions)
 
 
 def _without_refusals(folds: Sequence[Fold], answers: Sequence[IndexArray | str]) -> Subsets:
@@ -286,6 +248,11 @@ def _subset_sums(values: FloatArray, members: Mask) -> FloatArray:
     return np.asarray(values[:, shared].sum(axis=1)[:, None] + values[:, differ] @ selected, dtype=np.float64)
 
 
+def row_means(values: FloatArray) -> FloatArray:
+    """Mean of every row over what is not NaN; NaN where all is."""
+    return ratio(np.nansum(values, axis=1), np.count_nonzero(~np.isnan(values), axis=1))
+
+
 def ratio(sums: FloatArray, counts: FloatArray | IndexArray) -> FloatArray:
     """Divide; NaN where the divisor is not above 0."""
     means = np.full(sums.shape, np.nan)
@@ -297,7 +264,7 @@ def _joined(each: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([*each, np.empty(0)])
 
 
-def _agreement(
+def agreement(
     y: FloatArray, rows: IndexArray, is_training: Mask, own: FloatArray, others: FloatArray
 ) -> npt.NDArray[np.int8]:
     """Fill a pair table, (n_records, n_agents), with rounded values of records beside those of agents."""

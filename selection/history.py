@@ -29,11 +29,11 @@ from selection import rasch
 from selection.bands import WIDER_BANDS
 from selection.folds import CompleteAgents, fold_bands, nested_plan
 from selection.full_scores import rows_used
-from selection.held_out import Subsets, choose, hold_out, ratio
+from selection.held_out import Subsets, choose, hold_out, row_means
 from selection.prior import PriorDecisions, Promise, SubsetVersion
 from selection.rules import Rules
-from selection.standings.adaptive_estimates import is_chosen_for, marked
 from selection.standings.choice import rule_of, training
+from selection.standings.placing import is_chosen_for, marked
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class History:
 
     def trials_on(self, tasks: IndexArray) -> FloatArray:
         """R, each agent's mean number of trials of one of these tasks, (n_agents,)."""
-        return _row_means(self.trials[:, tasks])
+        return row_means(self.trials[:, tasks])
 
     def omega(self, n: int, tasks: IndexArray) -> float | None:
         """ω̂ over these tasks, of the complete agents among the first n; None where it is not measured."""
@@ -192,10 +192,10 @@ def history_of(record: Record, rules: Rules, prior: PriorDecisions) -> History:
         outcomes=table.means[order],
         trial_variances=variances[order],
         trials=trials[order],
-        scores=_row_means(table.means)[order],
+        scores=row_means(table.means)[order],
         on_subset=np.mean(table.means[order][:, tasks], axis=1),
-        known_on_subset=_row_means(table.means[:, in_subset])[order],
-        off_subset=_row_means(table.means[:, ~in_subset])[order],
+        known_on_subset=row_means(table.means[:, in_subset])[order],
+        off_subset=row_means(table.means[:, ~in_subset])[order],
         complete=record.complete[order],
         spontaneous=(record.complete & (record.completed == record.arrival))[order],
         sampled=(record.complete & np.isin(table.agents, list(prior.sampled)))[order],
@@ -213,7 +213,7 @@ def history_of(record: Record, rules: Rules, prior: PriorDecisions) -> History:
         n_invalid=record.n_invalid.sum(axis=1, dtype=np.int64)[order],
         n_unconfirmed=np.array(record.n_unconfirmed or (0,) * record.n_agents, dtype=np.int64)[order],
         n_trials=record.n_places.sum(axis=1, dtype=np.int64)[order],
-        costs=_row_means(record.costs[:, in_subset])[order],
+        costs=row_means(record.costs[:, in_subset])[order],
         promises=prior.promises,
         window=rules.history_window or N_LATEST,
         seed=rules.seed,
@@ -250,10 +250,6 @@ def _audited(record: Record, tasks: IndexArray, prior: PriorDecisions) -> Mask:
     ran_more = ~record.asked.all(axis=1) & ~record.operator & ~record.short
     ran_more &= ran[:, tasks].all(axis=1) & (record.completed != record.arrival)
     return np.asarray(record.asked & secret & ran & ran_more[:, None], dtype=np.bool_)
-
-
-def _row_means(values: FloatArray) -> FloatArray:
-    return ratio(np.nansum(values, axis=1), np.count_nonzero(~np.isnan(values), axis=1))
 
 
 def founders_difficulties(founding: CompleteAgents) -> FloatArray:

@@ -1,22 +1,6 @@
 """Ridge predictions of agents left out, without a refit for every fold.
 
-The theory is in ``selection/README.md``, “Ridge calibration”. With the columns of X centred over all n agents
-(C = X − x̄), I the agents left out, and B = (CCᵀ + αI)⁻¹ − 11ᵀ/(αn), ŷ_I = y_I − (B_II)⁻¹(By)_I is what the
-Ridge trained on the other agents predicts. Three ways to B_II and (By)_I for a subset S:
-
-=========================  ============================================================  ====================
-way                        arithmetic                                                    a fold costs
-=========================  ============================================================  ====================
-`LeaveOut`, S near a base  tasks E that enter (d = +1) or leave (d = −1) change B by a   |I|²|E| + |I|³ + |E|³
-                           matrix of rank |E|, D = diag(d):
-                           B′ = B − BX_E(D + X_EᵀBX_E)⁻¹X_EᵀB
-`SharedGram`, any S        αB = I − 11ᵀ/n − C_S(C_SᵀC_S + αI)⁻¹C_Sᵀ, where C_SᵀC_S is    |S|³ + |S|²|I|
-                           cut out of one Gram matrix of all tasks
-`alone`, any S             (CCᵀ + αI)⁻¹ by its Cholesky factor                           n²|S| + n³
-=========================  ============================================================  ====================
-
-With the Cholesky factor L of the matrix to be inverted, products with its inverse are WᵀW, W = L⁻¹R. A task
-with a missing cell is not covered: what completes the cell differs from fold to fold.
+The theory is in ``selection/README.md``, “Ridge calibration”.
 
 Source: Cawley & Talbot, *Neural Networks* 17 (2004) 1467-1475 (leaving out with a free intercept). Hager,
 *SIAM Review* 31 (1989) 221-239 (low-rank updates). Equal to refits of scikit-learn's ``Ridge(alpha=1.0)`` to

@@ -22,7 +22,6 @@ from selection.errors import SelectionError
 PRIOR_VARIANCE = 9.0
 LARGEST_DERIVATIVE = 1e-11
 NEAR_ENOUGH = 1e-6
-LARGEST_OF_MANY = 1e-9  # θ̂ of many agents, to about 1e-10 logits
 MAX_ITERATIONS = 100
 
 
@@ -46,9 +45,7 @@ class RaschFit:
 
 
 def fit(
-    outcomes: FloatArray,
-    start: tuple[FloatArray, FloatArray] | None = None,
-    near: FloatArray | None = None,
+    outcomes: FloatArray, start: tuple[FloatArray, FloatArray] | None = None, near: FloatArray | None = None
 ) -> RaschFit:
     """Fit abilities and difficulties to mean outcomes.
 
@@ -119,31 +116,6 @@ def ability(outcomes: FloatArray, difficulties: FloatArray) -> float:
         step = derivative / (float(np.sum(passing * (1.0 - passing))) + 1.0 / PRIOR_VARIANCE)
         level += _step_length(abs(step)) * step
     raise RaschUnfinished(f"a derivative of {derivative:.1e} is left after {MAX_ITERATIONS} steps")
-
-
-def abilities(
-    outcomes: FloatArray, difficulties: FloatArray, seen: Mask, start: FloatArray | None = None
-) -> FloatArray:
-    """θ̂ of many agents, each by difficulties of its own, (q,): the steps of `ability`, nothing checked.
-
-    outcomes, difficulties, seen: (q, k); outcomes are 0 where not seen.
-    start: (q,); where the steps begin; it does not show in the result.
-    Returns: where the derivative is below 1e-9; NaN for a row without a cell.
-    Raises RaschUnfinished.
-    """
-    totals = outcomes.sum(axis=1)
-    level = np.zeros(len(outcomes)) if start is None else start
-    for _ in range(MAX_ITERATIONS):
-        passing = expit(level[:, None] - difficulties)
-        passing *= seen
-        expected = passing.sum(axis=1)
-        slope = totals - expected - level / PRIOR_VARIANCE
-        if np.abs(slope).max(initial=0.0) < LARGEST_OF_MANY:
-            return np.where(seen.any(axis=1), level, np.nan)
-        curvature = expected - np.einsum("ij,ij->i", passing, passing)
-        step = slope / (curvature + 1.0 / PRIOR_VARIANCE)
-        level = level + np.log1p(np.abs(step)) * np.sign(step)
-    raise RaschUnfinished(f"a derivative is left after {MAX_ITERATIONS} steps")
 
 
 def information(abilities: FloatArray, difficulties: FloatArray) -> FloatArray:

@@ -90,7 +90,7 @@ def propose(
         moved = _moved(previous, band.pass_rates, h, lo, hi)
         used = bands.band_used(moved, band.n_complete, lo=lo, hi=hi, widening=widening)
         tasks = bands.tasks_in_band(moved, band.n_complete, lo=lo, hi=hi, widening=widening)
-        return proposed(table, previous, tasks, (used.lo, used.hi) if used else (lo, hi), (lo, hi), h)
+        return proposed(table, previous, tasks, used or (lo, hi), (lo, hi), h)
 
     plain = proposal(0.0)
     return plain, proposal(hysteresis) if hysteresis else plain

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from analytics.record import TRUST, Counting
-from selection.errors import SelectionError
+from selection.errors import check_ranges
 
 Target = Literal["subset", "full", "domain"]
 GroupsName = Literal["auto", "none", "category:stratum", "category:cluster", "group:stratum", "group:cluster"]
@@ -87,12 +87,7 @@ class Rules:
             ),
             "seed": (self.seed >= 0, "at least 0"),
         }
-        for name, (holds, rule) in ranges.items():
-            if not holds:
-                raise SelectionError(
-                    f"{name} = {getattr(self, name)!r} is out of range: it has to be {rule}",
-                    code="rules_range",
-                )
+        check_ranges(self, "rules_range", **ranges)
 
 
 def borrowed_omega(trial_noise: str) -> float | None:

@@ -9,10 +9,6 @@ this project's own.
 
 Forward search: tasks taken one at a time, each the one that predicts agents left out best.
 
-The theory is in ``selection/README.md``, “Strategies”.
-
-Symbols
--------
 ==========  ==============================  ==================================  =============
 symbol      code                            shape                               unit
 ==========  ==============================  ==================================  =============
@@ -128,18 +124,15 @@ class _Search:
         bounds = np.asarray(self.residuals @ weighted + slope * (slope * growing * norms - 2.0 * products))
         most = self._squares(int(bounds.argmin())) + self.total * 10.0**-DECIMALS
         rows = np.flatnonzero(bounds <= most)
-        return rows[bounds[rows] + self._added(rows) <= most]
-
-    def _added(self, rows: IndexArray) -> FloatArray:
         columns, growth = self.columns[rows], self.growth[rows]
         weighted, powers = self.residuals * self.diagonal**-3, columns * columns
         squares = powers @ (weighted * self.residuals)
         cubes = np.multiply(powers, columns, out=powers) @ weighted
-        return np.asarray(2.0 / growth * (squares - 2.0 * self.along_scores[rows] / growth * cubes))
+        added = 2.0 / growth * (squares - 2.0 * self.along_scores[rows] / growth * cubes)
+        return np.asarray(rows[bounds[rows] + added <= most], dtype=np.intp)
 
 
-N_GROUPS = 10
-N_LATEST = 10
+N_GROUPS = N_LATEST = 10
 SPREAD_LO, SPREAD_HI = 0.02, 0.98
 
 
@@ -236,9 +229,6 @@ class Training:
 
 
 Strategy = Callable[[Training, int, np.random.Generator | None], IndexArray]
-
-
-# ---------------------------------------------------------------------------------------------- strategies
 
 
 def mid_range(training: Training, k: int, rng: np.random.Generator | None = None) -> IndexArray:
@@ -369,9 +359,6 @@ SEEDED = frozenset({"random", "stratified"})
 FITTED = frozenset({"information", "forecast"})
 
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-
 def _ordered(keys: FloatArray, tasks: IndexArray) -> IndexArray:
     return tasks[np.argsort(np.round(keys[tasks], DECIMALS), kind="stable")]
 
@@ -391,9 +378,6 @@ def _filled(quotas: IndexArray, sizes: IndexArray) -> IndexArray:
             rest += int(wanted[g]) - gives
             taken[g] += gives
     return taken
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check_size(name: str, k: int, tasks: IndexArray) -> None:

@@ -101,9 +101,6 @@ def findings(record: Record, rules: Rules, prior: PriorDecisions) -> Findings:
     )
 
 
-# ------------------------------------------------------------------------------------------------ monitors
-
-
 def _fidelity(history: History, n: int) -> Monitor:
     known = ~np.isnan(history.off_subset)
     unasked = history.spontaneous | history.sampled
@@ -130,9 +127,7 @@ def _looked_at(rows: IndexArray, first: int = FIRST_LOOK) -> IndexArray:
 def _capability(history: History, n: int) -> Monitor:
     rows = history.seen(~np.isnan(history.on_subset), n)
     return drift.capability_jump(
-        history.on_subset[rows],
-        *history.who(rows),
-        n_reference=history.n_before(rows),
+        history.on_subset[rows], *history.who(rows), n_reference=history.n_before(rows)
     )
 
 
@@ -228,11 +223,7 @@ def _cost(history: History, n: int) -> Monitor:
     if np.isnan(history.costs).all():
         return drift.insufficient("cost per task", "not measured: no cost was stated")
     rows = history.seen(~np.isnan(history.costs), n)
-    return drift.cost_per_task(
-        history.costs[rows],
-        *history.who(rows),
-        n_reference=history.n_before(rows),
-    )
+    return drift.cost_per_task(history.costs[rows], *history.who(rows), n_reference=history.n_before(rows))
 
 
 def _walked(record: Record, prior: PriorDecisions, monitor: Monitor) -> Monitor:
@@ -275,9 +266,6 @@ def false_alerts(history: History, monitors: Sequence[Monitor]) -> float | None:
     days = sorted(day for day in history.days if day is not None)
     n_days = (days[-1] - days[0]).days if days else 0
     return drift.false_alerts_a_year(monitors, len(days) / n_days * DAYS_A_YEAR) if n_days else None
-
-
-# --------------------------------------------------------------------------------------------------- replay
 
 
 @dataclass(frozen=True)

@@ -241,8 +241,8 @@ def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
                 "outcome": outcome,
                 "outcome_text": text,
                 "n_invalid": n,
-                "date": (entry.submitted_at or "") if entry else "",
-                "trust": words.TRUST[entry.trust] if entry and of.tells_trust else "",
+                "date": (entry.line["submitted_at"] or "") if entry else "",
+                "trust": words.TRUST[entry.line["trust"]] if entry and of.tells_trust else "",
             }
         )
     return runs

@@ -126,7 +126,7 @@ def means_of(outcomes: pa.Table, of: AgentContext, *, n_trials: int) -> dict[str
     here = of.on_active(outcomes)
     if not here.num_rows:
         return {}
-    from selection.staged.delivered import means_so_far
+    from selection.single_tasks import means_so_far
 
     return means_so_far(**own_part(here, of), n_trials=n_trials)
 

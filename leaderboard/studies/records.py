@@ -25,10 +25,10 @@ from leaderboard.submissions import queries as submissions
 from leaderboard.submissions.queries import AcceptedSubmission
 from selection.prior import GOING_ON, OVER, Staged
 from selection.rules import Rules
-from selection.staged.delivered import delivered_means
+from selection.single_tasks import delivered_means
 from selection.standings import words
-from selection.standings.adaptive_estimates import marked
 from selection.standings.choice import n_complete, n_teaching
+from selection.standings.placing import marked
 
 N_TRIES = 20
 ENDED = (STOPPED, DRAWN)  # one that was drawn has its estimate until it delivers some of the rest

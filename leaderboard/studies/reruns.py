@@ -45,7 +45,7 @@ def agents_to_recall(now: Snapshot, board: Standings, podium: int) -> list[Agent
 
 
 def owing(board: Standings, podium: int) -> tuple[Line, ...]:
-    from selection.standings import adaptive_estimates as places
+    from selection.standings import placing as places
 
     return places.owing(board, podium)
 

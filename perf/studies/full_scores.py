@@ -30,7 +30,7 @@ from selection.held_out import choose, hold_out, nested_residuals
 from selection.intervals import prequential
 from selection.rules import BY_CALIBRATION
 from selection.standings.choice import training
-from selection.validation.coverage import covered
+from selection.validation.figures import covered
 
 BY = {"agent": "LOAO", "date": "in time"}
 ESTIMATORS = ("ridge", "line", "completion")
@@ -58,10 +58,9 @@ def main(folder: str) -> None:
 
 def _residuals(agents: CompleteAgents, by: str, estimator: str) -> FloatArray:
     try:
-        found = nested_residuals(agents, by, estimator=estimator)
+        return nested_residuals(agents, by, estimator=estimator)
     except SelectionError:
         return np.full(agents.n, np.nan)
-    return np.asarray(found.scores - found.predictions)
 
 
 def _row(name: str, label: str, residuals: list[FloatArray]) -> str:

@@ -47,6 +47,7 @@ from selection.folds import CompleteAgents, Rule, fold_bands, nested_plan
 from selection.held_out import Subsets, choose, hold_out, nested_residuals
 from selection.intervals import MIN_FOR_QUANTILE, ScoreInterval, calibrate, intervals
 
+LARGEST_DERIVATIVE = 1e-9  # θ̂ of many agents, to about 1e-10 logits
 SEED = 20261
 LOOKS = (10, 12, 20, 40, 80, 160)
 REFIT_EVERY = 5
@@ -248,8 +249,7 @@ def _errors(one: Board) -> tuple[FloatArray, Mask]:
 
 
 def _left_out(means: FloatArray) -> FloatArray:
-    found = nested_residuals(_complete(means))
-    return np.where(found.usable, found.scores - found.predictions, np.nan)
+    return nested_residuals(_complete(means))
 
 
 def _audited(one: Board, rng: np.random.Generator) -> Audit:
@@ -278,11 +278,24 @@ def _predicted_off(one: Board) -> Audit:
     return Audit(outcomes, expected)
 
 
+def _abilities(outcomes: FloatArray, difficulties: FloatArray) -> FloatArray:
+    """θ̂ of many agents, each by difficulties of its own, (q, k) to (q,): the steps of `rasch.ability`."""
+    level, totals = np.zeros(len(outcomes)), outcomes.sum(axis=1)
+    for _ in range(rasch.MAX_ITERATIONS):
+        passing = expit(level[:, None] - difficulties)
+        expected = passing.sum(axis=1)
+        slope = totals - expected - level / rasch.PRIOR_VARIANCE
+        if np.abs(slope).max(initial=0.0) < LARGEST_DERIVATIVE:
+            return level
+        curvature = expected - np.einsum("ij,ij->i", passing, passing)
+        step = slope / (curvature + 1.0 / rasch.PRIOR_VARIANCE)
+        level = level + np.log1p(np.abs(step)) * np.sign(step)
+    raise rasch.RaschUnfinished(f"a derivative is left after {rasch.MAX_ITERATIONS} steps")
+
+
 def _expected(rows: FloatArray, tasks: IndexArray, difficulties: FloatArray) -> FloatArray:
     """P of all tasks from the outcomes on some, (n_agents, n_tasks)."""
-    on_subset = rows[:, tasks]
-    seen = np.ones(on_subset.shape, dtype=np.bool_)
-    found = rasch.abilities(on_subset, np.broadcast_to(difficulties[tasks], on_subset.shape), seen)
+    found = _abilities(rows[:, tasks], difficulties[tasks])
     return np.asarray(expit(found[:, None] - difficulties), dtype=np.float64)
 
 

@@ -81,7 +81,7 @@ def case(seed: int) -> Case:
     rng, rising = np.random.default_rng([11, seed]), RISES[seed % len(RISES)]
     n_before, m = int(rng.choice([40, 60])), int(rng.choice([50, 100]))
     agents = population(rng, n_before + N_FRESH, m, rising)
-    word = verdict(replay(agents.take(np.arange(n_before)), seed=seed)).word
+    word = verdict(replay(agents.take(np.arange(n_before)), seed=seed))["word"]
     board, spent = later(agents, n_before, seed)
     agreed, differ = right(board, agents.scores)
     pairs = float(agreed[n_before:][differ[n_before:]].mean())

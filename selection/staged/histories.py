@@ -14,6 +14,7 @@ by the model (`selection.staged.model`), their errors scaled to those of full ru
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -82,43 +83,42 @@ class StagedHistory:
 
 
 def walked(
+    agents: CompleteAgents, order: Sequence[int], staging: Staging, *, seed: int = 0, **how: Any
+) -> StagedHistory:
+    """Replay staged assignment in one order of the agents; `how` as of `replayed`."""
+    n_first = staging.staged_from
+    return replayed(
+        agents,
+        order,
+        staging,
+        n_first,
+        lambda taught_by, i: run_agent(agents, i, taught_by.fit, seed),
+        True,
+        **how,
+    )
+
+
+def replayed(
     agents: CompleteAgents,
     order: Sequence[int],
     staging: Staging,
+    n_first: int,
+    ask: Callable[[Teaching, int], tuple[Walk, FullRun | None]],
+    recalling: bool = False,
     *,
     subset: IndexArray | None = None,
     reselected: bool = False,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> StagedHistory:
-    """Replay staged assignment in one order of the agents.
+    """Let the first agents run everything, and ask each later one by what all before it teach.
 
     subset: S from the outset; by default the band of those that have come, fixed with the agent that reaches
         `subset_from`.
     """
-    return _replayed(
-        agents,
-        order,
-        lambda teaching, i: run_agent(agents, i, teaching.fit, seed),
-        n_first=staging.staged_from,
-        recalling=True,
-        teach=partial(taught, staging=staging, subset=subset, reselected=reselected),
-        progress=progress,
+    m, teach = (
+        agents.outcomes.shape[1],
+        partial(taught, staging=staging, subset=subset, reselected=reselected),
     )
-
-
-def _replayed(
-    agents: CompleteAgents,
-    order: Sequence[int],
-    ask: Callable[[Teaching, int], tuple[Walk, FullRun | None]],
-    *,
-    n_first: int,
-    recalling: bool,
-    teach: Callable[..., Teaching],
-    progress: Progress | None,
-) -> StagedHistory:
-    """Let the first agents run everything, and ask each later one by what all before it teach."""
-    m = agents.outcomes.shape[1]
     outcomes, scores, full_runs = list[FloatArray](), list[float](), list[FullRun]()
     walks, teaching = list[Walk](), None
     for done, i in enumerate(order):
@@ -185,14 +185,7 @@ def run_agent(agents: CompleteAgents, i: int, fit: Fit, seed: int) -> tuple[Walk
 
 
 def on_subset(
-    agents: CompleteAgents,
-    order: Sequence[int],
-    staging: Staging,
-    *,
-    subset: IndexArray | None = None,
-    reselected: bool = False,
-    seed: int = 0,
-    progress: Progress | None = None,
+    agents: CompleteAgents, order: Sequence[int], staging: Staging, *, seed: int = 0, **how: Any
 ) -> StagedHistory:
     """Replay the fixed subset in one order of the agents; while no band suits, they run everything."""
     every = np.arange(agents.outcomes.shape[1])
@@ -211,29 +204,12 @@ def on_subset(
         ends = (known.score, known.model_se)
         return walk, FullRun(-1, truth, 1.0 / ONE_IN, ends, ends) if is_whole else None
 
-    return _replayed(
-        agents,
-        order,
-        ask,
-        n_first=staging.subset_from,
-        recalling=False,
-        teach=partial(taught, staging=staging, subset=subset, reselected=reselected),
-        progress=progress,
-    )
+    return replayed(agents, order, staging, staging.subset_from, ask, **how)
 
 
-def in_full(
-    agents: CompleteAgents,
-    order: Sequence[int],
-    staging: Staging,
-    *,
-    subset: IndexArray | None = None,
-    reselected: bool = False,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> StagedHistory:
+def in_full(agents: CompleteAgents, order: Sequence[int], staging: Staging, **how: Any) -> StagedHistory:
     """Replay full runs of everybody: nothing of a rule counts."""
     every, truth = np.arange(agents.outcomes.shape[1]), agents.scores[list(order)]
-    if progress:
+    if progress := how.get("progress"):
         progress(len(order), len(order))
     return StagedHistory(truth, truth, tuple(Walk(i, (every,)) for i in order))

@@ -71,16 +71,6 @@ class ModelEstimate:
     passing: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """The same of many agents: ``scores``, ``se``, ``abilities`` (q,), ``passing`` (q, m)."""
-
-    scores: FloatArray
-    se: FloatArray
-    abilities: FloatArray
-    passing: FloatArray
-
-
 def fit(
     outcomes: FloatArray, first: IndexArray | None = None, start: StagedModel | None = None
 ) -> StagedModel:
@@ -114,7 +104,8 @@ def fit(
         for_abilities = (x - passing).sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
         for_difficulties = (passing - x).sum(axis=0) - difficulties / DIFFICULTY_VARIANCE
         apart, variances = abilities - means, dispersion / of_abilities
-        new_spread = _spread(apart, variances)
+        squares = float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS
+        new_spread = max(squares / (apart.size + PSEUDO_AGENTS), MIN_SPREAD)
         new_dispersion = 1.0
         if is_graded:
             squares = float((((x - passing) * ran) ** 2).sum())
@@ -123,14 +114,8 @@ def fit(
         left = max(slope, abs(new_spread - spread), abs(new_dispersion - dispersion))
         if left < LARGEST_DERIVATIVE:
             of_tasks = dispersion / (curvature.sum(axis=0) + dispersion / DIFFICULTY_VARIANCE)
-            return StagedModel(
-                read_only(abilities),
-                read_only(difficulties),
-                read_only(of_tasks),
-                read_only(means),
-                spread,
-                dispersion,
-            )
+            ends = read_only(abilities), read_only(difficulties)
+            return StagedModel(*ends, read_only(of_tasks), read_only(means), spread, dispersion)
         of_difficulties = curvature.sum(axis=0) + 1.0 / DIFFICULTY_VARIANCE
         shared = curvature / of_difficulties
         complement = np.diag(of_abilities) - shared @ curvature.T - before * dispersion / spread
@@ -176,25 +161,23 @@ def in_order(dates: Sequence[date | None], names: Sequence[str]) -> tuple[IndexA
     return np.array(sorted(range(n), key=lambda i: (dates[i], names[i])), dtype=np.intp), np.arange(n)
 
 
-def estimate(model: StagedModel, outcomes: FloatArray, mean: float) -> ModelEstimate:
-    """Score one agent on the fit, from whatever it ran, (m,), NaN where not run."""
-    result = estimates(model, outcomes[None, :], np.array([mean]))
-    return ModelEstimate(
-        score=float(result.scores[0]),
-        se=float(result.se[0]),
-        ability=float(result.abilities[0]),
-        passing=read_only(result.passing[0]),
-    )
+def estimate(
+    model: StagedModel, outcomes: FloatArray, mean: float, of: Mask | slice = slice(None)
+) -> ModelEstimate:
+    """Score one agent on the fit, from whatever it ran, (m,), NaN where not run; `of` as in `estimates`."""
+    score, se, ability, passing = (part[0] for part in estimates(model, outcomes[None], np.array([mean]), of))
+    return ModelEstimate(float(score), float(se), float(ability), read_only(passing))
 
 
 def estimates(
     model: StagedModel, outcomes: FloatArray, means: FloatArray, of: Mask | slice = slice(None)
-) -> Estimates:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Score agents on the fit, each by itself.
 
     outcomes: (q, m).
     means: (q,).
     of: (m,); the tasks whose mean is the score; all that was run tells the ability.
+    Returns: scores, their standard errors and abilities, (q,); P of each task, (q, m).
     """
     ran = ~np.isnan(outcomes)
     x = np.where(ran, outcomes, 0.0)
@@ -206,12 +189,8 @@ def estimates(
     total = rest.sum(axis=1)
     own, of_tasks = model.dispersion * total, rest**2 @ model.difficulty_variances[of]
     filled = np.where(ran, x, passing)[:, of]
-    return Estimates(
-        scores=np.asarray(filled.mean(axis=1)),
-        se=np.sqrt(own + total**2 * v_abilities + of_tasks) / filled.shape[1],
-        abilities=abilities,
-        passing=passing,
-    )
+    se = np.sqrt(own + total**2 * v_abilities + of_tasks) / filled.shape[1]
+    return np.asarray(filled.mean(axis=1)), se, abilities, passing
 
 
 def completed(model: StagedModel, outcomes: FloatArray) -> FloatArray:
@@ -237,11 +216,6 @@ def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) 
 def _logits(x: FloatArray, ran: Mask, axis: int) -> FloatArray:
     n, passed = np.count_nonzero(ran, axis=axis), x.sum(axis=axis)
     return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
-
-
-def _spread(apart: FloatArray, variances: FloatArray) -> float:
-    variance = (float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS) / (apart.size + PSEUDO_AGENTS)
-    return max(variance, MIN_SPREAD)
 
 
 def _spread_step(

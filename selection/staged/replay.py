@@ -7,35 +7,17 @@ Published is what an agent's estimate was when the rule stopped it, also where i
 later. Which agents are drawn, and some tasks, depend on the seed, so the history is replayed with several:
 figures are means over these, `ranges` their least and largest.
 
-=================  ========================================================================================
-figure             meaning
-=================  ========================================================================================
-``saved``          share of the task runs of full evaluation that were not made
-``saved_late``     the same for the second half of the agents
-``pairs``          share of pairs with y_i ≠ y_j in the order of y, ties ½
-``clear_pairs``    of those with |y_i − y_j| > 1.96·SE_ij
-``best_five``      share of the board's first five that are among the true first five; ``podium`` likewise
-``regret``         best y less the y of the board's leader
-``coverage``       share of published intervals that hold y
-``bias``, ``rmse`` of published estimates
-=================  ========================================================================================
-
-Standard errors leave out one agent at a time, each seed by itself. *Random tasks at the same cost*: each
-later agent runs as many as the rule's later agents did on average, drawn, by the same model. *Ceiling*: the
-share of pairs in the same order in two full runs drawn from a fit to all full runs.
-
-The verdict: ends of pairs and of coverage are one-sided, 95%. *Yes* also takes a bias of at most 1 point, or
-2 SE, and never over 2. Below both words: *not yet*. Where under 5% of the runs are saved: *full runs*. With
-under 20 agents, 5 that came among the first P, or 19 estimates: *mostly* at most.
+The theory is in ``selection/README.md``, “Staged assignment”.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
+from analytics.arrays import DECIMALS, FloatArray, Mask
 from analytics.differences.estimates import wilson
 from analytics.differences.trial_variances import finite_variances
 from analytics.text import counted
@@ -157,31 +139,19 @@ def replay(
     staging: Staging | None = None,
     *,
     assignment: str = "staged",
-    subset: IndexArray | None = None,
-    reselected: bool = False,
     seed: int = 0,
-    n_seeds: int | None = None,
-    progress: Progress | None = None,
+    **how: Any,
 ) -> StagedReplay:
     """Replay a rule of assignment over full runs.
 
     agents: loaded full histories, everybody before activation, and drawn agents; never agents that ran
         everything because the rule let them go on, which would flatter.
-    n_seeds: by default 10 where all agents have dates, else 20.
+    **how: as of `histories_of`.
     """
     staging = staging or Staging()
     if assignment == "subset":  # tasks are saved from the first agent on that is asked for a part of them
         staging = replace(staging, staged_from=staging.subset_from)
-    orders, histories = histories_of(
-        agents,
-        staging,
-        assignment=assignment,
-        subset=subset,
-        reselected=reselected,
-        seed=seed,
-        n_seeds=n_seeds,
-        progress=progress,
-    )
+    orders, histories = histories_of(agents, staging, assignment=assignment, seed=seed, **how)
     return summary(agents, orders, histories, staging, seed)
 
 
@@ -189,14 +159,17 @@ def histories_of(
     agents: CompleteAgents,
     staging: Staging,
     *,
-    assignment: str,
-    subset: IndexArray | None,
-    reselected: bool,
-    seed: int,
+    assignment: str = "staged",
+    seed: int = 0,
     n_seeds: int | None = None,
     progress: Progress | None = None,
+    **how: Any,
 ) -> tuple[list[list[int]], list[StagedHistory]]:
-    """Return the order of the agents for each seed, and its history; arguments and errors as of `replay`."""
+    """Return the order of the agents for each seed, and its history.
+
+    n_seeds: by default 10 where all agents have dates, else 20.
+    **how: ``subset`` and ``reselected``, as of `selection.staged.histories.replayed`.
+    """
     least = max(N_FEWEST, staging.staged_from + 1)
     if agents.n < least:
         raise SelectionError(
@@ -208,16 +181,9 @@ def histories_of(
         n_before, n_all = k * agents.n, agents.n * len(orders)
         return None if progress is None else lambda done, _: progress(n_before + done, n_all)
 
+    walk = ASSIGNMENTS[assignment]
     return orders, [
-        ASSIGNMENTS[assignment](
-            agents,
-            order,
-            staging,
-            subset=subset,
-            reselected=reselected,
-            seed=seed + k,
-            progress=progress_of(k),
-        )
+        walk(agents, order, staging, seed=seed + k, progress=progress_of(k), **how)
         for k, order in enumerate(orders)
     ]
 
@@ -244,10 +210,9 @@ def summary(
     """
     m, half, later = agents.outcomes.shape[1], agents.n // 2, slice(staging.staged_from, None)
     at_same_cost = [
-        at_random(agents, order, staging, one.n_run[later].mean(), seed + k)
+        (at_random(agents, order, staging, one.n_run[later].mean(), seed + k), one.truth)
         for k, (order, one) in enumerate(zip(orders, histories, strict=True))
     ]
-    truths = [one.truth for one in histories]
     estimates = [published(one) for one in histories]
     coverage, bias = (_mean_figure([pair[k] for pair in estimates]) for k in range(2))
     errors = np.concatenate([pair[1] for pair in estimates])
@@ -261,7 +226,7 @@ def summary(
     }
     pairs = _pair_figure(histories, None)
     n_podium = []
-    for y in (np.round(truth, DECIMALS) for truth in truths):
+    for y in (np.round(one.truth, DECIMALS) for one in histories):
         among_first = (
             int((y[: k + 1] > y[k]).sum()) < staging.podium for k in range(staging.staged_from, y.size)
         )
@@ -283,9 +248,9 @@ def summary(
         coverage=coverage,
         bias=bias,
         rmse=float(np.sqrt(np.mean(errors**2))) if errors.size else None,
-        random_pairs=_mean(_share, at_same_cost, truths),
-        random_best_five=_mean(lambda board, truth: best(board, truth, TOP), at_same_cost, truths),
-        random_regret=_mean(_regret, at_same_cost, truths),
+        random_pairs=float(np.mean([_share(*one) for one in at_same_cost])),
+        random_best_five=float(np.mean([best(*one, TOP) for one in at_same_cost])),
+        random_regret=float(np.mean([_regret(*one) for one in at_same_cost])),
         ceiling=ceiling(agents.outcomes[list(orders[0])], seed),
         ranges={name: (min(of), max(of)) for name, of in each.items() if name != "pairs" or pairs},
     )
@@ -339,14 +304,6 @@ def _regret(board: FloatArray, truth: FloatArray) -> float:
     return float(truth.max() - truth[int(np.argmax(np.round(board, DECIMALS)))])
 
 
-def _mean(
-    figure: Callable[[FloatArray, FloatArray], float],
-    boards: Sequence[FloatArray],
-    truths: Sequence[FloatArray],
-) -> float:
-    return float(np.mean([figure(board, truth) for board, truth in zip(boards, truths, strict=True)]))
-
-
 # ------------------------------------------------------------------------------------------------ the verdict
 
 
@@ -355,8 +312,6 @@ N_AGENTS, N_PODIUM, N_PUBLISHED = 20, 5, 19
 MIN_SAVED = 0.05
 MAX_BIAS, LARGEST_BIAS = 0.01, 0.02
 NUMBERS = ("none", "one", "two", "three", "four", "five")
-
-
 LEAST = {  # what yes and mostly need
     "pairs": (0.95, 0.92),
     "the lower end of pairs": (0.93, 0.90),
@@ -369,39 +324,30 @@ MAX_REGRET = (0.005, 0.015)
 WORDS = ("yes", "mostly")
 
 
-@dataclass(frozen=True)
-class StagedVerdict:
-    """A word, what keeps it from a better one, and the sentence.
+def verdict(replay: StagedReplay) -> dict[str, Any]:
+    """Judge a replay.
 
-    word: {"yes", "mostly", "mostly (few)", "not yet", "full runs"}.
-    reasons: figures that fall short of yes.
+    Returns: ``word``: yes, mostly, mostly (few), not yet or full runs; ``reasons``: what falls short of yes;
+        ``text``.
     """
-
-    word: str
-    reasons: tuple[str, ...]
-    text: str
-
-
-def verdict(replay: StagedReplay) -> StagedVerdict:
-    """Judge a replay."""
-    reasons = tuple(_short(replay, 0))
+    reasons = _short(replay, 0)
     word = next((name for k, name in enumerate(WORDS) if not _short(replay, k)), "not yet")
     counts = (
         (replay.n_agents, N_AGENTS, "agent", ""),
         (replay.n_podium, N_PODIUM, "agent", " that came among the first"),
         (replay.n_published, N_PUBLISHED, "estimate", ""),
     )
-    few = tuple(
+    few = [
         f"{f'only {counted(n, noun)}' if n else f'no {noun}'}{which}; {least} are needed"
         for n, least, noun, which in counts
         if n < least
-    )
+    ]
     if round(replay.saved - MIN_SAVED, DECIMALS) < 0:
-        word, reasons = "full runs", (f"it saves {replay.saved:.1%} of the runs",)
+        word, reasons = "full runs", [f"it saves {replay.saved:.1%} of the runs"]
     elif word != "not yet" and few:
-        word, reasons = "mostly (few)", (*reasons, *few)
+        word, reasons = "mostly (few)", [*reasons, *few]
     more = f" It falls short of yes: {'; '.join(reasons)}." if word == "mostly (few)" else ""
-    return StagedVerdict(word, reasons, f"{word.capitalize()}. {sentence(replay)}{more}")
+    return {"word": word, "reasons": reasons, "text": f"{word.capitalize()}. {sentence(replay)}{more}"}
 
 
 def sentence(replay: StagedReplay) -> str:

@@ -35,11 +35,8 @@ def walked(decisions: Sequence[Mapping[str, Any]], fit: Mapping[str, Any]) -> Wa
     c = float(fit["scale"]["c"])
     estimates = [(float(one["score"]), float(one["se"]) / c) for one in decisions]
     drawn = [k for k, one in enumerate(decisions) if one["stage"] == "drawn"]
-    return WalkResult(
-        first=estimates[0] if estimates else None,
-        drawn=estimates[drawn[0]] if drawn else None,
-        share=Fit.from_plain(fit).share_drawn,
-    )
+    first, at_draw = estimates[0] if estimates else None, estimates[drawn[0]] if drawn else None
+    return first, at_draw, Fit.from_plain(fit).share_drawn
 
 
 def staged_fit(
@@ -86,7 +83,8 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
     about = list(record.about)
     for i in rows:
         about[i] = replace(about[i], adaptive_reason=OVER, stopped=True)
-    teaching = taught_by(replace(record, about=tuple(about)), staging, {}, None)
+    record = replace(record, about=tuple(about))
+    teaching = taught_by(record, staging, {}, None)
     n_run = np.count_nonzero(record.n_places > 0, axis=1)
     return {
         name: Staged(
@@ -100,7 +98,7 @@ def staged_in(record: Record, staging: Staging) -> dict[str, Staged]:
             se=one.se,
             degrees=teaching.scale.degrees,
         )
-        for name, one in _estimates(replace(record, about=tuple(about)), teaching)
+        for name, one in _estimates(record, teaching)
     }
 
 
@@ -131,11 +129,11 @@ def replayed(
     walks: Mapping[str, WalkResult] | None = None,
     *,
     base_seed: int = 0,
-    n_seeds: int | None = None,
-    progress: Progress | None = None,
+    **how: Any,
 ) -> dict[str, Any]:
     """Replay a rule on the agents that it did not choose.
 
+    **how: ``n_seeds`` and ``progress``, as of `selection.staged.replay.histories_of`.
     Returns: ``rule`` in words; ``figures`` and ``verdict``, None where there are too few agents, with
         ``reason``.
     """
@@ -149,17 +147,11 @@ def replayed(
             subset=tasks,
             reselected=rule.reselected,
             seed=base_seed,
-            n_seeds=n_seeds,
-            progress=progress,
+            **how,
         )
     except CoreError as refusal:
         return {"rule": rule.words, "figures": None, "verdict": None, "reason": str(refusal)}
-    return {
-        "rule": rule.words,
-        "figures": _known(plain(result)),
-        "verdict": plain(verdict(result)),
-        "reason": "",
-    }
+    return {"rule": rule.words, "figures": _known(plain(result)), "verdict": verdict(result), "reason": ""}
 
 
 def side_by_side(
@@ -171,10 +163,10 @@ def side_by_side(
 ) -> list[dict[str, Any]]:
     """Replay each of these rules on the same agents, as `replayed` does."""
     results = []
-    for k, rule in enumerate(rules):
+    for rule in rules:
         results.append(replayed(record, rule, walks, base_seed=base_seed))
         if progress:
-            progress(k + 1, len(rules))
+            progress(len(results), len(rules))
     return results
 
 
@@ -244,18 +236,9 @@ def courses(
         raise SelectionError(
             f"{undated} has no date; state submitted_at of every agent that ran all tasks", code="no_replay"
         )
-    (order,), (history,) = histories_of(
-        agents,
-        rule.staging,
-        assignment="staged",
-        subset=None,
-        reselected=False,
-        seed=base_seed,
-        n_seeds=1,
-        progress=progress,
-    )
+    (order,), (history,) = histories_of(agents, rule.staging, seed=base_seed, n_seeds=1, progress=progress)
     result = summary(agents, [order], [history], rule.staging, base_seed)
-    judged = {"word": None, "reasons": (), "text": sentence(result)}
+    judged: dict[str, Any] = {"word": None, "reasons": [], "text": sentence(result)}
     figures = {"rule": rule.words, "figures": _known(plain(result)), "verdict": judged, "reason": ""}
     tasks, found = record.table.tasks, list[Course]()
     for walk in history.walks:
@@ -295,7 +278,7 @@ def _estimates(record: Record, teaching: Teaching) -> Iterator[tuple[str, WalkEs
 
 
 def _replayable(complete: CompleteAgents, walks: Mapping[str, WalkResult]) -> CompleteAgents:
-    rows = [i for i, name in enumerate(complete.names) if name not in walks or walks[name].drawn is not None]
+    rows = [i for i, name in enumerate(complete.names) if name not in walks or walks[name][1] is not None]
     return complete.take(np.array(rows, dtype=np.intp))
 
 

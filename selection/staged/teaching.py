@@ -1,18 +1,6 @@
 """The agents that teach: the fit to them, S and the first batch, and how far estimates err.
 
-Scale
------
-Errors of estimates from the first batch, y_i the full score of an agent that ran everything and π_i the
-probability that it did::
-
-    c² = (4·1² + Σ_i [(y_i − est_i)/se_i]²/π_i)/(4 + Σ_i 1/π_i)
-
-over the 19 or more drawn agents' own estimates; else over the full runs as they came, each by those before
-it, where there are 19; else over all full runs cut down to the first batch, left out in turn (above twenty in
-twenty groups, so that the cost does not grow with them). ν = 4 + the number of residuals.
-
-An agent of a scaffold that no full run has errs by more: whole scaffolds are left out, and c and ν are those
-of `selection.intervals` on the scaled residuals, c at least that of the others.
+The theory is in ``selection/README.md``, “Staged assignment”.
 """
 
 from collections.abc import Sequence
@@ -167,21 +155,16 @@ class Teaching:
         """(y − est)/se of the full runs from these tasks, each by a fit without its fold."""
         rows = np.array([one.row for one in self.full_runs], dtype=np.intp)
         outcomes = self.outcomes[rows]
-        truth = (
-            np.array([one.score for one in self.full_runs])
-            if of is None
-            else np.nanmean(outcomes[:, of], axis=1)
-        )
+        whole = np.array([one.score for one in self.full_runs])
+        truth = whole if of is None else np.nanmean(outcomes[:, of], axis=1)
         seen, z = np.full(outcomes.shape, np.nan), np.zeros(rows.size)
         seen[:, batch] = outcomes[:, batch]
         for f in range(int(folds.max(initial=-1)) + 1):
             out = np.flatnonzero(folds == f)
-            model = self._without(tuple(rows[out].tolist()))
-            result = estimates(
-                model, seen[out], self.model.means[rows[out]], slice(None) if of is None else of
-            )
-            known = result.se > 0  # where nothing was left out there is no error
-            z[out[known]] = (truth[out] - result.scores)[known] / result.se[known]
+            model, means = self._without(tuple(rows[out].tolist())), self.model.means[rows[out]]
+            scores, se, _, _ = estimates(model, seen[out], means, slice(None) if of is None else of)
+            known = se > 0  # where nothing was left out there is no error
+            z[out[known]] = (truth[out] - scores)[known] / se[known]
         return z
 
     def _without(self, out: tuple[int, ...]) -> StagedModel:
@@ -198,14 +181,12 @@ class Teaching:
 def of_full_runs(agents: CompleteAgents, rows: IndexArray) -> Teaching:
     """Return some complete agents as those that teach, with the fit that all of them keep."""
     rows = agents.in_time(rows)
-    full_runs = [
-        FullRun(place, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for place, i in enumerate(rows)
-    ]
+    runs = [FullRun(k, float(agents.scores[i]), scaffold=agents.scaffolds[i]) for k, i in enumerate(rows)]
     return Teaching(
         outcomes=agents.outcomes[rows],
         scores=agents.scores[rows],
         first=agents.first_of(rows),
-        full_runs=tuple(full_runs),
+        full_runs=tuple(runs),
         subset=None,
         model=agents.model_of(np.sort(rows)),
         staging=Staging(),

@@ -1,27 +1,6 @@
 """Which tasks an agent runs next, and whether it goes on: contenders run everything, the others stop early.
 
-Rule
-----
-From five teaching agents on (`staged_from`) a newcomer is asked in batches.
-
-1. *First batch*: of S the k₁ = min(⌊m/2⌋, max(10, round(m/5))) tasks whose pass rate among the latest ten
-   teaching agents, completed by the model, is nearest to ½; where S has fewer, all of S and the nearest
-   others. Beside them audit tasks, drawn from outside S: a tenth of k₁, two at least.
-2. *Go on* where tasks are left and se > .03; or est + z·se ≥ b_P, and se ≥ .01 or est + z·se ≥ b₁. b_P is the
-   score of the P-th best teaching agent (``podium``, 3), b₁ the best, z = 2.
-3. *Next batch*: max(3, round(.15 m)) of the others with the largest P(1 − P), a tenth of them drawn.
-4. *Drawn*: an agent that the rule would stop runs the rest all the same with probability q, after its
-   estimate was kept, so that estimates can be judged: q = .25 until 30 full runs can be replayed, then .10.
-5. *Recalled*: an agent that was stopped, and stands among the first P by a later fit or since others left,
-   runs the rest unless se < .01 and est + z·se < b₁.
-
-est ± t_ν·c·se is the 95% interval. A walk is judged by the fit that it began with, here as in the service.
-
-Odd cases
----------
-Tasks that are not active any more are asked for no longer, and scores are those of the active ones. New tasks
-are no part of the fit. What was delivered and has no outcome (a confirmed failure of the harness) is as if
-it had not been run. Earlier batches are not chosen anew where outcomes were replaced since.
+The theory is in ``selection/README.md``, “Staged assignment”.
 
 Source: Tasks by information: Lord, *Applications of Item Response Theory*, 1980. The rule and its constants
 are this project's own, tried on 17 histories.
@@ -37,9 +16,9 @@ from scipy.special import stdtrit
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
 from selection.bands import HI, LO
-from selection.errors import SelectionError
+from selection.errors import check_ranges
 from selection.folds import generator
-from selection.staged.model import ModelEstimate, StagedModel, estimate, estimates
+from selection.staged.model import ModelEstimate, StagedModel, estimate
 
 NEXT, DRAWN, AUDITED = 0.15, 0.1, 0.1
 KNOWN, PRECISE = 0.03, 0.01
@@ -79,12 +58,7 @@ class Staging:
             "precise": (0.0 <= self.precise < 1.0, "from 0 to 1"),
             "window": (self.window >= 1, "at least 1"),
         }
-        for name, (holds, rule) in ranges.items():
-            if not holds:
-                raise SelectionError(
-                    f"{name} = {getattr(self, name)} is out of range: it has to be {rule}",
-                    code="staging_range",
-                )
+        check_ranges(self, "staging_range", **ranges)
 
 
 @dataclass(frozen=True)
@@ -351,6 +325,5 @@ def beyond_first_batch(fit: Fit, outcomes: FloatArray, is_assigned: Mask) -> flo
     later = is_assigned & ~is_first & ~np.isnan(outcomes)
     if not later.any():
         return None
-    seen, means = np.where(is_first, outcomes, np.nan), np.array([fit.model.next_mean])
-    rest = estimates(fit.model, seen[None, :], means, later)
-    return float((outcomes[later].mean() - rest.scores[0]) / (fit.scale.c * rest.se[0]))
+    rest = estimate(fit.model, np.where(is_first, outcomes, np.nan), fit.model.next_mean, later)
+    return float((outcomes[later].mean() - rest.score) / (fit.scale.c * rest.se))

@@ -13,41 +13,13 @@ from analytics.programs import one_blas_thread
 from analytics.record import TRUST, Record, Trust, offer
 from analytics.trials.flags import identical_agents, parts
 from selection.full_scores import FitCache
-from selection.intervals import NOT_CALIBRATED
+from selection.intervals import NOT_CALIBRATED, prequential
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION, Rules, Target
 from selection.schema.board import AtTarget, Conditions, CoverageLine, How, Line, Phase, Range, Standings
-from selection.standings import adaptive_estimates, terms, words
-from selection.standings.adaptive_estimates import is_chosen_for, marked, podium_text
+from selection.standings import full_scores, placing, targets, terms, words
 from selection.standings.choice import Choice, choice, n_complete, shift_variance, training
-from selection.standings.full_scores import (
-    Completing,
-    FullScoreEstimate,
-    calibrator,
-    coverage,
-    estimates,
-    fitted_on,
-    is_current,
-)
-from selection.standings.placing import (
-    AgentOnTasks,
-    barred_by,
-    place,
-    place_on_all,
-    ran_all,
-    rated_tasks,
-    scores_of,
-)
 from selection.standings.savings import heading, run_costs, savings, trials
-from selection.standings.targets import (
-    ErrorModel,
-    TargetResult,
-    borrowed_by,
-    grouping,
-    has_repeats,
-    nothing,
-    unranked,
-)
 from selection.standings.verdict import falls_back, no_subset, verdict
 from selection.standings.versions import tell
 
@@ -66,14 +38,14 @@ class Basis:
     chosen: Choice
     tasks: IndexArray
     subset: IndexArray
-    on_all: tuple[AgentOnTasks, ...]
-    on_subset: tuple[AgentOnTasks, ...]
-    completing: Completing
+    on_all: tuple[placing.AgentOnTasks, ...]
+    on_subset: tuple[placing.AgentOnTasks, ...]
+    completing: full_scores.Completing
 
     @property
     def scores(self) -> FloatArray:
         """Full scores of agents placed on all tasks, shape (n_agents,); NaN for the others."""
-        return scores_of(self.on_all)
+        return placing.scores_of(self.on_all)
 
     @property
     def newcomers(self) -> IndexArray:
@@ -83,28 +55,43 @@ class Basis:
         """
         on_it = np.array([one.outcomes is not None for one in self.on_subset])
         measured = np.array([one.outcomes is not None for one in self.on_all])
-        return np.flatnonzero(on_it & ~measured & ~ran_all(self.record))
+        return np.flatnonzero(on_it & ~measured & ~placing.ran_all(self.record))
 
     @property
     def of_earlier(self) -> Mapping[int, int]:
         """The version of the subset, from 0, of agents that ran it, neither the present nor all tasks."""
         record, on_it = self.record, np.array([one.outcomes is not None for one in self.on_subset])
-        rest, versions = ~on_it & ~ran_all(record), dict[int, int]()
+        rest, versions = ~on_it & ~placing.ran_all(record), dict[int, int]()
         for number, tasks in enumerate(self.chosen.earlier):
             ran = rest & record.is_direct(tasks) & (record.n_places[:, tasks] > 0).all(axis=1)
             versions |= dict.fromkeys(np.flatnonzero(ran).tolist(), number)
-        return {i: number for i, number in versions.items() if not barred_by(record, i)}
+        return {i: number for i, number in versions.items() if not placing.barred_by(record, i)}
 
 
 def basis_of(record: Record, rules: Rules, prior: PriorDecisions) -> Basis:
     """Choose the subset and place every agent."""
-    record = marked(record, prior.staged)
-    chosen, tasks = choice(record, rules, prior), rated_tasks(record)
-    completing = Completing(record, prior.fits)
-    on_all = place_on_all(record, completing)
+    record = placing.marked(record, prior.staged)
+    chosen, tasks = choice(record, rules, prior), placing.rated_tasks(record)
+    completing = full_scores.Completing(record, prior.fits)
+    on_all = placing.place_on_all(record, completing)
     subset = np.intersect1d(chosen.tasks, tasks)
-    on_subset = place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
+    on_subset = placing.place(record, subset, completing, of="tasks of the subset") if subset.size else on_all
     return Basis(record, chosen, tasks, subset, on_all, on_subset, completing)
+
+
+def error_model_of(
+    record: Record, rules: Rules, prior: PriorDecisions, heading: Mask | None = None
+) -> targets.ErrorModel:
+    """Return what every target reads; `heading`: agents that headlines are made from, None: all."""
+    return targets.ErrorModel(
+        record=record,
+        facets=prior.variances.facets,
+        seed=rules.seed,
+        draws=prior.draws,
+        heading=heading,
+        borrowed=targets.borrowed_by(record, rules),
+        grouping=targets.grouping(record, rules),
+    )
 
 
 def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
@@ -117,15 +104,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         record = base.record
         level = headline_from(record, rules)
         heads = heading(record, level) & ~np.array([one.recalled for one in record.about])
-        error_model = ErrorModel(
-            record=record,
-            facets=prior.variances.facets,
-            seed=rules.seed,
-            draws=prior.draws,
-            heading=heads,
-            borrowed=borrowed_by(record, rules),
-            grouping=grouping(record, rules),
-        )
+        error_model = error_model_of(record, rules, prior, heads)
         estimated, measured = estimates_of(base, rules, prior)
         results = {
             "subset": _subset(error_model, base, rules, prior),
@@ -133,12 +112,12 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
             "domain": tell(error_model, "domain", base.tasks, base.on_all),
         }
         if few := _too_few(record, results):
-            results = {name: unranked(one, few) for name, one in results.items()}
+            results = {name: targets.unranked(one, few) for name, one in results.items()}
     chosen, facets = base.chosen, prior.variances.facets
     phase, why = _phase(chosen, rules, prior)
     target, why_target = default_target(base, estimated, rules, prior)
-    ended = [i for i in np.flatnonzero(is_chosen_for(record)).tolist() if i in estimated]
-    absent = () if has_repeats(record) else (terms.UNMEASURED["trials"],)
+    ended = [i for i in np.flatnonzero(placing.is_chosen_for(record)).tolist() if i in estimated]
+    absent = () if targets.has_repeats(record) else (terms.UNMEASURED["trials"],)
     board = Standings(
         n_tasks=record.n_tasks,
         n_complete=n_complete(record),
@@ -161,7 +140,7 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         measured=tuple(terms.MEASURED[facet.name] for facet in facets if facet.with_agent is not None),
         savings=savings(record, base.subset, base.on_subset, ended, level) if base.subset.size else None,
         coverage=measured,
-        trial_noise=borrowed_by(record, rules),
+        trial_noise=targets.borrowed_by(record, rules),
     )
     notices = words.notices(
         board,
@@ -172,21 +151,18 @@ def answered(record: Record, rules: Rules, prior: PriorDecisions) -> Standings:
         not_revalidated=prior.not_revalidated,
         n_unheard=int(np.count_nonzero(record.ran_all & ~record.voice)),
         trial_noise=rules.trial_noise,
-        podium=podium_text(board, prior.podium) if prior.podium else "",
+        podium=placing.podium_text(board, prior.podium) if prior.podium else "",
     )
     return replace(board, notices=notices)
 
 
-# --------------------------------------------------------------------------------------------------- targets
-
-
-def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
+def _too_few(record: Record, results: Mapping[str, targets.TargetResult]) -> str:
     """Why nobody is ranked: under every target fewer than half of the agents loaded by an operator could be.
 
     What submitters deliver does not enter, so that incomplete deliveries cannot empty a board; an agent that
     ran under other conditions or waits for an operator is not counted either.
     """
-    loaded = [i for i in np.flatnonzero(record.operator).tolist() if not barred_by(record, i)]
+    loaded = [i for i in np.flatnonzero(record.operator).tolist() if not placing.barred_by(record, i)]
     n_ranked = {name: sum(one.at[i].rank is not None for i in loaded) for name, one in results.items()}
     most = max(n_ranked.values())
     if 2 * most >= len(loaded):
@@ -196,9 +172,11 @@ def _too_few(record: Record, results: Mapping[str, TargetResult]) -> str:
     return f"nobody is ranked: {most} of {agents} could be{where}, fewer than half"
 
 
-def _subset(error_model: ErrorModel, base: Basis, rules: Rules, prior: PriorDecisions) -> TargetResult:
+def _subset(
+    error_model: targets.ErrorModel, base: Basis, rules: Rules, prior: PriorDecisions
+) -> targets.TargetResult:
     if not base.subset.size:
-        return nothing(error_model, "subset", 0, terms.NO_SUBSET)
+        return targets.nothing(error_model, "subset", 0, terms.NO_SUBSET)
     variance = shift_of(base, rules, prior.fits)
     shift = (base.chosen.incumbents, variance) if variance else None
     return tell(error_model, "subset", base.subset, base.on_subset, shift=shift)
@@ -213,38 +191,37 @@ def shift_of(base: Basis, rules: Rules, fits: FitCache | None = None) -> float:
 
 def estimates_of(
     base: Basis, rules: Rules, prior: PriorDecisions
-) -> tuple[Mapping[int, FullScoreEstimate], CoverageLine | None]:
+) -> tuple[Mapping[int, full_scores.FullScoreEstimate], CoverageLine | None]:
     """Estimate the full scores of agents that ran a version of the subset, by position; empty without any.
 
     The coverage is that of intervals by `ridge` or `line`. The estimates of agents whose tasks were chosen
     for them are given.
     """
-    estimated, measured = dict[int, FullScoreEstimate](), None
+    estimated, measured = dict[int, full_scores.FullScoreEstimate](), None
     record, subset, earlier = base.record, base.subset, base.chosen.earlier
     asked = dict[int, tuple[IndexArray, int]]()
     if rules.estimator not in BY_CALIBRATION:
         asked = dict.fromkeys(base.newcomers.tolist(), (subset, len(earlier)))
     elif base.newcomers.size:
         names = tuple(record.table.tasks[j] for j in subset)
-        agents, fitted = training(record, base.scores), prior.fitted
+        agents = training(record, base.scores)
         try:
-            if fitted is None or not is_current(fitted, agents, names, rules):
-                fitted = fitted_on(agents, names, rules)
-            made = calibrator(agents, subset, fitted, prior.sampled, prior.fits)
-            estimated = estimates(record, subset, base.newcomers, made)
-            measured = coverage(fitted, estimated)
+            fitted = full_scores.calibration_on(prior.fitted, agents, names, rules)
+            made = full_scores.calibrator(agents, subset, fitted, prior.sampled, prior.fits)
+            estimated = full_scores.estimates(record, subset, base.newcomers, made)
+            if any(one.lower is not None for one in estimated.values()):
+                measured = prequential(np.array(fitted.in_time, float), fitted.dates, fitted.estimator)
         except CoreError as refusal:
-            estimated = dict.fromkeys(base.newcomers.tolist(), FullScoreEstimate(None, reason=str(refusal)))
+            estimated = dict.fromkeys(
+                base.newcomers.tolist(), full_scores.FullScoreEstimate(None, reason=str(refusal))
+            )
     asked |= {i: (earlier[number], number) for i, number in base.of_earlier.items()}
     for i, (batch, number) in asked.items():
         try:
             estimated[i] = base.completing.estimated(i, batch, base.tasks, number)
         except CoreError as refusal:
-            estimated[i] = FullScoreEstimate(None, reason=str(refusal))
-    return estimated | adaptive_estimates.estimates(record, prior.staged), measured
-
-
-# ------------------------------------------------------------------------------------------------- the board
+            estimated[i] = full_scores.FullScoreEstimate(None, reason=str(refusal))
+    return estimated | placing.adaptive_estimates(record, prior.staged), measured
 
 
 def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, str]:
@@ -265,7 +242,7 @@ def _phase(chosen: Choice, rules: Rules, prior: PriorDecisions) -> tuple[Phase, 
 
 
 def default_target(
-    base: Basis, estimated: Mapping[int, FullScoreEstimate], rules: Rules, prior: PriorDecisions
+    base: Basis, estimated: Mapping[int, full_scores.FullScoreEstimate], rules: Rules, prior: PriorDecisions
 ) -> tuple[Target, str]:
     """Return the target of the rules where it ranks anybody, else the default and why it is not `full`.
 
@@ -289,7 +266,7 @@ def headline_from(record: Record, rules: Rules) -> Trust:
 
 
 def _why_subset(
-    base: Basis, estimated: Mapping[int, FullScoreEstimate], rules: Rules, prior: PriorDecisions
+    base: Basis, estimated: Mapping[int, full_scores.FullScoreEstimate], rules: Rules, prior: PriorDecisions
 ) -> str:
     """Say why the full score is nothing to rank by; empty where it is."""
     estimated = {i: one for i, one in estimated.items() if not base.record.about[i].adaptive_reason}
@@ -308,10 +285,7 @@ def _why_subset(
     return ""
 
 
-# ------------------------------------------------------------------------------------------------- the lines
-
-
-def _lines(base: Basis, results: Mapping[str, TargetResult], target: str) -> tuple[Line, ...]:
+def _lines(base: Basis, results: Mapping[str, targets.TargetResult], target: str) -> tuple[Line, ...]:
     """Return the agents by rank for the target, names inside ties, unranked last by condition and name."""
     record = base.record
     elsewhere = record.condition or ("",) * record.n_agents
@@ -319,7 +293,7 @@ def _lines(base: Basis, results: Mapping[str, TargetResult], target: str) -> tup
     ranks = [at.rank for at in results[target].at]
     order = sorted(range(record.n_agents), key=lambda i: (ranks[i] is None, ranks[i] or 0, elsewhere[i], i))
     ties = {name: tied_ranges(one.tied, np.array(order, dtype=np.intp)) for name, one in results.items()}
-    costs, all_flags, whole = run_costs(record), _flags(record), ran_all(record)
+    costs, all_flags, whole = run_costs(record), _flags(record), placing.ran_all(record)
     lines = []
     for place_, i in enumerate(order):
         about, flags = record.about[i], all_flags[i]
@@ -360,7 +334,9 @@ def _lines(base: Basis, results: Mapping[str, TargetResult], target: str) -> tup
     return tuple(lines)
 
 
-def _how(on_all: AgentOnTasks, on_subset: AgentOnTasks, *, estimated: bool, whole: bool) -> How:
+def _how(
+    on_all: placing.AgentOnTasks, on_subset: placing.AgentOnTasks, *, estimated: bool, whole: bool
+) -> How:
     """Return how an agent comes to its score on all tasks; `whole`: it was to be measured on all."""
     if on_all.outcomes is not None:
         return "measured" if on_all.how == "direct" else "completed"

@@ -93,18 +93,10 @@ def places(board: Standings, target: str = "") -> dict[str, Place]:
     }
 
 
-def changes(
-    older: Standings,
-    newer: Standings,
-    *,
-    withdrawn: Collection[str] = (),
-    renamed: Mapping[str, str] | None = None,
-) -> Changes:
+def changes(older: Standings, newer: Standings, **how: Any) -> Changes:
     """Compare two boards for the default target of the newer; see `compared` for the rest."""
     target = newer.target
-    return compared(
-        places(older, target), places(newer, target), target=target, withdrawn=withdrawn, renamed=renamed
-    )
+    return compared(places(older, target), places(newer, target), target=target, **how)
 
 
 def compared(

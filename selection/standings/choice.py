@@ -13,6 +13,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.3, §5.1.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from selection import bands
 from selection.bands import Band
 from selection.folds import CompleteAgents, Fold, Plan, Rule, fold_bands, nested_plan
 from selection.full_scores import FitCache
-from selection.held_out import choose, ratio
+from selection.held_out import choose, row_means
 from selection.prior import PriorDecisions, SubsetVersion
 from selection.rules import Rules
 from selection.schema.board import SubsetLine
@@ -63,22 +64,8 @@ def training(record: Record, scores: FloatArray | None = None) -> CompleteAgents
     outcomes = record.table.means[rows]
     known = np.full(rows.size, np.nan) if scores is None else scores[rows]
     absent = np.isnan(known)
-    unscored = outcomes[absent]
-    known[absent] = np.nansum(unscored, axis=1) / np.count_nonzero(~np.isnan(unscored), axis=1)
-    return _agents(record, rows, outcomes, known)
-
-
-def _agents(record: Record, rows: IndexArray, outcomes: FloatArray, scores: FloatArray) -> CompleteAgents:
-    table = record.table
-    return CompleteAgents(
-        names=tuple(table.agents[i] for i in rows),
-        outcomes=read_only(outcomes),
-        scores=read_only(scores),
-        dates=tuple(table.dates[i] for i in rows),
-        scaffolds=tuple(table.scaffolds[i] for i in rows),
-        models=tuple(table.models[i] for i in rows),
-        weights=read_only(np.ones(rows.size)),
-    )
+    known[absent] = row_means(outcomes[absent])
+    return CompleteAgents.of(record.table, rows, outcomes, known, np.ones(rows.size))
 
 
 def teaching(record: Record) -> Mask:
@@ -104,7 +91,7 @@ def teachers(record: Record) -> CompleteAgents:
     order, first = in_order([table.dates[i] for i in rows], [table.agents[i] for i in rows])
     outcomes = table.means[rows]
     outcomes[order] = completed(fit(outcomes[order], first), outcomes[order])
-    return _agents(record, rows, outcomes, outcomes.mean(axis=1))
+    return CompleteAgents.of(table, rows, outcomes, outcomes.mean(axis=1), np.ones(rows.size))
 
 
 def band_of(record: Record, rules: Rules) -> Band:
@@ -173,8 +160,8 @@ def shift_variance(record: Record, chosen: Choice, rules: Rules, fits: FitCache 
         subsets = choose(agents, of_folds, rules.strategy, rule, rules.seed, "nested", "agent")
         without = np.full(agents.n, np.nan)
         for fold, tasks in zip(subsets.folds, subsets.tasks, strict=True):
-            without[fold.held_out] = _means_on(agents.outcomes[fold.held_out], tasks)
-        shifts = _means_on(agents.outcomes, chosen.tasks) - without
+            without[fold.held_out] = row_means(agents.outcomes[fold.held_out][:, tasks])
+        shifts = row_means(agents.outcomes[:, chosen.tasks]) - without
         known = shifts[~np.isnan(shifts)]
         return float(np.var(known, ddof=1)) if known.size > 1 else 0.0
 
@@ -194,16 +181,13 @@ def n_teaching(record: Record) -> int:
 
 def _version(record: Record, rules: Rules, version: SubsetVersion, tasks: list[IndexArray]) -> Choice:
     retired = len(version.tasks) - tasks[-1].size
-    line = SubsetLine(
+    line = _line(
+        record,
+        tasks[-1],
+        version,
         number=version.number,
-        tasks=tuple(record.table.tasks[j] for j in tasks[-1]),
-        size=tasks[-1].size,
-        lo=version.lo,
-        hi=version.hi,
-        widened=version.widened,
         provisional=version.provisional,
         strategy=version.strategy,
-        n_complete=version.n_complete,
         reason=version.reason + (f"; {retired} of its tasks were retired since" if retired else ""),
     )
     return Choice(
@@ -227,19 +211,15 @@ def _chosen(record: Record, rules: Rules, earlier: tuple[IndexArray, ...]) -> Ch
     incumbents = np.zeros(record.n_agents, dtype=np.bool_)
     incumbents[counted_agents(record, rules)] = True
     stage = _stage(record, rules)
-    line = SubsetLine(
-        number=None,
-        tasks=tuple(record.table.tasks[j] for j in tasks),
-        size=tasks.size,
-        lo=band.lo,
-        hi=band.hi,
-        widened=band.widened,
-        provisional=stage == "provisional",
-        strategy=rules.strategy,
-        n_complete=band.n_complete,
-        reason=how_chosen(band, rules),
-    )
+    how: dict[str, Any] = {"provisional": stage == "provisional", "strategy": rules.strategy}
+    line = _line(record, tasks, band, number=None, reason=how_chosen(band, rules), **how)
     return Choice(read_only(tasks), line, incumbents, earlier, stage, True, line.reason)
+
+
+def _line(record: Record, tasks: IndexArray, of: SubsetVersion | Band, **known: Any) -> SubsetLine:
+    edges: dict[str, Any] = {"lo": of.lo, "hi": of.hi, "widened": of.widened, "n_complete": of.n_complete}
+    names = tuple(record.table.tasks[j] for j in tasks)
+    return SubsetLine(tasks=names, size=tasks.size, **edges, **known)
 
 
 def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
@@ -252,12 +232,6 @@ def _none(record: Record, rules: Rules, band: Band, reason: str) -> Choice:
         is_suited=band.suited,
         reason=reason,
     )
-
-
-def _means_on(outcomes: FloatArray, tasks: IndexArray) -> FloatArray:
-    """Mean of every row over its valid cells on the tasks; NaN without one."""
-    on_tasks = outcomes[:, tasks]
-    return ratio(np.nansum(on_tasks, axis=1), np.count_nonzero(~np.isnan(on_tasks), axis=1))
 
 
 def _stage(record: Record, rules: Rules) -> str:

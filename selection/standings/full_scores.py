@@ -1,27 +1,6 @@
 """The full score of one that ran a part of the tasks: completed from its own outcomes, or by calibration.
 
-Completing: the model of `selection.staged.model`, fitted to all that the teaching agents ran. A score on some
-tasks is the agent's outcomes on those that it ran, and the model's probabilities on the others::
-
-    est = (Σ_ran X + Σ_other P)/k,        est ± t_ν·c·se
-
-c and ν are those of full runs cut down to the tasks that it was asked for, each estimated without it
-(`selection.staged.teaching`); of an agent whose scaffold no full run has, those of whole scaffolds left out.
-
-======================  ============================================  ===============================
-who                     what is completed                             batch that c is of
-======================  ============================================  ===============================
-lost some outcomes      those, on each task set by itself             what it has
-ran a version of S      all other tasks                               that version
-stopped by the rule     all other tasks (`selection.staged.study`)    the first batch
-======================  ============================================  ===============================
-
-Where the rules name `ridge` or `line`, the score of an agent that ran S is ŷ of `selection.full_scores`, its
-interval that of `selection.intervals`. For comparisons ŷ has the error s_cal with its degrees of freedom: one
-estimate for all agents, and one for those of a scaffold that no complete agent has.
-
-Either way the score and both ends lie within what the agent's missing outcomes leave open; an interval that
-lies outside has missed, and the bounds stand in its place.
+The theory is in ``selection/README.md``, “Where every agent stands”.
 
 Source: Manski, *Partial Identification of Probability Distributions*, 2003.
 """
@@ -29,7 +8,7 @@ Source: Manski, *Partial Identification of Probability Distributions*, 2003.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,18 +20,9 @@ from selection.errors import SelectionError
 from selection.folds import CompleteAgents
 from selection.full_scores import FitCache, FullScores
 from selection.held_out import nested_residuals
-from selection.intervals import (
-    MIN_FOR_QUANTILE,
-    NOT_CALIBRATED,
-    Calibrator,
-    NoInterval,
-    calibrate,
-    intervals,
-    prequential,
-)
+from selection.intervals import MIN_FOR_QUANTILE, NOT_CALIBRATED, Calibrator, NoInterval, calibrate, intervals
 from selection.prior import FittedOn
 from selection.rules import Rules
-from selection.schema.board import CoverageLine
 from selection.staged import model
 from selection.staged.teaching import FullRun, Teaching, taught
 from selection.staged.walks import Scale, Staging
@@ -67,18 +37,9 @@ class TooFewComplete(SelectionError):
     """Completing needs ten agents that ran all tasks."""
 
 
-@dataclass(frozen=True)
-class WalkResult:
-    """An agent that was asked batch by batch.
-
-    first, drawn: est and se, c = 1, after its first batch; and where the rule would have stopped it, had it
-        not been drawn.
-    share: q, the probability that it was drawn.
-    """
-
-    first: tuple[float, float] | None = None
-    drawn: tuple[float, float] | None = None
-    share: float = 1.0
+# Of an agent that was asked batch by batch: est and se, c = 1, after its first batch, and where the rule
+# would have stopped it, had it not been drawn; q, the probability that it was drawn
+WalkResult = tuple[tuple[float, float] | None, tuple[float, float] | None, float]
 
 
 @dataclass(frozen=True)
@@ -136,15 +97,15 @@ class Completing:
         row, of = self.record.table.means[i], self._mask(tasks)
         estimate = self._estimate(i, of)
         scale = self.teaching.scale_on(np.flatnonzero(~np.isnan(row)), of)
-        completed = np.where(np.isnan(row), estimate.passing[0], row)[tasks]
-        return read_only(completed), scale, float(estimate.se[0])
+        completed = np.where(np.isnan(row), estimate.passing, row)[tasks]
+        return read_only(completed), scale, estimate.se
 
     def estimated(self, i: int, batch: IndexArray, tasks: IndexArray, calibration: int) -> FullScoreEstimate:
         """Estimate agent i's score on the tasks from all that it ran, asked for a batch of them."""
         table, of = self.record.table, self._mask(tasks)
         estimate = self._estimate(i, of)
         scale, is_new = self.teaching.scale_for(table.scaffolds[i], batch, of)
-        score, se = float(estimate.scores[0]), scale.c * float(estimate.se[0])
+        score, se = estimate.score, scale.c * estimate.se
         half = scale.quantile * se
         lowest, highest, _ = self.record.bounds(np.arange(self.record.n_tasks))
         bounds = (float(lowest[i]), float(highest[i]))
@@ -158,9 +119,9 @@ class Completing:
             source=CALIBRATED + (f"; {NOT_CALIBRATED}" if is_new is None else ""),
         )
 
-    def _estimate(self, i: int, of: Mask) -> model.Estimates:
-        mean = np.array([self.teaching.model.mean_after(n_before(self.record, self.teaching, i))])
-        return model.estimates(self.teaching.model, self.record.table.means[i][None, :], mean, of)
+    def _estimate(self, i: int, of: Mask) -> model.ModelEstimate:
+        mean = self.teaching.model.mean_after(n_before(self.record, self.teaching, i))
+        return model.estimate(self.teaching.model, self.record.table.means[i], mean, of)
 
     def _mask(self, tasks: IndexArray) -> Mask:
         return np.isin(np.arange(self.record.n_tasks), tasks)
@@ -186,9 +147,9 @@ def taught_by(
     full_runs = []
     for row, (i, name) in enumerate(zip(rows.tolist(), names, strict=True)):
         if name in scores:
-            walk = (walks or {}).get(name, WalkResult())
-            share = walk.share if walk.drawn else 1.0
-            full_runs.append(FullRun(row, scores[name], share, walk.first, walk.drawn, table.scaffolds[i]))
+            start, drawn, share = (walks or {}).get(name, (None, None, 1.0))
+            share = share if drawn else 1.0
+            full_runs.append(FullRun(row, scores[name], share, start, drawn, table.scaffolds[i]))
     known = np.array([scores.get(name, np.nan) for name in names])
     return taught(table.means[rows], known, full_runs, staging, first=first, subset=subset)
 
@@ -212,25 +173,21 @@ def fitted_on(agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> F
     residuals_by = list[tuple[float | None, ...]]()
     by: Literal["agent", "scaffold", "date"]
     for by in ("agent", "scaffold", "date"):
-        left_out = nested_residuals(
-            agents,
-            by,
-            strategy=rules.strategy,
-            estimator=rules.estimator,
-            rule=rule_of(rules),
-            base_seed=rules.seed,
-        )
-        values = zip((left_out.scores - left_out.predictions).tolist(), left_out.usable, strict=True)
-        residuals_by.append(tuple(value if usable else None for value, usable in values))
+        how: dict[str, Any] = {"strategy": rules.strategy, "estimator": rules.estimator}
+        left_out = nested_residuals(agents, by, rule=rule_of(rules), base_seed=rules.seed, **how)
+        residuals_by.append(tuple(None if e != e else e for e in left_out.tolist()))
     residuals, by_scaffold, in_time = residuals_by
     return FittedOn(rules.estimator, tasks, agents.names, agents.dates, residuals, by_scaffold, in_time)
 
 
-def is_current(fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules) -> bool:
-    """Whether a calibration is of these tasks, by no other estimator, its agents all complete still."""
-    if fitted is None or rules.estimator != fitted.estimator:
-        return False
-    return fitted.tasks == tasks and set(fitted.agents) <= set(agents.names)
+def calibration_on(
+    fitted: FittedOn | None, agents: CompleteAgents, tasks: tuple[str, ...], rules: Rules
+) -> FittedOn:
+    """Return a calibration of these tasks and this estimator, its agents all complete still, or a new one."""
+    of = (rules.estimator, tasks)
+    if fitted and (fitted.estimator, fitted.tasks) == of and set(fitted.agents) <= set(agents.names):
+        return fitted
+    return fitted_on(agents, tasks, rules)
 
 
 def calibrator(
@@ -256,13 +213,6 @@ def calibrator(
         scaffolds=taken.scaffolds,
         scaffold_residuals=by_scaffold,
     )
-
-
-def coverage(fitted: FittedOn, estimated: Mapping[int, FullScoreEstimate]) -> CoverageLine | None:
-    """Tell how often intervals in time held the scores that came later; None where no interval is shown."""
-    if all(one.lower is None for one in estimated.values()):
-        return None
-    return prequential(np.array(fitted.in_time, dtype=np.float64), fitted.dates, fitted.estimator)
 
 
 def estimates(

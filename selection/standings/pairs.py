@@ -15,12 +15,12 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, read_only
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, read_only
 from analytics.differences import groups as grouped
 from analytics.differences.estimates import Estimate, Target, benjamini_hochberg, compare, compare_given
 from analytics.differences.finite_errors import Calibrated, Measured
 from analytics.differences.neyman_draws import pair_variances
-from analytics.differences.rows import ErrorTerm, Row, agent_variance
+from analytics.differences.rows import ErrorTerm, agent_variance
 from analytics.errors import CoreError
 from analytics.record import Record
 from analytics.text import named
@@ -29,11 +29,17 @@ from selection.prior import PriorDecisions
 from selection.rules import Rules
 from selection.schema.board import AtTarget
 from selection.standings import terms, words
-from selection.standings.adaptive_estimates import is_chosen_for
-from selection.standings.answering import Basis, basis_of, default_target, estimates_of, shift_of
+from selection.standings.answering import (
+    Basis,
+    basis_of,
+    default_target,
+    error_model_of,
+    estimates_of,
+    shift_of,
+)
 from selection.standings.full_scores import FullScoreEstimate
-from selection.standings.placing import AgentOnTasks
-from selection.standings.targets import ErrorModel, at_target, borrowed_by, grouping, unclaimed
+from selection.standings.placing import AgentOnTasks, is_chosen_for
+from selection.standings.targets import ErrorModel, at_target, unclaimed
 
 
 @dataclass(frozen=True)
@@ -103,9 +109,6 @@ def pairs(
     return pairs_of(view_of(record, rules, prior, target=target), wanted, progress=progress)
 
 
-# ----------------------------------------------------------------------------------------------- what is seen
-
-
 @dataclass(frozen=True, eq=False)
 class View:
     """A record as one target looks at it: what any comparison of its agents rests on; see `view_of`.
@@ -130,11 +133,6 @@ class View:
         """Every agent on them."""
         return self.basis.on_subset if self.target == "subset" else self.basis.on_all
 
-    @property
-    def incumbents(self) -> Mask:
-        """Agents that the subset was chosen from."""
-        return self.basis.chosen.incumbents
-
     def estimate(self, i: int) -> FullScoreEstimate | None:
         """Return the estimated full score of agent i; None of one that has none, and for other targets."""
         return self._estimated.get(i) if self.target == "full" and i in self._estimable else None
@@ -150,21 +148,7 @@ class View:
         return estimates_of(self.basis, self.rules, self.prior)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """One agent as it enters its pairs."""
-
-    i: int
-    name: str
-    at: AtTarget
-    agent: Measured | Calibrated | None
-
-    @property
-    def row(self) -> Row:
-        """Its outcomes, what was missing completed."""
-        if not isinstance(self.agent, Measured):
-            raise SelectionError(f"{self.name!r} has no outcomes on these tasks", code="too_few")
-        return replace(self.agent.row, means=self.agent.outcomes)
+Side = tuple[int, AtTarget, Measured | Calibrated]  # an agent as it enters its pairs, with its position
 
 
 def view_of(
@@ -177,8 +161,7 @@ def view_of(
     """Look at a record for a target; `pairs_of` compares any of its agents.
 
     record, rules, prior, target: as in `pairs`.
-    Raises SelectionError (target_unknown, no_subset, agent_unknown, too_few).
-    Raises SelectionError.
+    Raises SelectionError (target_unknown, no_subset).
     """
     rules, prior = rules or Rules(), prior or PriorDecisions()
     base = basis_of(record, rules, prior)
@@ -196,23 +179,13 @@ def view_of(
         rules=rules,
         prior=prior,
         target=cast(Target, wanted),
-        error_model=ErrorModel(
-            record=base.record,
-            facets=prior.variances.facets,
-            seed=rules.seed,
-            draws=prior.draws,
-            borrowed=borrowed_by(base.record, rules),
-            grouping=grouping(base.record, rules),
-        ),
+        error_model=error_model_of(base.record, rules, prior),
         shift=shift_of(base, rules, prior.fits) if wanted == "subset" else 0.0,
     )
 
 
 def pairs_of(
-    view: View,
-    wanted: Sequence[int],
-    *,
-    progress: Callable[[int, int], None] | None = None,
+    view: View, wanted: Sequence[int], *, progress: Callable[[int, int], None] | None = None
 ) -> PairwiseComparison:
     """Compare all pairs of agents, named by their positions in the record; otherwise as `pairs`."""
     sides, left_out = _sides(view, wanted)
@@ -225,11 +198,11 @@ def pairs_of(
         target=view.target,
         n_tasks=view.tasks.size,
         omega=view.error_model.noise(view.tasks).omega,
-        agents={side.name: side.at for side in sides},
+        agents={agent.name: at for _, at, agent in sides},
         pairs=tuple(_pairs(view, sides, progress)),
         left_out=left_out,
         tasks=tuple(table.tasks[j] for j in view.tasks.tolist()),
-        outcomes={side.name: read_only(table.means[side.i, view.tasks]) for side in sides},
+        outcomes={agent.name: read_only(table.means[i, view.tasks]) for i, _, agent in sides},
         trial_noise="" if view.target == "domain" else view.error_model.borrowed,
     )
 
@@ -237,7 +210,7 @@ def pairs_of(
 def positions(record: Record, agents: Collection[str] | None) -> list[int]:
     """Return where agents stand in a record, ascending; all of them where none is named.
 
-    Raises SelectionError (target_unknown, no_subset, agent_unknown, too_few).
+    Raises SelectionError (agent_unknown).
     """
     names = record.table.agents
     if agents is None:
@@ -252,43 +225,33 @@ def positions(record: Record, agents: Collection[str] | None) -> list[int]:
     return sorted({place[name] for name in agents})
 
 
-def _sides(view: View, wanted: Sequence[int]) -> tuple[list[_Side], dict[str, str]]:
+def _sides(view: View, wanted: Sequence[int]) -> tuple[list[Side], dict[str, str]]:
     """Agents with a score for the target, the best first; the others' reasons."""
-    sides, left_out = [], {}
-    for i in wanted:
-        on_tasks, estimated = view.on_tasks[i], view.estimate(i)
-        name = view.error_model.record.table.agents[i]
-        row = view.error_model.row(i, view.tasks, on_tasks)
-        at = at_target(view.error_model, view.target, view.tasks, row, on_tasks, estimated)
-        side = _Side(i, name, at, view.error_model.agent(i, row, on_tasks, estimated))
-        if side.agent is None:
-            left_out[side.name] = side.at.reason
+    sides, left_out, error_model = list[Side](), dict[str, str](), view.error_model
+    on_tasks = [view.on_tasks[i] for i in wanted]
+    for i, one, row in zip(wanted, on_tasks, error_model.rows(wanted, view.tasks, on_tasks), strict=True):
+        estimated = view.estimate(i)
+        at = at_target(error_model, view.target, view.tasks, row, one, estimated)
+        if (agent := error_model.agent(i, row, one, estimated)) is None:
+            left_out[error_model.record.table.agents[i]] = at.reason
         else:
-            sides.append(side)
-    return sorted(sides, key=lambda side: (-round(side.at.score or 0.0, DECIMALS), side.name)), left_out
+            sides.append((i, at, agent))
+    return sorted(sides, key=lambda side: (-round(side[1].score or 0.0, DECIMALS), side[2].name)), left_out
 
 
-# ------------------------------------------------------------------------------------------------- the pairs
-
-
-def _pairs(
-    view: View,
-    sides: Sequence[_Side],
-    progress: Callable[[int, int], None] | None,
-) -> list[Pair]:
+def _pairs(view: View, sides: Sequence[Side], progress: Callable[[int, int], None] | None) -> list[Pair]:
     """All pairs, with Benjamini-Hochberg p-values over those that have one."""
-    measured = [isinstance(side.agent, Measured) for side in sides]
-    untold = unclaimed(view.error_model, view.tasks, [side.i for side in sides], measured)
+    measured = [isinstance(agent, Measured) for _, _, agent in sides]
+    untold = unclaimed(view.error_model, view.tasks, [i for i, _, _ in sides], measured)
     n_pairs = len(sides) * (len(sides) - 1) // 2
     rows: list[Pair] = []
     for (i, a), (j, b) in combinations(enumerate(sides), 2):
-        is_unclaimed = bool(untold[i, j])
+        names, is_unclaimed = (a[2].name, b[2].name), bool(untold[i, j])
         try:
-            estimate = _estimate(view, a, b)
-            se = _se_of_ties(view, a, b, estimate)
-            rows.append(Pair(a.name, b.name, estimate, None, is_unclaimed, estimate.reason, se))
+            estimate, se = _compared(view, a, b)
+            rows.append(Pair(*names, estimate, None, is_unclaimed, estimate.reason, se))
         except CoreError as refusal:
-            rows.append(Pair(a.name, b.name, None, None, is_unclaimed, str(refusal)))
+            rows.append(Pair(*names, None, None, is_unclaimed, str(refusal)))
         if progress is not None and len(rows) % 500 == 0:
             progress(len(rows), n_pairs)
     p_values = [one.estimate.p_value if one.estimate else None for one in rows]
@@ -300,40 +263,31 @@ def _pairs(
     ]
 
 
-def _se_of_ties(view: View, a: _Side, b: _Side, estimate: Estimate) -> float | None:
-    """Return the error by which a board of this target tells whether the two are tied."""
-    if view.target != "domain":
-        return estimate.interval.se if estimate.interval else None
-    v = [sum(term.variance for term in agent_variance(side.row, view.error_model.facets)) for side in (a, b)]
-    both = np.array([side.row.means for side in (a, b)]), np.array(v)
-    groups = view.error_model.grouping.on(view.tasks)
-    variances = pair_variances(*both) if groups is None else grouped.pair_variances(*both, groups)
-    return float(np.sqrt(variances[0, 1]))
-
-
-def _estimate(view: View, a: _Side, b: _Side) -> Estimate:
-    error_model = view.error_model
-    if view.target == "domain":
-        return compare(a.row, b.row, facets=error_model.facets, groups=error_model.grouping.on(view.tasks))
-    if a.agent is None or b.agent is None:
-        raise SelectionError("the error of a full score is not known", code="too_few")
-    added, incumbents = None, view.incumbents
-    if view.shift and incumbents[a.i] != incumbents[b.i]:
+def _compared(view: View, a: Side, b: Side) -> tuple[Estimate, float | None]:
+    """Compare two; and return the error by which a board of this target tells whether they are tied."""
+    error_model, incumbents, added = view.error_model, view.basis.chosen.incumbents, None
+    if view.target == "domain":  # of it no score is estimated
+        rows = [replace(one.row, means=one.outcomes) for _, _, one in (a, b) if isinstance(one, Measured)]
+        groups = error_model.grouping.on(view.tasks)
+        estimate = compare(*rows, facets=error_model.facets, groups=groups)
+        v = [sum(term.variance for term in agent_variance(row, error_model.facets)) for row in rows]
+        both = np.array([row.means for row in rows]), np.array(v)
+        variances = pair_variances(*both) if groups is None else grouped.pair_variances(*both, groups)
+        return estimate, float(np.sqrt(variances[0, 1]))
+    if view.shift and incumbents[a[0]] != incumbents[b[0]]:
         added = ErrorTerm("incumbent shift", view.shift, np.count_nonzero(incumbents) - 1.0)
     estimate = compare_given(
-        a.agent,
-        b.agent,
+        a[2],
+        b[2],
         view.target,
         error_model.noise(view.tasks),
         view.tasks.size,
         facets=error_model.facets,
         added=added,
     )
-    is_borrowed = error_model.borrowed and estimate.method == "variance function"
-    return replace(estimate, method=terms.BORROWED) if is_borrowed else estimate
-
-
-# ---------------------------------------------------------------------------------------------------- as text
+    if error_model.borrowed and estimate.method == "variance function":
+        estimate = replace(estimate, method=terms.BORROWED)
+    return estimate, estimate.interval.se if estimate.interval else None
 
 
 N_SHOWN = 10  # of the agents compared, the best; 45 pairs

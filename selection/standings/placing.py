@@ -10,10 +10,17 @@ incomplete  everyone else, and whoever may not be ranked: withheld, under anothe
 ==========  ==============================================================================================
 
 An unranked agent has no score, only the bounds that its missing outcomes leave, [Σ/k, (Σ + n_missing)/k].
+
+One that was asked for tasks chosen for it, batch by batch, is placed on no task set: not on S, whatever of it
+was among its tasks, nor on all tasks before it ran them. Once it was stopped, its score on all tasks is est
+of `selection.staged` with the interval est ± t_ν·c·se. For comparisons its error is c·se, with one χ²_ν for
+all agents of one study. Those that were stopped enter pass rates (`selection.standings.choice.teachers`), no
+calibration and no monitor. One that stands on the podium ran all tasks, or has a standard error under 1 point
+and cannot lead, or is recalled: asked for the rest (`selection.staged.walks.recalled`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,8 +28,11 @@ import numpy as np
 from analytics.arrays import FloatArray, IndexArray, Mask, columns, read_only
 from analytics.record import Record
 from selection.errors import SelectionError
-from selection.standings.full_scores import Completing, TooFewComplete
-from selection.standings.terms import first_names
+from selection.prior import Staged
+from selection.schema.board import Line, Standings
+from selection.staged.walks import Staging, recalled
+from selection.standings.full_scores import Completing, FullScoreEstimate, TooFewComplete
+from selection.standings.terms import CHOSEN_TASKS, first_names, is_recalled
 from selection.standings.words import counted, elsewhere, lacking_under
 
 How = Literal["direct", "completed", "incomplete"]
@@ -74,11 +84,7 @@ def scores_of(on_tasks: Sequence[AgentOnTasks]) -> FloatArray:
 
 
 def place(
-    record: Record,
-    tasks: IndexArray,
-    completing: Completing,
-    *,
-    of: str = "tasks",
+    record: Record, tasks: IndexArray, completing: Completing, *, of: str = "tasks"
 ) -> tuple[AgentOnTasks, ...]:
     """Place every agent on these tasks.
 
@@ -149,3 +155,82 @@ def _lacking(record: Record, tasks: IndexArray, i: int, n_lost: int, of: str) ->
 def _among(n_tasks: int, of: str) -> str:
     """Return 1 task of the subset, 20 tasks of the subset, for "tasks of the subset"."""
     return f"{n_tasks:,} {of.replace('tasks', 'task', 1) if n_tasks == 1 else of}"
+
+
+# More than a benchmark has: those of subsets come before in `FullScoreEstimate.calibration`
+N_VERSIONS = 1_000_000
+
+
+def owing(board: Standings, podium: int) -> tuple[Line, ...]:
+    """Return who has to run the rest, whether it was asked for that or not.
+
+    podium: P, the first places.
+    """
+    ranked = [line for line in board.agents if line.at["full"].rank is not None]
+    errors = [line.at["full"].se if "chosen tasks" in line.marks else None for line in ranked]
+    scores = np.array([line.at["full"].score for line in ranked], dtype=np.float64)
+    rows = recalled(scores, np.array(errors, dtype=np.float64), Staging(podium=podium))
+    return tuple(ranked[i] for i in rows.tolist())
+
+
+def podium_text(board: Standings, podium: int) -> str:
+    """Say that who stands on the podium ran all tasks, or who did not; empty where all agents did.
+
+    Whoever is neither recalled nor has to be is known well enough; whoever is not recalled and had to be,
+    an operator has excused.
+    """
+    if not any("chosen tasks" in line.marks for line in board.agents):
+        return ""
+    places = "first place" if podium == 1 else f"first {podium} places"
+    excused = [line.agent for line in owing(board, podium) if not is_recalled(line)]
+    but = f", but for {first_names(excused)}, excused by an operator" if excused else ""
+    return (
+        f"each agent on the {places} ran all tasks, or is recalled to run the rest, or has a standard error "
+        f"under 1 point and a score at least two of these below the best{but}"
+    )
+
+
+def marked(record: Record, staged: Mapping[str, Staged]) -> Record:
+    """Say of these agents why they are placed on no task set; not of those that ran all tasks."""
+    if not staged:
+        return record
+    lacks = (record.n_places == 0).any(axis=1)
+    about = tuple(
+        one
+        if (of := staged.get(one.name)) is None or (ran_all and not (of.se is not None and is_part))
+        else replace(one, adaptive_reason=of.reason, stopped=of.se is not None, recalled=of.recalled)
+        for one, ran_all, is_part in zip(record.about, record.ran_all.tolist(), lacks.tolist(), strict=True)
+    )
+    stopped = np.array([one.stopped for one in about], dtype=np.bool_)
+    return replace(record, about=about, complete=record.complete & ~stopped)
+
+
+def adaptive_estimates(record: Record, staged: Mapping[str, Staged]) -> dict[int, FullScoreEstimate]:
+    """Return the full scores of those that have come to the end, by position.
+
+    record: as `marked` gives it.
+    """
+    studies = sorted({one.study for one in staged.values()})
+    estimated = {}
+    for i, about in enumerate(record.about):
+        one = staged.get(about.name)
+        # More keeps one from a rank that took outcomes back, or ran under another condition
+        is_barred = about.withheld or (record.condition and record.condition[i])
+        if one is None or one.se is None or not about.adaptive_reason or is_barred:
+            continue
+        assert one.degrees is not None
+        estimated[i] = FullScoreEstimate(
+            score=one.score,
+            lower=one.lower,
+            upper=one.upper,
+            se2=one.se**2,
+            df=float(one.degrees),
+            calibration=N_VERSIONS + studies.index(one.study),
+            source=CHOSEN_TASKS,
+        )
+    return estimated
+
+
+def is_chosen_for(record: Record) -> np.ndarray:
+    """Agents that `marked` has marked, shape (n_agents,)."""
+    return np.array([bool(one.adaptive_reason) for one in record.about], dtype=np.bool_)

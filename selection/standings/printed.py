@@ -16,8 +16,7 @@ TWO_KINDS = (
 
 def text(board: Standings, target: str = "", *, width: int = WIDTH) -> str:
     """Return the board for a target; prose at most `width` characters a line, the table as wide as it is."""
-    target = target or board.target
-    return "\n\n".join(_parts(board, target, width))
+    return "\n\n".join(_parts(board, target or board.target, width))
 
 
 def ranks(board: Standings, target: str = "", *, width: int = WIDTH) -> str:

@@ -10,7 +10,8 @@ chooses, and there is none with hysteresis. Where the rules give no hysteresis t
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -18,32 +19,18 @@ import numpy as np
 from analytics.arrays import IndexArray
 from analytics.record import Record
 from selection.bands import Band
-from selection.cost import saving
 from selection.errors import SelectionError
 from selection.prior import PriorDecisions
 from selection.reselection import HYSTERESIS, Proposal, propose, proposed
 from selection.rules import ESTIMATORS, Rules
 from selection.schema.board import Line, Standings
-from selection.standings import answer
+from selection.standings import answer, choice
 from selection.standings.answering import Basis, basis_of
-from selection.standings.choice import (
-    band_of,
-    chosen_tasks,
-    counted_agents,
-    how_chosen,
-    rule_of,
-    teachers,
-    training,
-)
-from selection.standings.savings import of_runs, plausible
+from selection.standings.savings import of_runs, plausible, saving
 from selection.validation.figures import clear_pairs
 from selection.validation.replacing import HYSTERESIS as WITH_HYSTERESIS
-from selection.validation.replacing import IN_USE, PLAIN, ReplacementFigures, SubsetInUse, expected
+from selection.validation.replacing import IN_USE, PLAIN, SubsetInUse, expected
 
-FIGURES = (
-    *("pairs_correct_full", "pairs_correct", "pairs_clear_full", "skill", "kappa"),
-    *("rho", "rho_null", "rho_rest", "r2", "n", "n_left_out"),
-)
 STAND = ("rank", "rank_lower", "rank_upper", "score")
 
 Plain = dict[str, Any]
@@ -66,14 +53,16 @@ def proposals_of(
         values, agents and tasks by name. A variant without ``tasks`` says in ``reason`` why it has none.
     Raises SelectionError: nothing_to_replace.
     """
-    base, band = basis_of(record, rules, prior), band_of(record, rules)
+    base, band = basis_of(record, rules, prior), choice.band_of(record, rules)
     if base.chosen.line is None or base.chosen.line.number is None:
         raise SelectionError(base.chosen.reason, code="nothing_to_replace")
     carrying = replace(rules, hysteresis=rules.hysteresis or HYSTERESIS)
     proposals, refused = _ways(record, base, band, carrying)
     ways = {way: one for way, one in proposals.items() if one.k}
     subsets = {IN_USE: base.subset} | {way: one.tasks for way, one in ways.items()}
-    step = _steps(1 + len(ways) + 2 * len(subsets), progress)
+    n_all, tell = 1 + len(ways) + 2 * len(subsets), progress or (lambda done, total: None)
+    step = map(tell, range(n_all + 1), repeat(n_all)).__next__
+    step()
     figures = expected(_replaced(record, base, carrying), subsets, step)
     before = answer(record, rules, prior)
     step()
@@ -85,18 +74,18 @@ def proposals_of(
         variants[way] = {
             **_proposal(record, band, one, rates_then),
             "reason": reason,
-            "figures": _figures(figures[way]),
+            "figures": figures[way],
             "board": _board(before, after),
         }
     return {
         "strategy": rules.strategy,
         "n_tasks": record.n_tasks,
         "n_complete": band.n_complete,
-        "chosen_from": [record.table.agents[i] for i in counted_agents(record, rules)],
+        "chosen_from": [record.table.agents[i] for i in choice.counted_agents(record, rules)],
         "kept": {
             "k": base.chosen.tasks.size,
             "cost": _cost(record, base.chosen.tasks),
-            "figures": _figures(figures[IN_USE]),
+            "figures": figures[IN_USE],
         },
         "variants": variants
         | {way: {"reason": reason} for way, reason in refused.items() if way not in ways},
@@ -106,7 +95,9 @@ def proposals_of(
 def _ways(record: Record, base: Basis, band: Band, rules: Rules) -> tuple[Fitting, dict[str, str]]:
     previous = base.chosen.tasks
     if rules.strategy != "mid_range":
-        tasks, refusal = chosen_tasks(teachers(record), rules) if band.suited else (band.tasks, band.reason)
+        tasks, refusal = (
+            choice.chosen_tasks(choice.teachers(record), rules) if band.suited else (band.tasks, band.reason)
+        )
         edges = (band.lo, band.hi), (rules.lo, rules.hi)
         one: Proposal = proposed(record.table, previous, tasks, *edges)
         why = f"hysteresis is a rule of the band; the strategy {rules.strategy} chooses by other marks"
@@ -125,14 +116,14 @@ def _ways(record: Record, base: Basis, band: Band, rules: Rules) -> tuple[Fittin
 
 
 def _replaced(record: Record, base: Basis, rules: Rules) -> SubsetInUse:
-    agents = training(record, base.scores)
+    agents = choice.training(record, base.scores)
     restricted = record.table.restrict(agents=record.complete)
     return SubsetInUse(
         agents=agents,
         clear=clear_pairs(agents.outcomes, agents.scores, restricted.trial_variances, restricted.n_trials),
         in_use=base.subset,
         incumbents=base.chosen.incumbents[record.complete],
-        rule=rule_of(rules),
+        rule=choice.rule_of(rules),
         strategy=rules.strategy,
         estimator=rules.estimator or ESTIMATORS[0],
         base_seed=rules.seed,
@@ -148,7 +139,7 @@ def _with_version(
         last,
         number=last.number + 1,
         tasks=_names(record, one.tasks),
-        chosen_from=tuple(record.table.agents[i] for i in counted_agents(record, rules)),
+        chosen_from=tuple(record.table.agents[i] for i in choice.counted_agents(record, rules)),
         lo=one.lo,
         hi=one.hi,
         widened=one.widened,
@@ -163,7 +154,7 @@ def _with_version(
 
 def _reason(record: Record, band: Band, one: Proposal, rules: Rules) -> str:
     if not one.hysteresis:
-        return how_chosen(band, rules)
+        return choice.how_chosen(band, rules)
     edges = (one.lo - one.hysteresis, one.hi + one.hysteresis, one.lo, one.hi)
     low, high, lo, hi = (f"{100 * edge:.4g}%" for edge in edges)
     n_stay, n_enter = one.k - one.entering.size, one.entering.size
@@ -204,24 +195,7 @@ def _proposal(record: Record, band: Band, one: Proposal, rates_then: Mapping[str
 
 
 def _cost(record: Record, tasks: IndexArray) -> Plain:
-    result = saving(of_runs(record), tasks, plausible(record))
-    return {
-        "subset_run": asdict(result.subset_run) if result.subset_run else None,
-        "per_run": asdict(result.per_run) if result.per_run else None,
-        "reduction": result.reduction,
-        "note": result.note(),
-    }
-
-
-def _figures(expected_by: Mapping[str, ReplacementFigures]) -> Plain:
-    plain: Plain = {}
-    for protocol, one in expected_by.items():
-        plain[protocol] = {"reason": one.reason, "n_folds": one.n_folds, "n_skipped": one.n_skipped}
-        if one.figures is not None:
-            plain[protocol] |= {name: getattr(one.figures, name) for name in FIGURES}
-            plain[protocol]["se"] = {name: one.figures.se[name] for name in FIGURES if name in one.figures.se}
-            plain[protocol]["difference"] = {"value": one.difference.value, "se": one.difference.se}
-    return plain
+    return saving(of_runs(record), tasks, plausible(record)).as_plain()
 
 
 def _board(before: Standings, after: Standings) -> Plain:
@@ -238,14 +212,6 @@ def _board(before: Standings, after: Standings) -> Plain:
         for line in before.agents
     ]
     return {"target_before": before.target, "target_after": after.target, "agents": agents}
-
-
-def _steps(n_all: int, progress: Progress | None) -> Callable[[], None]:
-    n_done = iter(range(1, n_all + 1))
-    if progress is None:
-        return lambda: None
-    progress(0, n_all)
-    return lambda: progress(next(n_done), n_all)
 
 
 def _names(record: Record, tasks: IndexArray) -> tuple[str, ...]:

@@ -8,16 +8,17 @@ agent's own mean. Costs are those of the agents that headlines are made from; on
 the others is left out, and counted. What an agent stated that ran less than a tenth of what it was asked for
 is of no run: it decides neither what is plausible nor what is saved.
 
-Source: As in `selection.cost`; of the trials in ``selection/README.md``, “Where every agent stands”.
+The theory is in ``selection/README.md``, “Cost” and, of the trials, “Where every agent stands”.
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Tables 2 and 5, §4.3 (linear scaling with the tasks).
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from analytics.arrays import FloatArray, IndexArray, Mask
+from analytics.arrays import FloatArray, IndexArray, Mask, read_only
 from analytics.differences.rows import NEVER_MEASURED, Facet, Row, facet_terms
 from analytics.differences.trial_variances import (
     N_AGENTS_OMEGA,
@@ -27,16 +28,126 @@ from analytics.differences.trial_variances import (
     trial_variance_ratio,
 )
 from analytics.record import TRUST, Record, Trust
-from selection.cost import LINEAR, MEASURED, saving
-from selection.held_out import ratio
+from selection.errors import SelectionError
+from selection.held_out import row_means
 from selection.schema.board import TrialsAdvice, TrialsLine
 from selection.standings.placing import AgentOnTasks
-from selection.standings.targets import one_trial
+from selection.standings.targets import one_trial, telling_cells
 from selection.standings.terms import HEADING, IN_PART, at_least, believed
 
+Basis = Literal["measured per task", "linear in tasks", "implausible", "not measured"]
+MEASURED: Basis = "measured per task"
+LINEAR: Basis = "linear in tasks"
+IMPLAUSIBLE: Basis = "implausible"
+NOT_MEASURED: Basis = "not measured"
+SAME = 1e-9
 BASIS = {MEASURED: "per task", LINEAR: "linear"}
 NOT_STATED = "not stated"
 N_TASKS_BOUND = 2
+
+
+Spread = dict[str, float]  # of an amount over agents, in US dollars
+QUANTILES = {"median": 0.5, "lower_quartile": 0.25, "upper_quartile": 0.75, "smallest": 0.0, "largest": 1.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Saving:
+    """What a subset saves on one benchmark, in US dollars; NaN and None where not measured.
+
+    saved, subset_costs: (n_agents,); what a subset run of each agent saves, w_i, and costs.
+    basis: length n_agents; how w_i was found, or why it was not.
+    per_run, subset_run: over the agents for whom it is known.
+    """
+
+    n_tasks: int
+    k: int
+    saved: FloatArray
+    subset_costs: FloatArray
+    basis: tuple[Basis, ...]
+    per_run: Spread | None
+    subset_run: Spread | None
+
+    @property
+    def reduction(self) -> float:
+        """Share of the tasks a subset run is saved, 1 − k/m."""
+        return 1.0 - self.k / self.n_tasks
+
+    def note(self, agents: str = "agents") -> str:
+        """Return how the money was found, in a sentence: with the number of agents behind each basis."""
+        if self.per_run is None:
+            return f"cost: {NOT_MEASURED}"
+        counted = [(basis, self.basis.count(basis)) for basis in get_args(Basis)]
+        n_agents = len(self.basis)
+        return "cost: " + ", ".join(f"{basis} for {n} of {n_agents} {agents}" for basis, n in counted if n)
+
+    def as_plain(self, agents: str = "agents") -> dict[str, Any]:
+        """Return the reduction and the money, with the note on it."""
+        money = {"per_run": self.per_run, "subset_run": self.subset_run}
+        return {"reduction": self.reduction, **money, "note": self.note(agents)}
+
+
+def saving(costs: FloatArray, tasks: IndexArray, plausible: Mask | None = None) -> Saving:
+    """Tell what a subset run saves, for each agent and over them.
+
+    costs: (n_agents, n_tasks); of a trial, the mean over its trials; NaN where not known.
+    plausible: (n_agents,); whose costs are believed; by default all.
+    """
+    costs, in_subset = _checked_costs(costs, tasks)
+    n_agents, n_tasks = costs.shape
+    believed = np.ones(n_agents, dtype=np.bool_) if plausible is None else plausible
+    subset_costs, full_costs = np.full(n_agents, np.nan), np.full(n_agents, np.nan)
+    basis = list[Basis]()
+    for i, (row, is_believed) in enumerate(zip(costs, believed, strict=True)):
+        known = row[~np.isnan(row)]
+        if not known.size:
+            basis.append(NOT_MEASURED)
+        elif not is_believed:
+            basis.append(IMPLAUSIBLE)
+        elif known.size < n_tasks or np.ptp(known) <= SAME * known.max():
+            basis.append(LINEAR)
+            per_task = np.nanmean(row)
+            subset_costs[i], full_costs[i] = np.count_nonzero(in_subset) * per_task, n_tasks * per_task
+        else:
+            basis.append(MEASURED)
+            subset_costs[i], full_costs[i] = np.sum(row[in_subset]), np.sum(row)
+    saved = full_costs - subset_costs
+    return Saving(
+        n_tasks=costs.shape[1],
+        k=int(np.count_nonzero(in_subset)),
+        saved=read_only(saved),
+        subset_costs=read_only(subset_costs),
+        basis=tuple(basis),
+        per_run=_spread(saved),
+        subset_run=_spread(subset_costs),
+    )
+
+
+def _spread(amounts: FloatArray) -> Spread | None:
+    known = amounts[~np.isnan(amounts)]
+    if not known.size:
+        return None
+    return dict(zip(QUANTILES, np.quantile(known, list(QUANTILES.values())).tolist(), strict=True))
+
+
+def _checked_costs(costs: FloatArray, tasks: IndexArray) -> tuple[FloatArray, Mask]:
+    costs, tasks = np.asarray(costs, dtype=np.float64), np.asarray(tasks, dtype=np.intp)
+    if costs.ndim != 2:
+        raise SelectionError(f"costs have shape {costs.shape}, not (n_agents, n_tasks)", code="shape")
+    if not tasks.size:
+        raise SelectionError("no task in the subset", code="no_tasks")
+    if tasks.min() < 0 or tasks.max() >= costs.shape[1] or np.unique(tasks).size != tasks.size:
+        raise SelectionError(
+            f"a subset of {tasks.size} tasks that are not {costs.shape[1]} tasks' positions", code="shape"
+        )
+    wrong = ~np.isnan(costs) & ~((costs >= 0.0) & np.isfinite(costs))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise SelectionError(
+            f"agent {i}, task {j}: a cost of {costs[i, j]}; it is finite and not negative", code="cost_range"
+        )
+    in_subset = np.zeros(costs.shape[1], dtype=np.bool_)
+    in_subset[tasks] = True
+    return costs, in_subset
 
 
 def savings(
@@ -60,7 +171,7 @@ def savings(
     by_choice = np.isin(np.arange(record.n_agents), list(chosen))
     did = record.complete | by_choice | np.array([one.outcomes is not None for one in on_tasks])
     n_saved = np.where(did, np.count_nonzero(~record.asked & (record.n_places == 0), axis=1), 0)
-    money = ratio(np.nansum(record.costs, axis=1), np.count_nonzero(~np.isnan(record.costs), axis=1))
+    money = row_means(record.costs)
     money[~(usable & counts)] = np.nan
     money = money[n_saved > 0] * n_saved[n_saved > 0]
     is_known = ~np.isnan(money)
@@ -68,10 +179,7 @@ def savings(
     return {
         "n_tasks": saved.n_tasks,
         "k": saved.k,
-        "reduction": saved.reduction,
-        "per_run": asdict(saved.per_run) if saved.per_run else None,
-        "subset_run": asdict(saved.subset_run) if saved.subset_run else None,
-        "note": saved.note("agents" if counts.all() else HEADING[level]),
+        **saved.as_plain("agents" if counts.all() else HEADING[level]),
         "so_far": {
             "n_runs": int(np.count_nonzero(n_saved)),
             "n_tasks_saved": int(n_saved.sum()),
@@ -134,21 +242,15 @@ def trials(
     """
     if tasks.size < N_TASKS_BOUND or not record.complete.any():
         return None
-    table, telling = record.table, np.flatnonzero(record.telling_noise)
-    on_subset = np.ix_(telling, tasks)
-    cells = (
-        table.means[on_subset],
-        None if table.trial_variances is None else table.trial_variances[on_subset],
-        None if table.n_trials is None else table.n_trials[on_subset],
-    )
-    once, k, n_conditions = one_trial(record)[telling], tasks.size, max(1, len(record.compared))
+    cells, once = telling_cells(record, tasks), one_trial(record)[record.telling_noise]
+    k, n_conditions = tasks.size, max(1, len(record.compared))
     omega = trial_variance_ratio(*cells, one_trial=once)
-    rates = np.nanmean(table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
+    rates = np.nanmean(record.table.means[np.ix_(np.flatnonzero(record.complete), tasks)], axis=1)
     binomial = float(np.mean(rates * (1.0 - rates)))
     noise = binomial if omega is None else omega * binomial / n_conditions
     counts = heading(record, level)
     run = saving(of_runs(record)[counts], tasks, plausible(record)[counts]).subset_run
-    cost, most = (run.median if run else None), max(1, record.n_tasks // k)
+    cost, most = (run["median"] if run else None), max(1, record.n_tasks // k)
     options = tuple(
         TrialsLine(
             n_trials=n,

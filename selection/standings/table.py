@@ -154,8 +154,6 @@ def _tied_rows(at: AtTarget, rows: Sequence[int]) -> str:
     return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in spans)
 
 
-# --------------------------------------------------------------------------------------------------- columns
-
 Cell = Callable[[Line], str]
 
 
@@ -185,9 +183,23 @@ def _columns(board: Standings, target: str) -> Iterator[tuple[str, bool, Cell]]:
         other = "full" if target == "subset" else "subset"
         yield other_head(target), True, lambda line: score(line.at[other])
     yield "Bounds", True, lambda line: _bounds(line.at[target])
-    yield "Ties", True, lambda line: _ties(line.at[target])
+    yield (
+        "Ties",
+        True,
+        lambda line: (
+            NOTHING
+            if (at := line.at[target]).rank_lower is None
+            else f"{sum(last - first + 1 for first, last in at.tied_with)}"
+        ),
+    )
     yield "ICC", True, icc
-    yield "Cost", True, lambda line: _cost(line, believed)
+    yield (
+        "Cost",
+        True,
+        lambda line: (
+            NOTHING if line.cost_usd is None else cost_text(line) if line.agent in believed else UNBELIEVED
+        ),
+    )
     yield "Tasks", True, lambda line: f"{line.n_tasks:,}"
     yield "Trials", True, lambda line: f"{line.n_trials:,}"
     yield "Date", False, lambda line: (line.submitted_at or "")[:10]
@@ -227,13 +239,3 @@ def _bounds(at: AtTarget) -> str:
     if at.rank is not None or at.bounds is None or not leaves_open(at):
         return NOTHING
     return f"{percent(at.bounds[0])}–{percent(at.bounds[1])}"
-
-
-def _ties(at: AtTarget) -> str:
-    return NOTHING if at.rank_lower is None else f"{sum(last - first + 1 for first, last in at.tied_with)}"
-
-
-def _cost(line: Line, believed: Mapping[str, Any]) -> str:
-    if line.cost_usd is None:
-        return NOTHING
-    return cost_text(line) if line.agent in believed else UNBELIEVED

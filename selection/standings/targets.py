@@ -1,25 +1,6 @@
 """What is said for one target: each agent's score with its error, its rank and the ranks it may hold.
 
-==========  =================  ==========================================================================
-target      tasks              ranks, ties and who may be first
-==========  =================  ==========================================================================
-``subset``  the k of S         from the errors of trials, and by resampled tasks where an agent tells none;
-                               a newcomer against an agent that S was chosen from counts the variance of
-                               the incumbent shift too
-``full``    all                the same; estimated scores have the error of their calibration, and the noise
-                               of the trials that they rest on
-``domain``  all, as a sample   tasks resampled; groups of tasks, or tasks within groups, where those have a
-                               role
-==========  =================  ==========================================================================
-
-A rank is 1 + the number of agents with a strictly better score, rounded to 1e-9. Of equal outcomes the tasks
-are resampled once, whatever the targets. Trial noise is told by complete agents on the target's tasks, so
-that a run of the subset leaves everybody else's errors as they were.
-
-A *cluster* of tasks could have been another one: a repository, a source document. A *stratum* is given, with
-the share of tasks that it has. Where nothing is ruled ("auto"), groups are clusters if there are at least 10
-and one of them has two tasks, and categories have no role. A task that states no group is a cluster of its
-own; tasks without a stratum are one stratum together.
+The theory is in ``selection/README.md``, “Where every agent stands”.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from analytics.arrays import DECIMALS, IndexArray, Mask, columns
+from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns
 from analytics.differences.estimates import Target, score
 from analytics.differences.finite_errors import Calibrated, Measured, TrialNoise, error_of, trial_noise
 from analytics.differences.groups import MIN_CLUSTERS, Groups, Role
@@ -124,23 +105,15 @@ class ErrorModel:
             return TrialNoise(borrowed_omega(self.borrowed))
         key = tasks.tobytes()
         if key not in self.noises:
-            table, telling = self.record.table, self.record.telling_noise
-            at, noise = np.ix_(np.flatnonzero(telling), tasks), TrialNoise()
-            variances = None if table.trial_variances is None else table.trial_variances[at]
+            noise, (means, variances, n_trials) = TrialNoise(), telling_cells(self.record, tasks)
             if variances is not None and not np.isnan(variances).all():
-                n_trials = None if table.n_trials is None else table.n_trials[at]
-                once = one_trial(self.record)[telling]
-                noise = trial_noise(table.means[at], variances, n_trials, one_trial=once)
+                once = one_trial(self.record)[self.record.telling_noise]
+                noise = trial_noise(means, variances, n_trials, one_trial=once)
             self.noises[key] = noise
         return self.noises[key]
 
-    def row(self, i: int, tasks: IndexArray, on_tasks: AgentOnTasks) -> Row:
-        """Return the cells of agent i on these tasks; those that were completed stay missing."""
-        (row,) = self.rows([i], tasks, [on_tasks])
-        return row
-
     def rows(self, agents: Sequence[int], tasks: IndexArray, on_tasks: Sequence[AgentOnTasks]) -> list[Row]:
-        """Return the same of several agents, ascending."""
+        """Return the cells of agents, ascending, on these tasks; those that were completed stay missing."""
         table = self.record.table
         some = slice(None) if len(agents) == self.record.n_agents else list(agents)
         means, variances, n_trials = table.means, table.trial_variances, table.n_trials
@@ -184,6 +157,15 @@ class TargetResult:
     line: TargetLine
     at: tuple[AtTarget, ...]
     tied: Mask
+
+
+def telling_cells(
+    record: Record, tasks: IndexArray
+) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    """Means, s² and R of the agents that tell the noise of trials on these tasks, (n_telling, k)."""
+    table, at = record.table, np.ix_(np.flatnonzero(record.telling_noise), tasks)
+    variances = None if table.trial_variances is None else table.trial_variances[at]
+    return table.means[at], variances, None if table.n_trials is None else table.n_trials[at]
 
 
 def one_trial(record: Record) -> Mask:
@@ -290,9 +272,6 @@ def _second_run(
     )
 
 
-# ------------------------------------------------------------------------------------------------- one agent
-
-
 def on_all_tasks(record: Record, facets: Sequence[Facet]) -> dict[str, AtTarget]:
     """Return what the target `full` says of the agents that are measured on all tasks, ranks aside.
 
@@ -351,9 +330,6 @@ def at_target(
         source=error_model.borrowed if is_borrowed else "",
         reason=estimate.reason,
     )
-
-
-# ---------------------------------------------------------------------------------------------- all of them
 
 
 def _compared(

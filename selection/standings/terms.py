@@ -7,16 +7,8 @@ from typing import Any, TypeVar, get_args
 
 from selection.schema.board import AtTarget, Line, Standings, Trust
 
-TARGETS = {
-    "full": "all {n} tasks",
-    "subset": "the {n} tasks of the subset",
-    "domain": "tasks like these {n}",
-}
-ONE_TASK = {
-    "subset": "the one task of the subset",
-    "full": "the one task",
-    "domain": "tasks like this one",
-}
+TARGETS = {"full": "all {n} tasks", "subset": "the {n} tasks of the subset", "domain": "tasks like these {n}"}
+ONE_TASK = {"subset": "the one task of the subset", "full": "the one task", "domain": "tasks like this one"}
 COVERS = {
     "subset": "the agent's expected mean on the tasks of the subset; order and ties on these tasks alone",
     "full": "the agent's expected mean on all tasks, or, where the score is estimated, what a full run would "

@@ -1,15 +1,6 @@
 """Whether a board may be trusted: one word from a fixed rule, and a sentence.
 
-Under staged assignment they are those of a replay (`selection.staged.replay`). Else they come from
-pairs_correct_full and pairs_clear_full of the strategy in use, in time where ten agents came so, else with
-each agent left out: *yes* with at least 95% and 99%, *mostly* with 90% and 95%, else *not yet*. Where no pair
-is clear, the first alone decides.
-
-A strategy other than `mid_range` may have been chosen because it looked best on these very figures. In time
-its figures are therefore those of choosing on the agents met before (`selection.validation.paired`);
-elsewhere they are marked. Another strategy is *better* where its pairs_correct_full under the protocol of the
-verdict is larger by more than two standard errors of the paired difference, and under no other protocol
-smaller by as much. The rule is this project's own.
+The theory is in ``selection/README.md``, “Nested validation”.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,29 +2,6 @@
 
 The theory is in ``selection/README.md``, “Where every agent stands”.
 
-Symbols
--------
-=======  ==========================  ======  ========
-symbol   code                        shape   unit
-=======  ==========================  ======  ========
-s_k      ``AtTarget.score``          (K,)    0 to 1
-K        ``len(group)``              scalar  versions
-k        ``outcomes.shape[1]``       scalar  tasks
-σ        ``_noise``                  scalar  0 to 1
-=======  ==========================  ======  ========
-
-A version that ran some tasks and is not finished (left half-way, or under way) counts in K of the best one
-that is not clearly better than it on the tasks that both ran: otherwise whoever begins six versions and
-finishes the luckiest would show the luck of six. So does one of which its owner took something back, or that
-waits for an operator because of that, in K of the best line, however it scores.
-
-σ² is Σ_j s_j²/k², s_j² the variance of task j among the versions that ran it. A task that one of them alone
-ran takes s(1 − s), the most that it can be on average.
-
-Limits: versions that differ, but not clearly, lose up to E[max]·σ, and their spread is more than noise: the
-line says too little rather than too much. In comparisons the outcomes of the line are scaled to its score.
-Private runs cannot be seen, nor a second account, nor versions that are described as other agents.
-
 Source: `analytics.trials`; STATISTICS §7.6.
 """
 
@@ -40,7 +17,7 @@ from scipy.special import stdtrit
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask, columns, read_only
 from analytics.differences.estimates import Target
 from analytics.names import alike
-from analytics.record import About, Record
+from analytics.record import Record
 from analytics.trials import expected_maximum
 from selection.schema.board import AtTarget
 from selection.standings import targets
@@ -100,18 +77,15 @@ def versions_of(record: Record) -> list[list[int]]:
     """Return the positions of versions of one agent, where there are two at least, or were."""
     versions: list[list[int]] = []
     for i, about in enumerate(record.about):
-        same = next((one for one in versions if _is_version(record.about[one[0]], about)), None)
-        if same is not None:
-            same.append(i)
-        elif about.account:
-            versions.append([i])
-    return [one for one in versions if len(one) > 1 or record.about[one[0]].n_taken_back]
-
-
-def _is_version(one: About, other: About) -> bool:
-    return (
-        one.account == other.account and alike(one.scaffold, other.scaffold) and alike(one.model, other.model)
-    )
+        for same in versions:
+            one = record.about[same[0]]
+            of_account = one.account == about.account
+            if of_account and alike(one.scaffold, about.scaffold) and alike(one.model, about.model):
+                same.append(i)
+                break
+        else:
+            versions.extend([[i]] if about.account else [])
+    return [same for same in versions if len(same) > 1 or record.about[same[0]].n_taken_back]
 
 
 def _groups(
@@ -131,35 +105,27 @@ def _groups(
         return
     is_joined = apart.tied[np.ix_(ranked, ranked)] | (apart.line.critical is None)
     n_groups, group_of = connected_components(is_joined, directed=False)
+    scores = {i: apart.at[i].score or 0.0 for i in ranked.tolist()}
     by_score = [
-        sorted(ranked[group_of == group].tolist(), key=lambda i: (-round(_score(apart.at[i]), DECIMALS), i))
+        sorted(ranked[group_of == group].tolist(), key=lambda i: (-round(scores[i], DECIMALS), i))
         for group in range(n_groups)
     ]
-    began = [i for i in versions if _is_unfinished(record, i) and not np.isnan(cells[i]).all()]
-    began = [i for i in began if i not in ranked]
+    # Under the conditions compared, and lacking some of what it was asked for
+    barred = record.condition or ("",) * record.n_agents
+    left = [i for i in versions if not (record.complete[i] or record.about[i].stopped or barred[i])]
+    left = [i for i in left if not (record.about[i].withheld or np.isnan(cells[i]).all())]
+    began = [i for i in left if i not in ranked]
     back = [i for i in versions if record.about[i].took_back or record.about[i].withheld]
     n_gone = record.about[versions[0]].n_taken_back
-    for best, *others in sorted(by_score, key=lambda members: -_score(apart.at[members[0]])):
+    for best, *others in sorted(by_score, key=lambda members: -scores[members[0]]):
         unfinished = [i for i in began if not _is_clearly_better(cells[best], cells[i])]
         began = [i for i in began if i not in unfinished]
         n_taken_back = n_gone + len(set(back) - {best, *others, *unfinished})
         if n_others := len(others) + len(unfinished) + n_taken_back:
             noise = _noise([best, *others], unfinished, on_tasks, estimated, cells)
-            gain = expected_maximum(1 + n_others) * noise
-            score = _score(apart.at[best])
-            yield Group(best, tuple(others), tuple(unfinished), min(gain, score), n_taken_back)
+            gain = min(expected_maximum(1 + n_others) * noise, scores[best])
+            yield Group(best, tuple(others), tuple(unfinished), gain, n_taken_back)
         n_gone, back = 0, []
-
-
-def _score(at: AtTarget) -> float:
-    return 0.0 if at.score is None else at.score
-
-
-def _is_unfinished(record: Record, i: int) -> bool:
-    """Whether agent i runs under the conditions compared, and lacks some of what it was asked for."""
-    about = record.about[i]
-    is_elsewhere = bool(record.condition and record.condition[i])
-    return not (record.complete[i] or about.stopped or about.withheld or is_elsewhere)
 
 
 def _is_clearly_better(cells: FloatArray, others: FloatArray) -> bool:

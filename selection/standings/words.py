@@ -10,20 +10,12 @@ from typing import Any
 
 from analytics.text import counted as counted
 from selection.schema.board import AtTarget, Line, Standings, TargetLine, TrialsAdvice
+from selection.standings import terms
 from selection.standings.changes import changed_lists as changed_lists
 from selection.standings.changes import changes_text as changes_text
 from selection.standings.changes import entered_text as entered_text
 from selection.standings.changes import moved_text as moved_text
 from selection.standings.changes import place_text as place_text
-from selection.standings.terms import (
-    BASIS,
-    METHODS,
-    NOT_HEADING,
-    SHORT_UNMEASURED,
-    UNMEASURED,
-    is_reckoned,
-    leaves_open,
-)
 from selection.standings.terms import CHOSEN_TASKS as CHOSEN_TASKS
 from selection.standings.terms import COVERS as COVERS
 from selection.standings.terms import HIDDEN as HIDDEN
@@ -139,7 +131,7 @@ def _above(board: Standings, target: str, ranked: Sequence[Line]) -> str:
 def _why_not_named(board: Standings, line: Line) -> str:
     if at_least(line.trust, board.headline_from):
         return "recalled to run the remaining tasks"
-    return NOT_HEADING[board.headline_from]
+    return terms.NOT_HEADING[board.headline_from]
 
 
 def _one_of(board: Standings) -> str:
@@ -172,7 +164,7 @@ def _cheapest(board: Standings, first: Sequence[Line]) -> str:
     known, whole = costs(board), whole_costs(board)
     with_cost = [line for line in first if line.agent in known]
     in_full = [line for line in with_cost if line.agent in whole]
-    measured = [line for line in in_full if not is_reckoned(line)]
+    measured = [line for line in in_full if not terms.is_reckoned(line)]
     alike = measured if len(measured) > 1 else in_full
     if len(alike) < 2:
         return ""
@@ -261,7 +253,7 @@ def covers_text(board: Standings, target: str = "") -> str:
 
 def judged_text(target_line: TargetLine) -> str:
     """Say how ranks and ties were judged; empty where there are none, and for one agent."""
-    judged = "; ".join(filter(None, (METHODS.get(target_line.method), target_line.note)))
+    judged = "; ".join(filter(None, (terms.METHODS.get(target_line.method), target_line.note)))
     return f"On ranks and ties: {judged}." if judged and target_line.n_ranked > 1 else ""
 
 
@@ -387,7 +379,7 @@ def trials_text(trials: TrialsAdvice | None) -> str:
 
 def bounds_text(at: AtTarget) -> str:
     """Say what the missing outcomes leave open; empty where none is missing, and where all are."""
-    if at.bounds is None or not leaves_open(at):
+    if at.bounds is None or not terms.leaves_open(at):
         return ""
     low, high = at.bounds
     missing = "outcome is" if at.n_missing == 1 else f"{at.n_missing:,} outcomes are"
@@ -409,12 +401,12 @@ def not_measured_text(board: Standings) -> str:
 
 def in_no_interval(board: Standings) -> tuple[str, ...]:
     """Return the sources of error without an estimate that no interval holds: all but the trials."""
-    return tuple(source for source in board.not_measured if source != UNMEASURED["trials"])
+    return tuple(source for source in board.not_measured if source != terms.UNMEASURED["trials"])
 
 
 def bounded_text(board: Standings) -> str:
     """Say how intervals hold trials that were never repeated; empty where some were."""
-    source = UNMEASURED["trials"]
+    source = terms.UNMEASURED["trials"]
     if source not in board.not_measured:
         return ""
     if board.trial_noise:
@@ -438,7 +430,7 @@ def confidence_text(board: Standings, target: str = "") -> str:
     """Say how sure ranks are, and in short what no interval holds; empty without rank intervals."""
     if not any(line.at[target or board.target].rank_lower is not None for line in board.agents):
         return ""
-    absent = ", ".join(SHORT_UNMEASURED.get(source, source) for source in in_no_interval(board))
+    absent = ", ".join(terms.SHORT_UNMEASURED.get(source, source) for source in in_no_interval(board))
     not_in = f" {sentence(f'not in them: {absent}')}" if absent else ""
     return f"Ranks hold with 95% confidence, all at once.{not_in}"
 
@@ -579,7 +571,7 @@ def about(line: Line) -> tuple[tuple[str, str], ...]:
     """Return what else is stated of an agent, as label and text; links are not among it."""
     cost = ""
     if line.cost_usd is not None:
-        cost = f"{money(line.cost_usd)} a run of all tasks, {BASIS[line.cost_basis]}"
+        cost = f"{money(line.cost_usd)} a run of all tasks, {terms.BASIS[line.cost_basis]}"
     rows = (
         ("Version", line.version),
         ("Organisation", line.organisation),

@@ -4,16 +4,7 @@ Selection, k and calibration happen inside each fold, on its training agents onl
 by these figures is optimistic. Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4.
 """
 
-from selection.held_out import Residuals, nested_residuals
-from selection.validation.nested import Protocol, Validation, as_json, validate
+from selection.validation.nested import Validation, as_json, validate
 from selection.validation.study import ValidationFigures
 
-__all__ = [
-    "Protocol",
-    "Residuals",
-    "Validation",
-    "ValidationFigures",
-    "as_json",
-    "nested_residuals",
-    "validate",
-]
+__all__ = ["Validation", "ValidationFigures", "as_json", "validate"]

@@ -1,32 +1,12 @@
-"""Figures of held-out records, and their delete-one-group jackknife.
+"""Figures of held-out records, their delete-one-group jackknife, and the coverage of intervals.
 
-With r, ŷ, y and rest of the records that are pooled, and n_i the training agents j with y_j ≠ y_i::
-
-    rho, tau         Spearman's ρ (midranks), Kendall's τ_b of (r, y)
-    rho_calibrated   Spearman's ρ of (ŷ, y)
-    r2               1 − Σ(y_i − ŷ_i)² / Σ(y_i − ȳ)²
-    rho_rest         Spearman's ρ of (r, rest): the tasks outside the subset share no noise with it
-    share_i             Σ_j agreement[i, j] / (2·n_i)            a tie in r counts ½
-    pairs_correct       mean of share_i over the records with n_i > 0
-    pairs_clear         the same over j with |y_i − y_j| > 1.96·SE_ij
-    pairs_correct_full  as pairs_correct, with the estimate ŷ_i against the measured y_j: what a board that
-                        ranks by the full score consumes; pairs_clear_full likewise
-    full_difference     pairs_correct_full − pairs_correct
-    rmse_…              √mean (y_i − ŷ_i)², ŷ by each estimator
-
-θ_(g), ``without`` (n_groups, n_figures), is the figure without the records of group g and, in the pair
-figures, without g as comparison agent; no fold is run again::
-
-    SE = √((G − 1)/G · Σ_g (θ_(g) − θ̄)²)
-
-G counts the groups that have a record, in the pair figures also those that are only compared with. Twice the
-centred midrank of x_i among n values is Σ_j sign(x_i − x_j), so that ranks, and the pairs that τ_b counts,
-are known without a group from the sums of its columns. NaN stands for an undefined figure inside this
-package only; outside it is None, with its reason.
+The theory is in ``selection/README.md``, “Nested validation”.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, Eq. 3 (rho, tau, r2). Efron & Tibshirani, *An
 Introduction to the Bootstrap*, 1993, ch. 11. The pair figures and rho_rest are this project's own.
 """
+
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +14,13 @@ import numpy.typing as npt
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
 from analytics.drift.fidelity import kendall, midranks
-from selection.held_out import HeldOutRecords, ratio
+from selection import full_scores, intervals
+from selection.folds import CompleteAgents, Rule
+from selection.held_out import HeldOutRecords, Subsets, nested_residuals, ratio
+from selection.intervals import MIN_FOR_QUANTILE
 from selection.rules import ESTIMATORS
+from selection.staged.model import estimates
+from selection.staged.teaching import of_full_runs
 
 RANK_FIGURES = ("rho", "tau", "rho_calibrated", "r2", "rho_rest")
 ERROR_FIGURES = tuple(f"rmse_{name}" for name in ESTIMATORS)
@@ -218,3 +203,61 @@ def _pair_figures(records: HeldOutRecords, clear: Mask, weights: FloatArray) -> 
     tables = np.stack([compared, compared & clear[records.agents]], axis=1)
     means = mean_known(shares(agreement[:, None], records.agents, tables, weights), axis=2).reshape(4, -1)
     return np.column_stack([*means, means[2] - means[0]])
+
+
+def covered(
+    agents: CompleteAgents,
+    subsets: Subsets,
+    records: HeldOutRecords,
+    strategy: str,
+    rule: Rule,
+    base_seed: int,
+    estimator: str = "ridge",
+) -> FloatArray:
+    """Whether each record's interval holds its score, shape (n_records,); NaN where there is no interval."""
+    if estimator == "completion":
+        return _by_model(agents, subsets, records)
+    answers = np.full(records.n, np.nan)
+
+    def left_out(training: CompleteAgents, by: Literal["agent", "scaffold", "date"]) -> FloatArray:
+        how: dict[str, Any] = {"strategy": strategy, "estimator": estimator}
+        return nested_residuals(training, by, rule=rule, base_seed=base_seed, **how)
+
+    for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
+        of_fold = np.flatnonzero(records.folds == f)
+        rows = records.agents[of_fold]
+        scaffolds = [agents.scaffolds[i] for i in rows]
+        training = full_scores.fit(estimator, agents.take(fold.training, sharing=True), tasks)
+        in_time = left_out(training.agents, "date")
+        enough = np.count_nonzero(~np.isnan(in_time)) >= MIN_FOR_QUANTILE
+        is_new = not set(scaffolds) <= set(training.agents.scaffolds)
+        calibrator = intervals.calibrate(
+            training,
+            np.full(training.agents.n, np.nan) if enough else left_out(training.agents, "agent"),
+            in_time=in_time,
+            scaffolds=training.agents.scaffolds,
+            scaffold_residuals=left_out(training.agents, "scaffold") if is_new else None,
+        )
+        ends_of = intervals.intervals(calibrator, agents.outcomes[np.ix_(rows, tasks)], scaffolds)
+        for row, ends, y in zip(of_fold, ends_of, agents.scores[rows], strict=True):
+            if not isinstance(ends, intervals.NoInterval):
+                lower, score, upper = np.round([ends.lower, y, ends.upper], DECIMALS)
+                answers[row] = float(lower <= score <= upper)
+    return answers
+
+
+def _by_model(agents: CompleteAgents, subsets: Subsets, records: HeldOutRecords) -> FloatArray:
+    answers = np.empty(records.n)
+    for f, (fold, tasks) in enumerate(zip(subsets.folds, subsets.tasks, strict=True)):
+        of_fold = np.flatnonzero(records.folds == f)
+        rows = records.agents[of_fold]
+        taught = of_full_runs(agents, fold.training)
+        seen = np.full((rows.size, agents.outcomes.shape[1]), np.nan)
+        seen[:, tasks] = agents.outcomes[np.ix_(rows, tasks)]
+        means = agents.means_after(taught.model, fold.training, rows)
+        scores, se, _, _ = estimates(taught.model, seen, means)
+        scales = [taught.scale_for(agents.scaffolds[i], tasks)[0] for i in rows]
+        half = np.array([scale.quantile * scale.c for scale in scales]) * se
+        apart = np.abs(agents.scores[rows] - scores)
+        answers[of_fold] = np.round(apart, DECIMALS) <= np.round(half, DECIMALS)
+    return answers

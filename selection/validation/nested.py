@@ -6,7 +6,7 @@ many workers there are or which comes first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -37,12 +37,13 @@ from selection.held_out import Subsets, choose
 from selection.rules import ESTIMATORS
 from selection.strategies import STRATEGIES
 from selection.validation.figures import clear_pairs
-from selection.validation.paired import PrequentialChoice, prequential
+from selection.validation.paired import prequential
 from selection.validation.study import (
-    MeasuredFigures,
+    Measured,
     NestedStudy,
     Null,
     ValidationFigures,
+    Whole,
     is_enough,
     measure,
     unavailable,
@@ -55,7 +56,6 @@ ONLY_WHERE_SCATTERED = ("spread", "worst", "best")
 COSTLIEST_FIRST = ("random", "greedy", "forecast", "information")
 
 Unit = tuple[str, str]
-Whole = tuple[MeasuredFigures, dict[str, MeasuredFigures]]
 # Takes a function and the arguments of each unit, and gives the answers in the order of the units, as they
 # come; both travel by pickle, and the numbers do not depend on it.
 Spread = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
@@ -77,7 +77,7 @@ class Protocol:
     k_mean: float | None
     strategies: Mapping[str, ValidationFigures]
     per_scaffold: Mapping[str, Mapping[str, ValidationFigures]]
-    prequential: PrequentialChoice | None = None
+    prequential: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,6 @@ class Validation:
     """The validation of one table.
 
     n_agents: complete agents, those that are validated on.
-    subset: names of the tasks in `band`.
     strategy, estimator: the policy's: what differences are taken to, and figures of the full score rest on.
     """
 
@@ -93,7 +92,7 @@ class Validation:
     n_agents_in_file: int
     n_tasks: int
     band: Band
-    subset: tuple[str, ...]
+    task_names: tuple[str, ...]
     strategy: str
     estimator: str
     protocols: Mapping[str, Protocol]
@@ -203,7 +202,7 @@ def validate(
         n_agents_in_file=table.n_agents,
         n_tasks=table.n_tasks,
         band=band,
-        subset=tuple(table.tasks[j] for j in band.tasks),
+        task_names=table.tasks,
         strategy=policy_strategy,
         estimator=estimators[0],
         protocols={name: _protocol(name, study, reasons[name], names, measured) for name in protocols},
@@ -224,9 +223,6 @@ def jackknife_groups(agents: CompleteAgents) -> IndexArray:
     return np.array([codes[label] for label in labels], dtype=np.intp)
 
 
-# ------------------------------------------------------------------------------------------------- protocols
-
-
 def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) -> str:
     n_used = sum(tasks.size > 0 for tasks in bands.tasks)
     if folds.reason or is_enough(n_used, len(bands.folds)):
@@ -243,37 +239,32 @@ def _why_not(agents: CompleteAgents, folds: Plan, bands: FoldBands, rule: Rule) 
 
 
 def _protocol(
-    protocol: str,
-    study: NestedStudy,
-    reason: str,
-    strategies: Sequence[str],
-    measured: Mapping[Unit, Whole],
+    protocol: str, study: NestedStudy, reason: str, strategies: Sequence[str], measured: Mapping[Unit, Whole]
 ) -> Protocol:
     bands = study.bands[protocol]
     sizes = [tasks.size for tasks in bands.tasks if tasks.size]
     by_strategy = {name: measured[protocol, name] for name in strategies if not reason}
     scaffolds = sorted({scaffold for _, by_scaffold in by_strategy.values() for scaffold in by_scaffold})
-    shares = {name: total.replicates.shares for name, (total, _) in by_strategy.items()}
-    known = {name: shares[name] for name in STRATEGIES if shares.get(name) is not None}
+    shares = {name: replicates.shares for name, ((_, replicates), _) in by_strategy.items()}
+    known = {name: table for name in STRATEGIES if (table := shares.get(name)) is not None}
     return Protocol(
         available=not reason,
         reason=reason,
         n_folds=len(bands.folds),
         n_skipped=len(bands.folds) - len(sizes),
         k_mean=float(np.mean(sizes)) if sizes else None,
-        strategies={name: total.figures for name, (total, _) in by_strategy.items()},
+        strategies={name: figures for name, ((figures, _), _) in by_strategy.items()},
         per_scaffold={
-            scaffold: {name: by[scaffold].figures for name, (_, by) in by_strategy.items() if scaffold in by}
+            scaffold: {name: by[scaffold][0] for name, (_, by) in by_strategy.items() if scaffold in by}
             for scaffold in scaffolds
         },
-        # The choice of a strategy is replayed where shares were kept for it.
-        prequential=prequential(known, study.agents.dates, study.groups),  # type: ignore[arg-type]
+        prequential=prequential(known, study.agents.dates, study.groups),
     )
 
 
 def _skipped(
     names: Sequence[str], bands: Mapping[str, FoldBands], n_draws: int, policy_strategy: str
-) -> dict[str, MeasuredFigures]:
+) -> dict[str, Measured]:
     reasons = {name: too_many(operations(name, bands.values(), n_draws)) for name in names}
     return {
         name: unavailable(f"skipped: {reason}; it runs when asked for by name (--strategy {name})")
@@ -321,9 +312,6 @@ def _nulls(study: NestedStudy, strategies: Sequence[str], n_null_draws: int) -> 
         by_strategy[name] = Null(rho, pairs, constant if None in (rho, pairs) else "")
         first += len(subsets)
     return by_strategy
-
-
-# ------------------------------------------------------------------------------------------------- workers
 
 
 def processes(n_jobs: int) -> Spread:
@@ -391,30 +379,18 @@ def _alone(study: NestedStudy, protocol: str, strategy: str) -> Whole:
         return measure(study, protocol, strategy)
 
 
-# -------------------------------------------------------------------------------------------- plain values
-
-
 def as_json(validation: Validation) -> dict[str, Any]:
     """Return plain values in full precision under the keys of the command line: no NaN, no numpy.
 
     There is no ``bands`` where they were not asked for.
     """
-    band = validation.band
     return {
         "agents": validation.n_agents,
         "agents_in_file": validation.n_agents_in_file,
         "tasks": validation.n_tasks,
         "strategy": validation.strategy,
         "estimator": validation.estimator,
-        "subset": {
-            "lo": float(band.lo),
-            "hi": float(band.hi),
-            "size": band.size,
-            "widened": band.widened,
-            "suited": band.suited,
-            "reason": band.reason,
-            "tasks": list(validation.subset),
-        },
+        "subset": validation.band.as_plain(validation.task_names),
         "protocols": {name: _plain_protocol(protocol) for name, protocol in validation.protocols.items()},
         **({"bands": dict(validation.bands)} if validation.bands else {}),
     }
@@ -437,11 +413,8 @@ def _plain_protocol(protocol: Protocol) -> dict[str, Any]:
     if protocol.per_scaffold:
         plain["per_scaffold"] = {name: by_strategy(by) for name, by in protocol.per_scaffold.items()}
     if protocol.prequential is not None:
-        plain["prequential"] = asdict(protocol.prequential)
+        plain["prequential"] = dict(protocol.prequential)
     return plain
-
-
-# -------------------------------------------------------------------------------------------------- checks
 
 
 def _check(

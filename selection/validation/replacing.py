@@ -1,22 +1,14 @@
 """Nested figures of the subset in use and of the ways to choose another, on the same held-out agents.
 
-Every way tells which tasks it would have asked a held-out agent i to run, had i not been there::
-
-    kept          S, where i did not help to choose it;
-                  S₋ᵢ, chosen by the plain rule from the other incumbents, where it did
-    plain         what the strategy chooses from the training agents
-    hysteresis    what `selection.reselection.carry` makes of the kept subset from the training agents
-
-In time, S stands where every incumbent comes before the date, else what would have been chosen on it; with
-hysteresis the subset is carried from date to date, as in `selection.folds`. Folds in which a way has no
-subset are left out for all ways. ρ₀ and p₀ rest on each way's subset of all complete agents.
+The theory is in ``selection/README.md``, “Reselection”.
 
 Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4, §5.1. What is kept is held against what is
 chosen by this project's own rule.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,36 +19,18 @@ from selection.held_out import choose
 from selection.reselection import carry
 from selection.rules import ESTIMATORS
 from selection.validation.nested import jackknife_groups
-from selection.validation.paired import PairedDifference, difference
-from selection.validation.study import (
-    MeasuredFigures,
-    NestedStudy,
-    Null,
-    ValidationFigures,
-    is_enough,
-    measure,
-)
+from selection.validation.paired import Replicates, difference
+from selection.validation.study import NestedStudy, Null, is_enough, measure
 
 IN_USE, PLAIN, HYSTERESIS = "kept", "plain", "hysteresis"
 PROTOCOLS = ("loao", "temporal")
+FIGURES = (
+    *("pairs_correct_full", "pairs_correct", "pairs_clear_full", "skill", "kappa"),
+    *("rho", "rho_null", "rho_rest", "r2", "n", "n_left_out"),
+)
 NO_TASKS: IndexArray = np.empty(0, dtype=np.intp)
 
 Chosen = Sequence[IndexArray]  # by fold
-
-
-@dataclass(frozen=True)
-class ReplacementFigures:
-    """What one way shows under one protocol; where that is not available, `reason` says why.
-
-    n_folds, n_skipped: all folds, and those in which some way has no subset.
-    difference: of pairs_correct_full to that of the kept subset, on the same agents.
-    """
-
-    reason: str
-    n_folds: int
-    n_skipped: int
-    figures: ValidationFigures | None = None
-    difference: PairedDifference = field(default_factory=PairedDifference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +59,14 @@ class SubsetInUse:
 
 def expected(
     replaced: SubsetInUse, subsets: Mapping[str, IndexArray], each: Callable[[], None] | None = None
-) -> dict[str, dict[str, ReplacementFigures]]:
+) -> dict[str, dict[str, dict[str, Any]]]:
     """Hold every way against the subset that is kept.
 
     subsets: the subset of all complete agents by each way that has one, `kept` among them.
     each: called after each way under each protocol.
-    Returns: by way and protocol.
+    Returns: by way and protocol: ``reason``, where there are no figures; ``n_folds`` and ``n_skipped``, those
+        in which some way has no subset; the figures, ``se``, and their ``difference`` in pairs_correct_full
+        to the kept subset.
     """
     study, tell = _study(replaced), each or (lambda: None)
     members = membership(list(subsets.values()), replaced.agents.outcomes.shape[1])
@@ -100,7 +76,7 @@ def expected(
         for way, rho, pairs in zip(subsets, both.rho, both.pairs, strict=True)
     }
     without = _without(replaced)
-    figures: dict[str, dict[str, ReplacementFigures]] = {way: {} for way in subsets}
+    figures: dict[str, dict[str, dict[str, Any]]] = {way: {} for way in subsets}
     for protocol in PROTOCOLS:
         folds = plan(protocol, replaced.agents, base_seed=replaced.base_seed)
         bands = fold_bands(replaced.agents, folds, replaced.plain)
@@ -111,11 +87,14 @@ def expected(
             reason = (
                 f"{len(used)} of {n_folds} folds have a subset by every rule; at most a fifth may lack one"
             )
-        measured = dict[str, MeasuredFigures]()
+        measured = dict[str, Replicates]()
         for way, tasks in ways.items():
-            if reason:
-                figures[way][protocol] = ReplacementFigures(reason, n_folds, n_folds - len(used))
-            else:  # `measure` takes the tasks of a band as they stand
+            plain = figures[way][protocol] = {
+                "reason": reason,
+                "n_folds": n_folds,
+                "n_skipped": n_folds - len(used),
+            }
+            if not reason:  # `measure` takes the tasks of a band as they stand
                 of_way = FoldBands(
                     folds=tuple(bands.folds[f] for f in used),
                     counted=tuple(bands.counted[f] for f in used),
@@ -123,13 +102,13 @@ def expected(
                     tasks=tuple(tasks[f] for f in used),
                 )
                 with_way = replace(study, bands={protocol: of_way}, nulls={"mid_range": known[way]})
-                mine = measured[way] = measure(with_way, protocol, "mid_range")[0]
-                against = PairedDifference()
+                (mine, measured[way]), _ = measure(with_way, protocol, "mid_range")
+                value, se = None, None
                 if way != IN_USE:
-                    against = difference(mine.replicates, measured[IN_USE].replicates)
-                figures[way][protocol] = ReplacementFigures(
-                    "", n_folds, n_folds - len(used), mine.figures, against
-                )
+                    value, se, _ = difference(measured[way], measured[IN_USE])
+                plain |= {name: getattr(mine, name) for name in FIGURES}
+                plain["se"] = {name: mine.se[name] for name in FIGURES if name in mine.se}
+                plain["difference"] = {"value": value, "se": se}
             tell()
     return figures
 

@@ -15,6 +15,7 @@ Source: Ndzomga, *Efficient Benchmarking of AI Agents*, §3.4. Efron & Tibshiran
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +25,17 @@ from analytics.drift.fidelity import skill
 from analytics.text import counted
 from selection.folds import CompleteAgents, Fold, FoldBands, Rule
 from selection.held_out import Subsets, choose, hold_out, ratio
-from selection.validation.coverage import covered
 from selection.validation.figures import (
     ERROR_FIGURES,
     FIGURES,
     N_GROUPS_JACKKNIFE,
+    covered,
     figures,
     figures_without,
+    mean_known,
     standard_errors,
 )
-from selection.validation.paired import PairedDifference, Replicates, ShareTable, difference, share_table
+from selection.validation.paired import Replicates, difference, share_table
 
 N_AGENTS_PER_SCAFFOLD = 5
 R2, PAIRS_FULL = FIGURES.index("r2"), FIGURES.index("pairs_correct_full")
@@ -105,20 +107,17 @@ class Null(NamedTuple):
         return self.rho if name == "skill" else self.pairs
 
 
-class MeasuredFigures(NamedTuple):
-    """Figures of a strategy, and what they are compared by with those of another."""
-
-    figures: ValidationFigures
-    replicates: Replicates
+Measured = tuple[ValidationFigures, Replicates]  # and what they are compared by with those of another
+Whole = tuple[Measured, dict[str, Measured]]  # and by scaffold
 
 
-def unavailable(reason: str, null: Null | None = None) -> MeasuredFigures:
+def unavailable(reason: str, null: Null | None = None) -> Measured:
     """Make what a strategy shows that has no figures, and why."""
     null = null or Null()
     empty = ValidationFigures(
         rho_null=null.rho, pairs_null=null.pairs, notes={"all": reason}, available=False, reason=reason
     )
-    return MeasuredFigures(empty, Replicates())
+    return empty, Replicates()
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +170,12 @@ class _Pooled:
     n_folds: int
     n_left_out: int
     reasons: Mapping[str, str]
-    shares: ShareTable | None
+    shares: FloatArray | None
 
 
 def measure(
     study: NestedStudy, protocol: str, strategy: str, within: Callable[[int], None] | None = None
-) -> tuple[MeasuredFigures, dict[str, MeasuredFigures]]:
+) -> Whole:
     """Figures of one strategy under one protocol, and by scaffold where the protocol tells them.
 
     within: called with the number of folds done so far.
@@ -184,10 +183,9 @@ def measure(
     draws, bands = list[dict[Pool, _Pooled]](), study.bands[protocol]
     n_draws = study.n_draws if strategy == "random" else 1
     for draw in range(n_draws):
-        each = _steps_of(within, draw * len(bands.folds), n_draws)
-        subsets = choose(
-            study.agents, bands, strategy, study.rule, study.base_seed, protocol, draw, each=each
-        )
+        before, what = draw * len(bands.folds), (study.rule, study.base_seed, protocol, draw)
+        each = within and partial(lambda before, n: within((before + n) // n_draws), before)
+        subsets = choose(study.agents, bands, strategy, *what, each=each)
         n_folds = len(subsets.folds) + subsets.n_refused
         few = f"no subset in {subsets.n_refused} of {n_folds} folds: {subsets.refusal}"
         if not is_enough(len(subsets.folds), n_folds):
@@ -195,19 +193,17 @@ def measure(
         draws.append(_pools(study, protocol, strategy, subsets))
     averaged, apart = _pool_names(protocol, subsets.folds)
     notes = {"folds": few} if subsets.n_refused else {}
-    total = _concluded(study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws])
-    whole = replace(total.figures, notes={**notes, **total.figures.notes})
-    return total._replace(figures=whole), {
+    total, replicates = _concluded(
+        study, strategy, protocol, [[draw[name] for name in averaged] for draw in draws]
+    )
+    return (replace(total, notes={**notes, **total.notes}), replicates), {
         name: _concluded(study, strategy, protocol, [[draw[name]] for draw in draws]) for name in apart
     }
 
 
 def with_differences(
-    measured: tuple[MeasuredFigures, dict[str, MeasuredFigures]],
-    unit: tuple[str, str],
-    others: Mapping[tuple[str, str], tuple[MeasuredFigures, dict[str, MeasuredFigures]]],
-    policy_strategy: str,
-) -> tuple[MeasuredFigures, dict[str, MeasuredFigures]]:
+    measured: Whole, unit: tuple[str, str], others: Mapping[tuple[str, str], Whole], policy_strategy: str
+) -> Whole:
     """Add how far a strategy lies above random tasks and above the strategy in use, under one protocol."""
     protocol, strategy = unit
     (total, by_scaffold), names = measured, {"random": "random", "policy": policy_strategy}
@@ -221,13 +217,14 @@ def with_differences(
     return total, by_scaffold
 
 
-def _less(mine: MeasuredFigures, other: MeasuredFigures | None, what: str, is_same: bool) -> MeasuredFigures:
-    figures, name = mine.figures, f"{what}_difference"
+def _less(mine: Measured, other: Measured | None, what: str, is_same: bool) -> Measured:
+    (figures, replicates), name = mine, f"{what}_difference"
     if not figures.available:
         return mine
-    paired = PairedDifference() if is_same or other is None else difference(mine.replicates, other.replicates)
+    nothing = None, None, None
+    value, se, scatter = nothing if is_same or other is None else difference(replicates, other[1])
     notes = dict(figures.notes)
-    if paired.value is None:
+    if value is None:
         random = what == "random"
         if is_same:
             notes[name] = "these are the random tasks" if random else "this is the strategy in use"
@@ -236,25 +233,15 @@ def _less(mine: MeasuredFigures, other: MeasuredFigures | None, what: str, is_sa
         else:
             of_other = "random tasks" if random else "the strategy in use"
             notes[name] = f"{of_other} have no figure to compare with"
-    errors = dict(figures.se) | ({name: paired.se} if figures.se else {})
-    spread = dict(figures.spread) | ({name: paired.spread} if paired.spread is not None else {})
-    changed = {name: paired.value, "se": errors, "spread": spread, "notes": notes}
-    return mine._replace(figures=replace(figures, **changed))  # type: ignore[arg-type]
-
-
-def _steps_of(
-    within: Callable[[int], None] | None, before: int, n_draws: int
-) -> Callable[[int], None] | None:
-    """Count the folds of one draw towards those of all, which are as many as the folds of a protocol."""
-    return within and (lambda n_folds: within((before + n_folds) // n_draws))
+    errors = dict(figures.se) | ({name: se} if figures.se else {})
+    spread = dict(figures.spread) | ({name: scatter} if scatter is not None else {})
+    changed: dict[str, Any] = {name: value, "se": errors, "spread": spread, "notes": notes}
+    return replace(figures, **changed), replicates
 
 
 def is_enough(n_used: int, n_folds: int) -> bool:
     """At least 80% of the folds, and one."""
     return n_used > 0 and 5 * n_used >= 4 * n_folds
-
-
-# --------------------------------------------------------------------------------------------------- pools
 
 
 def _pool_names(protocol: str, folds: Sequence[Fold]) -> tuple[list[Pool], list[str]]:
@@ -313,12 +300,7 @@ def _pools(study: NestedStudy, protocol: str, strategy: str, subsets: Subsets) -
     return pools
 
 
-# --------------------------------------------------------------------------------------------- conclusions
-
-
-def _concluded(
-    study: NestedStudy, strategy: str, protocol: str, draws: list[list[_Pooled]]
-) -> MeasuredFigures:
+def _concluded(study: NestedStudy, strategy: str, protocol: str, draws: list[list[_Pooled]]) -> Measured:
     """Average over pools and draws; `draws` holds the pools of every draw."""
     is_seeds, has_drift = protocol == "random_80_20", protocol == "temporal"
     values = np.array([[pool.values for pool in pools] for pools in draws])
@@ -356,14 +338,12 @@ def _concluded(
     known |= {**error_note, **draws[0][0].reasons, **few}
     drift = dict.fromkeys(DERIVED, DRIFT) if has_drift else {}
     notes = _missing(study, strategy, result, known | drift)
-    return MeasuredFigures(
-        replace(result, notes=notes),
-        Replicates(
-            estimate=float(means[PAIRS_FULL]),
-            without=None if without is None or not _enough(draws[0]) else without[:, PAIRS_FULL],
-            runs=runs[:, PAIRS_FULL] if is_seeds else None,
-            shares=ShareTable.mean([pools[0].shares for pools in draws if pools[0].shares is not None]),
-        ),
+    shares = [pools[0].shares for pools in draws if pools[0].shares is not None]
+    return replace(result, notes=notes), Replicates(
+        estimate=float(means[PAIRS_FULL]),
+        without=None if without is None or not _enough(draws[0]) else without[:, PAIRS_FULL],
+        runs=runs[:, PAIRS_FULL] if is_seeds else None,
+        shares=mean_known(np.array(shares)) if shares else None,
     )
 
 

@@ -1,14 +1,10 @@
 """Bands of other widths, validated as the one in use is; and what else strategies would take of its tasks.
 
-The theory is in ``selection/README.md``, “Nested validation”.
+Floating-point operations that a strategy takes under the protocols are told from sizes alone. The theory is
+in ``selection/README.md``, “Nested validation”.
 
-Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Figures 5 and 7.
-
-Floating-point operations that a strategy takes under the protocols, told from sizes alone.
-
-The theory is in ``selection/README.md``, “Nested validation”.
-
-Source: Golub & Van Loan, *Matrix Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
+Source: Ndzomga, *Efficient Benchmarking of AI Agents*, Figures 5 and 7. Golub & Van Loan, *Matrix
+Computations*, 4th ed. 2013, §1.1, §4.2 (products, Cholesky factors).
 """
 
 from collections.abc import Iterable, Sequence
@@ -144,7 +140,7 @@ def _width(study: NestedStudy, lo: float, hi: float, in_use: bool) -> dict[str, 
         rule=rule,
         coverage_of="",
     )
-    figures = measure(alone, LEFT_OUT, "mid_range")[0].figures
+    (figures, _), _ = measure(alone, LEFT_OUT, "mid_range")
     names = ("n", "rho", "pairs_correct_full", "reason")
     errors = {"se": {name: figures.se.get(name) for name in WITH_ERRORS}}
     return width | {name: getattr(figures, name) for name in names} | errors

@@ -35,7 +35,7 @@ from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset
 from leaderboard.studies.records import Reader
 from leaderboard.submissions.models import Submission
-from selection.staged.delivered import delivered_means
+from selection.single_tasks import delivered_means
 from selection.staged.model import estimate
 from selection.staged.replay import replay, verdict
 from selection.staged.study import walked as walked_by

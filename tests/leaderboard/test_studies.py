@@ -19,7 +19,7 @@ from leaderboard.operations.services import NothingToRank, check_drift, measure_
 from leaderboard.studies import kinds as validations
 from leaderboard.studies.kinds import ClosedFormsDiffer, project_error
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
-from selection import fold_predictions
+from selection import full_scores
 from tests.leaderboard.desk import person
 from tests.leaderboard.stored_validation import made, stored
 from tests.refusals import refused
@@ -59,12 +59,12 @@ def test_a_validation_stores_how_far_scikit_learn_is_from_it(bench, quick):
 
 def test_a_falsified_closed_form_is_not_published_and_alerts_with_both_figures(bench, quick, monkeypatch):
     ada = person("ada@example.org", role=Role.OPERATOR, benchmark=bench)
-    right = fold_predictions.predictions
+    right = full_scores.ridge_predictions
 
     def falsified(*folds):
         return [found + 2e-8 for found in right(*folds)]
 
-    monkeypatch.setattr(fold_predictions, "predictions", falsified)
+    monkeypatch.setattr(full_scores, "ridge_predictions", falsified)
     for _ in range(2):
         with pytest.raises(ClosedFormsDiffer, match="This validation is not published") as caught:
             validate(benchmark=bench, as_of=AS_OF)

@@ -152,7 +152,7 @@ def test_a_missing_cell_leaves_its_agent_out_of_that_task():
 )
 def test_a_band_of_the_policy_starts_the_widening(lo, hi, sequence):
     band = mid_range(board([0] * 30), lo=lo, hi=hi)
-    assert [(attempt.lo, attempt.hi) for attempt in band.tried] == sequence
+    assert [attempt[:2] for attempt in band.tried] == sequence
     assert not band.suited
 
 
@@ -399,7 +399,7 @@ def test_scicode_has_four_mid_range_tasks_and_is_unsuited(real_rows):
     band = mid_range(matrix)
     counts = [sum(lo <= p <= hi for p in rates) for lo, hi in (of([30, 70]), of([25, 75]), of([15, 85]))]
     assert counts[0] == 4
-    assert [attempt.n_in_band for attempt in band.tried] == counts
+    assert [attempt[2] for attempt in band.tried] == counts
     assert (band.suited, band.size, band.n_complete) == (False, 0, 24)
     assert band.reason == (
         "only 6 of 65 tasks (9%) have a pass rate from 15% to 85%; at least 7 (10%) are needed"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selection.cost import Saving, Spread, saving
 from selection.errors import SelectionError
+from selection.standings.savings import Saving, saving
 from tests.refusals import refused
 
 NAN = math.nan
@@ -28,8 +28,13 @@ PUBLISHED = {
 PUBLISHED_REDUCTIONS = [56, 50, 58, 70, 44, 67, 68]
 
 
+def spread_of(median, lower, upper, smallest, largest):
+    quartiles = {"median": median, "lower_quartile": lower, "upper_quartile": upper}
+    return quartiles | {"smallest": smallest, "largest": largest}
+
+
 def published_row(n_tasks, k, money):
-    spread = money and Spread(money[0], money[1], money[2], 0.0, 0.0)
+    spread = money and spread_of(money[0], money[1], money[2], 0.0, 0.0)
     none = np.empty(0)
     return Saving(n_tasks, k, none, none, (), spread, spread)
 
@@ -48,8 +53,8 @@ def test_measured_linear_and_not_measured():
     assert result.saved[:3].tolist() == [7.0, 6.0, 10.0]
     assert result.subset_costs[:3].tolist() == [3.0, 6.0, 10.0]
     assert math.isnan(result.saved[3])
-    assert result.per_run == Spread(7.0, 6.5, 8.5, 6.0, 10.0)
-    assert result.subset_run == Spread(6.0, 4.5, 8.0, 3.0, 10.0)
+    assert result.per_run == spread_of(7.0, 6.5, 8.5, 6.0, 10.0)
+    assert result.subset_run == spread_of(6.0, 4.5, 8.0, 3.0, 10.0)
     assert (result.n_tasks, result.k, result.reduction) == (4, 2, 0.5)
     assert result.note() == (
         "cost: measured per task for 1 of 4 agents, linear in tasks for 2 of 4 agents, "
@@ -69,7 +74,7 @@ def test_costs_that_are_not_believed_are_counted_and_left_out():
     costs = np.array([[1.0, 2.0], [0.0, 0.0], [NAN, NAN]])
     result = saving(costs, np.array([0]), np.array([True, False, False]))
     assert result.basis == ("measured per task", "implausible", "not measured")
-    assert result.per_run == Spread(2.0, 2.0, 2.0, 2.0, 2.0)
+    assert result.per_run == spread_of(2.0, 2.0, 2.0, 2.0, 2.0)
     assert result.note() == (
         "cost: measured per task for 1 of 3 agents, implausible for 1 of 3 agents, "
         "not measured for 1 of 3 agents"
@@ -115,11 +120,11 @@ def test_real_boards_beside_the_published_savings(real_rows, name, k, published)
     assert set(result.basis) == {"linear in tasks"}
     by_agent = np.nanmean(costs, axis=1) * (n_tasks - k)
     assert result.saved == pytest.approx(by_agent, rel=1e-9)
-    assert result.per_run.median == pytest.approx(np.median(by_agent), rel=1e-9)
+    assert result.per_run["median"] == pytest.approx(np.median(by_agent), rel=1e-9)
     median, lowest, highest = PUBLISHED[published][2]
     # Leaderboard of another day: the medians agree to a fifth. The published range cannot be the extremes.
-    assert result.per_run.median == pytest.approx(median, rel=0.2)
-    assert result.per_run.smallest < lowest < median < highest < result.per_run.largest
+    assert result.per_run["median"] == pytest.approx(median, rel=0.2)
+    assert result.per_run["smallest"] < lowest < median < highest < result.per_run["largest"]
     print(f"{name}: {n_agents} agents, {len(runs)} runs, {result.per_run} beside {PUBLISHED[published][2]}")
 
 

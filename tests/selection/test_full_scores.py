@@ -280,6 +280,5 @@ def test_nested_errors_are_those_measured_independently(real_data, name, ridge, 
     """RMSE with each agent left out, `completion` by `tests.selection.reference` and numpy alone."""
     agents = real_agents(real_data / f"{name}.csv.gz")
     for estimator, expected in (("ridge", ridge), ("completion", completed)):
-        found = nested_residuals(agents, estimator=estimator)
-        error = math.sqrt(np.nanmean((found.scores - found.predictions) ** 2))
+        error = math.sqrt(np.nanmean(nested_residuals(agents, estimator=estimator) ** 2))
         assert error == pytest.approx(expected, abs=5e-5)

@@ -9,7 +9,7 @@ import pytest
 from analytics.drift.fidelity import nulls, rho_null
 from analytics.resampling import generator
 from selection.validation import as_json, validate
-from selection.validation.paired import PrequentialChoice, Replicates, ShareTable, difference, prequential
+from selection.validation.paired import Replicates, difference, prequential
 from tests.selection.test_validation import rasch_outcomes, table_of
 
 NAN = math.nan
@@ -83,17 +83,19 @@ def test_kappa_by_hand_and_its_error():
 def test_the_difference_of_two_strategies_by_hand():
     a = Replicates(0.9, np.array([0.88, 0.91, 0.92]))
     b = Replicates(0.85, np.array([0.85, 0.84, 0.86]))
-    told = difference(a, b)
+    value, se, _ = difference(a, b)
     deltas = [0.03, 0.07, 0.06]
     mean = sum(deltas) / 3
-    assert told.value == pytest.approx(0.05)
-    assert told.se == pytest.approx(math.sqrt(2 / 3 * sum((d - mean) ** 2 for d in deltas)))
-    assert difference(a, a).se == 0.0
-    assert difference(b, a).value == pytest.approx(-told.value)
-    assert difference(a, Replicates()).value is None
-    assert difference(a, Replicates(0.8)).se is None
-    seeds = difference(Replicates(0.9, runs=np.array([0.9, NAN, 0.8])), Replicates(0.8, runs=np.zeros(3)))
-    assert seeds.spread == pytest.approx(np.std([0.9, 0.8], ddof=1))
+    assert value == pytest.approx(0.05)
+    assert se == pytest.approx(math.sqrt(2 / 3 * sum((d - mean) ** 2 for d in deltas)))
+    assert difference(a, a)[1] == 0.0
+    assert difference(b, a)[0] == pytest.approx(-value)
+    assert difference(a, Replicates()) == (None, None, None)
+    assert difference(a, Replicates(0.8))[1] is None
+    _, _, spread = difference(
+        Replicates(0.9, runs=np.array([0.9, NAN, 0.8])), Replicates(0.8, runs=np.zeros(3))
+    )
+    assert spread == pytest.approx(np.std([0.9, 0.8], ddof=1))
 
 
 def test_an_error_that_two_strategies_share_cancels():
@@ -122,7 +124,7 @@ def test_an_error_that_two_strategies_share_cancels():
 
 def shares(correct, n_groups=2):
     table = np.tile(np.asarray(correct, float)[:, None], (1, 1 + n_groups))
-    return ShareTable(table, table)
+    return np.array([table, table])
 
 
 def test_the_choice_is_made_on_the_agents_before():
@@ -130,11 +132,11 @@ def test_the_choice_is_made_on_the_agents_before():
     days = [date(2026, 1, 1)] * 10 + [date(2026, 1, 2)] * 3 + [date(2026, 1, 3)]
     a, b = [0.5] * 10 + [1.0] * 4, [0.9] * 10 + [0.0] * 4
     found = prequential({"mid_range": shares(a), "b": shares(b)}, days, np.arange(14))
-    assert found.chosen == {"mid_range": 10, "b": 4}
-    assert found.pairs_correct_full == pytest.approx((10 * 0.5 + 4 * 0.0) / 14)
-    assert found.n == 14
-    assert found.random_difference is None
-    assert found.notes["random_difference"] == "random tasks were not validated"
+    assert found["chosen"] == {"mid_range": 10, "b": 4}
+    assert found["pairs_correct_full"] == pytest.approx((10 * 0.5 + 4 * 0.0) / 14)
+    assert found["n"] == 14
+    assert found["random_difference"] is None
+    assert found["notes"]["random_difference"] == "random tasks were not validated"
 
 
 def test_what_comes_later_changes_no_choice():
@@ -152,7 +154,7 @@ def test_what_comes_later_changes_no_choice():
             before = [j for j in range(n) if days[j] < days[i]]
             means = {name: np.mean(told[before]) for name, told in tables.items() if len(before) >= 10}
             total += tables[max(means, key=means.get) if means else "mid_range"][i]
-        assert chosen(n).pairs_correct_full == pytest.approx(total / n)
+        assert chosen(n)["pairs_correct_full"] == pytest.approx(total / n)
 
 
 def test_one_strategy_leaves_no_choice():
@@ -160,7 +162,9 @@ def test_one_strategy_leaves_no_choice():
     nobody = prequential(
         {"mid_range": shares([NAN]), "spread": shares([0.5])}, [date(2026, 1, 1)], np.arange(1)
     )
-    assert nobody == PrequentialChoice(notes={"all": "no held-out agent was met by every strategy"})
+    assert nobody["notes"] == {"all": "no held-out agent was met by every strategy"}
+    assert (nobody["n"], nobody["pairs_correct_full"], nobody["chosen"], nobody["se"]) == (0, None, {}, {})
+    assert nobody["pairs_clear_full"] is nobody["random_difference"] is None
 
 
 def test_with_one_choice_all_along_it_is_that_strategys_own_figure():

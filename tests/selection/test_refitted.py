@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from selection import fold_predictions, refitted
+from selection import full_scores, refitted
 from selection.rules import Rules
 from tests.selection.records import NAN, board, record_of
 
@@ -19,13 +19,13 @@ def test_the_closed_forms_are_scikit_learns_refits():
 
 
 def test_one_falsified_prediction_is_found_and_named(monkeypatch):
-    right = fold_predictions.predictions
+    right = full_scores.ridge_predictions
 
     def falsified(agents, folds, *rest):
         told = right(agents, folds, *rest)
         return [told[f] + 1e-6 * (fold.name == "a05") for f, fold in enumerate(folds)]
 
-    monkeypatch.setattr(fold_predictions, "predictions", falsified)
+    monkeypatch.setattr(full_scores, "ridge_predictions", falsified)
     found = refitted.refitted(record_of(board(12, 40), scaffolds=SCAFFOLDS), Rules())
     assert found["where"] == "without agent 'a05'"
     assert found["closed_form"] - found["scikit_learn"] == pytest.approx(1e-6, rel=1e-6)

@@ -250,8 +250,8 @@ def test_folds_solved_together_are_solved_as_one_by_one(seed):
 
 @pytest.mark.parametrize(("n", "m", "n_gaps"), [(40, 30, 0), (14, 200, 0), (14, 200, 40), (60, 60, 25)])
 def test_every_way_of_predicting_folds_equals_refits(n, m, n_gaps):
-    from selection.fold_predictions import predictions
     from selection.folds import CompleteAgents, plan
+    from selection.full_scores import ridge_predictions as predictions
 
     outcomes, scores = in_fifths(n, n, m)
     rng = np.random.default_rng(n)

@@ -21,7 +21,7 @@ from selection.staged import walks
 from selection.staged.histories import walked
 from selection.staged.model import ModelEstimate, before_each, completed, estimate, fit
 from selection.staged.replay import Figure, StagedReplay, best, clear, replay, right, verdict
-from selection.staged.study import AssignmentRule, WalkResult, replayed
+from selection.staged.study import AssignmentRule, replayed
 from selection.staged.teaching import FullRun, first_size, scale_of, taught
 from selection.staged.walks import Fit, Stage, Staging, decide, next_batch, step
 from tests.refusals import refused
@@ -572,8 +572,8 @@ def test_full_runs_that_the_rule_chose_are_not_replayed(share):
     drawn = [k for k, walk in enumerate(walks_) if walk.published and walk.is_drawn]
     chosen = [k for k in range(5, 40) if walks_[k].published is None]
     assert len(chosen) >= 10
-    asked = {agents.names[k]: WalkResult(first=(0.5, 0.1)) for k in chosen}
-    asked |= {agents.names[k]: WalkResult(first=(0.5, 0.1), drawn=(0.5, 0.1), share=share) for k in drawn}
+    asked = {agents.names[k]: ((0.5, 0.1), None, 1.0) for k in chosen}
+    asked |= {agents.names[k]: ((0.5, 0.1), (0.5, 0.1), share) for k in drawn}
 
     def told(rows, of):
         record = record_of(
@@ -656,9 +656,9 @@ GOOD = StagedReplay(
 
 def test_the_sentence_of_a_good_replay():
     found = verdict(GOOD)
-    assert found.word == "yes"
-    assert found.reasons == ()
-    assert found.text == (
+    assert found["word"] == "yes"
+    assert found["reasons"] == []
+    assert found["text"] == (
         "Yes. On this benchmark’s own history the service would have saved 31% of all runs; it found the "
         "best agent and five of the best five, and ordered 97.4% of pairs as full runs do (random tasks at "
         "the same cost: 95.9%)."
@@ -667,7 +667,7 @@ def test_the_sentence_of_a_good_replay():
 
 def test_the_sentence_says_how_far_replays_differ():
     of_ten = changed(GOOD, n_seeds=10, ranges={"saved": (0.283, 0.344)}, best_five=0.9, regret=0.0012)
-    assert verdict(of_ten).text == (
+    assert verdict(of_ten)["text"] == (
         "Mostly. On this benchmark’s own history the service would have saved 31% of all runs (28 to 34% in "
         "10 replays); it missed the best agent by 0.1 points on average, but found 4.5 of the best five, and "
         "ordered 97.4% of pairs as full runs do (random tasks at the same cost: 95.9%)."
@@ -704,12 +704,12 @@ def test_the_sentence_says_how_far_replays_differ():
     ],
 )
 def test_each_figure_decides_at_its_threshold(just_enough, too_little, below):
-    assert verdict(changed(GOOD, **just_enough)).word == "yes"
+    assert verdict(changed(GOOD, **just_enough))["word"] == "yes"
     mostly = verdict(changed(GOOD, **too_little))
-    assert mostly.word == "mostly"
-    assert len(mostly.reasons) >= 1
+    assert mostly["word"] == "mostly"
+    assert len(mostly["reasons"]) >= 1
     if below:
-        assert verdict(changed(GOOD, **below)).word == "not yet"
+        assert verdict(changed(GOOD, **below))["word"] == "not yet"
 
 
 @pytest.mark.parametrize(
@@ -731,33 +731,33 @@ def test_each_figure_decides_at_its_threshold(just_enough, too_little, below):
     ],
 )
 def test_each_word_ends_at_its_threshold(enough, too_little, words):
-    assert tuple(verdict(changed(GOOD, **one)).word for one in (enough, too_little)) == words
+    assert tuple(verdict(changed(GOOD, **one))["word"] for one in (enough, too_little)) == words
 
 
 @pytest.mark.parametrize("just", [{"n_agents": 20}, {"n_podium": 5}, {"n_published": 19}])
 def test_just_enough_agents_may_earn_a_yes(just):
-    assert verdict(changed(GOOD, **just)).word == "yes"
+    assert verdict(changed(GOOD, **just))["word"] == "yes"
 
 
 @pytest.mark.parametrize("few", [{"n_agents": 19}, {"n_podium": 4}, {"n_published": 18}])
 def test_few_agents_never_earn_a_yes(few):
     found = verdict(changed(GOOD, **few))
-    assert found.word == "mostly (few)"
-    assert "only" in found.reasons[0]
+    assert found["word"] == "mostly (few)"
+    assert "only" in found["reasons"][0]
 
 
 def test_the_sentence_gives_every_reason_against_a_firmer_verdict():
     found = verdict(changed(GOOD, n_podium=0, n_published=1, coverage=Figure(0.867, 0.05, 30)))
-    assert found.text.endswith(
+    assert found["text"].endswith(
         " It falls short of yes: coverage: 86.7%, under 90%; the upper end of coverage: 93.9%, "
         "under 95%; no agent that came among the first; 5 are needed; only 1 estimate; 19 are needed."
     )
 
 
 def test_where_nothing_is_saved_full_runs_are_the_answer():
-    assert verdict(changed(GOOD, saved=0.0499)).word == "full runs"
-    assert verdict(changed(GOOD, saved=0.05)).word == "yes"
-    assert verdict(changed(GOOD, coverage=None, bias=None, n_published=0)).word == "mostly (few)"
+    assert verdict(changed(GOOD, saved=0.0499))["word"] == "full runs"
+    assert verdict(changed(GOOD, saved=0.05))["word"] == "yes"
+    assert verdict(changed(GOOD, coverage=None, bias=None, n_published=0))["word"] == "mostly (few)"
 
 
 def test_agents_of_a_file_that_were_asked_in_stages_are_estimated(tmp_path, capsys):
