@@ -322,15 +322,15 @@ def numbers(name: str, texts: Sequence[str], valid: Mask | None = None) -> Float
     return values
 
 
-def truths(name: str, texts: Sequence[str]) -> Mask:
-    """Read a column of 1 and 0, true and false, shape (n_rows,)."""
+def truths(name: str, texts: Sequence[str], valid: Mask | None = None) -> Mask:
+    """Read a column of 1 and 0, true and false, shape (n_rows,); false where a row is not `valid`."""
     known = {"1": True, "true": True, "0": False, "false": False}
     for row, text in enumerate(texts):
-        if text.lower() not in known:
+        if text.lower() not in known and (valid is None or valid[row]):
             raise CoreError(
                 f"row {row + 1}: {name} is {named(text)}, not 1 or 0, true or false", code="number"
             )
-    return np.array([known[text.lower()] for text in texts], dtype=np.bool_)
+    return np.array([known.get(text.lower(), False) for text in texts], dtype=np.bool_)
 
 
 def _refuse_foreign(path: Path) -> None:
