@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
-from leaderboard.admin.actions.base import action_url, change_url
+from leaderboard.admin.actions import action_url, change_url
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import (

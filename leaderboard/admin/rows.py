@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
-from leaderboard.admin.actions.base import Action, ActionView, action_url, model_key
+from leaderboard.actions.base import Action
+from leaderboard.admin.actions import ActionView, action_url, model_key
 from leaderboard.catalog.queries import operated_benchmarks
 
 Benchmarks = QuerySet[Any]
@@ -49,6 +50,7 @@ class ReadOnlyAdmin(ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
     change_form_outer_before_template = "backoffice/actions.html"
+    row_template: ClassVar[str] = ""  # shows what `row_context` gives, above the form of an action
     list_before_template = "backoffice/list_actions.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:

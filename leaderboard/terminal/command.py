@@ -1,13 +1,17 @@
 """What every command of the service begins with."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
+from django.utils import timezone
 
+from leaderboard.actions.base import Action, ActionRequest
+from leaderboard.called import PROGRAM
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import use_no_pandas
@@ -52,6 +56,48 @@ class BenchmarkCommand(ServiceCommand):
         with refusals_as_errors():
             options["benchmark"] = benchmark_of(options["benchmark"])
         return super().execute(*arguments, **options)
+
+
+class ActionCommand(BenchmarkCommand):
+    """A command that is an action: its words are the help, and the fields of its form arguments.
+
+    `row` is the argument that names what it is done to, which `find` looks up on the benchmark. `undo` is the
+    option under which `undoing` is done instead.
+    """
+
+    reason = "why; it is kept"
+    action: Action
+    row: str
+    find: Callable[..., Any]
+    undo = "undo"
+    undoing: Action | None = None
+
+    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
+        self.help = self.action.words
+        return super().create_parser(prog_name, subcommand, **options)
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(self.row)
+        for name, field in self.action.form.declared_fields.items():
+            parser.add_argument(name, help=field.help_text or field.label)
+        if self.undoing:
+            parser.add_argument(f"--{self.undo}", action="store_true", help=self.undoing.words)
+        if self.action.preview:
+            parser.add_argument(
+                "--dry-run", action="store_true", help="tell what would change, store nothing"
+            )
+
+    def handle(self, *, benchmark: Benchmark, **options: Any) -> None:
+        action = self.undoing if self.undoing and options[self.undo] else self.action
+        row = type(self).find(benchmark, options[self.row])
+        request = ActionRequest(row, None, options, timezone.now())
+        for sentence in action.preview(request).sentences if action.preview else []:
+            self.stdout.write(sentence)
+        if not (action.preview and options["dry_run"]):
+            self.stdout.write(action.perform(request).text)
+            if action.moves_board:
+                self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
 
 
 class RenamedCommand(ServiceCommand):

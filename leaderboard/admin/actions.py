@@ -4,12 +4,10 @@ Nothing happens on GET, which shows the form. Where there is something to tell b
 it and a second one, confirmed, does it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import models
@@ -19,78 +17,31 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.views import View
+from unfold.widgets import (
+    UnfoldAdminEmailInputWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldAdminURLInputWidget,
+    UnfoldBooleanWidget,
+)
 
 from leaderboard.accounts.models import User
-from leaderboard.admin.forms import ReasonForm
+from leaderboard.actions.base import ActionRequest, LongText, ReasonForm
+from leaderboard.admin.drawing import moves_chart
 from leaderboard.errors import Faulty, Refusal
-from leaderboard.plots.marks import Chart
 
 N_FAULTS = 50  # listed on a page; their number always stands there
+WIDGETS = {
+    LongText: UnfoldAdminTextareaWidget,
+    forms.CharField: UnfoldAdminTextInputWidget,
+    forms.EmailField: UnfoldAdminEmailInputWidget,
+    forms.SlugField: UnfoldAdminTextInputWidget,
+    forms.URLField: UnfoldAdminURLInputWidget,
+    forms.ChoiceField: UnfoldAdminSelectWidget,
+    forms.BooleanField: UnfoldBooleanWidget,
+}
 CONFIRMED = "confirmed"
-
-
-@dataclass(frozen=True)
-class ActionRequest:
-    """Who asks for what, of which row, why and when."""
-
-    row: Any
-    by: User
-    cleaned_data: dict[str, Any]
-    as_of: datetime
-
-    @property
-    def reason(self) -> str:
-        return str(self.cleaned_data["reason"])
-
-    @property
-    def decision(self) -> dict[str, Any]:
-        """What every service that decides something is told: by whom, why and when."""
-        return {"by": self.by, "reason": self.reason, "as_of": self.as_of}
-
-
-@dataclass(frozen=True)
-class ActionResult:
-    """What was done. A `secret` is shown once, on the page that answers; `url` is where to go next."""
-
-    text: str
-    secret: str = ""
-    url: str = ""
-
-
-class Preview(NamedTuple):
-    """What would change, a sentence each; what is carried to the confirmation; and the ranks, drawn."""
-
-    sentences: list[str]
-    carried: Mapping[str, str] = MappingProxyType({})
-    chart: Chart | None = None
-
-
-@dataclass(frozen=True)
-class Action:
-    """One thing to do: `words` says what it does, `perform` does it by a service.
-
-    `preview` says beforehand what would change. `is_open` says for which rows it is offered; the service
-    refuses by itself.
-    """
-
-    name: str
-    label: str
-    words: str
-    perform: Callable[[ActionRequest], ActionResult]
-    form: type[ReasonForm] = ReasonForm
-    preview: Callable[[ActionRequest], Preview] | None = None
-    is_open: Callable[[Any], bool] = lambda row: True
-    staff_only: bool = False
-    is_dangerous: bool = False
-    row_template: str = ""  # shows the row above the form
-    context: Callable[[Any], dict[str, Any]] = field(default=lambda row: {})
-
-    @property
-    def has_preview(self) -> bool:
-        return self.preview is not None
-
-    def offered_to(self, user: User, row: Any) -> bool:
-        return (user.is_staff or not self.staff_only) and self.is_open(row)
 
 
 class ActionView(View):
@@ -132,27 +83,36 @@ class ActionView(View):
             if self.action.preview and CONFIRMED not in request.POST:
                 preview = self.action.preview(action_request)
                 carried = self._carried(request, preview.carried)
-                return self._page(
-                    request, form, sentences=preview.sentences, chart=preview.chart, carried=carried
-                )
+                chart = moves_chart(preview.foreseen) if preview.foreseen else None
+                return self._page(request, form, sentences=preview.sentences, chart=chart, carried=carried)
             result = self.action.perform(action_request)
         except Refusal as refusal:
             form.add_error(None, list(sentences_of(refusal)))
             return self._page(request, form)
         if result.secret:
             return self._page(request, form, result=result)
-        messages.success(request, result.text)
-        return redirect(result.url or self.back)
+        follows = " The board follows by itself." if self.action.moves_board else ""
+        messages.success(request, f"{result.text}{follows}")
+        return redirect(change_url(result.row) if result.row else self.back)
 
     @property
     def back(self) -> str:
-        if self.row is None:
+        if self.row is None or self.row.pk is None:  # the whole list, or what is gone
             return reverse(f"admin:{model_key(self.model_admin.model)}_changelist")
         return change_url(self.row)
 
     def _form(self, request: HttpRequest | None = None) -> ReasonForm:
         data = {"data": request.POST, "files": request.FILES} if request else {}
-        return self.action.form(row=self.row, by=self.user, **data)
+        form: ReasonForm = self.action.form(row=self.row, by=self.user, **data)
+        for name, field in form.fields.items():
+            if widget := WIDGETS.get(type(field)):
+                field.widget = widget(choices=field.choices) if hasattr(field, "choices") else widget()
+                field.widget.is_required = field.required
+            field.widget.attrs |= {"aria-describedby": f"id_{name}_help"} if field.help_text else {}
+            if isinstance(field, LongText):
+                rows = 2 if name == "reason" else 8
+                field.widget.attrs |= {**field.widget_attrs(field.widget), "rows": rows}
+        return form
 
     @staticmethod
     def _carried(request: HttpRequest, more: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -170,7 +130,8 @@ class ActionView(View):
             "form": form,
             "row": self.row,
             "back": self.back,
-            **self.action.context(self.row),
+            "row_template": self.model_admin.row_template,
+            **(self.model_admin.row_context(self.row) if self.row else {}),
             **more,
         }
         status = 422 if refused else 200
