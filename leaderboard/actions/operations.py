@@ -6,7 +6,7 @@ from django import forms
 from django.db import transaction
 
 from leaderboard.actions.base import ActionRequest, ActionResult, Preview, ReasonForm, action
-from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.catalog.models import Role
 from leaderboard.operations import people
 from leaderboard.operations.corrections import latest_load, unload_latest
 from leaderboard.operations.jobs import JOBS, ask
@@ -134,10 +134,6 @@ def _what_goes(request: ActionRequest) -> Preview:
     return Preview(sentences, {"latest": str(gone[0].arrival)} if gone else {})
 
 
-def _has_subset(benchmark: Benchmark) -> bool:
-    return benchmark.subsets.exists() and not benchmark.full_runs_only_at
-
-
 @action(
     "upload",
     "Upload outcomes",
@@ -171,7 +167,7 @@ def undo(request: ActionRequest) -> ActionResult:
     "propose",
     "Propose a reselection",
     "Computes which tasks would be chosen today, and what that changes. Nothing changes until you approve.",
-    is_open=_has_subset,
+    is_open=lambda row: row.subsets.exists() and not row.full_runs_only_at,
 )
 def propose(request: ActionRequest) -> ActionResult:
     run = ask(kind="reselect", benchmark=request.row, **request.decision)

@@ -130,11 +130,6 @@ def _is_waiting(submission: Submission) -> bool:
     return submission.status == Status.WAITING
 
 
-def _has_doubtful(submission: Submission) -> bool:
-    confirmed = InvalidConfirmation.objects.filter(submission=submission)
-    return bool(submission.n_invalid and not submission.loaded and not confirmed.exists())
-
-
 @action("accept", "Accept", "Its outcomes count from now on.", is_open=_is_waiting, moves_board=True)
 def accept(request: ActionRequest) -> ActionResult:
     reviewing.accept(uuid=request.row.uuid, **request.decision)
@@ -170,7 +165,9 @@ def withdraw(request: ActionRequest) -> ActionResult:
     "confirm",
     "Confirm failures of the harness",
     "Its invalid outcomes are missing from now on instead of failures, and may be delivered again.",
-    is_open=_has_doubtful,
+    is_open=lambda of: (
+        of.n_invalid and not of.loaded and not InvalidConfirmation.objects.filter(submission=of).exists()
+    ),
     moves_board=True,
 )
 def confirm(request: ActionRequest) -> ActionResult:

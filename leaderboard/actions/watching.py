@@ -6,7 +6,7 @@ from leaderboard.actions.base import ActionRequest, ActionResult, ReasonForm, ac
 from leaderboard.operations import corrections
 from leaderboard.operations.acting import acting
 from leaderboard.operations.jobs import JOBS, ask
-from leaderboard.operations.models import JobRun, JobStatus, NotificationStatus, RerunStatus, Reselection
+from leaderboard.operations.models import JobStatus, NotificationStatus, RerunStatus, Reselection
 from leaderboard.operations.webhooks import disable_webhook, send_again
 
 
@@ -31,10 +31,6 @@ class DecisionForm(ReasonForm):
 
 def _is_proposed(reselection: Reselection) -> bool:
     return reselection.status == "proposed"
-
-
-def _may_run_again(run: JobRun) -> bool:
-    return run.kind in JOBS and run.status not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
 @action(
@@ -102,7 +98,12 @@ def decide(request: ActionRequest) -> ActionResult:
     return ActionResult(f"Decided.{follows}", row=dispute.agent if dispute.upheld else None)
 
 
-@action("again", "Run it again", "Queues the same job once more.", is_open=_may_run_again)
+@action(
+    "again",
+    "Run it again",
+    "Queues the same job once more.",
+    is_open=lambda run: run.kind in JOBS and run.status not in (JobStatus.QUEUED, JobStatus.RUNNING),
+)
 def again(request: ActionRequest) -> ActionResult:
     run = ask(
         kind=request.row.kind,

@@ -4,7 +4,7 @@ Nothing happens on GET, which shows the form. Where there is something to tell b
 it and a second one, confirmed, does it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -82,7 +82,9 @@ class ActionView(View):
         try:
             if self.action.preview and CONFIRMED not in request.POST:
                 preview = self.action.preview(action_request)
-                carried = self._carried(request, preview.carried)
+                sent = [(key, value) for key, values in request.POST.lists() for value in values]
+                carried = [pair for pair in sent if pair[0] not in {"csrfmiddlewaretoken", *preview.carried}]
+                carried += [*preview.carried.items(), (CONFIRMED, "yes")]
                 chart = moves_chart(preview.foreseen) if preview.foreseen else None
                 return self._page(request, form, sentences=preview.sentences, chart=chart, carried=carried)
             result = self.action.perform(action_request)
@@ -113,12 +115,6 @@ class ActionView(View):
                 rows = 2 if name == "reason" else 8
                 field.widget.attrs |= {**field.widget_attrs(field.widget), "rows": rows}
         return form
-
-    @staticmethod
-    def _carried(request: HttpRequest, more: Mapping[str, str]) -> list[tuple[str, str]]:
-        pairs = [(key, value) for key, values in request.POST.lists() for value in values]
-        others = [pair for pair in pairs if pair[0] not in {"csrfmiddlewaretoken", *more}]
-        return [*others, *more.items(), (CONFIRMED, "yes")]
 
     def _page(self, request: HttpRequest, form: ReasonForm, **more: Any) -> HttpResponse:
         refused = form.is_bound and (bool(form.errors))

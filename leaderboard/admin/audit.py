@@ -35,12 +35,12 @@ class AuditEntry:
 
 def recorded_changes(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[AuditEntry]:
     """The latest changes, newest first."""
-    rows = [
-        row
-        for label, path in RECORDED.items()
-        if path or is_staff
-        for row in _rows(label, path, operated, is_staff=is_staff)
-    ]
+    rows: list[Any] = []
+    for label, path in RECORDED.items():
+        if path or is_staff:
+            recorded = apps.get_model(label)._default_manager.select_related("pgh_context", "pgh_obj")
+            shown = recorded.all() if is_staff else recorded.filter(**{f"{path}__in": operated.values("pk")})
+            rows += shown.order_by("-pgh_id")[:N_SHOWN]
     latest = nlargest(N_SHOWN, rows, key=lambda row: (row.pgh_created_at, row.pgh_id))
     contexts = [(row.pgh_context.metadata if row.pgh_context else {}) for row in latest]
     people = [context["user"] for context in contexts if context.get("user")]
@@ -69,14 +69,6 @@ def _vouched(operated: QuerySet[Benchmark], *, is_staff: bool) -> Iterator[Audit
 
 def _name(by: User | None) -> str:
     return by.email if by else BY_ITSELF
-
-
-def _rows(label: str, path: str | None, operated: QuerySet[Benchmark], *, is_staff: bool) -> QuerySet[Any]:
-    model = apps.get_model(label)
-    rows = model._default_manager.select_related("pgh_context", "pgh_obj").order_by("-pgh_id")
-    if path and not is_staff:
-        rows = rows.filter(**{f"{path}__in": operated.values("pk")})
-    return rows[:N_SHOWN]
 
 
 def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> AuditEntry:

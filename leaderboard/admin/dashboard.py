@@ -127,7 +127,13 @@ class _Desk:
                     action_url(alert.benchmark, "propose"),
                 )
             else:
-                yield NextStep(_open(alert), "Look", change_url(alert))
+                to_do = alert.evidence["advice"]
+                if request and request.status == RerunStatus.OPEN:
+                    to_do = f"wait for full runs, until {request.deadline:%Y-%m-%d}"
+                since = f"{alert.level} since {alert.opened_at:%Y-%m-%d}"
+                yield NextStep(
+                    f"{alert.benchmark}: {alert.monitor}, {since}: {to_do}.", "Look", change_url(alert)
+                )
 
     def _beginnings(self) -> Iterator[NextStep]:
         if self.is_staff and not self.operated.exists():
@@ -227,15 +233,6 @@ class _Desk:
         ]
         headers = ("Account", "Benchmark", "Used today")
         return Card("Quota use today", address, len(rows), headers, rows, "Nothing was submitted today.")
-
-
-def _open(alert: Alert) -> str:
-    """What an open alert says, and what to do about it."""
-    request = alert.request
-    to_do = alert.evidence["advice"]
-    if request is not None and request.status == RerunStatus.OPEN:
-        to_do = f"wait for full runs, until {request.deadline:%Y-%m-%d}"
-    return f"{alert.benchmark}: {alert.monitor}, {alert.level} since {alert.opened_at:%Y-%m-%d}: {to_do}."
 
 
 def _card(

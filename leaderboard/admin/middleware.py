@@ -1,7 +1,6 @@
 """What the audit keeps of a request beside the rows that it changes."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pghistory
 from django.http import HttpRequest, HttpResponse
@@ -23,12 +22,8 @@ class Audited:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method != "POST" or not request.path.startswith(SIGNED_IN):
             return self._get_response(request)
-        with pghistory.context(**_known(request)):
+        # Of an address with a secret only its beginning is kept
+        path = "/invitation/" if request.path.startswith("/invitation/") else request.path
+        user = request.user.pk if request.user.is_authenticated else None
+        with pghistory.context(user=user, path=path, request_id=request_id(request)):
             return self._get_response(request)
-
-
-def _known(request: HttpRequest) -> dict[str, Any]:
-    """Of an address with a secret only its beginning is kept."""
-    path = "/invitation/" if request.path.startswith("/invitation/") else request.path
-    user = request.user.pk if request.user.is_authenticated else None
-    return {"user": user, "path": path, "request_id": request_id(request)}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import BadRequest
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
@@ -103,8 +103,15 @@ class ReadOnlyAdmin(ModelAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         row = self.get_object(request, object_id)
-        more = {"row_actions": self._offered(request, row), **self.row_context(row)} if row else {}
-        return super().change_view(request, object_id, form_url, {**more, **(extra_context or {})})
+        context = extra_context or {}
+        if row:
+            offered = [
+                {"action": action, "url": action_url(row, action.name)}
+                for action in self.row_actions
+                if action.offered_to(request.user, row)  # type: ignore[arg-type]
+            ]
+            context = {"row_actions": offered, **self.row_context(row), **context}
+        return super().change_view(request, object_id, form_url, context)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if any("\0" in value for _, values in request.GET.lists() for value in values):
@@ -119,10 +126,3 @@ class ReadOnlyAdmin(ModelAdmin):
     def row_context(self, row: Any) -> dict[str, Any]:
         """What else the page of a row shows."""
         return {}
-
-    def _offered(self, request: HttpRequest, row: Model) -> list[dict[str, Any]]:
-        return [
-            {"action": action, "url": action_url(row, action.name)}
-            for action in self.row_actions
-            if action.offered_to(request.user, row)  # type: ignore[arg-type]
-        ]

@@ -307,15 +307,14 @@ def _run_under_other_labels(benchmark: Benchmark, rows: pa.Table, before: pa.Tab
     counted = set() if compared == "comparable" else {one[:2] for one in compared}
     stands = before.filter(pc.invert(before["free"]))
     new, old = (
-        {(task, labels[setting]) for task, setting in zip(*_columns(one), strict=True)}
+        {
+            (task, labels[setting])
+            for task, setting in zip(*(one["task"].to_pylist(), one["setting"].to_pylist()), strict=True)
+        }
         for one in (rows, stands)
     )
     elsewhere = {task for task, label in old if label not in counted}
     return {task for task, _ in new - old if task in elsewhere}
-
-
-def _columns(rows: pa.Table) -> tuple[list[int], list[int]]:
-    return rows["task"].to_pylist(), rows["setting"].to_pylist()
 
 
 def _first_tasks(benchmark: Benchmark, ids: set[int]) -> list[str]:

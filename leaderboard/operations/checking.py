@@ -42,9 +42,23 @@ def check(submission: Submission) -> list[Result]:
 
 def check_rows(delivered: DeliveredRows, texts: Texts) -> list[Result]:
     """Check a delivery; `texts` are its metadata by column."""
-    checks = (_coverage, _trials, _audit, _flags, _fractions)
-    of_rows = [one for check_part in checks for one in check_part(delivered)]
-    return [*of_rows, *_secrets(delivered, texts), *_dates(delivered)]
+    of, submission = delivered, delivered.submission
+    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=of.unranks)
+    found = [*_results("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")]
+    if n := asking.n_outside(of.rows, of.asked_by_now):
+        outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
+        found += _results("coverage", [outside], level=NOTED)
+    found += [*_trials(of), *_audit(of), *_flags(of), *_fractions(of)]
+    links = [(f"links.{name}", pa.array([link])) for name, link in submission.links.items()]
+    revoke = "it will be published with the outcomes: take the submission back, and revoke it"
+    secrets = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
+    found += _results("secrets", secrets, "nothing looks like a token or a key")
+    noted, dated = [], f"dated {submission.submitted_at:%Y-%m-%d}" if submission.submitted_at else "not dated"
+    if submission.backdated:
+        noted.append(f"{dated}, more than {of.policy.backdating_days} days before it came: marked backdated")
+    if submission.imprecise:
+        noted.append("only the month or year of submitted_at is known")
+    return [*found, *_results("dates", noted, dated, level=NOTED)]
 
 
 def keep(submission: Submission, results: list[Result], *, as_of: datetime) -> None:
@@ -63,14 +77,6 @@ def _results(
     yield from ({"name": name, "level": level, "told": one} for one in texts)
     if otherwise and not texts:
         yield {"name": name, "level": PASSED, "told": otherwise}
-
-
-def _coverage(of: DeliveredRows) -> Iterator[Result]:
-    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=of.unranks)
-    yield from _results("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")
-    if n := asking.n_outside(of.rows, of.asked_by_now):
-        outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
-        yield from _results("coverage", [outside], level=NOTED)
 
 
 def _trials(of: DeliveredRows) -> Iterator[Result]:
@@ -154,23 +160,6 @@ def _fractions(of: DeliveredRows) -> Iterator[Result]:
         "or 1: the board flags the agent for the operator (a mean of several runs says so by n_averaged)"
     )
     yield from _results("fractions", [sentence] * odd, "outcomes are of the kind that this benchmark has")
-
-
-def _secrets(of: DeliveredRows, texts: Texts) -> Iterator[Result]:
-    links = [(f"links.{name}", pa.array([link])) for name, link in of.submission.links.items()]
-    revoke = "it will be published with the outcomes: take the submission back, and revoke it"
-    sentences = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
-    yield from _results("secrets", sentences, "nothing looks like a token or a key")
-
-
-def _dates(of: DeliveredRows) -> Iterator[Result]:
-    one, noted = of.submission, []
-    dated = f"dated {one.submitted_at:%Y-%m-%d}" if one.submitted_at else "not dated"
-    if one.backdated:
-        noted.append(f"{dated}, more than {of.policy.backdating_days} days before it came: marked backdated")
-    if one.imprecise:
-        noted.append("only the month or year of submitted_at is known")
-    yield from _results("dates", noted, dated, level=NOTED)
 
 
 # Whatever is stored is published one day, so that a secret in it has to be revoked. Patterns are those that

@@ -168,22 +168,19 @@ def approve(
     locked = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
     if locked is None:
         raise Missing(f"There is no agent {agent!r} on {benchmark}.", code="no_such_agent")
-    if locked.pk not in withheld(benchmark) and not _is_copy(locked):
-        raise Conflict(
-            f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved.",
-            code="nothing_to_approve",
-        )
+    if locked.pk not in withheld(benchmark):
+        # A web worker, which only withdraws, never imports what makes a record.
+        from leaderboard.studies.records import Reader
+
+        now = Reader(benchmark).now(active_subset(benchmark))
+        if now is None or not dict(zip(now.agents, now.record.copy_of, strict=True)).get(locked):
+            raise Conflict(
+                f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved.",
+                code="nothing_to_approve",
+            )
     version = bump_data_version(benchmark=benchmark)
     Approval.objects.create(agent=locked, data_version=version, at=as_of, by=by, reason=reason)
     return locked
-
-
-def _is_copy(agent: Agent) -> bool:
-    # A web worker, which only withdraws, never imports what makes a record.
-    from leaderboard.studies.records import Reader
-
-    now = Reader(agent.benchmark).now(active_subset(agent.benchmark))
-    return now is not None and bool(dict(zip(now.agents, now.record.copy_of, strict=True)).get(agent))
 
 
 # ----------------------------------------------------------------------------- what an operator vouches for

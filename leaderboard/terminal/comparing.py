@@ -19,12 +19,12 @@ Plain = dict[str, Any]
 
 def comparison_text(comparison: Comparison) -> str:
     """Set a proposal as text, with what to do next."""
-    one, content = comparison.row, comparison.row.content
+    one, content, n_since = comparison.row, comparison.row.content, comparison.n_versions_since
     rows: Plain = {
         "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",
         "alert": str(one.alert) if one.alert else None,
         "rests on": f"{words.counted(content['n_complete'], 'complete agent')}, {content['n_tasks']:,} tasks"
-        + _since(comparison),
+        + (f"; the data have changed {words.counted(n_since, 'time')} since" if n_since else ""),
         "\nsubsets": list(_subsets(comparison)),
         "\nreplays of the policy in force on this benchmark's own full runs": list(comparison.replays)
         or None,
@@ -36,11 +36,6 @@ def comparison_text(comparison: Comparison) -> str:
         rows |= _variant(variant)
     known = {key: value for key, value in rows.items() if value is not None}
     return "\n".join([as_text(known), "", *_next(comparison)])
-
-
-def _since(comparison: Comparison) -> str:
-    n = comparison.n_versions_since
-    return f"; the data have changed {words.counted(n, 'time')} since" if n else ""
 
 
 def _subsets(comparison: Comparison) -> Iterator[Plain]:
@@ -68,19 +63,20 @@ def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
     rows = [(f"Version {comparison.row.previous.number}, in use", figures)]
     rows += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
     n_used = figures["n_folds"] - figures["n_skipped"]
-    return {f"\n{label}, {n_used} of {figures['n_folds']} folds": [_row(*row) for row in rows]}
-
-
-def _row(label: str, figures: Mapping[str, Any]) -> Plain:
-    row = {"subset": label} | {validated.FIGURES[name]: figures[name] for name in FIGURES}
-    difference = figures["difference"]
-    return row | {"gained by full score": difference["value"], "±": difference["se"], "agents": figures["n"]}
+    table = [
+        {"subset": subset, **{validated.FIGURES[name]: of[name] for name in FIGURES}}
+        | {"gained by full score": of["difference"]["value"], "±": of["difference"]["se"], "agents": of["n"]}
+        for subset, of in rows
+    ]
+    return {f"\n{label}, {n_used} of {figures['n_folds']} folds": table}
 
 
 def _variant(one: Variant) -> Plain:
     if one.k is None:
         return {f"\n{one.label}": f"no subset: {one.reason}"}
-    moved = [row for row in one.stands if row["moves"]]
+    moved, other = [row for row in one.stands if row["moves"]], ""
+    if one.target != one.target_before:
+        other = f", the board being ordered by the target {one.target} instead of {one.target_before}"
     return {
         f"\n{one.label}": one.reason,
         f"{one.label}: enter": _some([_moved_rows(row) for row in one.entering]),
@@ -92,23 +88,21 @@ def _variant(one: Variant) -> Plain:
             ]
         ),
         f"{one.label}: {len(moved):,} of {words.counted(len(one.stands), 'agent')} would stand otherwise"
-        + _target(one): _some([_stand(row) for row in moved]),
+        f"{other}": _some(
+            [
+                {
+                    "agent": row["agent"],
+                    "rank": _place_text(row["before"]),
+                    "rank after": _place_text(row["after"]),
+                }
+                for row in moved
+            ]
+        ),
     }
-
-
-def _target(one: Variant) -> str:
-    if one.target == one.target_before:
-        return ""
-    return f", the board being ordered by the target {one.target} instead of {one.target_before}"
 
 
 def _moved_rows(row: Plain) -> Plain:
     return {"task": row["task"], "pass rate when chosen": row["then"], "now": row["now"]}
-
-
-def _stand(row: Plain) -> Plain:
-    before, after = _place_text(row["before"]), _place_text(row["after"])
-    return {"agent": row["agent"], "rank": before, "rank after": after}
 
 
 def _place_text(place: Mapping[str, Any]) -> str:

@@ -42,9 +42,19 @@ def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None
         return in_use and {"reason": in_use["reason"]}
     subsets = [(f"Version {comparison.row.previous.number}, in use", in_use)]
     subsets += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
+    rows = []
+    for label, figures in subsets:
+        gained = figures["difference"]
+        se = f" ± {gained['se']:.2g}" if gained["se"] is not None else ""
+        row = [
+            *(figure(figures[name]) for name in FIGURES),
+            f"{figure(gained['value'])}{se}",
+            f"{figures['n']}",
+        ]
+        rows.append((label, row))
     return {
         "headers": [*(validated.FIGURES[name] for name in FIGURES), "Gained by full score", "Agents"],
-        "rows": [(label, _row(figures)) for label, figures in subsets],
+        "rows": rows,
     }
 
 
@@ -52,9 +62,3 @@ def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None
 def stands_of(variant: "Variant") -> Chart | None:
     """The agents that a subset would move, drawn."""
     return stands_chart(variant)
-
-
-def _row(figures: Mapping[str, Any]) -> list[str]:
-    gained = figures["difference"]
-    se = f" ± {gained['se']:.2g}" if gained["se"] is not None else ""
-    return [*(figure(figures[name]) for name in FIGURES), f"{figure(gained['value'])}{se}", f"{figures['n']}"]

@@ -41,22 +41,17 @@ class Command(BenchmarkCommand):
         described = AgentDescription(
             agent, scaffold, model, options["agent_version"], options["organisation"]
         )
+        owner, email = None, options["owner"]
+        if email is not None and not (owner := User.objects.filter(email=email.strip().lower()).first()):
+            raise Missing("There is no account of this address; `token` makes one.", code="no_such_account")
         assignment = assign(
             benchmark=benchmark,
             agent=described,
-            by=_account(options["owner"]),
+            by=owner,
             by_operator=True,
             as_of=timezone.now(),
         )
         self.stdout.write("\n".join(_assignment_lines(assignment)))
-
-
-def _account(email: str | None) -> User | None:
-    if email is None:
-        return None
-    if user := User.objects.filter(email=email.strip().lower()).first():
-        return user
-    raise Missing("There is no account of this address; `token` makes one.", code="no_such_account")
 
 
 def _assignment_lines(assignment: Assignment) -> Iterator[str]:

@@ -138,7 +138,10 @@ class Command(ServiceCommand):
     def _study(self, slug: str) -> None:
         """Measure variances before the board that names them; the scheduler validates."""
         variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
-        self.stdout.write(_measured(variance.result))
+        message = "Measured where the noise comes from."
+        if not variance.result["available"]:
+            message = f"No variance: {variance.result['reason']}."
+        self.stdout.write(message)
 
     def _put_in_force(self, slug: str, **values: str) -> None:
         policy = changed_policy(benchmark=benchmark_of(slug), values=values)
@@ -152,9 +155,3 @@ def _write_example(path: Path, example: str) -> None:
         return
     with gzip.open(FILE, "rb") as file, path.open("wb") as target:
         shutil.copyfileobj(file, target)
-
-
-def _measured(result: dict[str, Any]) -> str:
-    return (
-        "Measured where the noise comes from." if result["available"] else f"No variance: {result['reason']}."
-    )

@@ -104,8 +104,9 @@ class Command(ServiceCommand):
         stored = [one.flat for one in imported]
         self.stdout.write("".join(map(read_as, imported)) + summary(report, dry_run=dry_run) + notes(*stored))
         if not dry_run:
-            hints = _warnings_text(stored, benchmark) + _offer(stored, benchmark) + _fed_text(benchmark)
-            hints += _undated_text(stored, benchmark)
+            # what was stored and does not count as it stands
+            hints = "".join(f"{warning}\n" for warning in warnings(stored, benchmark_of(benchmark)))
+            hints += _offer(stored, benchmark) + _fed_text(benchmark) + _undated_text(stored, benchmark)
             self.stdout.write(f"{hints}Next: {PROGRAM} recompute {benchmark}")
 
 
@@ -128,6 +129,8 @@ def read_all(
     check_slug(slug)
     paths, refusals, imported = list(dict.fromkeys(files)), list[Faulty | CommandError](), list[Imported]()
     name = name or (FLAT if table.is_given else None)
+    known = Task.objects.filter(benchmark__slug=slug, retired_at=None)
+    tasks = list(known.values_list("name", flat=True))
     for group in _groups(paths, name, refusals):
         first = group[0]
         reads = reading(first.root, EXPECTED, folders=True)
@@ -138,7 +141,7 @@ def read_all(
                     name=name,
                     options=options,
                     benchmark=slug,
-                    tasks=_tasks(slug),
+                    tasks=tasks,
                     as_of=timezone.now(),
                     progress=progress,
                     only=only,
@@ -201,11 +204,6 @@ def _check_one_benchmark(imported: Sequence[Imported], slug: str) -> None:
         )
 
 
-def _tasks(slug: str) -> list[str]:
-    """The names of the benchmark's tasks; none of one that is not there yet."""
-    return list(Task.objects.filter(benchmark__slug=slug, retired_at=None).values_list("name", flat=True))
-
-
 def read_as(imported: Imported) -> str:
     """Say what files were taken for, and what their reader has to tell; of tables how they were read."""
     head = [] if imported.format == FLAT else [f"Read as {imported.format}: {imported.called}."]
@@ -237,24 +235,17 @@ def put_back(
 
 def notes(*files: FlatFile) -> str:
     """Say which columns were taken for others, and which were kept as they are."""
-    return "".join(dict.fromkeys(line for flat in files for line in _notes_of(flat)))
-
-
-def _notes_of(flat: FlatFile) -> list[str]:
-    lines = [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
-    metadata = file_metadata_of(flat)
-    if metadata.taken:
-        lines.append(f"\nTaken for the agent or the submission: {', '.join(metadata.taken)}.")
-    if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
-        lines.append(f"\nTaken for what people say: {', '.join(labels)}.")
-    if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:
-        lines.append(f"\nKept as metadata: {', '.join(others)}.")
-    return lines
-
-
-def _warnings_text(files: Collection[FlatFile], slug: str) -> str:
-    """Say what was stored and does not count as it stands."""
-    return "".join(f"{warning}\n" for warning in warnings(files, benchmark_of(slug)))
+    lines = []
+    for flat in files:
+        lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
+        metadata = file_metadata_of(flat)
+        if metadata.taken:
+            lines.append(f"\nTaken for the agent or the submission: {', '.join(metadata.taken)}.")
+        if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
+            lines.append(f"\nTaken for what people say: {', '.join(labels)}.")
+        if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:
+            lines.append(f"\nKept as metadata: {', '.join(others)}.")
+    return "".join(dict.fromkeys(lines))
 
 
 def _offer(files: Collection[FlatFile], slug: str) -> str:

@@ -40,17 +40,11 @@ def _next(board: Board) -> str:
     has_two_of_each = board.n_tasks > 1 and board.entries.count() > 1
     if board.variance is None and has_two_of_each:
         return f"Next: {PROGRAM} variance {slug} (where the noise comes from)"
-    if not _is_validated(board) and _can_validate(board):
+    # A validation under earlier rules says nothing of these; it takes a choice of tasks, and a complete agent
+    # besides those that could make one.
+    is_validated = board.validation is not None and board.validation.rules == rules_sha256(board.policy)
+    subset = head_of(board).subset
+    can_be = subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE
+    if not is_validated and can_be:
         return f"Next: {PROGRAM} validate {slug} (whether the subset ranks like all tasks)"
     return f"Next: {PROGRAM} standings {slug}"
-
-
-def _is_validated(board: Board) -> bool:
-    """A validation under earlier rules says nothing of these."""
-    return board.validation is not None and board.validation.rules == rules_sha256(board.policy)
-
-
-def _can_validate(board: Board) -> bool:
-    """A validation takes a choice of tasks, and a complete agent besides those that could make one."""
-    subset = head_of(board).subset
-    return subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE

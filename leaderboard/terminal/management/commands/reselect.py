@@ -16,8 +16,8 @@ from leaderboard.operations.reselections import (
     comparison_of,
     open_proposal,
     propose,
-    reject,
 )
+from leaderboard.operations.reselections import reject as reject_proposal
 from leaderboard.terminal.arguments import USAGE, required_reason
 from leaderboard.terminal.command import BenchmarkCommand
 from leaderboard.terminal.comparing import comparison_text
@@ -53,21 +53,20 @@ class Command(BenchmarkCommand):
         if approve is not None:
             text = _approve(benchmark, approve, variant, required_reason(reason))
         elif reject is not None:
-            text = _reject(benchmark, reject, required_reason(reason))
+            why, proposal = required_reason(reason), _proposal(benchmark, reject)
+            reject_proposal(reselection=proposal, by=None, reason=why, as_of=timezone.now())
+            version = proposal.previous.number
+            text = f"Proposal {reject} is rejected; version {version} of the subset stays."
         elif propose is not None:
             text = _propose(benchmark, propose.strip())
+        elif waiting := open_proposal(benchmark):
+            text = comparison_text(comparison_of(waiting))
         else:
-            text = _proposal_text(benchmark)
+            text = (
+                f"No reselection of {benchmark} is proposed.\n"
+                f"Next: {PROGRAM} reselect {benchmark} --propose REASON"
+            )
         self.stdout.write(text)
-
-
-def _proposal_text(benchmark: Benchmark) -> str:
-    if waiting := open_proposal(benchmark):
-        return comparison_text(comparison_of(waiting))
-    return (
-        f"No reselection of {benchmark.slug} is proposed.\n"
-        f"Next: {PROGRAM} reselect {benchmark.slug} --propose REASON"
-    )
 
 
 def _propose(benchmark: Benchmark, reason: str) -> str:
@@ -90,12 +89,6 @@ def _approve(benchmark: Benchmark, number: int, variant: str | None, reason: str
         f"Version {subset.number} of the subset is active: {subset.reason}.\n"
         f"Next: {PROGRAM} recompute {benchmark.slug} (the board on it)"
     )
-
-
-def _reject(benchmark: Benchmark, number: int, reason: str) -> str:
-    proposal = _proposal(benchmark, number)
-    reject(reselection=proposal, by=None, reason=reason, as_of=timezone.now())
-    return f"Proposal {number} is rejected; version {proposal.previous.number} of the subset stays."
 
 
 def _proposal(benchmark: Benchmark, number: int) -> Reselection:

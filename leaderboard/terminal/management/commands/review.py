@@ -9,7 +9,8 @@ from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.reviewing import accept, refuse
+from leaderboard.operations.reviewing import accept as accept_submission
+from leaderboard.operations.reviewing import refuse as refuse_submission
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
 from leaderboard.terminal.arguments import required_reason
@@ -40,7 +41,11 @@ class Command(BenchmarkCommand):
             return
         if not Submission.objects.filter(agent__benchmark=benchmark, uuid=uuid).exists():
             raise CommandError(f"There is no submission {uuid} on {benchmark}.")
-        self.stdout.write(_decide(uuid, reason, counts=accept is not None))
+        if accept:
+            accept_submission(uuid=uuid, by=None, reason=reason.strip() or ACCEPTED, as_of=timezone.now())
+        else:
+            refuse_submission(uuid=uuid, by=None, reason=required_reason(reason), as_of=timezone.now())
+        self.stdout.write(f"{uuid} {'counts from now on' if accept else 'is refused'}.")
 
 
 def _waiting(benchmark: Any) -> str:
@@ -54,11 +59,3 @@ def _waiting(benchmark: Any) -> str:
         .order_by("id")
     ]
     return "\n".join(lines) or "Nothing waits for review."
-
-
-def _decide(uuid: UUID, reason: str, *, counts: bool) -> str:
-    if counts:
-        accept(uuid=uuid, by=None, reason=reason.strip() or ACCEPTED, as_of=timezone.now())
-        return f"{uuid} counts from now on."
-    refuse(uuid=uuid, by=None, reason=required_reason(reason), as_of=timezone.now())
-    return f"{uuid} is refused."
