@@ -27,12 +27,7 @@ from leaderboard.operations.benchmarks import (
     turn,
 )
 from leaderboard.operations.loading import tasks_in
-from leaderboard.operations.policies import (
-    changed_policy,
-    changes,
-    policy_changed_meanwhile,
-    put_in_force,
-)
+from leaderboard.operations.policies import changed_policy, changes, policy_changed_meanwhile, put_in_force
 
 TASKS_HELP = (
     "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "

@@ -17,20 +17,10 @@ from leaderboard.accounts.services import lock_account
 from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.catalog.services import (
-    AgentDescription,
-    AgentMismatch,
-    ensure_agents,
-)
+from leaderboard.catalog.services import AgentDescription, AgentMismatch, ensure_agents
 from leaderboard.errors import Conflict, Forbidden, Frozen
 from leaderboard.operations import asking, naming, quotas
-from leaderboard.operations.models import (
-    Assignment,
-    AssignmentStatus,
-    Mode,
-    RerunKind,
-    RerunRequest,
-)
+from leaderboard.operations.models import Assignment, AssignmentStatus, Mode, RerunKind, RerunRequest
 from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.draws import n_audit_tasks
 from leaderboard.studies.models import StagedStudy, TaskSubset
@@ -94,12 +84,7 @@ def check_open(benchmark: Benchmark) -> None:
 
 
 def agent_of(
-    *,
-    benchmark: Benchmark,
-    described: AgentDescription,
-    by: User | None,
-    by_operator: bool,
-    as_of: datetime,
+    *, benchmark: Benchmark, described: AgentDescription, by: User | None, by_operator: bool, as_of: datetime
 ) -> Agent:
     """The agent, made if it is new, and locked after the account that asks; closed to others than its owner
     and operators, who are not told how one is described that nobody may know of yet.

@@ -45,11 +45,7 @@ class Command(BenchmarkCommand):
         if email is not None and not (owner := User.objects.filter(email=email.strip().lower()).first()):
             raise Missing("There is no account of this address; `token` makes one.", code="no_such_account")
         assignment = assign(
-            benchmark=benchmark,
-            agent=described,
-            by=owner,
-            by_operator=True,
-            as_of=timezone.now(),
+            benchmark=benchmark, agent=described, by=owner, by_operator=True, as_of=timezone.now()
         )
         self.stdout.write("\n".join(_assignment_lines(assignment)))
 

@@ -41,10 +41,7 @@ class Command(ServiceCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._end)
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
-        commands = {
-            "web server": [*gunicorn, "--bind", f"{HOST}:{port}"],
-            "scheduler": program("scheduler"),
-        }
+        commands = {"web server": [*gunicorn, "--bind", f"{HOST}:{port}"], "scheduler": program("scheduler")}
         parts = {name: subprocess.Popen(command, env=environment()) for name, command in commands.items()}
         try:
             ended = self._wait(parts, until=lambda: answers(port))
