@@ -141,7 +141,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "leaderboard.availability.WhileUnavailable",
     "allauth.account.middleware.AccountMiddleware",
-    "leaderboard.admin.middleware.Audited",
+    "leaderboard.admin.audit.Audited",
 ]
 ROOT_URLCONF = "leaderboard.urls"
 WSGI_APPLICATION = "leaderboard.wsgi.application"

@@ -4,8 +4,8 @@ Nothing happens on GET, which shows the form. Where there is something to tell b
 it and a second one, confirmed, does it.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import messages
@@ -28,8 +28,13 @@ from unfold.widgets import (
 
 from leaderboard.accounts.models import User
 from leaderboard.actions.base import ActionRequest, LongText, ReasonForm
-from leaderboard.admin.drawing import moves_chart
 from leaderboard.errors import Faulty, Refusal
+from leaderboard.plots.marks import Chart
+from leaderboard.plots.ranks import RankSpan, Shift, shifts_chart
+
+if TYPE_CHECKING:  # every process imports this module, few compare
+    from leaderboard.operations.previews import Foreseen
+    from leaderboard.operations.reselections import Variant
 
 N_FAULTS = 50  # listed on a page; their number always stands there
 WIDGETS = {
@@ -42,6 +47,7 @@ WIDGETS = {
     forms.BooleanField: UnfoldBooleanWidget,
 }
 CONFIRMED = "confirmed"
+MAX_SHIFTS = 40  # agents of one drawing
 
 
 class ActionView(View):
@@ -162,3 +168,34 @@ def change_url(row: models.Model) -> str:
 
 def action_url(row: models.Model, name: str) -> str:
     return reverse(f"admin:{model_key(type(row))}_{name.replace('-', '_')}", args=[row.pk])
+
+
+# --------------------------------------------------------------------- ranks before and after what is done
+
+
+def moves_chart(foreseen: "Foreseen") -> Chart | None:
+    """The agents that would move; None where none does."""
+    shifts = [
+        Shift(agent, _rank_range(vars(before)), _rank_range(vars(after)))
+        for agent, before, after in foreseen.moves
+    ]
+    return chart_of(shifts, foreseen.n_ranked)
+
+
+def chart_of(shifts: list[Shift], n_ranked: int, *, name: str = "shifts") -> Chart | None:
+    if not shifts:
+        return None
+    more = f", the first {MAX_SHIFTS} of {len(shifts):,} that move" if len(shifts) > MAX_SHIFTS else ""
+    return shifts_chart(shifts=shifts[:MAX_SHIFTS], of=n_ranked, title=f"Ranks now and then{more}", name=name)
+
+
+def stands_chart(variant: "Variant") -> Chart | None:
+    """The same of a proposed subset."""
+    moved = [one for one in variant.stands if one["moves"]]
+    ranked = [one["after"]["rank"] for one in variant.stands if one["after"]["rank"]]
+    shifts = [Shift(one["agent"], _rank_range(one["before"]), _rank_range(one["after"])) for one in moved]
+    return chart_of(shifts, len(ranked), name=f"shifts-{variant.name}")
+
+
+def _rank_range(ranks: Mapping[str, Any]) -> RankSpan:
+    return RankSpan(ranks["rank"], ranks["rank_lower"], ranks["rank_upper"])

@@ -52,20 +52,10 @@ class Card:
     none: str
 
 
-@dataclass(frozen=True)
 class Dashboard:
-    steps: list[NextStep]
-    cards: list[Card]
-
-
-def dashboard(operated: QuerySet[Benchmark], *, is_staff: bool, as_of: datetime) -> Dashboard:
     """What the operator of these benchmarks should see first; jobs of no one benchmark are staff's."""
-    desk = _Desk(operated, as_of, is_staff=is_staff)
-    return Dashboard(list(desk.steps()), desk.cards())
 
-
-class _Desk:
-    def __init__(self, operated: QuerySet[Benchmark], as_of: datetime, *, is_staff: bool) -> None:
+    def __init__(self, operated: QuerySet[Benchmark], *, is_staff: bool, as_of: datetime) -> None:
         of = {"benchmark__in": operated.values("pk")}
         self.operated, self.as_of, self.is_staff = operated, as_of, is_staff
         self.alerts = Alert.objects.filter(**of, closed_at=None).select_related("benchmark", "request")
@@ -89,9 +79,16 @@ class _Desk:
             webhook__disabled_at=None,
             webhook__isnull=False,
         )
-        self.jobs = _troubled(operated, as_of, is_staff=is_staff)
+        # The last run of each kind and benchmark where it failed, and runs that give no sign of life
+        same = Q(benchmark=OuterRef("benchmark")) | Q(benchmark=None)  # of each benchmark, or of none
+        later = JobRun.objects.filter(same, kind=OuterRef("kind"), pk__gt=OuterRef("pk"))
+        mine = Q(**of) | (Q(benchmark=None) if is_staff else Q())
+        silent = Q(status=JobStatus.RUNNING, heartbeat_at__lt=as_of - timedelta(seconds=settings.STUCK_AFTER))
+        runs = JobRun.objects.filter(mine, silent | Q(status=JobStatus.FAILED))
+        self.jobs = runs.filter(~Exists(later)).select_related("benchmark").order_by("-id")
+        self.steps = list(self._steps())
 
-    def steps(self) -> Iterator[NextStep]:
+    def _steps(self) -> Iterator[NextStep]:
         for proposal in self.proposals[:N_ROWS]:
             yield NextStep(
                 f"{proposal.benchmark}: another subset is proposed ({proposal.reason}).",
@@ -241,17 +238,6 @@ def _card(
     address = reverse(f"admin:{table}_changelist")
     shown = [(change_url(one), texts(one)) for one in rows[:N_ROWS]]
     return Card(title, address, rows.count(), tuple(headers.split()), shown, "None.")
-
-
-def _troubled(operated: QuerySet[Benchmark], as_of: datetime, *, is_staff: bool) -> QuerySet[JobRun]:
-    """The last run of each kind and benchmark where it failed, and runs that give no sign of life."""
-    same = Q(benchmark=OuterRef("benchmark")) | Q(benchmark=None)  # a kind is of each benchmark, or of none
-    later = JobRun.objects.filter(same, kind=OuterRef("kind"), pk__gt=OuterRef("pk"))
-    mine = Q(benchmark__in=operated.values("pk")) | (Q(benchmark=None) if is_staff else Q())
-    silent = Q(status=JobStatus.RUNNING, heartbeat_at__lt=as_of - timedelta(seconds=settings.STUCK_AFTER))
-    failed = Q(status=JobStatus.FAILED)
-    runs = JobRun.objects.filter(mine, silent | failed)
-    return runs.filter(~Exists(later)).select_related("benchmark").order_by("-id")
 
 
 def _trouble(run: JobRun) -> str:

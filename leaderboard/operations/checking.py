@@ -83,8 +83,17 @@ def _trials(of: DeliveredRows) -> Iterator[Result]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
     uneven = [one for block in of.blocks for one in asking.uneven(of.standing, block, of.policy.missing)]
     uneven += asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
-    otherwise = f"{_fewest(of, of.names_asked):,} of each task"
-    yield from _results("trials", [*uneven, *_beyond(of), *_too_few(of)], otherwise)
+    fewest, too_few = _fewest(of, of.names_asked), []
+    n_asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
+    if 0 < fewest < n_asked:
+        there = "is 1" if fewest == 1 else f"are {fewest:,}"
+        zero = of.policy.missing == MissingPlaces.ZERO
+        meanwhile = "those absent count as failures" if zero else "the agent is listed without a rank"
+        too_few.append(
+            f"{n_asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
+            f"{meanwhile}"
+        )
+    yield from _results("trials", [*uneven, *_beyond(of), *too_few], f"{fewest:,} of each task")
     if n := of.submission.n_invalid:
         yield from _results("trials", [words.counted(n, "invalid outcome")], level=NOTED)
 
@@ -119,19 +128,6 @@ def _beyond(of: DeliveredRows) -> Iterator[str]:
             tasks = "of the other tasks" if part is of.rest else "task asked for"
             tasks += f" ({asking.first(list(part.values()))})" if part in of.blocks[1:] else ""
             yield f"there are {fewest:,} trials of each {tasks}, and the score takes {most:,}: {why}"
-
-
-def _too_few(of: DeliveredRows) -> Iterator[str]:
-    fewest = _fewest(of, of.names_asked)
-    n_asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
-    if 0 < fewest < n_asked:
-        there = "is 1" if fewest == 1 else f"are {fewest:,}"
-        zero = of.policy.missing == MissingPlaces.ZERO
-        meanwhile = "those absent count as failures" if zero else "the agent is listed without a rank"
-        yield (
-            f"{n_asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
-            f"{meanwhile}"
-        )
 
 
 def _flags(of: DeliveredRows) -> Iterator[Result]:

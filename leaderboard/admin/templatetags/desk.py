@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import template
 
-from leaderboard.admin.drawing import stands_chart
+from leaderboard.admin.actions import stands_chart
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import validated
 

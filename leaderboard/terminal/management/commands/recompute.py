@@ -23,7 +23,17 @@ class Command(BenchmarkCommand):
         with progress_bar("recompute"):
             board, is_new = recompute(benchmark=benchmark, as_of=timezone.now())
         self.stdout.write(board_text(board, is_new=is_new))
-        self.stdout.write(_next(board))
+        # Next a study that was not made and would tell something, else looking. A validation under earlier
+        # rules says nothing of these; it takes a choice of tasks, and a complete agent besides those that
+        # could make one.
+        is_validated = board.validation is not None and board.validation.rules == rules_sha256(board.policy)
+        subset, following = head_of(board).subset, f"standings {benchmark}"
+        can_be = subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE
+        if board.variance is None and board.n_tasks > 1 and board.entries.count() > 1:
+            following = f"variance {benchmark} (where the noise comes from)"
+        elif not is_validated and can_be:
+            following = f"validate {benchmark} (whether the subset ranks like all tasks)"
+        self.stdout.write(f"Next: {PROGRAM} {following}")
 
 
 def board_text(board: Board, *, is_new: bool) -> str:
@@ -32,19 +42,3 @@ def board_text(board: Board, *, is_new: bool) -> str:
     if is_new:
         return f"Published board {board.number} of {slug}. {head_of(board).why}"
     return f"Board {board.number} of {slug} is up to date."
-
-
-def _next(board: Board) -> str:
-    """The command that makes sense now: a study that was not made and would tell something, else looking."""
-    slug = board.benchmark.slug
-    has_two_of_each = board.n_tasks > 1 and board.entries.count() > 1
-    if board.variance is None and has_two_of_each:
-        return f"Next: {PROGRAM} variance {slug} (where the noise comes from)"
-    # A validation under earlier rules says nothing of these; it takes a choice of tasks, and a complete agent
-    # besides those that could make one.
-    is_validated = board.validation is not None and board.validation.rules == rules_sha256(board.policy)
-    subset = head_of(board).subset
-    can_be = subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE
-    if not is_validated and can_be:
-        return f"Next: {PROGRAM} validate {slug} (whether the subset ranks like all tasks)"
-    return f"Next: {PROGRAM} standings {slug}"

@@ -37,7 +37,14 @@ class Command(BenchmarkCommand):
     ) -> None:
         uuid = accept or refuse
         if uuid is None:
-            self.stdout.write(_waiting(benchmark))
+            latest = StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id").values("reason")
+            waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
+            rows = waiting.annotate(reason=Subquery(latest[:1])).select_related("agent").order_by("id")
+            for one in rows:
+                about = f"{one.agent}, {words.counted(one.n_outcomes, 'outcome')}: {one.reason}"
+                self.stdout.write(f"{one.uuid}  {one.received_at:%Y-%m-%d}  {about}")
+            if not rows:
+                self.stdout.write("Nothing waits for review.")
             return
         if not Submission.objects.filter(agent__benchmark=benchmark, uuid=uuid).exists():
             raise CommandError(f"There is no submission {uuid} on {benchmark}.")
@@ -46,16 +53,3 @@ class Command(BenchmarkCommand):
         else:
             refuse_submission(uuid=uuid, by=None, reason=required_reason(reason), as_of=timezone.now())
         self.stdout.write(f"{uuid} {'counts from now on' if accept else 'is refused'}.")
-
-
-def _waiting(benchmark: Any) -> str:
-    latest = StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id")
-    waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
-    lines = [
-        f"{one.uuid}  {one.received_at:%Y-%m-%d}  {one.agent}, {words.counted(one.n_outcomes, 'outcome')}: "
-        f"{one.reason}"
-        for one in waiting.annotate(reason=Subquery(latest.values("reason")[:1]))
-        .select_related("agent")
-        .order_by("id")
-    ]
-    return "\n".join(lines) or "Nothing waits for review."

@@ -6,10 +6,10 @@ from leaderboard.operations.people import account_of
 from leaderboard.terminal.command import ActionCommand
 
 
-def _membership(benchmark: Benchmark, email: str) -> Membership:
-    """Stored or not: an account without a role is trusted, too."""
-    return Membership(benchmark=benchmark, user=account_of(email))
-
-
 class Command(ActionCommand):
-    action, row, find, undoing = trust, "email", _membership, untrust
+    action, row, undoing = trust, "email", untrust
+
+    @staticmethod
+    def find(benchmark: Benchmark, email: str) -> Membership:
+        """Stored or not: an account without a role is trusted, too."""
+        return Membership(benchmark=benchmark, user=account_of(email))
