@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from django import forms
 
 from leaderboard.accounts.models import User
+from leaderboard.errors import Faulty
 
 if TYPE_CHECKING:  # every process imports this module, few compare
     from leaderboard.operations.previews import Foreseen
+
+N_LINES = 50  # faults shown; their number always is
 
 
 class LongText(forms.CharField):
@@ -107,3 +110,10 @@ class Action:
 def action(name: str, label: str, words: str, **more: Any) -> Callable[[Perform], Action]:
     """An action of the function that performs it."""
     return lambda perform: Action(name, label, words, perform, **more)
+
+
+def fault_lines(faulty: Faulty) -> list[str]:
+    lines = [str(fault) for fault in faulty.faults[:N_LINES]]
+    if faulty.n_faults > len(lines):
+        lines.append(f"… and {faulty.n_faults - len(lines):,} more ({faulty.n_faults:,} in all)")
+    return lines

@@ -1,5 +1,8 @@
 """What is decided of alerts, requests, proposals, reports, jobs and deliveries."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django import forms
 
 from leaderboard.actions.base import ActionRequest, ActionResult, ReasonForm, action
@@ -8,6 +11,14 @@ from leaderboard.operations.acting import acting
 from leaderboard.operations.jobs import JOBS, ask
 from leaderboard.operations.models import JobStatus, NotificationStatus, RerunStatus, Reselection
 from leaderboard.operations.webhooks import disable_webhook, send_again
+
+FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")  # of the subsets compared
+
+
+def place_text(place: Mapping[str, Any]) -> str:
+    if place["rank"] is None:
+        return f"unranked, {place['how']}"
+    return f"{place['rank']} ({place['rank_lower']} to {place['rank_upper']}), {place['how']}"
 
 
 class VariantForm(ReasonForm):

@@ -4,7 +4,7 @@ Nothing happens on GET, which shows the form. Where there is something to tell b
 it and a second one, confirmed, does it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -27,7 +27,7 @@ from unfold.widgets import (
 )
 
 from leaderboard.accounts.models import User
-from leaderboard.actions.base import ActionRequest, LongText, ReasonForm
+from leaderboard.actions.base import ActionRequest, LongText, ReasonForm, fault_lines
 from leaderboard.errors import Faulty, Refusal
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.ranks import RankSpan, Shift, shifts_chart
@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # every process imports this module, few compare
     from leaderboard.operations.previews import Foreseen
     from leaderboard.operations.reselections import Variant
 
-N_FAULTS = 50  # listed on a page; their number always stands there
 WIDGETS = {
     LongText: UnfoldAdminTextareaWidget,
     forms.CharField: UnfoldAdminTextInputWidget,
@@ -95,7 +94,8 @@ class ActionView(View):
                 return self._page(request, form, sentences=preview.sentences, chart=chart, carried=carried)
             result = self.action.perform(action_request)
         except Refusal as refusal:
-            form.add_error(None, list(sentences_of(refusal)))
+            faults = fault_lines(refusal) if isinstance(refusal, Faulty) else []
+            form.add_error(None, [*str(refusal).splitlines(), *faults])
             return self._page(request, form)
         if result.secret:
             return self._page(request, form, result=result)
@@ -138,24 +138,6 @@ class ActionView(View):
         }
         status = 422 if refused else 200
         return TemplateResponse(request, "backoffice/action.html", context, status=status)
-
-
-def sentences_of(refusal: Refusal) -> Iterable[str]:
-    """The refusal, and each fault in a line."""
-    yield from str(refusal).splitlines()
-    if isinstance(refusal, Faulty):
-        for fault in refusal.faults[:N_FAULTS]:
-            yield fault_text(fault)
-        if refusal.n_faults > N_FAULTS:
-            yield f"({refusal.n_faults:,} faults in all)"
-
-
-def fault_text(fault: Any) -> str:
-    where = ", ".join(
-        part for part in (f"row {fault.row}" if fault.row is not None else "", fault.field or "") if part
-    )
-    value = f" {fault.value!r}" if fault.value is not None else ""
-    return f"{where}{value}: {fault.rule}" if where or value else str(fault.rule)
 
 
 def model_key(model: type[models.Model]) -> str:

@@ -22,6 +22,18 @@ from leaderboard.submissions.models import AccountTrust, Submission
 from leaderboard.submissions.queries import trust_now
 
 
+def _vouched(rows: QuerySet[Any], state: str, why: str) -> SafeString | str:
+    """In a line each, the latest first: when and by whom it was vouched for or no longer, and why."""
+    lines = (
+        (
+            *(f"{one.at:%Y-%m-%d %H:%M}", one.by or "command line"),
+            *("" if getattr(one, state) else "no longer ", state, getattr(one, why)),
+        )
+        for one in rows.select_related("by").order_by("-id")
+    )
+    return format_html_join(mark_safe("<br>"), "{} by {}: {}{} ({})", lines) or "never"
+
+
 class BenchmarkRows(ReadOnlyAdmin):
     benchmark = "pk"
     row_actions = (
@@ -149,16 +161,7 @@ class SubmissionRows(ReadOnlyAdmin):
 
     @display(description="Verified")
     def verifications(self, row: Submission) -> SafeString | str:
-        lines = (
-            (
-                f"{one.at:%Y-%m-%d %H:%M}",
-                one.by or "command line",
-                "" if one.verified else "no longer ",
-                one.note,
-            )
-            for one in row.verifications.select_related("by").order_by("-id")
-        )
-        return format_html_join(mark_safe("<br>"), "{} by {}: {}verified ({})", lines) or "never"
+        return _vouched(row.verifications.all(), "verified", "note")
 
 
 class SubsetRows(ReadOnlyAdmin):
@@ -287,14 +290,7 @@ class DeliveryRows(ReadOnlyAdmin):
     list_select_related = ("event__benchmark", "webhook")
     ordering = ("-id",)
     fields = (
-        "event",
-        "webhook",
-        "email",
-        "status",
-        "n_attempts",
-        "first_at",
-        "next_at",
-        "ended_at",
+        *("event", "webhook", "email", "status", "n_attempts", "first_at", "next_at", "ended_at"),
         "attempts",
     )
     readonly_fields = ("attempts",)
@@ -352,17 +348,8 @@ class MembershipRows(ReadOnlyAdmin):
 
     @display(description="Trust")
     def trust(self, row: Membership) -> SafeString | str:
-        events = AccountTrust.objects.filter(benchmark=row.benchmark, account=row.user).order_by("-id")
-        lines = (
-            (
-                f"{one.at:%Y-%m-%d %H:%M}",
-                one.by or "command line",
-                "" if one.trusted else "no longer ",
-                one.reason,
-            )
-            for one in events.select_related("by")
-        )
-        return format_html_join(mark_safe("<br>"), "{} by {}: {}trusted ({})", lines) or "never"
+        events = AccountTrust.objects.filter(benchmark=row.benchmark, account=row.user)
+        return _vouched(events, "trusted", "reason")
 
 
 class InvitationRows(ReadOnlyAdmin):

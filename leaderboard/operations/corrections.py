@@ -47,10 +47,6 @@ MAX_LENGTH = 5_000  # characters of a report
 MAX_OPEN = 50  # reports of one person that wait for operators
 
 
-class ReportedAlready(Conflict):
-    message = "You have reported this entry in these words; the report waits for an operator."
-
-
 def not_your_submission() -> Forbidden:
     return Forbidden(
         "This submission belongs to another account; its owner or an operator can withdraw it.",
@@ -279,7 +275,10 @@ def report(
         lock_account(user=by)  # two at once wait for each other
         waiting = Dispute.objects.filter(by=by, decided_at=None)
         if waiting.filter(agent=agent, text=text).exists():
-            raise ReportedAlready
+            raise Conflict(
+                "You have reported this entry in these words; the report waits for an operator.",
+                code="reported_already",
+            )
         if waiting.count() >= MAX_OPEN:
             raise Conflict(
                 "Fifty of your reports wait for operators; more are taken once some of those are decided.",

@@ -9,15 +9,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 
-from leaderboard.actions.base import Action, ActionRequest
+from leaderboard.actions.base import Action, ActionRequest, fault_lines
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import use_no_pandas
 from leaderboard.terminal.arguments import required_reason
-
-N_LINES = 50  # faults printed; their number is always told
 
 
 class ServiceCommand(BaseCommand):
@@ -118,17 +116,10 @@ def refusals_as_errors() -> Iterator[None]:
     try:
         yield
     except Faulty as faulty:
-        raise CommandError("\n".join([str(faulty), *fault_lines(faulty)])) from faulty
+        raise CommandError("\n  ".join([str(faulty), *fault_lines(faulty)])) from faulty
     except Refusal as refusal:
         raise CommandError(str(refusal)) from refusal
     except DatabaseError as error:
         if not (why := of_database(error)):
             raise
         raise CommandError(why) from error
-
-
-def fault_lines(faulty: Faulty) -> list[str]:
-    lines = [f"  {fault}" for fault in faulty.faults[:N_LINES]]
-    if faulty.n_faults > len(lines):
-        lines.append(f"  … and {faulty.n_faults - len(lines):,} more ({faulty.n_faults:,} in all)")
-    return lines

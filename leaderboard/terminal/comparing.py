@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from leaderboard.actions.watching import FIGURES, place_text
 from leaderboard.called import PROGRAM
 from leaderboard.operations.reselections import Comparison, Variant
 from leaderboard.studies.answers import as_text, validated, words
 
 N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
-FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")
 
 HINDSIGHT = (
     "A subset proposed was chosen from these very runs, which flatters it; one chosen anew after each agent "
@@ -92,8 +92,8 @@ def _variant(one: Variant) -> Plain:
             [
                 {
                     "agent": row["agent"],
-                    "rank": _place_text(row["before"]),
-                    "rank after": _place_text(row["after"]),
+                    "rank": place_text(row["before"]),
+                    "rank after": place_text(row["after"]),
                 }
                 for row in moved
             ]
@@ -103,12 +103,6 @@ def _variant(one: Variant) -> Plain:
 
 def _moved_rows(row: Plain) -> Plain:
     return {"task": row["task"], "pass rate when chosen": row["then"], "now": row["now"]}
-
-
-def _place_text(place: Mapping[str, Any]) -> str:
-    if place["rank"] is None:
-        return f"unranked, {place['how']}"
-    return f"{place['rank']} ({place['rank_lower']} to {place['rank_upper']}), {place['how']}"
 
 
 def _some(rows: list[Plain]) -> list[Plain] | None:

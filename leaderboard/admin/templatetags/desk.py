@@ -1,10 +1,10 @@
 """Figures of a proposal as the admin shows them; rounding happens here alone."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import template
 
+from leaderboard.actions.watching import FIGURES, place_text
 from leaderboard.admin.actions import stands_chart
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import validated
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # every process imports this module, few compare
     from leaderboard.operations.reselections import Comparison, Variant
 
 register = template.Library()
-FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")
+register.filter("place", place_text)
 NOT_STATED = "not stated"
 
 
@@ -25,13 +25,6 @@ def figure(value: float | None) -> str:
 @register.filter
 def rate(value: float | None) -> str:
     return NOT_STATED if value is None else f"{value:.0%}"
-
-
-@register.filter
-def place(stand: Mapping[str, Any]) -> str:
-    if stand["rank"] is None:
-        return f"unranked, {stand['how']}"
-    return f"{stand['rank']} ({stand['rank_lower']} to {stand['rank_upper']}), {stand['how']}"
 
 
 @register.simple_tag

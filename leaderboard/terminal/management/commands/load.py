@@ -186,7 +186,7 @@ def _together(refusals: Sequence[Faulty | CommandError]) -> Faulty | CommandErro
     )
     if len(faulty) == len(refusals):
         return joined
-    return CommandError("\n".join([str(joined), *fault_lines(joined)]), returncode=USAGE)
+    return CommandError("\n  ".join([str(joined), *fault_lines(joined)]), returncode=USAGE)
 
 
 def _check_one_benchmark(imported: Sequence[Imported], slug: str) -> None:
