@@ -18,8 +18,6 @@ N_LINES = 50  # faults shown; their number always is
 
 
 class LongText(forms.CharField):
-    """A text of several lines."""
-
     widget = forms.Textarea
 
 
@@ -108,7 +106,6 @@ class Action:
 
 
 def action(name: str, label: str, words: str, **more: Any) -> Callable[[Perform], Action]:
-    """An action of the function that performs it."""
     return lambda perform: Action(name, label, words, perform, **more)
 
 

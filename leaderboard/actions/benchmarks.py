@@ -93,7 +93,6 @@ class PolicyForm(ReasonForm):
                 self.fields[name] = forms.CharField(**options)
 
     def policy_values(self) -> dict[str, str]:
-        """The fields that were changed."""
         return {
             name: self.cleaned_data[name]
             for name in RULES

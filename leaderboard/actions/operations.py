@@ -109,7 +109,6 @@ def _look(request: ActionRequest) -> Preview:
 
 
 def load_sentences(report: LoadReport, verb: str) -> list[str]:
-    """What a load did, or would do, in sentences."""
     sentences = [
         f"{words.counted(report.n_new, 'outcome')} {verb} stored as "
         f"{words.counted(report.n_submissions, 'submission')} of {words.counted(report.n_agents, 'agent')}.",

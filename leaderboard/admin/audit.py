@@ -38,7 +38,6 @@ class AuditEntry:
 
 
 def recorded_changes(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[AuditEntry]:
-    """The latest changes, newest first."""
     rows: list[Any] = []
     for label, path in RECORDED.items():
         if path or is_staff:

@@ -33,8 +33,6 @@ N_ROWS = 8  # of a list; its number always stands there
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do next, and where."""
-
     text: str
     label: str
     url: str
@@ -248,6 +246,5 @@ def _trouble(run: JobRun) -> str:
 
 
 def summary(desk: Dashboard) -> str:
-    """How much there is to do, in words."""
     n = len(desk.steps)
     return f"{words.counted(n, 'thing')} to do." if n else "Nothing needs a decision."

@@ -66,7 +66,6 @@ def keep(submission: Submission, results: list[Result], *, as_of: datetime) -> N
 
 
 def warnings(results: Iterable[Result]) -> list[str]:
-    """What a receipt tells of the checks."""
     return [one["told"] for one in results if one["level"] == WARNED]
 
 

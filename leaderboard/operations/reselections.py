@@ -262,7 +262,6 @@ class Comparison:
 
     @property
     def in_use(self) -> dict[str, Any]:
-        """The subset in use: k, figures and cost."""
         return dict(self.row.content["kept"])
 
 

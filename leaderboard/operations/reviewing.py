@@ -165,7 +165,6 @@ def conclude(*, uuid: UUID, as_of: datetime, check_claim: Callable[[], None] = l
 
 
 def _settle(submission: Submission, *, reason: str, as_of: datetime, implausible: str = "") -> Status:
-    """Let a locked submission count, for this reason, or wait for what is left to wait for."""
     status, why = status_now(
         n_outcomes=submission.n_outcomes,
         embargo_until=submission.embargo_until,
@@ -256,7 +255,6 @@ def why_held(delivered: DeliveredRows) -> str:
 
 
 def _why_held_now(submission: Submission) -> str:
-    """The same with all that was delivered while this waited."""
     return why_held(stored_delivery(submission, overtaken=True))
 
 

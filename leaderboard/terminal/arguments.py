@@ -30,14 +30,12 @@ def reading(file: Path, expected: str, *, folders: bool = False) -> Iterator[Non
 
 
 def port(text: str) -> int:
-    """Read the number of a TCP port."""
     if not 1 <= (number := int(text)) <= MAX_PORT:
         raise ArgumentTypeError(f"a port is a number from 1 to {MAX_PORT}")
     return number
 
 
 def count(text: str) -> int:
-    """Read how many there are of something."""
     if not 1 <= (number := int(text)) <= MAX_COUNT:
         raise ArgumentTypeError(f"a number from 1 to {MAX_COUNT} is needed")
     return number

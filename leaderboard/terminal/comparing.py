@@ -18,7 +18,6 @@ Plain = dict[str, Any]
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Set a proposal as text, with what to do next."""
     one, content, n_since = comparison.row, comparison.row.content, comparison.n_versions_since
     rows: Plain = {
         "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",

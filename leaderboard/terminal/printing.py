@@ -37,7 +37,6 @@ def board_text(board: Board, standings: Standings, target: str) -> str:
 
 
 def changes_text(older: Board, newer: Board, changes: Changes) -> str:
-    """What changed between two boards: a sentence, and who."""
     head = f"{newer.benchmark.title}: what changed from board {older.number}, {older.published_at:%Y-%m-%d}"
     lists = [
         "\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in words.changed_lists(changes)
@@ -62,7 +61,6 @@ def advice(benchmark: Benchmark, result: Verdict | None) -> str:
 
 
 def variance_text(study: VarianceStudy) -> str:
-    """Components, what was never measured, and what would shorten an error bar."""
     result = study.result
     if not result["available"]:
         return f"{study.benchmark}: no variance components: {result['reason']}."

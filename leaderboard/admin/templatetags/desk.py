@@ -53,5 +53,4 @@ def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None
 
 @register.simple_tag
 def stands_of(variant: "Variant") -> Chart | None:
-    """The agents that a subset would move, drawn."""
     return stands_chart(variant)

@@ -1,5 +1,3 @@
-"""Let an agent be ranked again."""
-
 from leaderboard.actions.outcomes import approve
 from leaderboard.operations.naming import agent_named
 from leaderboard.terminal.command import ActionCommand

@@ -1,5 +1,3 @@
-"""Say which tasks an agent is to run."""
-
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any

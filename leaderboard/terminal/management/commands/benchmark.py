@@ -1,5 +1,3 @@
-"""Show and say what a benchmark is."""
-
 from argparse import ArgumentParser
 from typing import Any
 

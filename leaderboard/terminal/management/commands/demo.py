@@ -1,5 +1,3 @@
-"""From nothing to a board in one command."""
-
 import gzip
 import os
 import re
@@ -117,7 +115,6 @@ class Command(ServiceCommand):
             return slug
 
     def _replay(self, slug: str) -> None:
-        """Store the same history as if it had been run here, once."""
         here = f"{slug}-here"
         if Benchmark.objects.filter(slug=here).exists():
             return

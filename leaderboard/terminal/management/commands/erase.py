@@ -1,5 +1,3 @@
-"""Replace the names of an agent, or of an account, by a tombstone."""
-
 from argparse import ArgumentParser
 from typing import Any
 

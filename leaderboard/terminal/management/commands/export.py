@@ -1,5 +1,3 @@
-"""Write the outcomes of a benchmark to a file, or to a folder for others."""
-
 import json
 import os
 import shutil

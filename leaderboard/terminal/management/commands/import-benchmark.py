@@ -1,5 +1,3 @@
-"""Store a benchmark that another installation wrote."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

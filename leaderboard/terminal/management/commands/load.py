@@ -1,5 +1,3 @@
-"""Load a file of outcomes."""
-
 import shlex
 from argparse import ArgumentParser
 from collections import defaultdict
@@ -234,7 +232,6 @@ def put_back(
 
 
 def notes(*files: FlatFile) -> str:
-    """Say which columns were taken for others, and which were kept as they are."""
     lines = []
     for flat in files:
         lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
@@ -249,7 +246,6 @@ def notes(*files: FlatFile) -> str:
 
 
 def _offer(files: Collection[FlatFile], slug: str) -> str:
-    """Where most agents cannot be ranked, say on which tasks they could be."""
     benchmark = benchmark_of(slug)
     is_whole = not any(is_partial(flat, benchmark) for flat in files)
     if policy_in_force(benchmark).universe is not None or is_whole:
@@ -270,7 +266,6 @@ def _fed_text(slug: str) -> str:
 
 
 def _undated_text(files: Collection[FlatFile], slug: str) -> str:
-    """Say that agents have no date, where there are enough of them for a replay."""
     names = {name for flat in files for name in flat.agents}
     dated = {flat.agents[i] for flat in files for i in np.unique(flat.agent[~np.isnat(flat.submitted_at)])}
     n = len(names - dated)

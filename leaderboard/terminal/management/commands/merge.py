@@ -1,5 +1,3 @@
-"""Let what an agent delivered count as another's."""
-
 from leaderboard.actions.names import merge
 from leaderboard.operations.naming import agent_named
 from leaderboard.terminal.command import ActionCommand

@@ -1,5 +1,3 @@
-"""Show and change the rules of a benchmark."""
-
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,3 @@
-"""Bring a board up to date."""
-
 from typing import Any
 
 from django.utils import timezone
@@ -37,7 +35,6 @@ class Command(BenchmarkCommand):
 
 
 def board_text(board: Board, *, is_new: bool) -> str:
-    """What was done, in a line."""
     slug = board.benchmark.slug
     if is_new:
         return f"Published board {board.number} of {slug}. {head_of(board).why}"

@@ -1,5 +1,3 @@
-"""Give an agent another name."""
-
 from leaderboard.actions.names import rename
 from leaderboard.operations.naming import agent_named
 from leaderboard.terminal.command import ActionCommand

@@ -1,5 +1,3 @@
-"""What the rules of a benchmark would have asked of agents that ran everything, and what came of it."""
-
 import json
 from argparse import ArgumentParser
 from pathlib import Path
@@ -88,7 +86,6 @@ def _benchmark(slug: str, *, must_exist: bool) -> Benchmark | None:
 
 
 def n_listed(slug: str) -> int:
-    """Agents of which something counts."""
     of = Submission.objects.filter(agent__benchmark__slug=slug, status=Status.ACCEPTED)
     return of.values(one=Coalesce("agent__merged_into", "agent")).distinct().count()
 

@@ -1,5 +1,3 @@
-"""Show alerts and rerun requests, open and close them."""
-
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any

@@ -1,5 +1,3 @@
-"""Propose, look at, approve or reject another subset in the place of the one in use."""
-
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Read a backup into an empty database."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

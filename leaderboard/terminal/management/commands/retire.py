@@ -1,5 +1,3 @@
-"""Take a broken task out of the count, or back."""
-
 from leaderboard.actions.outcomes import restore, retire
 from leaderboard.operations.benchmarks import task_of
 from leaderboard.terminal.command import ActionCommand

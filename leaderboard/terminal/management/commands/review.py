@@ -1,5 +1,3 @@
-"""Show the submissions that wait for review, and accept or refuse them."""
-
 from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID

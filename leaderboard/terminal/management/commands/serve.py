@@ -1,5 +1,3 @@
-"""The whole service in one command."""
-
 import signal
 import socket
 import subprocess

@@ -1,5 +1,3 @@
-"""Make tasks from a list."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

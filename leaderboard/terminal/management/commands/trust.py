@@ -1,5 +1,3 @@
-"""Trust an account on a benchmark."""
-
 from leaderboard.actions.people import trust, untrust
 from leaderboard.catalog.models import Benchmark, Membership
 from leaderboard.operations.people import account_of

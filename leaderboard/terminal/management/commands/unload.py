@@ -1,5 +1,3 @@
-"""Take back what was loaded or submitted."""
-
 from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID

@@ -1,5 +1,3 @@
-"""Verify a submission, by hand or by a rerun."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""Show, add and disable webhooks, and what was sent to them."""
-
 from argparse import ArgumentParser
 from typing import Any
 
