@@ -112,6 +112,7 @@ class ActionView(View):
     def _form(self, request: HttpRequest | None = None) -> ReasonForm:
         data = {"data": request.POST, "files": request.FILES} if request else {}
         form: ReasonForm = self.action.form(row=self.row, by=self.user, **data)
+        field: Any
         for name, field in form.fields.items():
             if widget := WIDGETS.get(type(field)):
                 field.widget = widget(choices=field.choices) if hasattr(field, "choices") else widget()

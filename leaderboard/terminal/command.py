@@ -78,7 +78,7 @@ class ActionCommand(BenchmarkCommand):
         super().add_arguments(parser)
         parser.add_argument(self.row)
         for name, field in self.action.form.declared_fields.items():
-            parser.add_argument(name, help=field.help_text or field.label)
+            parser.add_argument(name, help=str(field.help_text or field.label))
         if self.undoing:
             parser.add_argument(f"--{self.undo}", action="store_true", help=self.undoing.words)
         if self.action.preview:

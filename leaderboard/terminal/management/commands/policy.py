@@ -35,8 +35,9 @@ class Command(BenchmarkCommand):
             self.stdout.write(
                 f"Policy {policy.number} of {benchmark}, in force since {policy.created_at:%Y-%m-%d}"
             )
+            helps = {field.name: str(field.help_text) for field in Policy._meta.fields}
             for field, rule in RULES.items():
-                about = str(Policy._meta.get_field(field).help_text).rstrip(".")
+                about = helps[field].rstrip(".")
                 self.stdout.write(f"  {field:<{width}}  {shown(field, getattr(policy, field)) or '(empty)'}")
                 self.stdout.write(f"  {'':<{width}}    {about}. It is {rule.words}.")
             study = latest_study(ValidationStudy, benchmark)
