@@ -114,13 +114,13 @@ class ActionView(View):
         form: ReasonForm = self.action.form(row=self.row, by=self.user, **data)
         field: Any
         for name, field in form.fields.items():
-            if widget := WIDGETS.get(type(field)):
-                field.widget = widget(choices=field.choices) if hasattr(field, "choices") else widget()
+            if made := WIDGETS.get(type(field)):
+                field.widget = made(choices=field.choices) if hasattr(field, "choices") else made()
                 field.widget.is_required = field.required
             field.widget.attrs |= {"aria-describedby": f"id_{name}_help"} if field.help_text else {}
             if isinstance(field, LongText):
-                rows = 2 if name == "reason" else 8
-                field.widget.attrs |= {**field.widget_attrs(field.widget), "rows": rows}
+                widget: Any = field.widget
+                widget.attrs |= {**field.widget_attrs(widget), "rows": 2 if name == "reason" else 8}
         return form
 
     def _page(self, request: HttpRequest, form: ReasonForm, **more: Any) -> HttpResponse:
