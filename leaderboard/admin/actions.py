@@ -112,7 +112,6 @@ class ActionView(View):
     def _form(self, request: HttpRequest | None = None) -> ReasonForm:
         data = {"data": request.POST, "files": request.FILES} if request else {}
         form: ReasonForm = self.action.form(row=self.row, by=self.user, **data)
-        field: Any
         for name, field in form.fields.items():
             if made := WIDGETS.get(type(field)):
                 field.widget = made(choices=field.choices) if hasattr(field, "choices") else made()
