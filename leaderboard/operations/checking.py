@@ -6,7 +6,7 @@ the check, its level and a sentence; what is noted is for the operator, what is 
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 import numpy as np
@@ -48,7 +48,13 @@ def check_rows(delivered: DeliveredRows, texts: Texts) -> list[Result]:
     if n := asking.n_outside(of.rows, of.asked_by_now):
         outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
         found += _results("coverage", [outside], level=NOTED)
-    found += [*_trials(of), *_audit(of), *_flags(of), *_fractions(of)]
+    found += _trials(of)
+    is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
+    if not is_assigned and submission.asked is not None and of.policy.audit_share:
+        everything, there = of.names(None).keys(), of.standing["task"].to_pylist()
+        if not (everything <= set(submission.asked) or everything <= set(there)):
+            found += _results("audit", [UNAUDITED], level=NOTED)
+    found += [*_flags(of), *_fractions(of)]
     links = [(f"links.{name}", pa.array([link])) for name, link in submission.links.items()]
     revoke = "it will be published with the outcomes: take the submission back, and revoke it"
     secrets = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
@@ -82,7 +88,7 @@ def _trials(of: DeliveredRows) -> Iterator[Result]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
     uneven = [one for block in of.blocks for one in asking.uneven(of.standing, block, of.policy.missing)]
     uneven += asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
-    fewest, too_few = _fewest(of, of.names_asked), []
+    fewest, too_few = min(asking.trials(of.standing, of.names_asked).values(), default=0), []
     n_asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
     if 0 < fewest < n_asked:
         there = "is 1" if fewest == 1 else f"are {fewest:,}"
@@ -95,23 +101,6 @@ def _trials(of: DeliveredRows) -> Iterator[Result]:
     yield from _results("trials", [*uneven, *_beyond(of), *too_few], f"{fewest:,} of each task")
     if n := of.submission.n_invalid:
         yield from _results("trials", [words.counted(n, "invalid outcome")], level=NOTED)
-
-
-def _audit(of: DeliveredRows) -> Iterator[Result]:
-    """Say where nothing outside the subset was asked for, since no delivery answers an assignment."""
-    task_ids = of.submission.asked
-    is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
-    if not is_assigned and task_ids is not None and of.policy.audit_share:
-        everything = of.names(None).keys()
-        if not (everything <= set(task_ids) or everything <= set(of.standing["task"].to_pylist())):
-            yield from _results("audit", [UNAUDITED], level=NOTED)
-
-
-def _fewest(of: DeliveredRows, names: Container[int]) -> int:
-    """The fewest trials that there are by now of one of these tasks, under one of the conditions compared; 0
-    where none is.
-    """
-    return min(asking.trials(of.standing, names).values(), default=0)
 
 
 def _beyond(of: DeliveredRows) -> Iterator[str]:

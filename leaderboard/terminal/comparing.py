@@ -19,12 +19,18 @@ Plain = dict[str, Any]
 
 def comparison_text(comparison: Comparison) -> str:
     one, content, n_since = comparison.row, comparison.row.content, comparison.n_versions_since
+    version = {"subset": f"Version {one.previous.number}, in use", "tasks": comparison.in_use["k"]}
+    subsets = [version | _cost(comparison.in_use["cost"])]
+    for new in comparison.variants:
+        counts = {"enter": len(new.entering), "leave": len(new.leaving), "deltas": len(new.deltas)}
+        row = {"subset": new.label, "tasks": new.k}
+        subsets.append(row | counts | _cost(new.cost) if new.cost else row)
     rows: Plain = {
         "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",
         "alert": str(one.alert) if one.alert else None,
         "rests on": f"{words.counted(content['n_complete'], 'complete agent')}, {content['n_tasks']:,} tasks"
         + (f"; the data have changed {words.counted(n_since, 'time')} since" if n_since else ""),
-        "\nsubsets": list(_subsets(comparison)),
+        "\nsubsets": subsets,
         "\nreplays of the policy in force on this benchmark's own full runs": list(comparison.replays)
         or None,
         "": HINDSIGHT if comparison.replays else None,
@@ -35,16 +41,6 @@ def comparison_text(comparison: Comparison) -> str:
         rows |= _variant(variant)
     known = {key: value for key, value in rows.items() if value is not None}
     return "\n".join([as_text(known), "", *_next(comparison)])
-
-
-def _subsets(comparison: Comparison) -> Iterator[Plain]:
-    yield {
-        "subset": f"Version {comparison.row.previous.number}, in use",
-        "tasks": comparison.in_use["k"],
-    } | _cost(comparison.in_use["cost"])
-    for one in comparison.variants:
-        row = {"enter": len(one.entering), "leave": len(one.leaving), "deltas": len(one.deltas)}
-        yield {"subset": one.label, "tasks": one.k} | (row | _cost(one.cost) if one.cost else {})
 
 
 def _cost(cost: Mapping[str, Any]) -> Plain:
