@@ -121,7 +121,7 @@ INSTALLED_APPS = [
     "leaderboard.api",
     "leaderboard.pages",
     "leaderboard.terminal",
-    "leaderboard.admin",
+    "leaderboard.admin.BackofficeConfig",
 ]
 MIDDLEWARE = [
     "leaderboard.probes.Probed",  # first: a probe knows neither host names nor TLS

@@ -4,8 +4,7 @@ from typing import Any
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.benchmarks import DESCRIBED, describe_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.arguments import settings_in
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, settings_in
 
 
 class Command(BenchmarkCommand):

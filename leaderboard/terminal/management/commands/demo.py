@@ -24,8 +24,8 @@ from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.parsing.flat import AS_FOUND, TableOptions, add_table_options, table_options
 from leaderboard.terminal import demonstration
-from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import port as port_number
 from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
 from leaderboard.terminal.management.commands.recompute import board_text

@@ -8,8 +8,7 @@ from leaderboard.accounts.models import User
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.erasing import erase_account, erase_agent
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.arguments import USAGE
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand
 
 
 class Command(ServiceCommand):

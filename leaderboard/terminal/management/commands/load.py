@@ -29,8 +29,7 @@ from leaderboard.submissions.parsing.flat import (
     table_options,
 )
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
-from leaderboard.terminal.arguments import USAGE, check_slug, reading
-from leaderboard.terminal.command import ServiceCommand, fault_lines
+from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, fault_lines, reading
 from leaderboard.terminal.printing import progress_bar
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}

@@ -11,8 +11,7 @@ from leaderboard.operations.previews import foresee
 from leaderboard.studies.answers import verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
-from leaderboard.terminal.arguments import settings_in
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, settings_in
 from leaderboard.terminal.printing import advice, progress_bar
 
 

@@ -14,8 +14,7 @@ from leaderboard.operations.replaying import replay, store_replay
 from leaderboard.studies.answers import as_text, printed, replay_figures, words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.arguments import USAGE, check_slug, count
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, count
 from leaderboard.terminal.management.commands.load import read
 from leaderboard.terminal.printing import progress_bar
 

@@ -9,8 +9,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.drifting import close_alert, look
 from leaderboard.operations.models import Alert, RerunRequest
 from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
-from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 N_SHOWN = 10
 

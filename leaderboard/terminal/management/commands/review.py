@@ -11,8 +11,7 @@ from leaderboard.operations.reviewing import accept as accept_submission
 from leaderboard.operations.reviewing import refuse as refuse_submission
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
-from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 ACCEPTED = "accepted in review"
 

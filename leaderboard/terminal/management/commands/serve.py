@@ -17,9 +17,8 @@ from leaderboard import postgres
 from leaderboard.operations.people import LOCAL
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.leadership import pause
-from leaderboard.terminal.arguments import USAGE
-from leaderboard.terminal.arguments import port as port_number
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand
+from leaderboard.terminal.command import port as port_number
 
 Process = subprocess.Popen[bytes]
 HOST = "127.0.0.1"

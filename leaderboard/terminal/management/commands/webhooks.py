@@ -8,8 +8,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import EventKind, Notification
 from leaderboard.operations.webhooks import add_webhook, delivery_of, disable_webhook, send_again, webhook_of
 from leaderboard.studies.answers import as_text
-from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 N_LOGGED = 50
 
