@@ -107,7 +107,7 @@ def _proposal(benchmark: Benchmark, number: int) -> Reselection:
     return proposal
 
 
-# ----------------------------- a proposal as text: figures and cost side by side, then what each variant changes
+# -------------------------- a proposal as text: figures and cost side by side, then what each variant changes
 
 
 def comparison_text(comparison: Comparison) -> str:
