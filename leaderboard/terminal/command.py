@@ -64,16 +64,16 @@ class BenchmarkCommand(ServiceCommand):
 class ActionCommand(BenchmarkCommand):
     """A command that is an action: its words are the help, and the fields of its form arguments.
 
-    `row` is the argument that names what it is done to, which `find` looks up on the benchmark. `undo` is the
-    option under which `undoing` is done instead.
+    `row` is the argument that names what it is done to, which `find` looks up on the benchmark. Under the
+    option `undo_flag`, `undo_action` is done instead.
     """
 
     reason = "why; it is kept"
     action: Action
     row: str
     find: Callable[..., Any]
-    undo = "undo"
-    undoing: Action | None = None
+    undo_flag = "undo"
+    undo_action: Action | None = None
 
     def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
         self.help = self.action.words
@@ -84,15 +84,15 @@ class ActionCommand(BenchmarkCommand):
         parser.add_argument(self.row)
         for name, field in self.action.form.declared_fields.items():
             parser.add_argument(name, help=str(field.help_text or field.label))
-        if self.undoing:
-            parser.add_argument(f"--{self.undo}", action="store_true", help=self.undoing.words)
+        if self.undo_action:
+            parser.add_argument(f"--{self.undo_flag}", action="store_true", help=self.undo_action.words)
         if self.action.preview:
             parser.add_argument(
                 "--dry-run", action="store_true", help="tell what would change, store nothing"
             )
 
     def handle(self, *, benchmark: Benchmark, **options: Any) -> None:
-        action = self.undoing if self.undoing and options[self.undo] else self.action
+        action = self.undo_action if self.undo_action and options[self.undo_flag] else self.action
         row = type(self).find(benchmark, options[self.row])
         request = ActionRequest(row, None, options, timezone.now())
         for sentence in action.preview(request).sentences if action.preview else []:

@@ -25,13 +25,13 @@ class Command(BenchmarkCommand):
         # rules says nothing of these; it takes a choice of tasks, and a complete agent besides those that
         # could make one.
         is_validated = board.validation is not None and board.validation.rules == rules_sha256(board.policy)
-        subset, following = head_of(board).subset, f"standings {benchmark}"
+        subset, next_command = head_of(board).subset, f"standings {benchmark}"
         can_be = subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE
         if board.variance is None and board.n_tasks > 1 and board.entries.count() > 1:
-            following = f"variance {benchmark} (where the noise comes from)"
+            next_command = f"variance {benchmark} (where the noise comes from)"
         elif not is_validated and can_be:
-            following = f"validate {benchmark} (whether the subset ranks like all tasks)"
-        self.stdout.write(f"Next: {PROGRAM} {following}")
+            next_command = f"validate {benchmark} (whether the subset ranks like all tasks)"
+        self.stdout.write(f"Next: {PROGRAM} {next_command}")
 
 
 def board_text(board: Board, *, is_new: bool) -> str:

@@ -5,4 +5,4 @@ from leaderboard.terminal.command import ActionCommand
 
 class Command(ActionCommand):
     action, row, find = retire, "task", task_of
-    undo, undoing = "restore", restore
+    undo_flag, undo_action = "restore", restore

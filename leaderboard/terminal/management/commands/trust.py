@@ -5,7 +5,7 @@ from leaderboard.terminal.command import ActionCommand
 
 
 class Command(ActionCommand):
-    action, row, undoing = trust, "email", untrust
+    action, row, undo_action = trust, "email", untrust
 
     @staticmethod
     def find(benchmark: Benchmark, email: str) -> Membership:
