@@ -121,7 +121,7 @@ INSTALLED_APPS = [
     "leaderboard.api",
     "leaderboard.pages",
     "leaderboard.terminal",
-    "leaderboard.admin",
+    "leaderboard.admin.BackofficeConfig",
 ]
 MIDDLEWARE = [
     "leaderboard.probes.Probed",  # first: a probe knows neither host names nor TLS
@@ -141,7 +141,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "leaderboard.availability.WhileUnavailable",
     "allauth.account.middleware.AccountMiddleware",
-    "leaderboard.admin.middleware.Audited",
+    "leaderboard.admin.audit.Audited",
 ]
 ROOT_URLCONF = "leaderboard.urls"
 WSGI_APPLICATION = "leaderboard.wsgi.application"

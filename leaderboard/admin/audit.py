@@ -1,21 +1,25 @@
-"""Who changed what, when and why: the recorded changes of all audited rows in one list."""
+"""Who changed what, when and why: what is kept of a request, and the recorded changes in one list."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
 from operator import attrgetter
 from typing import Any
 
+import pghistory
 from django.apps import apps
 from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
 
 from leaderboard.accounts.models import User
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.acting import RECORDED
+from leaderboard.requests import request_id
 from leaderboard.submissions.models import AccountTrust, Verification
 
 N_SHOWN = 200
+SIGNED_IN = ("/admin/", "/account", "/invitation/")
 BY_ITSELF = "the command line or the clock"
 KEPT_BY_HISTORY = {"id", "pgh_id", "pgh_created_at", "pgh_label", "pgh_obj", "pgh_context"}
 
@@ -34,13 +38,12 @@ class AuditEntry:
 
 
 def recorded_changes(operated: QuerySet[Benchmark], *, is_staff: bool) -> list[AuditEntry]:
-    """The latest changes, newest first."""
-    rows = [
-        row
-        for label, path in RECORDED.items()
-        if path or is_staff
-        for row in _rows(label, path, operated, is_staff=is_staff)
-    ]
+    rows: list[Any] = []
+    for label, path in RECORDED.items():
+        if path or is_staff:
+            recorded = apps.get_model(label)._default_manager.select_related("pgh_context", "pgh_obj")
+            shown = recorded.all() if is_staff else recorded.filter(**{f"{path}__in": operated.values("pk")})
+            rows += shown.order_by("-pgh_id")[:N_SHOWN]
     latest = nlargest(N_SHOWN, rows, key=lambda row: (row.pgh_created_at, row.pgh_id))
     contexts = [(row.pgh_context.metadata if row.pgh_context else {}) for row in latest]
     people = [context["user"] for context in contexts if context.get("user")]
@@ -71,14 +74,6 @@ def _name(by: User | None) -> str:
     return by.email if by else BY_ITSELF
 
 
-def _rows(label: str, path: str | None, operated: QuerySet[Benchmark], *, is_staff: bool) -> QuerySet[Any]:
-    model = apps.get_model(label)
-    rows = model._default_manager.select_related("pgh_context", "pgh_obj").order_by("-pgh_id")
-    if path and not is_staff:
-        rows = rows.filter(**{f"{path}__in": operated.values("pk")})
-    return rows[:N_SHOWN]
-
-
 def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> AuditEntry:
     texts = {
         field.name: field.value_from_object(row)
@@ -94,3 +89,22 @@ def _change(row: Any, context: dict[str, Any], people: dict[int, str]) -> AuditE
         reason=context.get("reason", ""),
         request_id=context.get("request_id", ""),
     )
+
+
+class Audited:
+    """Binds person, address and a request id to what changes where people are signed in.
+
+    Elsewhere no session is read: a public page depends on nobody, and the interface knows its own tokens.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method != "POST" or not request.path.startswith(SIGNED_IN):
+            return self._get_response(request)
+        # Of an address with a secret only its beginning is kept
+        path = "/invitation/" if request.path.startswith("/invitation/") else request.path
+        user = request.user.pk if request.user.is_authenticated else None
+        with pghistory.context(user=user, path=path, request_id=request_id(request)):
+            return self._get_response(request)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
-from leaderboard.admin.actions.base import action_url, change_url
+from leaderboard.admin.actions import action_url, change_url
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import (
@@ -33,8 +33,6 @@ N_ROWS = 8  # of a list; its number always stands there
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do next, and where."""
-
     text: str
     label: str
     url: str
@@ -52,20 +50,10 @@ class Card:
     none: str
 
 
-@dataclass(frozen=True)
 class Dashboard:
-    steps: list[NextStep]
-    cards: list[Card]
-
-
-def dashboard(operated: QuerySet[Benchmark], *, is_staff: bool, as_of: datetime) -> Dashboard:
     """What the operator of these benchmarks should see first; jobs of no one benchmark are staff's."""
-    desk = _Desk(operated, as_of, is_staff=is_staff)
-    return Dashboard(list(desk.steps()), desk.cards())
 
-
-class _Desk:
-    def __init__(self, operated: QuerySet[Benchmark], as_of: datetime, *, is_staff: bool) -> None:
+    def __init__(self, operated: QuerySet[Benchmark], *, is_staff: bool, as_of: datetime) -> None:
         of = {"benchmark__in": operated.values("pk")}
         self.operated, self.as_of, self.is_staff = operated, as_of, is_staff
         self.alerts = Alert.objects.filter(**of, closed_at=None).select_related("benchmark", "request")
@@ -89,9 +77,16 @@ class _Desk:
             webhook__disabled_at=None,
             webhook__isnull=False,
         )
-        self.jobs = _troubled(operated, as_of, is_staff=is_staff)
+        # The last run of each kind and benchmark where it failed, and runs that give no sign of life
+        same = Q(benchmark=OuterRef("benchmark")) | Q(benchmark=None)  # of each benchmark, or of none
+        later = JobRun.objects.filter(same, kind=OuterRef("kind"), pk__gt=OuterRef("pk"))
+        mine = Q(**of) | (Q(benchmark=None) if is_staff else Q())
+        silent = Q(status=JobStatus.RUNNING, heartbeat_at__lt=as_of - timedelta(seconds=settings.STUCK_AFTER))
+        runs = JobRun.objects.filter(mine, silent | Q(status=JobStatus.FAILED))
+        self.jobs = runs.filter(~Exists(later)).select_related("benchmark").order_by("-id")
+        self.steps = list(self._steps())
 
-    def steps(self) -> Iterator[NextStep]:
+    def _steps(self) -> Iterator[NextStep]:
         for proposal in self.proposals[:N_ROWS]:
             yield NextStep(
                 f"{proposal.benchmark}: another subset is proposed ({proposal.reason}).",
@@ -127,7 +122,13 @@ class _Desk:
                     action_url(alert.benchmark, "propose"),
                 )
             else:
-                yield NextStep(_open(alert), "Look", change_url(alert))
+                to_do = alert.evidence["advice"]
+                if request and request.status == RerunStatus.OPEN:
+                    to_do = f"wait for full runs, until {request.deadline:%Y-%m-%d}"
+                since = f"{alert.level} since {alert.opened_at:%Y-%m-%d}"
+                yield NextStep(
+                    f"{alert.benchmark}: {alert.monitor}, {since}: {to_do}.", "Look", change_url(alert)
+                )
 
     def _beginnings(self) -> Iterator[NextStep]:
         if self.is_staff and not self.operated.exists():
@@ -229,32 +230,12 @@ class _Desk:
         return Card("Quota use today", address, len(rows), headers, rows, "Nothing was submitted today.")
 
 
-def _open(alert: Alert) -> str:
-    """What an open alert says, and what to do about it."""
-    request = alert.request
-    to_do = alert.evidence["advice"]
-    if request is not None and request.status == RerunStatus.OPEN:
-        to_do = f"wait for full runs, until {request.deadline:%Y-%m-%d}"
-    return f"{alert.benchmark}: {alert.monitor}, {alert.level} since {alert.opened_at:%Y-%m-%d}: {to_do}."
-
-
 def _card(
     title: str, table: str, rows: QuerySet[Any], headers: str, texts: Callable[[Any], tuple[str, ...]]
 ) -> Card:
     address = reverse(f"admin:{table}_changelist")
     shown = [(change_url(one), texts(one)) for one in rows[:N_ROWS]]
     return Card(title, address, rows.count(), tuple(headers.split()), shown, "None.")
-
-
-def _troubled(operated: QuerySet[Benchmark], as_of: datetime, *, is_staff: bool) -> QuerySet[JobRun]:
-    """The last run of each kind and benchmark where it failed, and runs that give no sign of life."""
-    same = Q(benchmark=OuterRef("benchmark")) | Q(benchmark=None)  # a kind is of each benchmark, or of none
-    later = JobRun.objects.filter(same, kind=OuterRef("kind"), pk__gt=OuterRef("pk"))
-    mine = Q(benchmark__in=operated.values("pk")) | (Q(benchmark=None) if is_staff else Q())
-    silent = Q(status=JobStatus.RUNNING, heartbeat_at__lt=as_of - timedelta(seconds=settings.STUCK_AFTER))
-    failed = Q(status=JobStatus.FAILED)
-    runs = JobRun.objects.filter(mine, silent | failed)
-    return runs.filter(~Exists(later)).select_related("benchmark").order_by("-id")
 
 
 def _trouble(run: JobRun) -> str:
@@ -265,6 +246,5 @@ def _trouble(run: JobRun) -> str:
 
 
 def summary(desk: Dashboard) -> str:
-    """How much there is to do, in words."""
     n = len(desk.steps)
     return f"{words.counted(n, 'thing')} to do." if n else "Nothing needs a decision."

@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import BadRequest
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
-from leaderboard.admin.actions.base import Action, ActionView, action_url, model_key
+from leaderboard.actions.base import Action
+from leaderboard.admin.actions import ActionView, action_url, model_key
 from leaderboard.catalog.queries import operated_benchmarks
 
 Benchmarks = QuerySet[Any]
@@ -49,6 +50,7 @@ class ReadOnlyAdmin(ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
     change_form_outer_before_template = "backoffice/actions.html"
+    row_template: ClassVar[str] = ""  # shows what `row_context` gives, above the form of an action
     list_before_template = "backoffice/list_actions.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -101,8 +103,15 @@ class ReadOnlyAdmin(ModelAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         row = self.get_object(request, object_id)
-        more = {"row_actions": self._offered(request, row), **self.row_context(row)} if row else {}
-        return super().change_view(request, object_id, form_url, {**more, **(extra_context or {})})
+        context = extra_context or {}
+        if row:
+            offered = [
+                {"action": action, "url": action_url(row, action.name)}
+                for action in self.row_actions
+                if action.offered_to(request.user, row)  # type: ignore[arg-type]
+            ]
+            context = {"row_actions": offered, **self.row_context(row), **context}
+        return super().change_view(request, object_id, form_url, context)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if any("\0" in value for _, values in request.GET.lists() for value in values):
@@ -117,10 +126,3 @@ class ReadOnlyAdmin(ModelAdmin):
     def row_context(self, row: Any) -> dict[str, Any]:
         """What else the page of a row shows."""
         return {}
-
-    def _offered(self, request: HttpRequest, row: Model) -> list[dict[str, Any]]:
-        return [
-            {"action": action, "url": action_url(row, action.name)}
-            for action in self.row_actions
-            if action.offered_to(request.user, row)  # type: ignore[arg-type]
-        ]

@@ -17,7 +17,7 @@ from unfold.sites import UnfoldAdminSite
 
 from leaderboard.accounts.models import User
 from leaderboard.admin.audit import N_SHOWN, recorded_changes
-from leaderboard.admin.dashboard import dashboard, summary
+from leaderboard.admin.dashboard import Dashboard, summary
 from leaderboard.catalog.queries import operated_benchmarks
 
 # The side bar: by how often a thing is looked at
@@ -119,7 +119,7 @@ class Desk(UnfoldAdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         user = _user(request)
-        desk = dashboard(operated_benchmarks(user), is_staff=user.is_staff, as_of=timezone.now())
+        desk = Dashboard(operated_benchmarks(user), is_staff=user.is_staff, as_of=timezone.now())
         return super().index(request, {"desk": desk, "subtitle": summary(desk), **(extra_context or {})})
 
     def get_urls(self) -> list[URLPattern | URLResolver]:

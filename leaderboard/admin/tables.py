@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard.accounts.models import ApiToken, User
-from leaderboard.admin.actions import benchmarks, operations, outcomes, people, watching
+from leaderboard.actions import benchmarks, names, operations, outcomes, people, watching
 from leaderboard.admin.rows import Benchmarks, OfBenchmark, ReadOnlyAdmin
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Benchmark, Membership
@@ -22,22 +22,34 @@ from leaderboard.submissions.models import AccountTrust, Submission
 from leaderboard.submissions.queries import trust_now
 
 
+def _vouched(rows: QuerySet[Any], state: str, why: str) -> SafeString | str:
+    """In a line each, the latest first: when and by whom it was vouched for or no longer, and why."""
+    lines = (
+        (
+            *(f"{one.at:%Y-%m-%d %H:%M}", one.by or "command line"),
+            *("" if getattr(one, state) else "no longer ", state, getattr(one, why)),
+        )
+        for one in rows.select_related("by").order_by("-id")
+    )
+    return format_html_join(mark_safe("<br>"), "{} by {}: {}{} ({})", lines) or "never"
+
+
 class BenchmarkRows(ReadOnlyAdmin):
     benchmark = "pk"
     row_actions = (
-        operations.UPLOAD,
-        operations.UNDO,
-        benchmarks.POLICY,
-        benchmarks.ADD_TASKS,
-        benchmarks.DESCRIBE,
-        operations.PROPOSE,
-        operations.RUN,
-        operations.INVITE,
-        operations.MEMBER,
-        operations.WEBHOOK,
+        operations.upload,
+        operations.undo,
+        benchmarks.policy,
+        benchmarks.add_tasks,
+        benchmarks.describe,
+        operations.propose,
+        operations.run,
+        operations.invite,
+        operations.member,
+        operations.webhook,
         *benchmarks.SWITCHES,
     )
-    list_actions = (benchmarks.CREATE,)
+    list_actions = (benchmarks.create,)
     list_display = ("slug", "title", "visibility", "state", "n_tasks", "n_agents", "board")
     search_fields = ("slug", "title")
     ordering = ("slug",)
@@ -88,7 +100,7 @@ class PolicyRows(ReadOnlyAdmin):
 
 
 class TaskRows(ReadOnlyAdmin):
-    row_actions = (outcomes.RETIRE, outcomes.RESTORE)
+    row_actions = (outcomes.retire, outcomes.restore)
     list_display = ("name", "benchmark", "category", "group", "retired_at")
     list_filter = (OfBenchmark, ("retired_at", EmptyFieldListFilter))
     search_fields = ("name",)
@@ -96,7 +108,7 @@ class TaskRows(ReadOnlyAdmin):
 
 
 class AgentRows(ReadOnlyAdmin):
-    row_actions = (outcomes.RENAME, outcomes.MERGE, outcomes.APPROVE, outcomes.REPORT, outcomes.ERASE)
+    row_actions = (names.rename, names.merge, outcomes.approve, outcomes.report, outcomes.erase)
     list_display = ("name", "benchmark", "scaffold", "model", "version", "owner", "merged_into")
     list_filter = (OfBenchmark,)
     list_select_related = ("benchmark", "scaffold", "model", "owner", "merged_into")
@@ -115,8 +127,8 @@ class AgentRows(ReadOnlyAdmin):
 class SubmissionRows(ReadOnlyAdmin):
     benchmark = "agent__benchmark"
     row_actions = (
-        *(outcomes.ACCEPT, outcomes.REFUSE, outcomes.CONFIRM, outcomes.VERIFY, outcomes.UNVERIFY),
-        outcomes.WITHDRAW,
+        *(outcomes.accept, outcomes.refuse, outcomes.confirm, outcomes.verify, outcomes.unverify),
+        outcomes.withdraw,
     )
     list_display = ("uuid", "agent", "of", "status", "received_at", "n_outcomes", "n_invalid", "loaded")
     list_filter = (OfBenchmark, "status", "loaded")
@@ -149,16 +161,7 @@ class SubmissionRows(ReadOnlyAdmin):
 
     @display(description="Verified")
     def verifications(self, row: Submission) -> SafeString | str:
-        lines = (
-            (
-                f"{one.at:%Y-%m-%d %H:%M}",
-                one.by or "command line",
-                "" if one.verified else "no longer ",
-                one.note,
-            )
-            for one in row.verifications.select_related("by").order_by("-id")
-        )
-        return format_html_join(mark_safe("<br>"), "{} by {}: {}verified ({})", lines) or "never"
+        return _vouched(row.verifications.all(), "verified", "note")
 
 
 class SubsetRows(ReadOnlyAdmin):
@@ -186,7 +189,7 @@ class BoardRows(ReadOnlyAdmin):
 
 
 class AlertRows(ReadOnlyAdmin):
-    row_actions = (watching.CLOSE_ALERT,)
+    row_actions = (watching.close_alert,)
     list_display = ("monitor", "benchmark", "level", "opened_at", "closed_at", "request")
     list_filter = (OfBenchmark, "level", "monitor")
     list_select_related = ("benchmark", "request__benchmark")
@@ -203,7 +206,7 @@ class AlertRows(ReadOnlyAdmin):
 
 
 class RequestRows(ReadOnlyAdmin):
-    row_actions = (watching.CLOSE_REQUEST,)
+    row_actions = (watching.close_request,)
     list_display = ("id", "benchmark", "kind", "status", "opened_at", "deadline", "arrived")
     list_filter = (OfBenchmark, "kind", "status")
     list_select_related = ("benchmark",)
@@ -234,8 +237,9 @@ class RequestRows(ReadOnlyAdmin):
 
 
 class ReselectionRows(ReadOnlyAdmin):
-    row_actions = (watching.APPROVE, watching.REJECT)
+    row_actions = (watching.approve, watching.reject)
     change_form_outer_before_template = "backoffice/proposal.html"
+    row_template = "backoffice/comparison.html"
     list_display = ("id", "benchmark", "status", "reason", "proposed_at", "decided_at", "variant")
     list_filter = (OfBenchmark, "status")
     list_select_related = ("benchmark",)
@@ -246,11 +250,15 @@ class ReselectionRows(ReadOnlyAdmin):
     )
 
     def row_context(self, row: Any) -> dict[str, Any]:
-        return watching.comparison_context(row)
+        from leaderboard.operations.reselections import comparison_of
+        from leaderboard.studies.answers import validated
+
+        comparison = comparison_of(row)
+        return {"comparison": comparison, "protocols": validated.PROTOCOLS, "figures": validated.FIGURES}
 
 
 class JobRows(ReadOnlyAdmin):
-    row_actions = (watching.AGAIN,)
+    row_actions = (watching.again,)
     list_display = ("kind", "benchmark", "status", "created_at", "ended_at", "progress", "told")
     list_filter = (OfBenchmark, "status", "kind")
     list_select_related = ("benchmark",)
@@ -267,7 +275,7 @@ class JobRows(ReadOnlyAdmin):
 
 
 class WebhookRows(ReadOnlyAdmin):
-    row_actions = (watching.DISABLE,)
+    row_actions = (watching.disable,)
     list_display = ("url", "benchmark", "events", "created_at", "disabled_at")
     list_filter = (OfBenchmark,)
     list_select_related = ("benchmark",)
@@ -276,20 +284,13 @@ class WebhookRows(ReadOnlyAdmin):
 
 class DeliveryRows(ReadOnlyAdmin):
     benchmark = "event__benchmark"
-    row_actions = (watching.SEND,)
+    row_actions = (watching.send,)
     list_display = ("id", "event", "webhook", "email", "status", "n_attempts", "next_at", "last")
     list_filter = (OfBenchmark, "status", "event__kind")
     list_select_related = ("event__benchmark", "webhook")
     ordering = ("-id",)
     fields = (
-        "event",
-        "webhook",
-        "email",
-        "status",
-        "n_attempts",
-        "first_at",
-        "next_at",
-        "ended_at",
+        *("event", "webhook", "email", "status", "n_attempts", "first_at", "next_at", "ended_at"),
         "attempts",
     )
     readonly_fields = ("attempts",)
@@ -309,7 +310,7 @@ class DeliveryRows(ReadOnlyAdmin):
 
 
 class DisputeRows(ReadOnlyAdmin):
-    row_actions = (watching.DECIDE,)
+    row_actions = (watching.decide,)
     list_display = ("agent", "benchmark", "created_at", "by", "decided_at", "upheld")
     list_filter = (OfBenchmark, "upheld")
     list_select_related = ("agent", "benchmark", "by")
@@ -328,7 +329,7 @@ class ErasureRows(ReadOnlyAdmin):
 
 
 class MembershipRows(ReadOnlyAdmin):
-    row_actions = (people.SET_ROLE, people.TRUST, people.UNTRUST, people.REMOVE)
+    row_actions = (people.set_role, people.trust, people.untrust, people.remove)
     list_display = ("user", "benchmark", "role", "trusted")
     list_filter = (OfBenchmark, "role")
     list_select_related = ("user", "benchmark")
@@ -347,21 +348,12 @@ class MembershipRows(ReadOnlyAdmin):
 
     @display(description="Trust")
     def trust(self, row: Membership) -> SafeString | str:
-        events = AccountTrust.objects.filter(benchmark=row.benchmark, account=row.user).order_by("-id")
-        lines = (
-            (
-                f"{one.at:%Y-%m-%d %H:%M}",
-                one.by or "command line",
-                "" if one.trusted else "no longer ",
-                one.reason,
-            )
-            for one in events.select_related("by")
-        )
-        return format_html_join(mark_safe("<br>"), "{} by {}: {}trusted ({})", lines) or "never"
+        events = AccountTrust.objects.filter(benchmark=row.benchmark, account=row.user)
+        return _vouched(events, "trusted", "reason")
 
 
 class InvitationRows(ReadOnlyAdmin):
-    row_actions = (people.REVOKE_INVITATION,)
+    row_actions = (people.revoke_invitation,)
     list_display = (
         *("email", "benchmark", "role", "trusted", "created_at", "expires_at", "accepted_at", "revoked_at"),
     )
@@ -377,7 +369,7 @@ class TokenRows(ReadOnlyAdmin):
     """An operator sees the tokens that are for nothing but benchmarks of theirs."""
 
     benchmark = "benchmarks"
-    row_actions = (people.REVOKE_TOKEN,)
+    row_actions = (people.revoke_token,)
     list_display = ("name", "user", "public_id", "scopes", "benchmarks", "expires_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("name", "user__email", "public_id")
@@ -394,7 +386,7 @@ class TokenRows(ReadOnlyAdmin):
 
 class UserRows(ReadOnlyAdmin):
     benchmark = ""
-    row_actions = (people.ERASE_ACCOUNT,)
+    row_actions = (people.erase_account,)
     list_display = ("email", "name", "is_active", "is_staff", "joined_at", "last_login")
     list_filter = ("is_staff", "is_active")
     search_fields = ("email", "name")

@@ -17,20 +17,10 @@ from leaderboard.accounts.services import lock_account
 from leaderboard.boards.queries import head_of
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force
-from leaderboard.catalog.services import (
-    AgentDescription,
-    AgentMismatch,
-    ensure_agents,
-)
+from leaderboard.catalog.services import AgentDescription, AgentMismatch, ensure_agents
 from leaderboard.errors import Conflict, Forbidden, Frozen
 from leaderboard.operations import asking, naming, quotas
-from leaderboard.operations.models import (
-    Assignment,
-    AssignmentStatus,
-    Mode,
-    RerunKind,
-    RerunRequest,
-)
+from leaderboard.operations.models import Assignment, AssignmentStatus, Mode, RerunKind, RerunRequest
 from leaderboard.operations.queries import open_request, request_naming
 from leaderboard.studies.draws import n_audit_tasks
 from leaderboard.studies.models import StagedStudy, TaskSubset
@@ -96,12 +86,7 @@ def check_open(benchmark: Benchmark) -> None:
 
 
 def agent_of(
-    *,
-    benchmark: Benchmark,
-    described: AgentDescription,
-    by: User | None,
-    by_operator: bool,
-    as_of: datetime,
+    *, benchmark: Benchmark, described: AgentDescription, by: User | None, by_operator: bool, as_of: datetime
 ) -> Agent:
     """The agent, made if it is new, and locked after the account that asks; closed to others than its owner
     and operators, who are not told how one is described that nobody may know of yet.
@@ -309,15 +294,14 @@ def _run_under_other_labels(benchmark: Benchmark, rows: pa.Table, before: pa.Tab
     counted = set() if compared == "comparable" else {one[:2] for one in compared}
     stands = before.filter(pc.invert(before["free"]))
     new, old = (
-        {(task, labels[setting]) for task, setting in zip(*_columns(one), strict=True)}
+        {
+            (task, labels[setting])
+            for task, setting in zip(*(one["task"].to_pylist(), one["setting"].to_pylist()), strict=True)
+        }
         for one in (rows, stands)
     )
     elsewhere = {task for task, label in old if label not in counted}
     return {task for task, _ in new - old if task in elsewhere}
-
-
-def _columns(rows: pa.Table) -> tuple[list[int], list[int]]:
-    return rows["task"].to_pylist(), rows["setting"].to_pylist()
 
 
 def _first_tasks(benchmark: Benchmark, ids: set[int]) -> list[str]:

@@ -51,7 +51,6 @@ def back_up(file: Path) -> int:
 
 
 def restore(file: Path) -> None:
-    """Read a file into an empty database, whole or not at all."""
     program = _program("pg_restore")
     _check_seal(file)
     server, migrations, tables = _description(file)

@@ -6,7 +6,7 @@ the check, its level and a sentence; what is noted is for the operator, what is 
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 import numpy as np
@@ -42,9 +42,29 @@ def check(submission: Submission) -> list[Result]:
 
 def check_rows(delivered: DeliveredRows, texts: Texts) -> list[Result]:
     """Check a delivery; `texts` are its metadata by column."""
-    checks = (_coverage, _trials, _audit, _flags, _fractions)
-    of_rows = [one for check_part in checks for one in check_part(delivered)]
-    return [*of_rows, *_secrets(delivered, texts), *_dates(delivered)]
+    of, submission = delivered, delivered.submission
+    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=of.unranks)
+    found = [*_results("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")]
+    if n := asking.n_outside(of.rows, of.asked_by_now):
+        outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
+        found += _results("coverage", [outside], level=NOTED)
+    found += _trials(of)
+    is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
+    if not is_assigned and submission.asked is not None and of.policy.audit_share:
+        everything, there = of.names(None).keys(), of.standing["task"].to_pylist()
+        if not (everything <= set(submission.asked) or everything <= set(there)):
+            found += _results("audit", [UNAUDITED], level=NOTED)
+    found += [*_flags(of), *_fractions(of)]
+    links = [(f"links.{name}", pa.array([link])) for name, link in submission.links.items()]
+    revoke = "it will be published with the outcomes: take the submission back, and revoke it"
+    secrets = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
+    found += _results("secrets", secrets, "nothing looks like a token or a key")
+    noted, dated = [], f"dated {submission.submitted_at:%Y-%m-%d}" if submission.submitted_at else "not dated"
+    if submission.backdated:
+        noted.append(f"{dated}, more than {of.policy.backdating_days} days before it came: marked backdated")
+    if submission.imprecise:
+        noted.append("only the month or year of submitted_at is known")
+    return [*found, *_results("dates", noted, dated, level=NOTED)]
 
 
 def keep(submission: Submission, results: list[Result], *, as_of: datetime) -> None:
@@ -52,7 +72,6 @@ def keep(submission: Submission, results: list[Result], *, as_of: datetime) -> N
 
 
 def warnings(results: Iterable[Result]) -> list[str]:
-    """What a receipt tells of the checks."""
     return [one["told"] for one in results if one["level"] == WARNED]
 
 
@@ -65,39 +84,23 @@ def _results(
         yield {"name": name, "level": PASSED, "told": otherwise}
 
 
-def _coverage(of: DeliveredRows) -> Iterator[Result]:
-    lacks = asking.absent(of.standing, of.names_asked, of.policy.missing, unranked=of.unranks)
-    yield from _results("coverage", lacks, f"all {len(of.names_asked):,} tasks asked for have an outcome")
-    if n := asking.n_outside(of.rows, of.asked_by_now):
-        outside = f"{words.counted(n, 'outcome')} on tasks that were not asked for"
-        yield from _results("coverage", [outside], level=NOTED)
-
-
 def _trials(of: DeliveredRows) -> Iterator[Result]:
     """Trials that count for nothing: on what ranks the agent, and on the rest where all of it is there."""
     uneven = [one for block in of.blocks for one in asking.uneven(of.standing, block, of.policy.missing)]
     uneven += asking.uneven(of.standing, of.rest, of.policy.missing, what="the other tasks")
-    otherwise = f"{_fewest(of, of.names_asked):,} of each task"
-    yield from _results("trials", [*uneven, *_beyond(of), *_too_few(of)], otherwise)
+    fewest, too_few = min(asking.trials(of.standing, of.names_asked).values(), default=0), []
+    n_asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
+    if 0 < fewest < n_asked:
+        there = "is 1" if fewest == 1 else f"are {fewest:,}"
+        zero = of.policy.missing == MissingPlaces.ZERO
+        meanwhile = "those absent count as failures" if zero else "the agent is listed without a rank"
+        too_few.append(
+            f"{n_asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
+            f"{meanwhile}"
+        )
+    yield from _results("trials", [*uneven, *_beyond(of), *too_few], f"{fewest:,} of each task")
     if n := of.submission.n_invalid:
         yield from _results("trials", [words.counted(n, "invalid outcome")], level=NOTED)
-
-
-def _audit(of: DeliveredRows) -> Iterator[Result]:
-    """Say where nothing outside the subset was asked for, since no delivery answers an assignment."""
-    task_ids = of.submission.asked
-    is_assigned = of.assignment or Assignment.objects.filter(submissions__in=list(of.submissions)).exists()
-    if not is_assigned and task_ids is not None and of.policy.audit_share:
-        everything = of.names(None).keys()
-        if not (everything <= set(task_ids) or everything <= set(of.standing["task"].to_pylist())):
-            yield from _results("audit", [UNAUDITED], level=NOTED)
-
-
-def _fewest(of: DeliveredRows, names: Container[int]) -> int:
-    """The fewest trials that there are by now of one of these tasks, under one of the conditions compared; 0
-    where none is.
-    """
-    return min(asking.trials(of.standing, names).values(), default=0)
 
 
 def _beyond(of: DeliveredRows) -> Iterator[str]:
@@ -113,19 +116,6 @@ def _beyond(of: DeliveredRows) -> Iterator[str]:
             tasks = "of the other tasks" if part is of.rest else "task asked for"
             tasks += f" ({asking.first(list(part.values()))})" if part in of.blocks[1:] else ""
             yield f"there are {fewest:,} trials of each {tasks}, and the score takes {most:,}: {why}"
-
-
-def _too_few(of: DeliveredRows) -> Iterator[str]:
-    fewest = _fewest(of, of.names_asked)
-    n_asked = of.assignment.n_trials if of.assignment else of.policy.n_trials
-    if 0 < fewest < n_asked:
-        there = "is 1" if fewest == 1 else f"are {fewest:,}"
-        zero = of.policy.missing == MissingPlaces.ZERO
-        meanwhile = "those absent count as failures" if zero else "the agent is listed without a rank"
-        yield (
-            f"{n_asked:,} trials of each task were asked for; there {there} so far: until all are delivered, "
-            f"{meanwhile}"
-        )
 
 
 def _flags(of: DeliveredRows) -> Iterator[Result]:
@@ -154,23 +144,6 @@ def _fractions(of: DeliveredRows) -> Iterator[Result]:
         "or 1: the board flags the agent for the operator (a mean of several runs says so by n_averaged)"
     )
     yield from _results("fractions", [sentence] * odd, "outcomes are of the kind that this benchmark has")
-
-
-def _secrets(of: DeliveredRows, texts: Texts) -> Iterator[Result]:
-    links = [(f"links.{name}", pa.array([link])) for name, link in of.submission.links.items()]
-    revoke = "it will be published with the outcomes: take the submission back, and revoke it"
-    sentences = [f"{one}; {revoke}" for one in secrets_in([*texts, *links])]
-    yield from _results("secrets", sentences, "nothing looks like a token or a key")
-
-
-def _dates(of: DeliveredRows) -> Iterator[Result]:
-    one, noted = of.submission, []
-    dated = f"dated {one.submitted_at:%Y-%m-%d}" if one.submitted_at else "not dated"
-    if one.backdated:
-        noted.append(f"{dated}, more than {of.policy.backdating_days} days before it came: marked backdated")
-    if one.imprecise:
-        noted.append("only the month or year of submitted_at is known")
-    yield from _results("dates", noted, dated, level=NOTED)
 
 
 # Whatever is stored is published one day, so that a secret in it has to be revoked. Patterns are those that

@@ -47,10 +47,6 @@ MAX_LENGTH = 5_000  # characters of a report
 MAX_OPEN = 50  # reports of one person that wait for operators
 
 
-class ReportedAlready(Conflict):
-    message = "You have reported this entry in these words; the report waits for an operator."
-
-
 def not_your_submission() -> Forbidden:
     return Forbidden(
         "This submission belongs to another account; its owner or an operator can withdraw it.",
@@ -168,22 +164,19 @@ def approve(
     locked = benchmark.agents.filter(name=agent).select_for_update(no_key=True).first()
     if locked is None:
         raise Missing(f"There is no agent {agent!r} on {benchmark}.", code="no_such_agent")
-    if locked.pk not in withheld(benchmark) and not _is_copy(locked):
-        raise Conflict(
-            f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved.",
-            code="nothing_to_approve",
-        )
+    if locked.pk not in withheld(benchmark):
+        # A web worker, which only withdraws, never imports what makes a record.
+        from leaderboard.studies.records import Reader
+
+        now = Reader(benchmark).now(active_subset(benchmark))
+        if now is None or not dict(zip(now.agents, now.record.copy_of, strict=True)).get(locked):
+            raise Conflict(
+                f"{agent!r} is neither withheld nor the copy of another: nothing needs to be approved.",
+                code="nothing_to_approve",
+            )
     version = bump_data_version(benchmark=benchmark)
     Approval.objects.create(agent=locked, data_version=version, at=as_of, by=by, reason=reason)
     return locked
-
-
-def _is_copy(agent: Agent) -> bool:
-    # A web worker, which only withdraws, never imports what makes a record.
-    from leaderboard.studies.records import Reader
-
-    now = Reader(agent.benchmark).now(active_subset(agent.benchmark))
-    return now is not None and bool(dict(zip(now.agents, now.record.copy_of, strict=True)).get(agent))
 
 
 # ----------------------------------------------------------------------------- what an operator vouches for
@@ -282,7 +275,10 @@ def report(
         lock_account(user=by)  # two at once wait for each other
         waiting = Dispute.objects.filter(by=by, decided_at=None)
         if waiting.filter(agent=agent, text=text).exists():
-            raise ReportedAlready
+            raise Conflict(
+                "You have reported this entry in these words; the report waits for an operator.",
+                code="reported_already",
+            )
         if waiting.count() >= MAX_OPEN:
             raise Conflict(
                 "Fifty of your reports wait for operators; more are taken once some of those are decided.",

@@ -60,7 +60,6 @@ class DeliveredRows:
 
     @cached_property
     def wanted(self) -> list[int] | None:
-        """Ids of the tasks that it was asked for; None: all active ones."""
         return assignments.wanted_by(self.assignment, self.submission)
 
     @cached_property

@@ -19,13 +19,7 @@ from leaderboard.errors import Conflict
 from leaderboard.operations import reruns
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import wake
-from leaderboard.operations.models import (
-    Alert,
-    AlertLevel,
-    JobRun,
-    Lane,
-    RerunStatus,
-)
+from leaderboard.operations.models import Alert, AlertLevel, JobRun, Lane, RerunStatus
 from leaderboard.operations.queries import locked_benchmark
 from leaderboard.operations.runs import OPEN
 from leaderboard.operations.services import NothingToRank, check_drift

@@ -96,7 +96,14 @@ def mail_body(event: Event, email: str, payload: dict[str, object]) -> str:
 
 def _mail_lines(event: Event, email: str) -> Iterable[str]:
     if event.kind == EventKind.BOARD_PUBLISHED:
-        yield from _of_board(event, email)
+        yield str(event.payload["headline"])
+        board = Board.objects.filter(benchmark=event.benchmark, number=event.payload["number"]).first()
+        if board is not None:
+            theirs = set(board.benchmark.agents.filter(owner__email=email).values_list("name", flat=True))
+            standings = standings_of(board)
+            of, n_ranked = standings.target, standings.targets[standings.target].n_ranked
+            lines = [one for one in standings.agents if one.agent in theirs]
+            yield "\n".join(f"{one.agent}: {_place(one.at[of], n_ranked)}" for one in lines)
     elif event.kind == EventKind.RERUN_REQUESTED:
         for one in event.payload["agents"]:
             rest, day = words.counted(len(one["tasks"]), "task"), event.payload["deadline"][:10]
@@ -111,19 +118,6 @@ def _mail_lines(event: Event, email: str) -> Iterable[str]:
     else:
         agents, reason = ", ".join(event.payload["agents"]), event.payload["reason"]
         yield f"A submission of {agents} was refused: {reason}"
-
-
-def _of_board(event: Event, email: str) -> Iterable[str]:
-    """The board's own headline, and where the agents of this person stand on it."""
-    yield str(event.payload["headline"])
-    board = Board.objects.filter(benchmark=event.benchmark, number=event.payload["number"]).first()
-    if board is None:
-        return
-    theirs = set(board.benchmark.agents.filter(owner__email=email).values_list("name", flat=True))
-    standings = standings_of(board)
-    lines = [line for line in standings.agents if line.agent in theirs]
-    n_ranked = standings.targets[standings.target].n_ranked
-    yield "\n".join(f"{line.agent}: {_place(line.at[standings.target], n_ranked)}" for line in lines)
 
 
 def _place(line: AtTarget, n_ranked: int) -> str:

@@ -43,7 +43,11 @@ def file_metadata_of(flat: FlatFile) -> FileMetadata:
     label = flat.agent.astype(np.int64) * len(run) + run_of_setting[flat.setting]
     delivery = np.unique(label, return_inverse=True)[1]
     of_agent = {name: _one_each(flat, name, flat.agent, is_name) for name in OF_AGENT}
-    of_run = {name: _one_each(flat, name, delivery, _is_link) for name in LINKS}
+
+    def is_link(text: str) -> bool:
+        return len(text) <= MAX_LINK_LENGTH and text.isprintable() and is_address(text)
+
+    of_run = {name: _one_each(flat, name, delivery, is_link) for name in LINKS}
     taken = tuple(name for name, texts in (of_agent | of_run).items() if texts is not None)
     metadata = {name: column for name, column in flat.metadata.items() if name not in taken}
     nothing, columns = [""] * len(flat.agents), {name: texts for name, texts in of_run.items() if texts}
@@ -78,7 +82,3 @@ def _one_each(
     for who, pair in zip(owners.tolist(), pairs.tolist(), strict=True):
         texts_by_owner[who] = texts[pair % len(texts)]
     return texts_by_owner
-
-
-def _is_link(text: str) -> bool:
-    return len(text) <= MAX_LINK_LENGTH and text.isprintable() and is_address(text)

@@ -188,11 +188,7 @@ class _Delivery:
         why = reviewing.why_held(delivered) if terms.status != Status.CHECKING else ""
         if why:
             status, reason = reviewing.status_now(
-                n_outcomes=0,
-                embargo_until=terms.embargo_until,
-                policy=policy,
-                as_of=as_of,
-                implausible=why,
+                n_outcomes=0, embargo_until=terms.embargo_until, policy=policy, as_of=as_of, implausible=why
             )
             terms = replace(terms, status=status, reason=reason, judged=Judged.IMPLAUSIBLE)
             submission.status = status

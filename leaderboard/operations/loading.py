@@ -262,27 +262,22 @@ class _Load:
         """One part; what earlier parts have superseded is left alone, what this one does is added."""
         old = sorted(set(self.matched.holder[index][self.changed[index]].tolist()) - superseded)
         superseded.update(old)
-        flat = self.matched.flat
+        flat, stored, rows = self.matched.flat, self.matched.stored, self.matched.rows.take(index)
+        if old:  # add what the superseded submissions hold and the file does not contradict
+            left = stored.filter(pc.is_in(stored["submission"], pa.array(old, pa.int32())))
+            taken = self.matched.rows.filter(pa.array(self.new | self.changed)).select(KEY)
+            carried = left.join(taken, keys=KEY, join_type="left anti").select(OUTCOME)
+            rows = pa.concat_tables([rows, carried], promote_options="default")
         dates = flat.submitted_at[index]
         dated = index[~np.isnat(dates)]
         earliest = dated[np.argmin(flat.submitted_at[dated])] if len(dated) else None
         return SubmissionPart(
-            rows=self._with_carried(self.matched.rows.take(index), old),
+            rows=rows,
             submitted_at=None if earliest is None else flat.submitted_at[earliest].item().replace(tzinfo=UTC),
             imprecise=earliest is None or bool(flat.imprecise[earliest]),
             links=self.metadata.links[self.metadata.delivery[index[0]]],
             replaces=list(Submission.objects.filter(pk__in=old).order_by("pk")),
         )
-
-    def _with_carried(self, rows: pa.Table, old: list[int]) -> pa.Table:
-        """Add what the superseded submissions hold and the file does not contradict."""
-        if not old:
-            return rows
-        stored = self.matched.stored
-        left = stored.filter(pc.is_in(stored["submission"], pa.array(old, pa.int32())))
-        taken = self.matched.rows.filter(pa.array(self.new | self.changed)).select(KEY)
-        carried = left.join(taken, keys=KEY, join_type="left anti")
-        return pa.concat_tables([rows, carried.select(OUTCOME)], promote_options="default")
 
 
 def _outcome_text(row: dict[str, object]) -> str:

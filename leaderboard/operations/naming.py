@@ -69,12 +69,7 @@ def merge(*, agent: Agent, into: Agent, by: User | None, reason: str, as_of: dat
     """Let all that an agent delivered, and what comes under its name, count as another agent's."""
     locked = {one.pk: one for one in _locked([agent, into])}
     source, target = locked[agent.pk], locked[into.pk]
-    if source.merged_into_id:
-        raise Conflict(
-            f"{source.name!r} was merged into {source.merged_into} already.", code="merged_already"
-        )
-    if why := why_not_to_merge(source, target):
-        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
+    check_mergeable(source, target)
     with acting(by=by, reason=reason):
         version = bump_data_version(benchmark=target.benchmark)
         source.merged.update(merged_into=target)
@@ -91,19 +86,25 @@ def expire(assignments: "Manager[Assignment] | QuerySet[Assignment]", as_of: dat
     return still_open.update(status=AssignmentStatus.EXPIRED, ended_at=as_of)
 
 
-def why_not_to_merge(source: Agent, target: Agent) -> str:
+def check_mergeable(source: Agent, target: Agent) -> None:
+    if source.merged_into_id:
+        raise Conflict(
+            f"{source.name!r} was merged into {source.merged_into} already.", code="merged_already"
+        )
+    why = ""
     if source.pk == target.pk:
-        return "they are one agent already"
-    if source.benchmark_id != target.benchmark_id:
-        return "they are of different benchmarks"
-    if target.merged_into_id:
-        return f"{target.name!r} was merged itself, into {target.merged_into}"
-    key = [name for name in KEY if name != "agent"]
-    one, other = (live_outcomes([agent.pk]).select(key) for agent in (source, target))
-    n_shared = int(one.join(other, keys=key, join_type="inner").num_rows)
-    if n_shared:
-        return f"both hold an outcome of the same task, setting and trial, {n_shared:,} times"
-    return ""
+        why = "they are one agent already"
+    elif source.benchmark_id != target.benchmark_id:
+        why = "they are of different benchmarks"
+    elif target.merged_into_id:
+        why = f"{target.name!r} was merged itself, into {target.merged_into}"
+    else:
+        key = [name for name in KEY if name != "agent"]
+        one, other = (live_outcomes([agent.pk]).select(key) for agent in (source, target))
+        if n_shared := int(one.join(other, keys=key, join_type="inner").num_rows):
+            why = f"both hold an outcome of the same task, setting and trial, {n_shared:,} times"
+    if why:
+        raise Conflict(f"{source.name!r} cannot be merged into {target.name!r}: {why}.", code="cannot_merge")
 
 
 def _locked(agents: Iterable[Agent]) -> list[Agent]:

@@ -173,7 +173,7 @@ def remove_member(*, membership: Membership, by: User | None, reason: str, as_of
     """Take a person's role and trust away; tokens allow no more than their owner's roles, so they end too."""
     benchmark, account = membership.benchmark, membership.user
     with acting(by=by, reason=reason):
-        Membership.objects.filter(pk=membership.pk).delete()
+        membership.delete()
     if account.pk in trusted_accounts(benchmark):
         trust_account(benchmark=benchmark, account=account, reason=reason, as_of=as_of, by=by, trusted=False)
 

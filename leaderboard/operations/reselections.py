@@ -7,7 +7,7 @@ recompute, which the new data version calls for.
 A proposal as a reader sees it: the subset in use beside each that could take its place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -262,7 +262,6 @@ class Comparison:
 
     @property
     def in_use(self) -> dict[str, Any]:
-        """The subset in use: k, figures and cost."""
         return dict(self.row.content["kept"])
 
 
@@ -271,22 +270,17 @@ def comparison_of(reselection: Reselection) -> Comparison:
     benchmark, variants = reselection.benchmark, reselection.content["variants"]
     names = dict(benchmark.agents.values_list("id", "name"))
     is_open = reselection.status == ReselectionStatus.PROPOSED
+    # A line for each subset that was replayed; one that was proposed has seen the outcomes
+    replays = reselection.content.get("replays", {})
+    in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
+    labels = in_use | LABELS | {"anew": ANEW}
     return Comparison(
         reselection,
         benchmark.data_version - reselection.data_version,
         obstacle_to(reselection) if is_open else f"it is {reselection.status} already",
         [_shown_variant(name, variants[name], names) for name in LABELS],
-        list(_replays(reselection)),
+        [{"subset": label} | replay_row(replays[name]) for name, label in labels.items() if name in replays],
     )
-
-
-def _replays(reselection: Reselection) -> Iterator[dict[str, Any]]:
-    """A line for each subset that was replayed; one that was proposed has seen the outcomes."""
-    in_use = {"in_use": f"Version {reselection.previous.number}, in use"}
-    replays = reselection.content.get("replays", {})
-    for name, label in (in_use | LABELS | {"anew": ANEW}).items():
-        if name in replays:
-            yield {"subset": label} | replay_row(replays[name])
 
 
 def _shown_variant(name: str, variant: Mapping[str, Any], names: Mapping[int, str]) -> Variant:

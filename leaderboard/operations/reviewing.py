@@ -9,6 +9,7 @@ did later.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -165,7 +166,6 @@ def conclude(*, uuid: UUID, as_of: datetime, check_claim: Callable[[], None] = l
 
 
 def _settle(submission: Submission, *, reason: str, as_of: datetime, implausible: str = "") -> Status:
-    """Let a locked submission count, for this reason, or wait for what is left to wait for."""
     status, why = status_now(
         n_outcomes=submission.n_outcomes,
         embargo_until=submission.embargo_until,
@@ -215,24 +215,19 @@ def over(as_of: datetime) -> QuerySet[Submission]:
 
 def end_due(*, benchmark: Benchmark, as_of: datetime) -> str:
     """Let those of a benchmark count, each in a transaction of its own; say how many."""
-    n = sum(_end(one.uuid, as_of) for one in over(as_of).filter(agent__benchmark=benchmark))
+    n, ended = 0, "its embargo has ended"
+    for one in over(as_of).filter(agent__benchmark=benchmark):
+        with suppress(CountsNoMore), transaction.atomic():
+            (submission,) = locked_submissions([one.uuid])
+            if submission.status != Status.WAITING or not ends_by_itself(submission.agent.benchmark):
+                continue
+            if why := _why_held_now(submission):
+                why, judged = f"{ended}; held for review: {why}", Judged.IMPLAUSIBLE
+                change([submission], Status.WAITING, by=None, reason=why, at=as_of, judged=judged)
+            else:
+                _accept_unseen(submission, reason=ended, as_of=as_of)
+            n += 1
     return f"{n} embargoes have ended"
-
-
-@transaction.atomic
-def _end(uuid: UUID, as_of: datetime) -> bool:
-    try:
-        (submission,) = locked_submissions([uuid])
-    except CountsNoMore:
-        return False
-    if submission.status != Status.WAITING or not ends_by_itself(submission.agent.benchmark):
-        return False
-    if why := _why_held_now(submission):
-        reason = f"its embargo has ended; held for review: {why}"
-        change([submission], Status.WAITING, by=None, reason=reason, at=as_of, judged=Judged.IMPLAUSIBLE)
-    else:
-        _accept_unseen(submission, reason="its embargo has ended", as_of=as_of)
-    return True
 
 
 def ends_by_itself(benchmark: Benchmark) -> bool:
@@ -256,7 +251,6 @@ def why_held(delivered: DeliveredRows) -> str:
 
 
 def _why_held_now(submission: Submission) -> str:
-    """The same with all that was delivered while this waited."""
     return why_held(stored_delivery(submission, overtaken=True))
 
 

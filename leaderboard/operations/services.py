@@ -192,7 +192,10 @@ def _present(benchmark: Benchmark, as_of: datetime) -> tuple[Snapshot, BoardInpu
 
 def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
     """What a board has to know of rerun requests on the subset in use."""
-    recalled, late = (_awaited(benchmark, status) for status in (RerunStatus.OPEN, RerunStatus.EXPIRED))
+    recalls = {"request__benchmark": benchmark, "request__kind": RerunKind.RECALL, "arrived_at": None}
+    awaited = RerunAgent.objects.filter(**recalls).order_by("agent_id").values_list("agent_id", flat=True)
+    recalled = tuple(awaited.filter(request__status=RerunStatus.OPEN))
+    late = awaited.filter(request__status=RerunStatus.EXPIRED)
     # Who was drawn to run the rest, and ran it, has a measured score, unless it took the rest back
     drawn = Assignment.objects.filter(agent__benchmark=benchmark, decisions__contains=[{"stage": DRAWN}])
     in_vain = drawn.exclude(status=AssignmentStatus.OPEN).values_list("agent_id", flat=True)
@@ -209,13 +212,6 @@ def known_reruns(benchmark: Benchmark, subset: TaskSubset | None) -> Reruns:
         recalled=recalled,
         overdue=overdue,
     )
-
-
-def _awaited(benchmark: Benchmark, status: RerunStatus) -> tuple[int, ...]:
-    """Ids of the agents whose recall has this status, and whose runs have not arrived."""
-    recalls = {"request__kind": RerunKind.RECALL, "request__status": status, "arrived_at": None}
-    awaited = RerunAgent.objects.filter(request__benchmark=benchmark, **recalls)
-    return tuple(awaited.order_by("agent_id").values_list("agent_id", flat=True))
 
 
 def _not_revalidated(benchmark: Benchmark, subset: TaskSubset) -> str:

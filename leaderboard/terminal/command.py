@@ -1,19 +1,26 @@
-"""What every command of the service begins with."""
+"""What every command of the service begins with, and what several take."""
 
-from argparse import ArgumentParser
-from collections.abc import Iterator
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
+from django.utils import timezone
 
+from leaderboard.actions.base import Action, ActionRequest, fault_lines
+from leaderboard.called import PROGRAM
+from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.errors import Faulty, Refusal, of_database
 from leaderboard.studies.answers import use_no_pandas
-from leaderboard.terminal.arguments import required_reason
 
-N_LINES = 50  # faults printed; their number is always told
+USAGE = 2
+MAX_PORT = 65_535
+MAX_COUNT = 1_000
 
 
 class ServiceCommand(BaseCommand):
@@ -54,6 +61,48 @@ class BenchmarkCommand(ServiceCommand):
         return super().execute(*arguments, **options)
 
 
+class ActionCommand(BenchmarkCommand):
+    """A command that is an action: its words are the help, and the fields of its form arguments.
+
+    `row` is the argument that names what it is done to, which `find` looks up on the benchmark. Under the
+    option `undo_flag`, `undo_action` is done instead.
+    """
+
+    reason = "why; it is kept"
+    action: Action
+    row: str
+    find: Callable[..., Any]
+    undo_flag = "undo"
+    undo_action: Action | None = None
+
+    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> CommandParser:
+        self.help = self.action.words
+        return super().create_parser(prog_name, subcommand, **options)
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(self.row)
+        for name, field in self.action.form.declared_fields.items():
+            parser.add_argument(name, help=str(field.help_text or field.label))
+        if self.undo_action:
+            parser.add_argument(f"--{self.undo_flag}", action="store_true", help=self.undo_action.words)
+        if self.action.preview:
+            parser.add_argument(
+                "--dry-run", action="store_true", help="tell what would change, store nothing"
+            )
+
+    def handle(self, *, benchmark: Benchmark, **options: Any) -> None:
+        action = self.undo_action if self.undo_action and options[self.undo_flag] else self.action
+        row = type(self).find(benchmark, options[self.row])
+        request = ActionRequest(row, None, options, timezone.now())
+        for sentence in action.preview(request).sentences if action.preview else []:
+            self.stdout.write(sentence)
+        if not (action.preview and options["dry_run"]):
+            self.stdout.write(action.perform(request).text)
+            if action.moves_board:
+                self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
+
+
 class RenamedCommand(ServiceCommand):
     """A former name of a command: says the new one, whatever the arguments, and ends with exit code 2."""
 
@@ -72,7 +121,7 @@ def refusals_as_errors() -> Iterator[None]:
     try:
         yield
     except Faulty as faulty:
-        raise CommandError("\n".join([str(faulty), *fault_lines(faulty)])) from faulty
+        raise CommandError("\n  ".join([str(faulty), *fault_lines(faulty)])) from faulty
     except Refusal as refusal:
         raise CommandError(str(refusal)) from refusal
     except DatabaseError as error:
@@ -81,8 +130,58 @@ def refusals_as_errors() -> Iterator[None]:
         raise CommandError(why) from error
 
 
-def fault_lines(faulty: Faulty) -> list[str]:
-    lines = [f"  {fault}" for fault in faulty.faults[:N_LINES]]
-    if faulty.n_faults > len(lines):
-        lines.append(f"  … and {faulty.n_faults - len(lines):,} more ({faulty.n_faults:,} in all)")
-    return lines
+# --------------------------------------------------------------------------------- what several commands take
+
+
+@contextmanager
+def reading(file: Path, expected: str, *, folders: bool = False) -> Iterator[None]:
+    """Refuse a path without a file that can be read, with the exit code of a wrong argument."""
+    if file.is_dir() and not folders:
+        raise CommandError(f"{file} is a folder; expected is {expected}.", returncode=USAGE)
+    if not file.exists():
+        raise CommandError(f"There is no file {file}; expected is {expected}.", returncode=USAGE)
+    try:
+        yield
+    except OSError as error:
+        why = f"{file} cannot be read ({error.strerror or error}); expected is {expected}."
+        raise CommandError(why, returncode=USAGE) from error
+
+
+def port(text: str) -> int:
+    if not 1 <= (number := int(text)) <= MAX_PORT:
+        raise ArgumentTypeError(f"a port is a number from 1 to {MAX_PORT}")
+    return number
+
+
+def count(text: str) -> int:
+    if not 1 <= (number := int(text)) <= MAX_COUNT:
+        raise ArgumentTypeError(f"a number from 1 to {MAX_COUNT} is needed")
+    return number
+
+
+def check_slug(slug: str) -> None:
+    try:
+        Benchmark._meta.get_field("slug").run_validators(slug or " ")
+    except ValidationError:
+        raise CommandError(
+            f"{slug!r} cannot stand in an address: use at most 100 letters, digits, - and _."
+        ) from None
+
+
+def settings_in(texts: Iterable[str]) -> dict[str, str]:
+    """Read FIELD=VALUE, each field once."""
+    settings: dict[str, str] = {}
+    for text in texts:
+        field, equals, value = text.partition("=")
+        if not equals:
+            raise CommandError(f"{text!r} is not FIELD=VALUE.")
+        if field in settings:
+            raise CommandError(f"{field} is set twice.")
+        settings[field] = value
+    return settings
+
+
+def required_reason(text: str) -> str:
+    if not text.strip():
+        raise CommandError("--reason says why, in words.")
+    return text.strip()

@@ -1,6 +1,5 @@
 """What commands print: faults as lines, a board and its studies as text."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from leaderboard.boards.models import Board
@@ -28,21 +27,16 @@ from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStud
 def board_text(board: Board, standings: Standings, target: str) -> str:
     """Return the board for a target: what a file's own answer prints, under a head and over a digest."""
     head = f"{board.benchmark.title}: board {board.number}, {board.published_at:%Y-%m-%d}"
-    withdrawn = _withdrawn_text(board, len(standings.agents))
+    n, n_agents, withdrawn = len(withdrawn_since([board]).get(board.pk, [])), len(standings.agents), ""
+    if n == n_agents:
+        withdrawn = "All outcomes were withdrawn since: the next board comes with the next outcomes."
+    elif n:
+        withdrawn = f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since."
     parts = [head, withdrawn, printed.text(standings, target), advice(board.benchmark, standings.verdict)]
     return "\n\n".join([*filter(None, parts), f"Digest {board.digest}"])
 
 
-def _withdrawn_text(board: Board, n_agents: int) -> str:
-    """Say how many of a board's agents were withdrawn since."""
-    n = len(withdrawn_since([board]).get(board.pk, []))
-    if n == n_agents:
-        return "All outcomes were withdrawn since: the next board comes with the next outcomes."
-    return f"{n:,} of its {n_agents:,} agents {'was' if n == 1 else 'were'} withdrawn since." if n else ""
-
-
 def changes_text(older: Board, newer: Board, changes: Changes) -> str:
-    """What changed between two boards: a sentence, and who."""
     head = f"{newer.benchmark.title}: what changed from board {older.number}, {older.published_at:%Y-%m-%d}"
     lists = [
         "\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in words.changed_lists(changes)
@@ -67,18 +61,20 @@ def advice(benchmark: Benchmark, result: Verdict | None) -> str:
 
 
 def variance_text(study: VarianceStudy) -> str:
-    """Components, what was never measured, and what would shorten an error bar."""
     result = study.result
     if not result["available"]:
         return f"{study.benchmark}: no variance components: {result['reason']}."
     levels, averaged, groups = result["levels"], averaged_over(result), result.get("groups")
+    if groups:
+        drawn = "drawn in" if groups["role"] == "cluster" else "drawn within"
+        drawn += f" {words.counted(groups['n_groups'], 'group')}"
     shown = as_text(
         {
             "outcomes": f"{result['n_rows']:,} of {words.counted(levels['agent'], 'agent')} on "
             f"{words.counted(levels['task'], 'task')}",
             "REML": f"{result['method']}; {result['message']}",
             "never measured": "; ".join(result["not_measured"]) or "nothing that is asked for",
-            **({"tasks like these": groups["reason"] or _of_groups(groups)} if groups else {}),
+            **({"tasks like these": groups["reason"] or drawn} if groups else {}),
             "\ncomponents": [_component(part) for part in result["components"]],
             f"\nstandard error of one agent's mean on all tasks{averaged and f', {averaged}'}, in points": [
                 _step(step) for step in result["projections"]
@@ -88,11 +84,6 @@ def variance_text(study: VarianceStudy) -> str:
     logit = result.get("logit") or {}
     scales = [logit["sentence"]] if logit.get("sentence") else []
     return "\n".join([shown, "", *result["advice"]["sentences"], *scales])
-
-
-def _of_groups(groups: Mapping[str, Any]) -> str:
-    groups_text = words.counted(groups["n_groups"], "group")
-    return f"drawn in {groups_text}" if groups["role"] == "cluster" else f"drawn within {groups_text}"
 
 
 def _component(part: dict[str, Any]) -> dict[str, Any]:
@@ -116,12 +107,6 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _accounts(check: DriftCheck, monitor: Mapping[str, Any]) -> dict[str, str]:
-    if check.subset is None or monitor["state"] not in ("warn", "alert"):
-        return {}
-    return {"accounts behind it": accounts_behind(check.subset, monitor)}
-
-
 def drift_text(check: DriftCheck) -> str:
     """The state of each monitor, alerts first, with what to do, and how often they cry wolf."""
     result = check.result
@@ -140,7 +125,11 @@ def drift_text(check: DriftCheck) -> str:
                     "monitor": one["name"],
                     "": one["reason"],
                     "what to do": one["advice"],
-                    **_accounts(check, one),
+                    **(
+                        {"accounts behind it": accounts_behind(check.subset, one)}
+                        if check.subset and one["state"] in ("warn", "alert")
+                        else {}
+                    ),
                 }
                 for one in monitors
             ],

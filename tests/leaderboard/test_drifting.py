@@ -288,12 +288,12 @@ def test_a_solved_subset_of_an_unsolved_benchmark_asks_for_another(watched):
 
 
 def test_the_admin_lists_every_open_alert_as_something_to_do(watched, toy):
-    from leaderboard.admin.dashboard import dashboard, summary
+    from leaderboard.admin.dashboard import Dashboard, summary
     from tests.leaderboard.test_reruns import subset_runs
     from tests.toys import AS_OF
 
     def desk():
-        return dashboard(Benchmark.objects.all(), is_staff=True, as_of=AS_OF)
+        return Dashboard(Benchmark.objects.all(), is_staff=True, as_of=AS_OF)
 
     watched(cost="ok")
     assert (desk().steps, summary(desk())) == ([], "Nothing needs a decision.")

@@ -209,5 +209,10 @@ class TestMerge:
 
     def test_by_a_command(self, halves):
         out = io.StringIO()
+        call_command("merge", "toy", "left", "right", "--dry-run", reason="one", stdout=out)
+        assert out.getvalue().startswith("1 submission of left would count as right's.\n")
+        assert "counts as" not in out.getvalue()
+        assert agent("left").merged_into is None
         call_command("merge", "toy", "left", "right", reason="one", stdout=out)
-        assert "left counts as right" in out.getvalue()
+        assert out.getvalue().endswith("left counts as right.\nNext: manage.py recompute toy\n")
+        assert agent("left").merged_into == agent("right")

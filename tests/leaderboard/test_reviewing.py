@@ -11,7 +11,7 @@ from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.catalog.queries import policy_in_force, visible_benchmarks
 from leaderboard.errors import Conflict, Faulty, Frozen, Refusal
 from leaderboard.operations.benchmarks import Switch, create_benchmark, turn
-from leaderboard.operations.corrections import ReportedAlready, decide, report
+from leaderboard.operations.corrections import decide, report
 from leaderboard.operations.models import Dispute
 from leaderboard.operations.policies import changed_policy, put_in_force
 from leaderboard.operations.queries import CountsNoMore
@@ -184,8 +184,8 @@ def test_twenty_reports_at_once_are_one():
     def once(_):
         try:
             report(agent=agent, text="it read the answers", by=ada, as_of=AS_OF)
-        except ReportedAlready:
-            return 409
+        except Conflict as refusal:
+            return 409 if refusal.code == "reported_already" else 500
         finally:
             connection.close()
         return 201

@@ -1,11 +1,11 @@
 """Figures of a proposal as the admin shows them; rounding happens here alone."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import template
 
-from leaderboard.admin.drawing import stands_chart
+from leaderboard.actions.watching import FIGURES, place_text
+from leaderboard.admin.actions import stands_chart
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import validated
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # every process imports this module, few compare
     from leaderboard.operations.reselections import Comparison, Variant
 
 register = template.Library()
-FIGURES = ("pairs_correct_full", "pairs_correct", "skill", "rho_rest")
+register.filter("place", place_text)
 NOT_STATED = "not stated"
 
 
@@ -27,13 +27,6 @@ def rate(value: float | None) -> str:
     return NOT_STATED if value is None else f"{value:.0%}"
 
 
-@register.filter
-def place(stand: Mapping[str, Any]) -> str:
-    if stand["rank"] is None:
-        return f"unranked, {stand['how']}"
-    return f"{stand['rank']} ({stand['rank_lower']} to {stand['rank_upper']}), {stand['how']}"
-
-
 @register.simple_tag
 def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None:
     """The figures of one protocol, a row for each subset; the reason where there are none."""
@@ -42,19 +35,22 @@ def figures_of(comparison: "Comparison", protocol: str) -> dict[str, Any] | None
         return in_use and {"reason": in_use["reason"]}
     subsets = [(f"Version {comparison.row.previous.number}, in use", in_use)]
     subsets += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
+    rows = []
+    for label, figures in subsets:
+        gained = figures["difference"]
+        se = f" ± {gained['se']:.2g}" if gained["se"] is not None else ""
+        row = [
+            *(figure(figures[name]) for name in FIGURES),
+            f"{figure(gained['value'])}{se}",
+            f"{figures['n']}",
+        ]
+        rows.append((label, row))
     return {
         "headers": [*(validated.FIGURES[name] for name in FIGURES), "Gained by full score", "Agents"],
-        "rows": [(label, _row(figures)) for label, figures in subsets],
+        "rows": rows,
     }
 
 
 @register.simple_tag
 def stands_of(variant: "Variant") -> Chart | None:
-    """The agents that a subset would move, drawn."""
     return stands_chart(variant)
-
-
-def _row(figures: Mapping[str, Any]) -> list[str]:
-    gained = figures["difference"]
-    se = f" ± {gained['se']:.2g}" if gained["se"] is not None else ""
-    return [*(figure(figures[name]) for name in FIGURES), f"{figure(gained['value'])}{se}", f"{figures['n']}"]

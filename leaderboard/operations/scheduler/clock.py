@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from leaderboard import postgres
 from leaderboard.operations import runs
-from leaderboard.operations.jobs import JOBS, Job
+from leaderboard.operations.jobs import JOBS
 from leaderboard.operations.models import JobRun, Lane
 from leaderboard.operations.scheduler.children import Pulse, perform, perform_apart
 from leaderboard.operations.scheduler.leadership import PAUSE, Leadership, leadership, pause
@@ -98,20 +98,17 @@ class LaneThread(threading.Thread):
         for job in JOBS.values():
             if job.lane == self._lane:
                 try:
-                    yield from self._due(job)
+                    for due in job.wanted(timezone.now()):
+                        if not self._goes_on():
+                            break
+                        claim, as_of = self._leader.claim, timezone.now()
+                        if run := runs.begin(kind=job.kind, lane=job.lane, due=due, claim=claim, as_of=as_of):
+                            yield run
+                        yield from self._queued()
                 except Error:
                     raise
                 except Exception:  # one job may not keep the others waiting
                     logger.exception("whether %s is due cannot be told", job.kind)
-
-    def _due(self, job: Job) -> Iterator[JobRun]:
-        for due in job.wanted(timezone.now()):
-            if not self._goes_on():
-                return
-            claim, as_of = self._leader.claim, timezone.now()
-            if run := runs.begin(kind=job.kind, lane=job.lane, due=due, claim=claim, as_of=as_of):
-                yield run
-            yield from self._queued()
 
     def _queued(self) -> Iterator[JobRun]:
         while self._goes_on():

@@ -99,7 +99,6 @@ def pause(seconds: float, ended: Callable[[], bool]) -> None:
 
 
 def is_led() -> bool:
-    """Whether a scheduler leads, of all that use this database."""
     return _of_leader(LEADER) is not None
 
 

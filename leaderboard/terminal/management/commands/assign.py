@@ -1,7 +1,4 @@
-"""Say which tasks an agent is to run."""
-
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from typing import Any
 
 from django.utils import timezone
@@ -12,7 +9,7 @@ from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Missing
 from leaderboard.operations.asking import step_of
 from leaderboard.operations.assignments import assign, names_of
-from leaderboard.operations.models import Assignment, Mode
+from leaderboard.operations.models import Mode
 from leaderboard.studies.answers import words
 from leaderboard.terminal.command import BenchmarkCommand
 
@@ -41,35 +38,22 @@ class Command(BenchmarkCommand):
         described = AgentDescription(
             agent, scaffold, model, options["agent_version"], options["organisation"]
         )
+        owner, email = None, options["owner"]
+        if email is not None and not (owner := User.objects.filter(email=email.strip().lower()).first()):
+            raise Missing("There is no account of this address; `token` makes one.", code="no_such_account")
         assignment = assign(
-            benchmark=benchmark,
-            agent=described,
-            by=_account(options["owner"]),
-            by_operator=True,
-            as_of=timezone.now(),
+            benchmark=benchmark, agent=described, by=owner, by_operator=True, as_of=timezone.now()
         )
-        self.stdout.write("\n".join(_assignment_lines(assignment)))
-
-
-def _account(email: str | None) -> User | None:
-    if email is None:
-        return None
-    if user := User.objects.filter(email=email.strip().lower()).first():
-        return user
-    raise Missing("There is no account of this address; `token` makes one.", code="no_such_account")
-
-
-def _assignment_lines(assignment: Assignment) -> Iterator[str]:
-    tasks = names_of(assignment)
-    yield f"Assignment {assignment.uuid} of {assignment.agent}, until {assignment.expires_at:%Y-%m-%d}."
-    yield f"{assignment.mode}: {assignment.reason}."
-    if assignment.mode == Mode.STAGED:
-        step = step_of(assignment)
-        yield f"{step.sentence}."
-        tasks = step.waiting
-    more = assignment.n_trials_recommended or 0
-    recommended = f"; {more} are recommended" if more > assignment.n_trials else ""
-    trials = words.counted(assignment.n_trials, "trial")
-    if tasks:
-        yield f"{words.counted(len(tasks), 'task')}, {trials} of each{recommended}:"
-    yield from (f"  {name}" for name in tasks)
+        tasks, until = names_of(assignment), f"{assignment.expires_at:%Y-%m-%d}"
+        self.stdout.write(f"Assignment {assignment.uuid} of {assignment.agent}, until {until}.")
+        self.stdout.write(f"{assignment.mode}: {assignment.reason}.")
+        if assignment.mode == Mode.STAGED:
+            step = step_of(assignment)
+            self.stdout.write(f"{step.sentence}.")
+            tasks = step.waiting
+        more = assignment.n_trials_recommended or 0
+        recommended = f"; {more} are recommended" if more > assignment.n_trials else ""
+        trials = words.counted(assignment.n_trials, "trial")
+        if tasks:
+            counted = words.counted(len(tasks), "task")
+            self.stdout.write("\n  ".join([f"{counted}, {trials} of each{recommended}:", *tasks]))

@@ -1,13 +1,10 @@
-"""Show and say what a benchmark is."""
-
 from argparse import ArgumentParser
 from typing import Any
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.benchmarks import DESCRIBED, describe_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.arguments import settings_in
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, settings_in
 
 
 class Command(BenchmarkCommand):
@@ -27,19 +24,15 @@ class Command(BenchmarkCommand):
     def handle(self, *, benchmark: Benchmark, values: list[str] | None, **_: Any) -> None:
         changed = describe_benchmark(benchmark=benchmark, values=settings_in(values or []))
         benchmark.refresh_from_db()
-        self.stdout.write(_text(benchmark))
+        tasks, agents = benchmark.tasks.count(), benchmark.agents.count()
+        counts = f"{words.counted(tasks, 'task')}, {words.counted(agents, 'agent')}"
+        self.stdout.write(f"{benchmark.slug}: {counts}, data version {benchmark.data_version:,}")
+        width = max(map(len, DESCRIBED))
+        for field in DESCRIBED:
+            self.stdout.write(f"  {field:<{width}}  {getattr(benchmark, field) or '–'}")
+        for flag in ("frozen", "hidden", "full_runs_only"):
+            if since := getattr(benchmark, f"{flag}_at"):
+                name, why = flag.replace("_", " "), getattr(benchmark, f"{flag}_reason")
+                self.stdout.write(f"  {name} since {since:%Y-%m-%d}: {why}")
         if values:
             self.stdout.write(f"Changed: {', '.join(changed) or 'nothing'}.")
-
-
-def _text(benchmark: Benchmark) -> str:
-    tasks, agents = benchmark.tasks.count(), benchmark.agents.count()
-    counts = f"{words.counted(tasks, 'task')}, {words.counted(agents, 'agent')}"
-    lines = [f"{benchmark.slug}: {counts}, data version {benchmark.data_version:,}"]
-    width = max(map(len, DESCRIBED))
-    lines += [f"  {field:<{width}}  {getattr(benchmark, field) or '–'}" for field in DESCRIBED]
-    for flag in ("frozen", "hidden", "full_runs_only"):
-        if since := getattr(benchmark, f"{flag}_at"):
-            name = flag.replace("_", " ")
-            lines.append(f"  {name} since {since:%Y-%m-%d}: {getattr(benchmark, f'{flag}_reason')}")
-    return "\n".join(lines)

@@ -1,5 +1,3 @@
-"""Confirm failures of the harness."""
-
 from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID

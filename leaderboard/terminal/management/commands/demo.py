@@ -1,5 +1,3 @@
-"""From nothing to a board in one command."""
-
 import gzip
 import os
 import re
@@ -26,8 +24,8 @@ from leaderboard.studies.demonstration import write_history, write_newcomers
 from leaderboard.studies.queries import active_subset
 from leaderboard.submissions.parsing.flat import AS_FOUND, TableOptions, add_table_options, table_options
 from leaderboard.terminal import demonstration
-from leaderboard.terminal.arguments import port as port_number
 from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import port as port_number
 from leaderboard.terminal.management.commands.export import replacing
 from leaderboard.terminal.management.commands.load import notes, read, store, summary
 from leaderboard.terminal.management.commands.recompute import board_text
@@ -117,7 +115,6 @@ class Command(ServiceCommand):
             return slug
 
     def _replay(self, slug: str) -> None:
-        """Store the same history as if it had been run here, once."""
         here = f"{slug}-here"
         if Benchmark.objects.filter(slug=here).exists():
             return
@@ -138,7 +135,10 @@ class Command(ServiceCommand):
     def _study(self, slug: str) -> None:
         """Measure variances before the board that names them; the scheduler validates."""
         variance, _ = measure_variance(benchmark=benchmark_of(slug), as_of=timezone.now())
-        self.stdout.write(_measured(variance.result))
+        message = "Measured where the noise comes from."
+        if not variance.result["available"]:
+            message = f"No variance: {variance.result['reason']}."
+        self.stdout.write(message)
 
     def _put_in_force(self, slug: str, **values: str) -> None:
         policy = changed_policy(benchmark=benchmark_of(slug), values=values)
@@ -152,9 +152,3 @@ def _write_example(path: Path, example: str) -> None:
         return
     with gzip.open(FILE, "rb") as file, path.open("wb") as target:
         shutil.copyfileobj(file, target)
-
-
-def _measured(result: dict[str, Any]) -> str:
-    return (
-        "Measured where the noise comes from." if result["available"] else f"No variance: {result['reason']}."
-    )

@@ -1,5 +1,3 @@
-"""Ask the monitors whether the subset still ranks like the whole."""
-
 from typing import Any
 
 from django.utils import timezone

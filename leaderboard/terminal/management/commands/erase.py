@@ -1,5 +1,3 @@
-"""Replace the names of an agent, or of an account, by a tombstone."""
-
 from argparse import ArgumentParser
 from typing import Any
 
@@ -9,10 +7,8 @@ from django.utils import timezone
 from leaderboard.accounts.models import User
 from leaderboard.catalog.queries import benchmark_of
 from leaderboard.operations.erasing import erase_account, erase_agent
-from leaderboard.operations.models import Erasure
 from leaderboard.operations.naming import agent_named
-from leaderboard.terminal.arguments import USAGE
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand
 
 
 class Command(ServiceCommand):
@@ -33,17 +29,12 @@ class Command(ServiceCommand):
     ) -> None:
         if (account is None) == (benchmark is None or agent is None):
             raise CommandError("Name a benchmark and an agent, or --account.", returncode=USAGE)
-        erasure = _account(account, reason) if account else _agent(f"{benchmark}", f"{agent}", reason)
+        by_whom: dict[str, Any] = {"by": None, "reason": reason, "as_of": timezone.now()}
+        if account is None:
+            stored = agent_named(benchmark_of(f"{benchmark}"), f"{agent}")
+            erasure = erase_agent(agent=stored, **by_whom)
+        elif user := User.objects.filter(email=account.strip().lower()).first():
+            erasure = erase_account(user=user, **by_whom)
+        else:
+            raise CommandError(f"There is no account {account!r}.")
         self.stdout.write(f"Erased: it is {erasure.tombstone} from now on.")
-
-
-def _agent(benchmark: str, agent: str, reason: str) -> Erasure:
-    stored = agent_named(benchmark_of(benchmark), agent)
-    return erase_agent(agent=stored, by=None, reason=reason, as_of=timezone.now())
-
-
-def _account(email: str, reason: str) -> Erasure:
-    user = User.objects.filter(email=email.strip().lower()).first()
-    if user is None:
-        raise CommandError(f"There is no account {email!r}.")
-    return erase_account(user=user, by=None, reason=reason, as_of=timezone.now())

@@ -1,5 +1,3 @@
-"""Write a benchmark with its whole history to a file, for another installation."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""Write the outcomes of a benchmark to a file, or to a folder for others."""
-
 import json
 import os
 import shutil
@@ -20,8 +18,7 @@ from leaderboard.studies.versions import versions_file
 from leaderboard.submissions.export import every_eval_ever
 from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
 from leaderboard.submissions.export.streams import FORMATS, write_dataset
-from leaderboard.terminal.arguments import USAGE
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import USAGE, BenchmarkCommand
 from leaderboard.terminal.printing import progress_bar
 
 FOLDERS = ("every-eval-ever", "hugging-face")

@@ -1,5 +1,3 @@
-"""Store a benchmark that another installation wrote."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -7,8 +5,7 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.transfer import import_benchmark
 from leaderboard.studies.answers import words
-from leaderboard.terminal.arguments import check_slug, reading
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import ServiceCommand, check_slug, reading
 
 
 class Command(ServiceCommand):

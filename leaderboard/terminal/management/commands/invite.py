@@ -1,5 +1,3 @@
-"""Invite a person to a benchmark."""
-
 from argparse import ArgumentParser
 from typing import Any
 

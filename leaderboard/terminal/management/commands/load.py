@@ -1,5 +1,3 @@
-"""Load a file of outcomes."""
-
 import shlex
 from argparse import ArgumentParser
 from collections import defaultdict
@@ -31,8 +29,7 @@ from leaderboard.submissions.parsing.flat import (
     table_options,
 )
 from leaderboard.submissions.parsing.importers import FLAT, FORMATS, Imported, ImportOptions, Source
-from leaderboard.terminal.arguments import USAGE, check_slug, reading
-from leaderboard.terminal.command import ServiceCommand, fault_lines
+from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, fault_lines, reading
 from leaderboard.terminal.printing import progress_bar
 
 NAMED = {"agent": "name of the agent", "scaffold": "harness around the model", "model": "the model"}
@@ -104,8 +101,9 @@ class Command(ServiceCommand):
         stored = [one.flat for one in imported]
         self.stdout.write("".join(map(read_as, imported)) + summary(report, dry_run=dry_run) + notes(*stored))
         if not dry_run:
-            hints = _warnings_text(stored, benchmark) + _offer(stored, benchmark) + _fed_text(benchmark)
-            hints += _undated_text(stored, benchmark)
+            # what was stored and does not count as it stands
+            hints = "".join(f"{warning}\n" for warning in warnings(stored, benchmark_of(benchmark)))
+            hints += _offer(stored, benchmark) + _fed_text(benchmark) + _undated_text(stored, benchmark)
             self.stdout.write(f"{hints}Next: {PROGRAM} recompute {benchmark}")
 
 
@@ -128,6 +126,8 @@ def read_all(
     check_slug(slug)
     paths, refusals, imported = list(dict.fromkeys(files)), list[Faulty | CommandError](), list[Imported]()
     name = name or (FLAT if table.is_given else None)
+    known = Task.objects.filter(benchmark__slug=slug, retired_at=None)
+    tasks = list(known.values_list("name", flat=True))
     for group in _groups(paths, name, refusals):
         first = group[0]
         reads = reading(first.root, EXPECTED, folders=True)
@@ -138,7 +138,7 @@ def read_all(
                     name=name,
                     options=options,
                     benchmark=slug,
-                    tasks=_tasks(slug),
+                    tasks=tasks,
                     as_of=timezone.now(),
                     progress=progress,
                     only=only,
@@ -183,7 +183,7 @@ def _together(refusals: Sequence[Faulty | CommandError]) -> Faulty | CommandErro
     )
     if len(faulty) == len(refusals):
         return joined
-    return CommandError("\n".join([str(joined), *fault_lines(joined)]), returncode=USAGE)
+    return CommandError("\n  ".join([str(joined), *fault_lines(joined)]), returncode=USAGE)
 
 
 def _check_one_benchmark(imported: Sequence[Imported], slug: str) -> None:
@@ -199,11 +199,6 @@ def _check_one_benchmark(imported: Sequence[Imported], slug: str) -> None:
             f"The files name {len(files)} benchmarks: {named}. Nothing was stored. "
             f"Load each benchmark by itself: {PROGRAM} load {first} --benchmark {slug}"
         )
-
-
-def _tasks(slug: str) -> list[str]:
-    """The names of the benchmark's tasks; none of one that is not there yet."""
-    return list(Task.objects.filter(benchmark__slug=slug, retired_at=None).values_list("name", flat=True))
 
 
 def read_as(imported: Imported) -> str:
@@ -236,29 +231,20 @@ def put_back(
 
 
 def notes(*files: FlatFile) -> str:
-    """Say which columns were taken for others, and which were kept as they are."""
-    return "".join(dict.fromkeys(line for flat in files for line in _notes_of(flat)))
-
-
-def _notes_of(flat: FlatFile) -> list[str]:
-    lines = [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
-    metadata = file_metadata_of(flat)
-    if metadata.taken:
-        lines.append(f"\nTaken for the agent or the submission: {', '.join(metadata.taken)}.")
-    if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
-        lines.append(f"\nTaken for what people say: {', '.join(labels)}.")
-    if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:
-        lines.append(f"\nKept as metadata: {', '.join(others)}.")
-    return lines
-
-
-def _warnings_text(files: Collection[FlatFile], slug: str) -> str:
-    """Say what was stored and does not count as it stands."""
-    return "".join(f"{warning}\n" for warning in warnings(files, benchmark_of(slug)))
+    lines = []
+    for flat in files:
+        lines += [f"\nThe column {alias} was read as {column}." for alias, column in flat.aliases.items()]
+        metadata = file_metadata_of(flat)
+        if metadata.taken:
+            lines.append(f"\nTaken for the agent or the submission: {', '.join(metadata.taken)}.")
+        if labels := [name for name in metadata.flat.metadata if name in metadata.flat.labels]:
+            lines.append(f"\nTaken for what people say: {', '.join(labels)}.")
+        if others := [name for name in metadata.flat.metadata if name not in metadata.flat.labels]:
+            lines.append(f"\nKept as metadata: {', '.join(others)}.")
+    return "".join(dict.fromkeys(lines))
 
 
 def _offer(files: Collection[FlatFile], slug: str) -> str:
-    """Where most agents cannot be ranked, say on which tasks they could be."""
     benchmark = benchmark_of(slug)
     is_whole = not any(is_partial(flat, benchmark) for flat in files)
     if policy_in_force(benchmark).universe is not None or is_whole:
@@ -279,7 +265,6 @@ def _fed_text(slug: str) -> str:
 
 
 def _undated_text(files: Collection[FlatFile], slug: str) -> str:
-    """Say that agents have no date, where there are enough of them for a replay."""
     names = {name for flat in files for name in flat.agents}
     dated = {flat.agents[i] for flat in files for i in np.unique(flat.agent[~np.isnat(flat.submitted_at)])}
     n = len(names - dated)

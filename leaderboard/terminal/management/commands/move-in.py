@@ -1,5 +1,3 @@
-"""The former name of `import-benchmark`, for one version."""
-
 from leaderboard.terminal.command import RenamedCommand
 
 

@@ -1,5 +1,3 @@
-"""The former name of `export-benchmark`, for one version."""
-
 from leaderboard.terminal.command import RenamedCommand
 
 

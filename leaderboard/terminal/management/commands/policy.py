@@ -1,5 +1,3 @@
-"""Show and change the rules of a benchmark."""
-
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +11,7 @@ from leaderboard.operations.previews import foresee
 from leaderboard.studies.answers import verdict
 from leaderboard.studies.models import ValidationStudy
 from leaderboard.studies.queries import latest_study
-from leaderboard.terminal.arguments import settings_in
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, settings_in
 from leaderboard.terminal.printing import advice, progress_bar
 
 
@@ -33,31 +30,24 @@ class Command(BenchmarkCommand):
 
     def handle(self, *, benchmark: Benchmark, values: list[str] | None, dry_run: bool, **_: Any) -> None:
         if not values:
-            self.stdout.write("\n".join(_sentences(policy_in_force(benchmark))))
-            if advice := _advice(benchmark):
-                self.stdout.write(f"\n{advice}")
+            policy, width = policy_in_force(benchmark), max(map(len, RULES))
+            self.stdout.write(
+                f"Policy {policy.number} of {benchmark}, in force since {policy.created_at:%Y-%m-%d}"
+            )
+            helps = {field.name: str(field.help_text) for field in Policy._meta.fields}
+            for field, rule in RULES.items():
+                about = helps[field].rstrip(".")
+                self.stdout.write(f"  {field:<{width}}  {shown(field, getattr(policy, field)) or '(empty)'}")
+                self.stdout.write(f"  {'':<{width}}    {about}. It is {rule.words}.")
+            study = latest_study(ValidationStudy, benchmark)
+            if study and (better := advice(benchmark, verdict(study.result, policy.strategy))):
+                self.stdout.write(f"\n{better}")
             return
         after = changed_policy(benchmark=benchmark, values=settings_in(values))
         self.stdout.write("\n".join(_preview_lines(benchmark, after)))
         if not dry_run and changes(policy_in_force(benchmark), after):
             put_in_force(policy=after)
             self.stdout.write(f"Policy {after.number} is in force.\nNext: {PROGRAM} recompute {benchmark}")
-
-
-def _sentences(policy: Policy) -> Iterator[str]:
-    yield f"Policy {policy.number} of {policy.benchmark}, in force since {policy.created_at:%Y-%m-%d}"
-    width = max(map(len, RULES))
-    sentences = {field.name: field.help_text for field in Policy._meta.fields}
-    for field, rule in RULES.items():
-        about = sentences[field].rstrip(".")
-        yield f"  {field:<{width}}  {shown(field, getattr(policy, field)) or '(empty)'}"
-        yield f"  {'':<{width}}    {about}. It is {rule.words}."
-
-
-def _advice(benchmark: Benchmark) -> str:
-    """Name the command that changes the strategy, where the latest validation knows a better one."""
-    study = latest_study(ValidationStudy, benchmark)
-    return advice(benchmark, verdict(study.result, policy_in_force(benchmark).strategy)) if study else ""
 
 
 def _preview_lines(benchmark: Benchmark, after: Policy) -> Iterator[str]:

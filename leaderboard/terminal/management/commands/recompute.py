@@ -1,5 +1,3 @@
-"""Bring a board up to date."""
-
 from typing import Any
 
 from django.utils import timezone
@@ -23,34 +21,21 @@ class Command(BenchmarkCommand):
         with progress_bar("recompute"):
             board, is_new = recompute(benchmark=benchmark, as_of=timezone.now())
         self.stdout.write(board_text(board, is_new=is_new))
-        self.stdout.write(_next(board))
+        # Next a study that was not made and would tell something, else looking. A validation under earlier
+        # rules says nothing of these; it takes a choice of tasks, and a complete agent besides those that
+        # could make one.
+        is_validated = board.validation is not None and board.validation.rules == rules_sha256(board.policy)
+        subset, next_command = head_of(board).subset, f"standings {benchmark}"
+        can_be = subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE
+        if board.variance is None and board.n_tasks > 1 and board.entries.count() > 1:
+            next_command = f"variance {benchmark} (where the noise comes from)"
+        elif not is_validated and can_be:
+            next_command = f"validate {benchmark} (whether the subset ranks like all tasks)"
+        self.stdout.write(f"Next: {PROGRAM} {next_command}")
 
 
 def board_text(board: Board, *, is_new: bool) -> str:
-    """What was done, in a line."""
     slug = board.benchmark.slug
     if is_new:
         return f"Published board {board.number} of {slug}. {head_of(board).why}"
     return f"Board {board.number} of {slug} is up to date."
-
-
-def _next(board: Board) -> str:
-    """The command that makes sense now: a study that was not made and would tell something, else looking."""
-    slug = board.benchmark.slug
-    has_two_of_each = board.n_tasks > 1 and board.entries.count() > 1
-    if board.variance is None and has_two_of_each:
-        return f"Next: {PROGRAM} variance {slug} (where the noise comes from)"
-    if not _is_validated(board) and _can_validate(board):
-        return f"Next: {PROGRAM} validate {slug} (whether the subset ranks like all tasks)"
-    return f"Next: {PROGRAM} standings {slug}"
-
-
-def _is_validated(board: Board) -> bool:
-    """A validation under earlier rules says nothing of these."""
-    return board.validation is not None and board.validation.rules == rules_sha256(board.policy)
-
-
-def _can_validate(board: Board) -> bool:
-    """A validation takes a choice of tasks, and a complete agent besides those that could make one."""
-    subset = head_of(board).subset
-    return subset is not None and subset.size < board.n_tasks and board.n_complete > MIN_COMPLETE

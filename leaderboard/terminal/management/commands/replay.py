@@ -1,5 +1,3 @@
-"""What the rules of a benchmark would have asked of agents that ran everything, and what came of it."""
-
 import json
 from argparse import ArgumentParser
 from pathlib import Path
@@ -16,8 +14,7 @@ from leaderboard.operations.replaying import replay, store_replay
 from leaderboard.studies.answers import as_text, printed, replay_figures, words
 from leaderboard.submissions.models import Status, Submission
 from leaderboard.submissions.parsing.flat import add_table_options, table_options
-from leaderboard.terminal.arguments import USAGE, check_slug, count
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand, check_slug, count
 from leaderboard.terminal.management.commands.load import read
 from leaderboard.terminal.printing import progress_bar
 
@@ -88,7 +85,6 @@ def _benchmark(slug: str, *, must_exist: bool) -> Benchmark | None:
 
 
 def n_listed(slug: str) -> int:
-    """Agents of which something counts."""
     of = Submission.objects.filter(agent__benchmark__slug=slug, status=Status.ACCEPTED)
     return of.values(one=Coalesce("agent__merged_into", "agent")).distinct().count()
 

@@ -1,7 +1,4 @@
-"""Show alerts and rerun requests, open and close them."""
-
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +9,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.drifting import close_alert, look
 from leaderboard.operations.models import Alert, RerunRequest
 from leaderboard.operations.reruns import close_request, draw_validation_runs, open_drift_request
-from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 N_SHOWN = 10
 
@@ -38,8 +34,24 @@ class Command(BenchmarkCommand):
     def handle(self, *, benchmark: Benchmark, **options: Any) -> None:
         if done := _done(benchmark, options, timezone.now()):
             self.stdout.write(f"{done.rstrip('.')}.\n")
-        self.stdout.write("\n".join(_alerts(benchmark)))
-        self.stdout.write("\n".join(_requests(benchmark)))
+        alerts = benchmark.alerts.filter(closed_at=None).select_related("subset", "request").order_by("id")
+        for alert in alerts:
+            waits = f"; request {alert.request.pk} is {alert.request.status}" if alert.request else ""
+            since = f"on subset {alert.subset.number} since {alert.opened_at:%Y-%m-%d}"
+            self.stdout.write(f"{alert.level} {alert.pk}: {alert.monitor} {since}{waits}")
+            self.stdout.write(f"  {alert.evidence['reason']}")
+        if not alerts:
+            self.stdout.write("No alert is open.")
+        requests = benchmark.rerun_requests.order_by("-id")[:N_SHOWN]
+        for one in requests:
+            until = f"{one.kind} request {one.pk}, {one.status}, until {one.deadline:%Y-%m-%d}"
+            self.stdout.write(f"{until}: {one.reason}")
+            for of in one.agents.select_related("agent").order_by("agent__name"):
+                came = f"came {of.arrived_at:%Y-%m-%d}" if of.arrived_at else f"{of.n_lacking} tasks"
+                cost = "" if of.cost_usd is None else f", {of.cost_usd:.2f} USD"
+                self.stdout.write(f"  {of.agent}: {came}{cost}, {of.why}")
+        if not requests:
+            self.stdout.write("No rerun was ever asked for.")
 
 
 def _done(benchmark: Benchmark, options: dict[str, Any], as_of: datetime) -> str:
@@ -68,30 +80,3 @@ def _row_numbered(rows: Any, number: str) -> Any:
     if number.isascii() and number.isdigit() and (row := rows.filter(pk=int(number)).first()):
         return row
     raise CommandError(f"There is no {rows.model._meta.verbose_name} {number} on this benchmark.")
-
-
-def _alerts(benchmark: Benchmark) -> Iterator[str]:
-    alerts = benchmark.alerts.filter(closed_at=None).select_related("subset", "request").order_by("id")
-    if not alerts:
-        yield "No alert is open."
-    for one in alerts:
-        waits = f"; request {one.request.pk} is {one.request.status}" if one.request else ""
-        since = f"on subset {one.subset.number} since {one.opened_at:%Y-%m-%d}"
-        yield f"{one.level} {one.pk}: {one.monitor} {since}{waits}"
-        yield f"  {one.evidence['reason']}"
-
-
-def _requests(benchmark: Benchmark) -> Iterator[str]:
-    requests = benchmark.rerun_requests.order_by("-id")[:N_SHOWN]
-    if not requests:
-        yield "No rerun was ever asked for."
-    for one in requests:
-        yield f"{one.kind} request {one.pk}, {one.status}, until {one.deadline:%Y-%m-%d}: {one.reason}"
-        yield from (f"  {line}" for line in _agents(one))
-
-
-def _agents(request: RerunRequest) -> Iterator[str]:
-    for one in request.agents.select_related("agent").order_by("agent__name"):
-        came = f"came {one.arrived_at:%Y-%m-%d}" if one.arrived_at else f"{one.n_lacking} tasks"
-        cost = "" if one.cost_usd is None else f", {one.cost_usd:.2f} USD"
-        yield f"{one.agent}: {came}{cost}, {one.why}"

@@ -1,27 +1,36 @@
-"""Propose, look at, approve or reject another subset in the place of the one in use."""
-
 from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from leaderboard.actions.watching import FIGURES, place_text
 from leaderboard.called import PROGRAM
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import Reselection
 from leaderboard.operations.reselections import (
     LABELS,
+    Comparison,
     NothingWouldChange,
+    Variant,
     approve,
     comparison_of,
     open_proposal,
     propose,
-    reject,
 )
-from leaderboard.terminal.arguments import USAGE, required_reason
-from leaderboard.terminal.command import BenchmarkCommand
-from leaderboard.terminal.comparing import comparison_text
+from leaderboard.operations.reselections import reject as reject_proposal
+from leaderboard.studies.answers import as_text, validated, words
+from leaderboard.terminal.command import USAGE, BenchmarkCommand, required_reason
 from leaderboard.terminal.printing import progress_bar
+
+N_MOVED = 20  # of tasks, deltas and ranks; their number is always told
+
+HINDSIGHT = (
+    "A subset proposed was chosen from these very runs, which flatters it; one chosen anew after each agent "
+    "knows the agents before alone."
+)
+Plain = dict[str, Any]
 
 
 class Command(BenchmarkCommand):
@@ -53,21 +62,20 @@ class Command(BenchmarkCommand):
         if approve is not None:
             text = _approve(benchmark, approve, variant, required_reason(reason))
         elif reject is not None:
-            text = _reject(benchmark, reject, required_reason(reason))
+            why, proposal = required_reason(reason), _proposal(benchmark, reject)
+            reject_proposal(reselection=proposal, by=None, reason=why, as_of=timezone.now())
+            version = proposal.previous.number
+            text = f"Proposal {reject} is rejected; version {version} of the subset stays."
         elif propose is not None:
             text = _propose(benchmark, propose.strip())
+        elif waiting := open_proposal(benchmark):
+            text = comparison_text(comparison_of(waiting))
         else:
-            text = _proposal_text(benchmark)
+            text = (
+                f"No reselection of {benchmark} is proposed.\n"
+                f"Next: {PROGRAM} reselect {benchmark} --propose REASON"
+            )
         self.stdout.write(text)
-
-
-def _proposal_text(benchmark: Benchmark) -> str:
-    if waiting := open_proposal(benchmark):
-        return comparison_text(comparison_of(waiting))
-    return (
-        f"No reselection of {benchmark.slug} is proposed.\n"
-        f"Next: {PROGRAM} reselect {benchmark.slug} --propose REASON"
-    )
 
 
 def _propose(benchmark: Benchmark, reason: str) -> str:
@@ -92,14 +100,114 @@ def _approve(benchmark: Benchmark, number: int, variant: str | None, reason: str
     )
 
 
-def _reject(benchmark: Benchmark, number: int, reason: str) -> str:
-    proposal = _proposal(benchmark, number)
-    reject(reselection=proposal, by=None, reason=reason, as_of=timezone.now())
-    return f"Proposal {number} is rejected; version {proposal.previous.number} of the subset stays."
-
-
 def _proposal(benchmark: Benchmark, number: int) -> Reselection:
     proposal = benchmark.reselections.select_related("previous").filter(pk=number).first()
     if proposal is None:
         raise CommandError(f"There is no proposal {number} on {benchmark.slug}.")
     return proposal
+
+
+# -------------------------- a proposal as text: figures and cost side by side, then what each variant changes
+
+
+def comparison_text(comparison: Comparison) -> str:
+    one, content, n_since = comparison.row, comparison.row.content, comparison.n_versions_since
+    version = {"subset": f"Version {one.previous.number}, in use", "tasks": comparison.in_use["k"]}
+    subsets = [version | _cost(comparison.in_use["cost"])]
+    for new in comparison.variants:
+        counts = {"enter": len(new.entering), "leave": len(new.leaving), "deltas": len(new.deltas)}
+        row = {"subset": new.label, "tasks": new.k}
+        subsets.append(row | counts | _cost(new.cost) if new.cost else row)
+    rows: Plain = {
+        "proposal": f"{one.pk}, {one.status}, {one.proposed_at:%Y-%m-%d}: {one.reason}",
+        "alert": str(one.alert) if one.alert else None,
+        "rests on": f"{words.counted(content['n_complete'], 'complete agent')}, {content['n_tasks']:,} tasks"
+        + (f"; the data have changed {words.counted(n_since, 'time')} since" if n_since else ""),
+        "\nsubsets": subsets,
+        "\nreplays of the policy in force on this benchmark's own full runs": list(comparison.replays)
+        or None,
+        "": HINDSIGHT if comparison.replays else None,
+    }
+    for protocol, rule in validated.PROTOCOLS.items():
+        rows |= _figures(comparison, protocol, rule.label)
+    for variant in comparison.variants:
+        rows |= _variant(variant)
+    known = {key: value for key, value in rows.items() if value is not None}
+    return "\n".join([as_text(known), "", *_next(comparison)])
+
+
+def _cost(cost: Mapping[str, Any]) -> Plain:
+    run = cost["subset_run"]
+    return {"a run, US dollars": run["median"] if run else None}
+
+
+def _figures(comparison: Comparison, protocol: str, label: str) -> Plain:
+    """One table, a line for each subset; the reason where there are no figures."""
+    if protocol not in comparison.in_use["figures"]:
+        return {}
+    figures = comparison.in_use["figures"][protocol]
+    if figures["reason"]:
+        return {f"\n{label}": f"not available: {figures['reason']}"}
+    rows = [(f"Version {comparison.row.previous.number}, in use", figures)]
+    rows += [(one.label, one.figures[protocol]) for one in comparison.variants if one.figures]
+    n_used = figures["n_folds"] - figures["n_skipped"]
+    table = [
+        {"subset": subset, **{validated.FIGURES[name]: of[name] for name in FIGURES}}
+        | {"gained by full score": of["difference"]["value"], "±": of["difference"]["se"], "agents": of["n"]}
+        for subset, of in rows
+    ]
+    return {f"\n{label}, {n_used} of {figures['n_folds']} folds": table}
+
+
+def _variant(one: Variant) -> Plain:
+    if one.k is None:
+        return {f"\n{one.label}": f"no subset: {one.reason}"}
+    moved, other = [row for row in one.stands if row["moves"]], ""
+    if one.target != one.target_before:
+        other = f", the board being ordered by the target {one.target} instead of {one.target_before}"
+    return {
+        f"\n{one.label}": one.reason,
+        f"{one.label}: enter": _some([_moved_rows(row) for row in one.entering]),
+        f"{one.label}: leave": _some([_moved_rows(row) for row in one.leaving]),
+        f"{one.label}: would have to run": _some(
+            [
+                {"agent": row["agent"], "tasks": len(row["tasks"]), "": words.first_names(row["tasks"])}
+                for row in one.deltas
+            ]
+        ),
+        f"{one.label}: {len(moved):,} of {words.counted(len(one.stands), 'agent')} would stand otherwise"
+        f"{other}": _some(
+            [
+                {
+                    "agent": row["agent"],
+                    "rank": place_text(row["before"]),
+                    "rank after": place_text(row["after"]),
+                }
+                for row in moved
+            ]
+        ),
+    }
+
+
+def _moved_rows(row: Plain) -> Plain:
+    return {"task": row["task"], "pass rate when chosen": row["then"], "now": row["now"]}
+
+
+def _some(rows: list[Plain]) -> list[Plain] | None:
+    """The first rows, and how many more there are; None where there is none."""
+    more = len(rows) - N_MOVED
+    if more > 0:
+        return [*rows[:N_MOVED], {next(iter(rows[0])): f"… and {more:,} more"}]
+    return rows or None
+
+
+def _next(comparison: Comparison) -> Iterator[str]:
+    if comparison.obstacle:
+        yield f"It cannot be approved: {comparison.obstacle}."
+        yield f"Next: {PROGRAM} reselect {comparison.row.benchmark.slug} --propose REASON"
+        return
+    command = f"{PROGRAM} reselect {comparison.row.benchmark.slug}"
+    for one in comparison.variants:
+        if one.changes:
+            yield f"Next: {command} --approve {comparison.row.pk} --variant {one.name} --reason REASON"
+    yield f"  or: {command} --reject {comparison.row.pk} --reason REASON"

@@ -1,5 +1,3 @@
-"""Read a backup into an empty database."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -7,8 +5,7 @@ from typing import Any
 from leaderboard.called import PROGRAM
 from leaderboard.operations.backups import restore
 from leaderboard.schema import mismatch
-from leaderboard.terminal.arguments import reading
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import ServiceCommand, reading
 
 
 class Command(ServiceCommand):

@@ -1,5 +1,3 @@
-"""Show the submissions that wait for review, and accept or refuse them."""
-
 from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
@@ -9,11 +7,11 @@ from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.operations.reviewing import accept, refuse
+from leaderboard.operations.reviewing import accept as accept_submission
+from leaderboard.operations.reviewing import refuse as refuse_submission
 from leaderboard.studies.answers import words
 from leaderboard.submissions.models import Status, StatusChange, Submission
-from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 ACCEPTED = "accepted in review"
 
@@ -36,29 +34,19 @@ class Command(BenchmarkCommand):
     ) -> None:
         uuid = accept or refuse
         if uuid is None:
-            self.stdout.write(_waiting(benchmark))
+            latest = StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id").values("reason")
+            waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
+            rows = waiting.annotate(reason=Subquery(latest[:1])).select_related("agent").order_by("id")
+            for one in rows:
+                about = f"{one.agent}, {words.counted(one.n_outcomes, 'outcome')}: {one.reason}"
+                self.stdout.write(f"{one.uuid}  {one.received_at:%Y-%m-%d}  {about}")
+            if not rows:
+                self.stdout.write("Nothing waits for review.")
             return
         if not Submission.objects.filter(agent__benchmark=benchmark, uuid=uuid).exists():
             raise CommandError(f"There is no submission {uuid} on {benchmark}.")
-        self.stdout.write(_decide(uuid, reason, counts=accept is not None))
-
-
-def _waiting(benchmark: Any) -> str:
-    latest = StatusChange.objects.filter(submission=OuterRef("pk")).order_by("-id")
-    waiting = Submission.objects.filter(agent__benchmark=benchmark, status=Status.WAITING)
-    lines = [
-        f"{one.uuid}  {one.received_at:%Y-%m-%d}  {one.agent}, {words.counted(one.n_outcomes, 'outcome')}: "
-        f"{one.reason}"
-        for one in waiting.annotate(reason=Subquery(latest.values("reason")[:1]))
-        .select_related("agent")
-        .order_by("id")
-    ]
-    return "\n".join(lines) or "Nothing waits for review."
-
-
-def _decide(uuid: UUID, reason: str, *, counts: bool) -> str:
-    if counts:
-        accept(uuid=uuid, by=None, reason=reason.strip() or ACCEPTED, as_of=timezone.now())
-        return f"{uuid} counts from now on."
-    refuse(uuid=uuid, by=None, reason=required_reason(reason), as_of=timezone.now())
-    return f"{uuid} is refused."
+        if accept:
+            accept_submission(uuid=uuid, by=None, reason=reason.strip() or ACCEPTED, as_of=timezone.now())
+        else:
+            refuse_submission(uuid=uuid, by=None, reason=required_reason(reason), as_of=timezone.now())
+        self.stdout.write(f"{uuid} {'counts from now on' if accept else 'is refused'}.")

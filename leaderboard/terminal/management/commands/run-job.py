@@ -1,5 +1,3 @@
-"""One run of the long lane, in a process of its own."""
-
 from argparse import ArgumentParser
 from typing import Any
 

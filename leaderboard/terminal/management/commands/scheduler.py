@@ -1,5 +1,3 @@
-"""Do by itself what an operator would type."""
-
 import signal
 from typing import Any
 

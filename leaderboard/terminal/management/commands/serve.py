@@ -1,5 +1,3 @@
-"""The whole service in one command."""
-
 import signal
 import socket
 import subprocess
@@ -19,9 +17,8 @@ from leaderboard import postgres
 from leaderboard.operations.people import LOCAL
 from leaderboard.operations.scheduler.children import environment, program
 from leaderboard.operations.scheduler.leadership import pause
-from leaderboard.terminal.arguments import USAGE
-from leaderboard.terminal.arguments import port as port_number
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import USAGE, ServiceCommand
+from leaderboard.terminal.command import port as port_number
 
 Process = subprocess.Popen[bytes]
 HOST = "127.0.0.1"
@@ -41,10 +38,7 @@ class Command(ServiceCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._end)
         gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:leaderboard.serving"]
-        commands = {
-            "web server": [*gunicorn, "--bind", f"{HOST}:{port}"],
-            "scheduler": program("scheduler"),
-        }
+        commands = {"web server": [*gunicorn, "--bind", f"{HOST}:{port}"], "scheduler": program("scheduler")}
         parts = {name: subprocess.Popen(command, env=environment()) for name, command in commands.items()}
         try:
             ended = self._wait(parts, until=lambda: answers(port))

@@ -1,5 +1,3 @@
-"""Print a board."""
-
 import json
 from argparse import ArgumentParser
 from typing import Any

@@ -1,5 +1,3 @@
-"""Make tasks from a list."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -8,8 +6,7 @@ from leaderboard.called import PROGRAM
 from leaderboard.operations.benchmarks import list_tasks
 from leaderboard.studies.answers import words
 from leaderboard.submissions.parsing.task_list import read_tasks
-from leaderboard.terminal.arguments import check_slug, reading
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import ServiceCommand, check_slug, reading
 
 
 class Command(ServiceCommand):

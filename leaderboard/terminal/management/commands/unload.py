@@ -1,5 +1,3 @@
-"""Take back what was loaded or submitted."""
-
 from argparse import ArgumentParser
 from typing import Any
 from uuid import UUID
@@ -33,7 +31,13 @@ class Command(ServiceCommand):
         parser.add_argument("--latest", action="store_true", help="all of the latest load of a benchmark")
 
     def handle(self, *, what: list[str], latest: bool, reason: str, **_: Any) -> None:
-        submissions = _latest(what, reason) if latest else _named(what, reason)
+        if latest and len(what) > 1:
+            raise CommandError("--latest takes the slug of one benchmark.")
+        why: dict[str, Any] = {"reason": reason, "as_of": timezone.now()}
+        if latest:
+            submissions = unload_latest(benchmark=benchmark_of(what[0]), **why)
+        else:
+            submissions = unload(uuids=[_uuid(text) for text in what], **why)
         n_outcomes = sum(submission.n_outcomes for submission in submissions)
         benchmark = submissions[0].agent.benchmark
         self.stdout.write(
@@ -42,16 +46,6 @@ class Command(ServiceCommand):
         )
         if Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED).exists():
             self.stdout.write(f"Next: {PROGRAM} recompute {benchmark}")
-
-
-def _latest(what: list[str], reason: str) -> list[Submission]:
-    if len(what) > 1:
-        raise CommandError("--latest takes the slug of one benchmark.")
-    return unload_latest(benchmark=benchmark_of(what[0]), reason=reason, as_of=timezone.now())
-
-
-def _named(what: list[str], reason: str) -> list[Submission]:
-    return unload(uuids=[_uuid(text) for text in what], reason=reason, as_of=timezone.now())
 
 
 def _uuid(text: str) -> UUID:

@@ -1,5 +1,3 @@
-"""Find out whether the subset ranks and scores like the whole."""
-
 import os
 from argparse import ArgumentParser
 from typing import Any

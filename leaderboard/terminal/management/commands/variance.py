@@ -1,5 +1,3 @@
-"""Find out where the noise in the scores comes from."""
-
 from typing import Any
 
 from django.utils import timezone

@@ -1,5 +1,3 @@
-"""Verify a submission, by hand or by a rerun."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,7 @@ from leaderboard.operations.corrections import draw as draw_tasks
 from leaderboard.studies.second_runs import N_FEWEST
 from leaderboard.submissions.parsing.flat import read_file
 from leaderboard.submissions.queries import is_verified
-from leaderboard.terminal.arguments import reading
-from leaderboard.terminal.command import ServiceCommand
+from leaderboard.terminal.command import ServiceCommand, reading
 
 
 class Command(ServiceCommand):

@@ -1,7 +1,4 @@
-"""Show, add and disable webhooks, and what was sent to them."""
-
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -9,16 +6,9 @@ from django.utils import timezone
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import EventKind, Notification
-from leaderboard.operations.webhooks import (
-    add_webhook,
-    delivery_of,
-    disable_webhook,
-    send_again,
-    webhook_of,
-)
+from leaderboard.operations.webhooks import add_webhook, delivery_of, disable_webhook, send_again, webhook_of
 from leaderboard.studies.answers import as_text
-from leaderboard.terminal.arguments import required_reason
-from leaderboard.terminal.command import BenchmarkCommand
+from leaderboard.terminal.command import BenchmarkCommand, required_reason
 
 N_LOGGED = 50
 
@@ -50,9 +40,13 @@ class Command(BenchmarkCommand):
             delivery = delivery_of(benchmark, options["send_again"])
             send_again(delivery=delivery, as_of=timezone.now())
             self.stdout.write(f"Delivery {delivery.pk} is due now.")
+        elif options["log"]:
+            sent = Notification.objects.filter(event__benchmark=benchmark).select_related("event", "webhook")
+            latest = sent.prefetch_related("attempts").order_by("-pk")[:N_LOGGED]
+            rows = [_row(one) for one in latest]
+            self.stdout.write(as_text({"": rows}) if rows else f"Nothing was sent for {benchmark}.")
         else:
-            lines = _log(benchmark) if options["log"] else _webhook_lines(benchmark)
-            self.stdout.write("\n".join(lines))
+            self.stdout.write(_webhooks_text(benchmark))
 
     def add(self, benchmark: Benchmark, url: str, events: list[str] | None, reason: str) -> None:
         if events == []:
@@ -70,7 +64,7 @@ class Command(BenchmarkCommand):
         )
 
 
-def _webhook_lines(benchmark: Benchmark) -> Iterator[str]:
+def _webhooks_text(benchmark: Benchmark) -> str:
     rows = [
         {
             "webhook": webhook.pk,
@@ -80,13 +74,7 @@ def _webhook_lines(benchmark: Benchmark) -> Iterator[str]:
         }
         for webhook in benchmark.webhooks.order_by("pk")
     ]
-    yield as_text({"": rows}) if rows else f"{benchmark} has no webhook. Add one: --add URL --events KIND …"
-
-
-def _log(benchmark: Benchmark) -> Iterator[str]:
-    sent = Notification.objects.filter(event__benchmark=benchmark).select_related("event", "webhook")
-    rows = [_row(one) for one in sent.prefetch_related("attempts").order_by("-pk")[:N_LOGGED]]
-    yield as_text({"": rows}) if rows else f"Nothing was sent for {benchmark}."
+    return as_text({"": rows}) if rows else f"{benchmark} has no webhook. Add one: --add URL --events KIND …"
 
 
 def _row(delivery: Notification) -> dict[str, Any]:

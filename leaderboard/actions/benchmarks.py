@@ -5,9 +5,15 @@ from typing import Any
 
 from django import forms
 
-from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, Preview, change_url
-from leaderboard.admin.drawing import moves_chart
-from leaderboard.admin.forms import LongText, ReasonForm
+from leaderboard.actions.base import (
+    Action,
+    ActionRequest,
+    ActionResult,
+    LongText,
+    Preview,
+    ReasonForm,
+    action,
+)
 from leaderboard.catalog.models import Assigning, Benchmark, Policy, Visibility
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES, shown
@@ -21,12 +27,7 @@ from leaderboard.operations.benchmarks import (
     turn,
 )
 from leaderboard.operations.loading import tasks_in
-from leaderboard.operations.policies import (
-    changed_policy,
-    changes,
-    policy_changed_meanwhile,
-    put_in_force,
-)
+from leaderboard.operations.policies import changed_policy, changes, policy_changed_meanwhile, put_in_force
 
 TASKS_HELP = (
     "One row for each task: a head <code>name</code> and, where you have them, <code>category</code>, "
@@ -92,7 +93,6 @@ class PolicyForm(ReasonForm):
                 self.fields[name] = forms.CharField(**options)
 
     def policy_values(self) -> dict[str, str]:
-        """The fields that were changed."""
         return {
             name: self.cleaned_data[name]
             for name in RULES
@@ -107,34 +107,6 @@ class PolicyForm(ReasonForm):
 def _listed(request: ActionRequest) -> bytes:
     file = request.cleaned_data["file"]
     return file.read() if file else str(request.cleaned_data["pasted"]).encode()
-
-
-def _create(request: ActionRequest) -> ActionResult:
-    values, content = request.cleaned_data, _listed(request)
-    benchmark = create_benchmark(
-        slug=values["slug"],
-        title=values["title"],
-        tasks=tasks_in(content) if content.strip() else [],
-        by=request.by,
-        reason=request.reason,
-    )
-    n_tasks = benchmark.tasks.count()
-    return ActionResult(f"{benchmark.title} is open with {n_tasks:,} tasks.", url=change_url(benchmark))
-
-
-def _add_tasks(request: ActionRequest) -> ActionResult:
-    content = _listed(request)
-    if not content.strip():
-        raise Refusal("Paste a list of tasks, or choose a file.", code="no_tasks")
-    tasks, slug = tasks_in(content), request.row.slug
-    n_new, n_changed, _ = list_tasks(slug=slug, tasks=tasks, by=request.by, reason=request.reason)
-    return ActionResult(f"{len(tasks):,} tasks listed: {n_new:,} new, {n_changed:,} changed.")
-
-
-def _describe(request: ActionRequest) -> ActionResult:
-    values = {name: request.cleaned_data[name] for name in DESCRIBED}
-    changed = describe_benchmark(benchmark=request.row, values=values, by=request.by, reason=request.reason)
-    return ActionResult(f"Changed: {', '.join(changed)}." if changed else "Nothing was changed.")
 
 
 def _policy_asked(request: ActionRequest) -> Policy:
@@ -159,13 +131,7 @@ def _preview_policy(request: ActionRequest) -> Preview:
     preview = foresee(request.row, after)
     if is_replayed(policy_in_force(request.row), after):
         sentences += get_or_ask_replays(benchmark=request.row, after=after, **request.decision)
-    return Preview([*sentences, *preview.sentences], chart=moves_chart(preview))
-
-
-def _set_policy(request: ActionRequest) -> ActionResult:
-    after = _policy_asked(request)
-    put_in_force(policy=after, by=request.by, reason=request.reason)
-    return ActionResult(f"Policy {after.number} is in force; the board follows by itself.")
+    return Preview([*sentences, *preview.sentences], foreseen=preview)
 
 
 def _preview_full_runs(request: ActionRequest) -> Preview:
@@ -198,37 +164,68 @@ def _turning(
     )
 
 
-CREATE = Action(
+@action(
     "create",
     "Create a benchmark",
     "Opens a benchmark under the default policy. Outcomes may come in as soon as its tasks are known; those "
     "of a file make its tasks by themselves.",
-    _create,
     form=CreateForm,
     staff_only=True,
 )
-DESCRIBE = Action(
+def create(request: ActionRequest) -> ActionResult:
+    values, content = request.cleaned_data, _listed(request)
+    benchmark = create_benchmark(
+        slug=values["slug"],
+        title=values["title"],
+        tasks=tasks_in(content) if content.strip() else [],
+        by=request.by,
+        reason=request.reason,
+    )
+    n_tasks = benchmark.tasks.count()
+    return ActionResult(f"{benchmark.title} is open with {n_tasks:,} tasks.", row=benchmark)
+
+
+@action(
     "describe",
     "Describe",
     "Title, licence, citation, and who sees it. Private: members alone.",
-    _describe,
     form=DescribeForm,
 )
-ADD_TASKS = Action(
+def describe(request: ActionRequest) -> ActionResult:
+    values = {name: request.cleaned_data[name] for name in DESCRIBED}
+    changed = describe_benchmark(benchmark=request.row, values=values, by=request.by, reason=request.reason)
+    return ActionResult(f"Changed: {', '.join(changed)}." if changed else "Nothing was changed.")
+
+
+@action(
     "tasks",
     "Add tasks",
     "Makes the tasks of a list that are not known yet; gives category, group and position to those that are.",
-    _add_tasks,
     form=TasksForm,
 )
-POLICY = Action(
+def add_tasks(request: ActionRequest) -> ActionResult:
+    content = _listed(request)
+    if not content.strip():
+        raise Refusal("Paste a list of tasks, or choose a file.", code="no_tasks")
+    tasks, slug = tasks_in(content), request.row.slug
+    n_new, n_changed, _ = list_tasks(slug=slug, tasks=tasks, by=request.by, reason=request.reason)
+    return ActionResult(f"{len(tasks):,} tasks listed: {n_new:,} new, {n_changed:,} changed.")
+
+
+@action(
     "policy",
     "Change the policy",
     "The rules of the benchmark, in force from now on. You see what would change before you confirm.",
-    _set_policy,
     form=PolicyForm,
     preview=_preview_policy,
+    moves_board=True,
 )
+def policy(request: ActionRequest) -> ActionResult:
+    after = _policy_asked(request)
+    put_in_force(policy=after, by=request.by, reason=request.reason)
+    return ActionResult(f"Policy {after.number} is in force.")
+
+
 SWITCHES = (
     _turning(Switch.FROZEN, True, "Freeze intake", "No submission and no assignment is taken; boards go on."),
     _turning(Switch.FROZEN, False, "Take submissions again", "Ends the freeze."),

@@ -5,14 +5,13 @@ from typing import Any
 from django import forms
 from django.db import transaction
 
-from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, Preview, change_url
-from leaderboard.admin.forms import ReasonForm
-from leaderboard.catalog.models import Benchmark, Role
+from leaderboard.actions.base import ActionRequest, ActionResult, Preview, ReasonForm, action
+from leaderboard.catalog.models import Role
+from leaderboard.operations import people
 from leaderboard.operations.corrections import latest_load, unload_latest
 from leaderboard.operations.jobs import JOBS, ask
 from leaderboard.operations.loading import LoadReport, keep, look, store, upload_of
 from leaderboard.operations.models import EventKind, Upload
-from leaderboard.operations.people import invite, link_of, set_role
 from leaderboard.operations.webhooks import add_webhook
 from leaderboard.studies.answers import words
 
@@ -88,6 +87,7 @@ class WebhookForm(ReasonForm):
 
 
 def _sent(request: ActionRequest) -> Upload:
+    assert request.by  # the command line has `load`
     if uuid := request.cleaned_data["upload"]:
         return upload_of(uuid, benchmark=request.row, by=request.by)
     file = request.cleaned_data["file"]
@@ -108,13 +108,7 @@ def _look(request: ActionRequest) -> Preview:
     return Preview(sentences, {"upload": str(upload.uuid)})
 
 
-def _store(request: ActionRequest) -> ActionResult:
-    report = store(upload=_sent(request), **_how(request), **request.decision)
-    return ActionResult(f"{' '.join(load_sentences(report, 'were'))} The board follows by itself.")
-
-
 def load_sentences(report: LoadReport, verb: str) -> list[str]:
-    """What a load did, or would do, in sentences."""
     sentences = [
         f"{words.counted(report.n_new, 'outcome')} {verb} stored as "
         f"{words.counted(report.n_submissions, 'submission')} of {words.counted(report.n_agents, 'agent')}.",
@@ -139,27 +133,60 @@ def _what_goes(request: ActionRequest) -> Preview:
     return Preview(sentences, {"latest": str(gone[0].arrival)} if gone else {})
 
 
-def _undo(request: ActionRequest) -> ActionResult:
+@action(
+    "upload",
+    "Upload outcomes",
+    "Stores a flat file of outcomes, whole or not at all. You see what it would do before you confirm.",
+    form=UploadForm,
+    preview=_look,
+    moves_board=True,
+)
+def upload(request: ActionRequest) -> ActionResult:
+    report = store(upload=_sent(request), **_how(request), **request.decision)
+    return ActionResult(" ".join(load_sentences(report, "were")))
+
+
+@action(
+    "undo-load",
+    "Undo the latest load",
+    "Withdraws what still counts of the latest file that an operator loaded.",
+    form=UndoForm,
+    preview=_what_goes,
+    is_dangerous=True,
+    moves_board=True,
+)
+def undo(request: ActionRequest) -> ActionResult:
     gone = unload_latest(
         benchmark=request.row, arrival=request.cleaned_data["latest"] or 0, **request.decision
     )
-    return ActionResult(f"Withdrew {words.counted(len(gone), 'submission')}; the board follows by itself.")
+    return ActionResult(f"Withdrew {words.counted(len(gone), 'submission')}.")
 
 
-def _propose(request: ActionRequest) -> ActionResult:
+@action(
+    "propose",
+    "Propose a reselection",
+    "Computes which tasks would be chosen today, and what that changes. Nothing changes until you approve.",
+    is_open=lambda row: row.subsets.exists() and not row.full_runs_only_at,
+)
+def propose(request: ActionRequest) -> ActionResult:
     run = ask(kind="reselect", benchmark=request.row, **request.decision)
-    return ActionResult(
-        "Queued: the proposal appears under Reselections once it is computed.", url=change_url(run)
-    )
+    return ActionResult("Queued: the proposal appears under Reselections once it is computed.", row=run)
 
 
-def _run(request: ActionRequest) -> ActionResult:
+@action("run", "Run a job now", "Queues a job for the scheduler, ahead of its time.", form=JobForm)
+def run(request: ActionRequest) -> ActionResult:
     run = ask(kind=request.cleaned_data["kind"], benchmark=request.row, **request.decision)
-    return ActionResult(f"Queued: {run.kind}.", url=change_url(run))
+    return ActionResult(f"Queued: {run.kind}.", row=run)
 
 
-def _invite(request: ActionRequest) -> ActionResult:
-    invitation, secret = invite(
+@action(
+    "invite",
+    "Invite somebody",
+    "Makes a link that opens an account, or gives one a role here. It works once, for 14 days.",
+    form=InviteForm,
+)
+def invite(request: ActionRequest) -> ActionResult:
+    invitation, secret = people.invite(
         benchmark=request.row,
         email=request.cleaned_data["email"],
         role=Role(request.cleaned_data["role"]),
@@ -169,12 +196,18 @@ def _invite(request: ActionRequest) -> ActionResult:
     return ActionResult(
         f"Send this link to {invitation.email}. It works once, until {invitation.expires_at:%Y-%m-%d}, and "
         "is shown this once:",
-        secret=link_of(secret),
+        secret=people.link_of(secret),
     )
 
 
-def _member(request: ActionRequest) -> ActionResult:
-    membership = set_role(
+@action(
+    "member",
+    "Give somebody a role",
+    "For a person who has an account; it may be more or less than the role they had.",
+    form=PersonForm,
+)
+def member(request: ActionRequest) -> ActionResult:
+    membership = people.set_role(
         benchmark=request.row,
         email=request.cleaned_data["email"],
         role=Role(request.cleaned_data["role"]),
@@ -184,7 +217,13 @@ def _member(request: ActionRequest) -> ActionResult:
     return ActionResult(f"{membership.user} is {membership.role} of {membership.benchmark}.")
 
 
-def _webhook(request: ActionRequest) -> ActionResult:
+@action(
+    "webhook",
+    "Add a webhook",
+    "Has an https address told of events, each signed with a secret that is shown once.",
+    form=WebhookForm,
+)
+def webhook(request: ActionRequest) -> ActionResult:
     webhook, secret = add_webhook(
         benchmark=request.row,
         url=request.cleaned_data["url"],
@@ -192,55 +231,3 @@ def _webhook(request: ActionRequest) -> ActionResult:
         **request.decision,
     )
     return ActionResult(f"{webhook.url} is told from now on. Its secret, shown this once:", secret=secret)
-
-
-def _has_subset(benchmark: Benchmark) -> bool:
-    return benchmark.subsets.exists() and not benchmark.full_runs_only_at
-
-
-UPLOAD = Action(
-    "upload",
-    "Upload outcomes",
-    "Stores a flat file of outcomes, whole or not at all. You see what it would do before you confirm.",
-    _store,
-    form=UploadForm,
-    preview=_look,
-)
-UNDO = Action(
-    "undo-load",
-    "Undo the latest load",
-    "Withdraws what still counts of the latest file that an operator loaded.",
-    _undo,
-    form=UndoForm,
-    preview=_what_goes,
-    is_dangerous=True,
-)
-PROPOSE = Action(
-    "propose",
-    "Propose a reselection",
-    "Computes which tasks would be chosen today, and what that changes. Nothing changes until you approve.",
-    _propose,
-    is_open=_has_subset,
-)
-RUN = Action("run", "Run a job now", "Queues a job for the scheduler, ahead of its time.", _run, form=JobForm)
-INVITE = Action(
-    "invite",
-    "Invite somebody",
-    "Makes a link that opens an account, or gives one a role here. It works once, for 14 days.",
-    _invite,
-    form=InviteForm,
-)
-MEMBER = Action(
-    "member",
-    "Give somebody a role",
-    "For a person who has an account; it may be more or less than the role they had.",
-    _member,
-    form=PersonForm,
-)
-WEBHOOK = Action(
-    "webhook",
-    "Add a webhook",
-    "Has an https address told of events, each signed with a secret that is shown once.",
-    _webhook,
-    form=WebhookForm,
-)

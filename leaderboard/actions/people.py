@@ -6,18 +6,10 @@ from django import forms
 from django.utils import timezone
 
 from leaderboard.accounts.models import User
-from leaderboard.admin.actions.base import Action, ActionRequest, ActionResult, Preview
-from leaderboard.admin.forms import ReasonForm
+from leaderboard.actions.base import Action, ActionRequest, ActionResult, Preview, ReasonForm, action
 from leaderboard.catalog.models import Membership, Role
+from leaderboard.operations import erasing, people
 from leaderboard.operations.corrections import trust_account
-from leaderboard.operations.erasing import erase_account
-from leaderboard.operations.people import (
-    remove_member,
-    revoke_invitation,
-    revoke_token,
-    set_role,
-    why_over,
-)
 from leaderboard.submissions.queries import trusted_accounts
 
 
@@ -35,37 +27,6 @@ def _is_trusted(membership: Membership) -> bool:
     return membership.user_id in trusted_accounts(membership.benchmark)
 
 
-def _set_role(request: ActionRequest) -> ActionResult:
-    membership = set_role(
-        benchmark=request.row.benchmark,
-        email=request.row.user.email,
-        role=Role(request.cleaned_data["role"]),
-        by=request.by,
-        reason=request.reason,
-    )
-    return ActionResult(f"{membership.user} is {membership.role}.")
-
-
-def _remove(request: ActionRequest) -> ActionResult:
-    remove_member(membership=request.row, **request.decision)
-    return ActionResult(f"{request.row.user} has no role on {request.row.benchmark} any more.", url="../../")
-
-
-def _revoke_invitation(request: ActionRequest) -> ActionResult:
-    revoke_invitation(invitation=request.row, **request.decision)
-    return ActionResult("Its link works no more.")
-
-
-def _revoke_token(request: ActionRequest) -> ActionResult:
-    revoke_token(token=request.row, **request.decision)
-    return ActionResult("The token is revoked; whoever uses it is told so.")
-
-
-def _erase(request: ActionRequest) -> ActionResult:
-    erasure = erase_account(user=request.row, **request.decision)
-    return ActionResult(f"The account is closed, and is {erasure.tombstone} from now on.")
-
-
 def _what_erasing_does(request: ActionRequest) -> Preview:
     user: User = request.row
     sentences = [
@@ -78,46 +39,76 @@ def _what_erasing_does(request: ActionRequest) -> Preview:
     return Preview(sentences)
 
 
-SET_ROLE = Action("role", "Change the role", "May be more or less than now.", _set_role, form=RoleForm)
-TRUST = Action(
+@action("role", "Change the role", "May be more or less than now.", form=RoleForm)
+def set_role(request: ActionRequest) -> ActionResult:
+    membership = people.set_role(
+        benchmark=request.row.benchmark,
+        email=request.row.user.email,
+        role=Role(request.cleaned_data["role"]),
+        by=request.by,
+        reason=request.reason,
+    )
+    return ActionResult(f"{membership.user} is {membership.role}.")
+
+
+trust = Action(
     "trust",
     "Trust",
-    "Pass rates, calibration and alerts take all agents of the account, not two.",
+    "Trust an account, such as that of your own CI. Pass rates, calibration and alerts then take all of its "
+    "agents; of other accounts they take two each. The subset in use stays as it is.",
     partial(_trust, trusted=True),
     is_open=lambda membership: not _is_trusted(membership),
+    moves_board=True,
 )
-UNTRUST = Action(
+
+untrust = Action(
     "untrust",
     "Trust no longer",
     "Pass rates, calibration and alerts take two agents of the account from now on.",
     partial(_trust, trusted=False),
     is_open=_is_trusted,
+    moves_board=True,
 )
-REMOVE = Action(
-    "remove", "Remove", "Takes role and trust away; tokens end with the role.", _remove, is_dangerous=True
-)
-REVOKE_INVITATION = Action(
+
+
+@action("remove", "Remove", "Takes role and trust away; tokens end with the role.", is_dangerous=True)
+def remove(request: ActionRequest) -> ActionResult:
+    people.remove_member(membership=request.row, **request.decision)
+    return ActionResult(f"{request.row.user} has no role on {request.row.benchmark} any more.")
+
+
+@action(
     "revoke",
     "Revoke",
     "The link works no more.",
-    _revoke_invitation,
-    is_open=lambda invitation: not why_over(invitation, as_of=timezone.now()),
+    is_open=lambda invitation: not people.why_over(invitation, as_of=timezone.now()),
     is_dangerous=True,
 )
-REVOKE_TOKEN = Action(
+def revoke_invitation(request: ActionRequest) -> ActionResult:
+    people.revoke_invitation(invitation=request.row, **request.decision)
+    return ActionResult("Its link works no more.")
+
+
+@action(
     "revoke",
     "Revoke",
     "The token works no more; its owner makes another one.",
-    _revoke_token,
     is_open=lambda token: token.revoked_at is None,
     is_dangerous=True,
 )
-ERASE_ACCOUNT = Action(
+def revoke_token(request: ActionRequest) -> ActionResult:
+    people.revoke_token(token=request.row, **request.decision)
+    return ActionResult("The token is revoked; whoever uses it is told so.")
+
+
+@action(
     "erase",
     "Close and erase the account",
     "Replaces address and name by a tombstone, for good.",
-    _erase,
     preview=_what_erasing_does,
     staff_only=True,
     is_dangerous=True,
 )
+def erase_account(request: ActionRequest) -> ActionResult:
+    erasure = erasing.erase_account(user=request.row, **request.decision)
+    return ActionResult(f"The account is closed, and is {erasure.tombstone} from now on.")
