@@ -15,7 +15,7 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
-from leaderboard import deployed, logs, postgres, sentry
+from leaderboard import deployed, logs, postgres
 
 env = environ.Env()
 PACKAGE = Path(__file__).resolve().parent
@@ -139,7 +139,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
-    "leaderboard.availability.WhileUnavailable",
+    "leaderboard.urls.WhileUnavailable",
     "allauth.account.middleware.AccountMiddleware",
     "leaderboard.admin.middleware.Audited",
 ]
@@ -176,10 +176,10 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 OPEN_REGISTRATION = flag("OPEN_REGISTRATION", False)
 REQUIRE_2FA = flag("REQUIRE_2FA", False)
-ACCOUNT_ADAPTER = "leaderboard.accounts.adapter.Adapter"
+ACCOUNT_ADAPTER = "leaderboard.accounts.services.Adapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
-ACCOUNT_FORMS = {"signup": "leaderboard.accounts.adapter.SignUp"}
+ACCOUNT_FORMS = {"signup": "leaderboard.accounts.services.SignUp"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_CONFIRM_EMAIL_ON_GET = False
@@ -335,4 +335,4 @@ LOGGING = logs.settings_of(
     level=LOG_LEVEL or "WARNING",
 )
 if SENTRY_DSN := env.str("SENTRY_DSN", default=""):
-    sentry.start(SENTRY_DSN)
+    logs.start_sentry(SENTRY_DSN)

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from leaderboard.api.errors import MEDIA_TYPE, RETRY_AFTER, problem
 from leaderboard.api.parameters import Parameters, one_of
-from leaderboard.api.views.base import BaseEndpoint
+from leaderboard.api.views import BaseEndpoint
 from leaderboard.boards import export as boards
 from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark

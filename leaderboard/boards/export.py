@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.presentation import tells_costs, without_costs
-from leaderboard.boards.queries import standings_of
+from leaderboard.boards.queries import standings_of, tells_costs, without_costs
 from leaderboard.studies.answers import AtTarget, Line, Standings, descriptions, table
 from leaderboard.submissions.export.columns import KNOWN, NUMBER, TEXT, TRUTH, WHOLE, ExportColumn, FileFormat
 

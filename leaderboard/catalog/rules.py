@@ -57,10 +57,6 @@ def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
     return FieldRule(words, read)
 
 
-def _one_of(values: list[str]) -> FieldRule:
-    return FieldRule(f"one of {', '.join(values)}", dict(zip(values, values, strict=True)).__getitem__)
-
-
 NOISE = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
 
 
@@ -129,7 +125,8 @@ def _rule(field: Any) -> FieldRule:
     if isinstance(field, models.BooleanField):
         return YES_OR_NO
     if field.choices:
-        rule = _one_of([value for value, _ in field.choices])
+        values = [value for value, _ in field.choices]
+        rule = FieldRule(f"one of {', '.join(values)}", dict(zip(values, values, strict=True)).__getitem__)
     else:
         least = max(one.limit_value for one in field.validators if isinstance(one, MinValueValidator))
         most = min(one.limit_value for one in field.validators if isinstance(one, MaxValueValidator))

@@ -122,7 +122,13 @@ def ensure_agents(
     other.
     """
     described = list(descriptions)
-    descriptions = _under_present_names(benchmark, described)
+    # Descriptions with the names that agents have now, where they had others before
+    aliases = AgentAlias.objects.filter(benchmark=benchmark).alias(lower=Lower("name"))
+    rows = aliases.filter(lower__in=[folded(d.name) for d in described]).exclude(
+        name__in=benchmark.agents.values("name")  # merged, not renamed: it has a row of its own
+    )
+    now = {folded(name): present for name, present in rows.values_list("name", "agent__name")}
+    descriptions = [d._replace(name=now.get(folded(d.name), d.name)) for d in described]
     names = [d.name for d in descriptions]
     known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
     new = [d for d in descriptions if folded(d.name) not in known]
@@ -137,18 +143,6 @@ def ensure_agents(
     by_id = {agent.pk: agent for agent in agents.values()}
     locked = (agents[folded(d.name)] for d in descriptions)
     return {d.name: by_id.get(a.merged_into_id or 0, a) for d, a in zip(described, locked, strict=True)}
-
-
-def _under_present_names(
-    benchmark: Benchmark, descriptions: list[AgentDescription]
-) -> list[AgentDescription]:
-    """Descriptions with the names that agents have now, where they had others before."""
-    aliases = AgentAlias.objects.filter(benchmark=benchmark).alias(lower=Lower("name"))
-    rows = aliases.filter(lower__in=[folded(d.name) for d in descriptions]).exclude(
-        name__in=benchmark.agents.values("name")  # merged, not renamed: it has a row of its own
-    )
-    now = {folded(name): present for name, present in rows.values_list("name", "agent__name")}
-    return [d._replace(name=now.get(folded(d.name), d.name)) for d in descriptions]
 
 
 def _locked(benchmark: Benchmark, names: list[str]) -> dict[str, Agent]:

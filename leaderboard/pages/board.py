@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import tells_costs, visible_standings
 from leaderboard.boards.queries import (
     NoBoardYet,
     NoSuchBoard,
@@ -22,14 +21,16 @@ from leaderboard.boards.queries import (
     changes_since,
     entries_of,
     latest_board,
+    tells_costs,
+    visible_standings,
     withdrawn_agents,
 )
 from leaderboard.boards.signing import public_key
 from leaderboard.catalog.models import Assigning, Benchmark
 from leaderboard.pages import board_query
 from leaderboard.pages.access import absolute, for_all, number_in, visible
+from leaderboard.pages.board_query import BoardLine, common_marks, compare_to, leader_of, lines_at
 from leaderboard.pages.caching import cached_page
-from leaderboard.pages.lines import BoardLine, common_marks, compare_to, leader_of, lines_at
 from leaderboard.pages.replay_summary import replay_summary
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto

@@ -23,8 +23,7 @@ from django.views.decorators.http import require_safe
 from numpy.typing import NDArray
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import outlines
-from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, withdrawn_agents
+from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, outlines, withdrawn_agents
 from leaderboard.catalog.models import Benchmark, Trust
 from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.pages.for_programs import printable

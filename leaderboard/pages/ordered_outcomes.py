@@ -6,8 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import visible_standings
-from leaderboard.boards.queries import boards_of, entries_of
+from leaderboard.boards.queries import boards_of, entries_of, visible_standings
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.plots.heat_map import Outcome
 from leaderboard.studies.answers import Line, Standings, SubsetLine, words

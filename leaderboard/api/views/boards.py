@@ -13,9 +13,8 @@ from rest_framework.response import Response
 
 from leaderboard.api import serializers
 from leaderboard.api.parameters import PAGE, flag, one_of, text, whole
-from leaderboard.api.views.base import BaseEndpoint, Listing
+from leaderboard.api.views import BaseEndpoint, Listing
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import tells_costs, visible, visible_lines
 from leaderboard.boards.queries import (
     NoSuchBoard,
     board_numbered,
@@ -23,6 +22,9 @@ from leaderboard.boards.queries import (
     changes_since,
     entries_of,
     latest_board,
+    tells_costs,
+    visible,
+    visible_lines,
     withdrawn_agents,
 )
 from leaderboard.boards.signing import public_key

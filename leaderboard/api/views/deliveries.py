@@ -23,8 +23,8 @@ from leaderboard.api.errors import problem_response
 from leaderboard.api.parameters import PAGE, flag, one_of, text
 from leaderboard.api.parsers import BoundedJSON, BoundedMultipart, Multipart, require_length
 from leaderboard.api.permissions import AnyToken, MaySubmit, reaches
-from leaderboard.api.views.base import BaseEndpoint, Listing, benchmark_for
-from leaderboard.boards.presentation import visible_lines
+from leaderboard.api.views import BaseEndpoint, Listing, benchmark_for
+from leaderboard.boards.queries import visible_lines
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Busy, Exhausted, Forbidden, Refusal

@@ -14,8 +14,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import absolute
-from leaderboard.pages.board_query import direction
-from leaderboard.pages.lines import BoardLine
+from leaderboard.pages.board_query import BoardLine, direction
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import Changes, table, words
 

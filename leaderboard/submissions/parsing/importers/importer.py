@@ -78,7 +78,18 @@ class Source:
         name = on_one_line(called or (str(path) if in_full else path.name or str(path)))
         if not path.is_dir():
             return cls(path, name, False, [path], siblings=called is None, in_full=in_full)
-        paths, n_links = _walk(path, name, progress)
+        # Regular files under a folder, in order of their paths, and the number of symbolic links
+        paths, n_links = list[Path](), 0
+        for n, entry in enumerate(_entries(path, name), start=1):
+            if n > MAX_ENTRIES:
+                raise faulty_file(
+                    name, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),)
+                )
+            if entry.is_file(follow_symlinks=False):
+                paths.append(Path(entry.path))
+            n_links += entry.is_symlink()
+            if progress is not None:
+                progress(n, None)
         return cls(path, name, True, paths, n_links, in_full=in_full)
 
     def named(self, *patterns: str) -> list[Path]:
@@ -147,22 +158,6 @@ def _inflate(data: bytes) -> Iterator[bytes]:
     with gzip.GzipFile(fileobj=GzipMembers(io.BytesIO(data))) as file:
         while part := file.read(1 << 20):
             yield part
-
-
-def _walk(root: Path, called: str, progress: Progress | None) -> tuple[list[Path], int]:
-    """Regular files under a folder, in order of their paths, and the number of symbolic links."""
-    paths, n_links = list[Path](), 0
-    for n, entry in enumerate(_entries(root, called), start=1):
-        if n > MAX_ENTRIES:
-            raise faulty_file(
-                called, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),)
-            )
-        if entry.is_file(follow_symlinks=False):
-            paths.append(Path(entry.path))
-        n_links += entry.is_symlink()
-        if progress is not None:
-            progress(n, None)
-    return paths, n_links
 
 
 def _entries(folder: Path | str, called: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:

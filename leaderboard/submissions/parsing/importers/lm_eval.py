@@ -90,7 +90,12 @@ def _trials(task: str, path: Path, reading: ReadContext, counted: dict[Counted, 
         if sample.get(metric or "").value == NOT_APPLICABLE:
             n_without += 1
         else:
-            trials.append(_trial(task, sample, metric))
+            number = sample.get("doc_id")
+            if isinstance(number.value, bool) or not isinstance(number.value, int | str):
+                number.fault(f"a number is expected, not {number.kind}")
+            outcome, valid = _outcome(sample, metric)
+            place = Node(None, sample.file, "", sample.log, sample.row)
+            trials.append(trial(place, f"{task}/{number.value}", 1, outcome, None if valid else "no metric"))
     taken = _taken(of_filter, options.filter, source.shown(path), reading)
     others = tuple(sorted(of_filter.keys() - {taken}))
     counted[metric or "nothing", taken, others].append(task)
@@ -113,15 +118,6 @@ def _first_metric(sample: Node) -> str | None:
     scalar = (str | int | float, type(None))
     metrics = [name for name in names if isinstance(name, str) and isinstance(sample.value.get(name), scalar)]
     return next(iter(metrics), None)
-
-
-def _trial(task: str, sample: Node, metric: str | None) -> Trial:
-    number = sample.get("doc_id")
-    if isinstance(number.value, bool) or not isinstance(number.value, int | str):
-        number.fault(f"a number is expected, not {number.kind}")
-    outcome, valid = _outcome(sample, metric)
-    place = Node(None, sample.file, "", sample.log, sample.row)
-    return trial(place, f"{task}/{number.value}", 1, outcome, None if valid else "no metric")
 
 
 def _outcome(sample: Node, metric: str | None) -> tuple[object, bool]:

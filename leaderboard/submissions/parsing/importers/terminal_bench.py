@@ -58,7 +58,18 @@ def runs(reading: ReadContext) -> Iterator[Run]:
             continue  # of one trial
         metadata_path = reading.source.sibling(path, METADATA)
         metadata = reading.object_at(metadata_path) if metadata_path else None
-        yield _run(node, metadata, met, reading)
+        carried = _carried(node.file, metadata)
+        if metadata is not None and (name := metadata.get("dataset_name").text()):
+            note = (
+                f"The runs are of the benchmark {name} {metadata.get('dataset_version').text() or ''}".strip()
+                + "."
+            )
+            if note not in reading.notes:
+                reading.notes.append(note)
+        results = list(node.get("results").objects(required=True))
+        trials = list(_trials(results, carried.run, met))
+        met.n_runs += bool(results) and not trials
+        yield carried, trials
     if met.n_runs:
         reading.notes.append(f"Runs met twice, which count once: {met.n_runs:,}.")
 
@@ -81,21 +92,6 @@ def _results(reading: ReadContext) -> list[Path]:
         if not of_trial and "n_resolved" in keys(head(path)):
             reading.log.add(source.shown(path), "", f"the run has no {METADATA}, as others here have")
     return paths
-
-
-def _run(node: Node, metadata: Node | None, met: _Met, reading: ReadContext) -> Run:
-    carried = _carried(node.file, metadata)
-    if metadata is not None and (name := metadata.get("dataset_name").text()):
-        note = (
-            f"The runs are of the benchmark {name} {metadata.get('dataset_version').text() or ''}".strip()
-            + "."
-        )
-        if note not in reading.notes:
-            reading.notes.append(note)
-    results = list(node.get("results").objects(required=True))
-    trials = list(_trials(results, carried.run, met))
-    met.n_runs += bool(results) and not trials
-    return carried, trials
 
 
 def _carried(file: str, metadata: Node | None) -> Carried:
