@@ -25,11 +25,7 @@ SCHEMA_VERSION = "0.3.0"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 UNKNOWN = "unknown"
 ERROR = "the harness failed"
-IN_WORDS = {
-    "full": "all tasks",
-    "subset": "the tasks of the subset",
-    "domain": "tasks like these",
-}
+IN_WORDS = {"full": "all tasks", "subset": "the tasks of the subset", "domain": "tasks like these"}
 OF_SCORE = ("rank", "rank_lower", "rank_upper", "estimated", "reason")
 DETAILS = ("agent", "scaffold", "version", "submitted_at", "trial", "category", *FACETS, "cost_usd")
 NO_LINE: Mapping[str, Any] = {"at": {}}
@@ -84,7 +80,9 @@ class _Agent:
         model = row["model"]
         model_id = model if "/" in model.strip("/") else f"{UNKNOWN}/{model}"
         developer, _, rest = model_id.partition("/")
-        place = "/".join(["data", *map(_segment, (about.slug, developer, rest))])
+        # Nothing in a name leads elsewhere
+        names = (UNSAFE.sub("_", text).strip("._") or UNKNOWN for text in (about.slug, developer, rest))
+        place = "/".join(["data", *names])
         content = json.dumps([about.slug, about.data_version, row["agent"]]).encode()
         return cls(
             name=row["agent"],
@@ -111,11 +109,6 @@ class _Agent:
             file.write(content)
         self.digest.update(content)
         self.n_lines += len(parts)
-
-
-def _segment(text: str) -> str:
-    """A name as one segment of a path: nothing in it leads elsewhere."""
-    return UNSAFE.sub("_", text).strip("._") or UNKNOWN
 
 
 # ------------------------------------------------------------------------------------------------ one trial

@@ -202,7 +202,12 @@ def read_upload(
     name = _name(upload, form)
     faults = faults_of(fields, as_of=as_of)
     known = KnownTasks(tasks)
-    columns = {name: column for name, column in columns_of(fields).items() if not _has_fault(name, faults)}
+    faulty = {
+        column
+        for key, column in COLUMN.items()
+        if any(one.field in ("agent", f"agent.{key}") for one in faults)
+    }
+    columns = {name: column for name, column in columns_of(fields).items() if name not in faulty}
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
@@ -271,11 +276,6 @@ def _once(faults: Iterable[Fault]) -> Iterator[Fault]:
             yield one
         if ALIASES.get(one.field or "", one.field) in COLUMN.values():
             seen.add(key)
-
-
-def _has_fault(column: str, faults: Iterable[Fault]) -> bool:
-    path = next((f"agent.{key}" for key, of in COLUMN.items() if of == column), column)
-    return any(one.field in ("agent", path) for one in faults if column in COLUMN.values())
 
 
 def _options(fields: Mapping[str, Any], form: Form) -> _InEnvelope:

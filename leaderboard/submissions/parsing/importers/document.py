@@ -43,18 +43,15 @@ class IssueLog:
         self.n += 1
         if len(self.faults) < MAX_FAULTS:
             shown = excerpt(value) if isinstance(value, str) else None
-            rule += f" (in {_end_of(file)})" if self.names_files and file else ""
+            if self.names_files and file:  # a long path is cut at its beginning, which files share
+                end = file if len(file) <= MAX_SHOWN else f"…{file[1 - MAX_SHOWN :]}"
+                rule += f" (in {excerpt(end)})"
             self.faults.append(Fault(row, on_one_line(excerpt(where)) or None, shown, on_one_line(rule)))
 
 
 def on_one_line(text: str) -> str:
     """A text with line feeds spelled out too: no name of a file or a task begins a line of its own."""
     return printable(text).replace("\n", "U+000A")
-
-
-def _end_of(file: str) -> str:
-    """Shorten a path from its beginning, which files share."""
-    return excerpt(file if len(file) <= MAX_SHOWN else f"…{file[1 - MAX_SHOWN :]}")
 
 
 class Unreadable(ValueError):

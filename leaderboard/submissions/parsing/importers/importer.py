@@ -121,9 +121,10 @@ class Source:
         if data[:2] == GZIP:
             parts = []
             try:
-                for part in _inflate(data):
-                    parts.append(part)
-                    self.check(path, sum(map(len, parts)), len(data))
+                with gzip.GzipFile(fileobj=GzipMembers(io.BytesIO(data))) as zipped:
+                    while part := zipped.read(1 << 20):
+                        parts.append(part)
+                        self.check(path, sum(map(len, parts)), len(data))
             except FlatFileError as error:
                 raise self.refused(path, error.faults[0].rule) from None
             except (OSError, EOFError, zlib.error) as error:
@@ -152,12 +153,6 @@ class Source:
         """The refusal for a fault that leaves nothing else to check."""
         where = f" (in {self.shown(path)})" if self.is_folder or self.in_full else ""
         return faulty_file(self.called, (Fault(None, None, None, on_one_line(rule + where)),))
-
-
-def _inflate(data: bytes) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=GzipMembers(io.BytesIO(data))) as file:
-        while part := file.read(1 << 20):
-            yield part
 
 
 def _entries(folder: Path | str, called: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
