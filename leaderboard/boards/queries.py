@@ -1,7 +1,7 @@
 """Reads of boards: one, several, as the typed answer they were made from, and what changed between two."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -127,18 +127,13 @@ def changes_since(
     return _compare(newer, places.get(older.pk, {}), now, withdrawn_ids)
 
 
-@dataclass(frozen=True)
-class Version:
-    """A board as the history lists it, and what changed since the one before; None for the first."""
-
-    board: Board
-    n_ranked: int
-    n_listed: int
-    changes: Changes | None
+Version = tuple[Board, int, int, Changes | None]  # ranked and listed agents; None for the first board
 
 
 def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> tuple[list[Version], bool]:
     """The latest boards, or those before a number, newest first, and whether there are older ones.
+
+    Each with the numbers of agents that are ranked and listed, and what changed since the one before.
 
     Entries are read with their places alone, for a board of many agents is a megabyte: three queries.
     """
@@ -148,12 +143,12 @@ def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> t
     latest = list(boards[: most + 1])
     entries = _places(latest, *{board.target for board in latest})
     withdrawn_ids = withdrawn_agents(benchmark) if len(latest) > 1 else set()
-    found = []
+    found: list[Version] = []
     for newer, older in zip_longest(latest, latest[1:]):
         now = entries.get(newer.pk, {})
         n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
         changes = _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None
-        found.append(Version(newer, n_ranked, len(now), changes))
+        found.append((newer, n_ranked, len(now), changes))
     return found[:most], len(latest) > most
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from django.db.models import OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, MissingPlaces
 from leaderboard.pages.access import for_all, visible
@@ -308,7 +307,6 @@ def ordinal(n: int) -> str:
     return f"{n:,}{ending}"
 
 
-@require_safe
 @for_all
 @cached_page(of_data=True, reads=(TaskSubset,))
 def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:

@@ -11,7 +11,6 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import (
@@ -274,7 +273,6 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
     }
 
 
-@require_safe
 @for_all
 @cached_page(*board_query.PARAMETERS)
 def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
@@ -372,7 +370,6 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
 # ------------------------------------------------------------------------------------------------- Markdown
 
 
-@require_safe
 @for_all
 def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)

@@ -16,7 +16,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Entry
 from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, withdrawn_agents
@@ -326,7 +325,6 @@ def _differing(
     return rows
 
 
-@require_safe
 @for_all
 def compare(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)

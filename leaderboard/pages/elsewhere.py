@@ -19,7 +19,6 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_exempt
-from django.views.decorators.http import require_safe
 from numpy.typing import NDArray
 
 from leaderboard.boards.models import Board, Entry
@@ -40,7 +39,6 @@ NARROW, WIDE = 6.6, 11.5  # of a character at 11 px; no font is measured, and `t
 LABEL, VALUE = "#1c2226", "#0b5563"  # ink and lead of the pages; white on them has 16 and 8 to 1
 
 
-@require_safe
 @for_all
 def badge(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
@@ -115,7 +113,6 @@ RGB = 2  # the colour type
 Ranked = tuple[int, int, int, bool, bool]
 
 
-@require_safe
 @for_all
 def card(request: HttpRequest, slug: str) -> HttpResponse:
     ranked, n_ranked = first_of(visible(slug))
@@ -212,7 +209,6 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 N_ROWS, MAX_ROWS = 10, 50
 
 
-@require_safe
 @for_all
 @xframe_options_exempt
 @csp_replace({"frame-ancestors": ["*"]})  # type: ignore[arg-type]  # its types know no arguments

@@ -13,7 +13,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import (
     NoBoardYet,
@@ -63,7 +62,6 @@ OF_TEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
 }
 
 
-@require_safe
 @for_all
 def cite(request: HttpRequest, slug: str) -> HttpResponse:
     """The latest board, or that of `?board=`: a sentence, the benchmark's own citation, BibTeX."""
@@ -102,13 +100,12 @@ class Feed(Atom1Feed):
         return max(dates, default=self.feed["made_at"])
 
 
-@require_safe
 @for_all
 def feed(request: HttpRequest, slug: str) -> HttpResponse:
     """An entry for each board, with who could be the best and what changed."""
     benchmark = visible(slug)
     latest, _ = versions(benchmark, most=N_ENTRIES)
-    boards = {one.pk: one for one in boards_of(benchmark).filter(pk__in=[one.board.pk for one in latest])}
+    boards = {one.pk: one for one in boards_of(benchmark).filter(pk__in=[one.pk for one, *_ in latest])}
     standings, withdrawn = outlines(list(boards.values())), withdrawn_since(boards.values())
     atom = Feed(
         title=f"{printable(benchmark.title)}: boards",
@@ -121,12 +118,12 @@ def feed(request: HttpRequest, slug: str) -> HttpResponse:
         language="en",
         made_at=benchmark.created_at,
     )
-    for version in latest:
-        board = boards[version.board.pk]
+    for one, _, _, changes in latest:
+        board = boards[one.pk]
         sentences = (
             words.headline(standings[board.pk]),
             words.withdrawn_text(withdrawn.get(board.pk, ())),
-            words.changes_text(version.changes) if version.changes else "The first board.",
+            words.changes_text(changes) if changes else "The first board.",
         )
         atom.add_item(
             title=f"Board {board.number}: {words.could_be_first(standings[board.pk])}",
@@ -151,7 +148,6 @@ CLOSED = ("/account", "/accounts/", "/admin/", "/api/", "/invitation/", "/submis
 MAX_ADDRESSES = 50_000  # addresses that a sitemap may hold
 
 
-@require_safe
 @for_all
 def sitemap(request: HttpRequest) -> HttpResponse:
     """The pages of public benchmarks; what is unlisted, private or hidden has no address here."""
@@ -170,7 +166,6 @@ def _addresses(request: HttpRequest) -> Iterator[tuple[str, str]]:
             yield absolute(request, path), changed.isoformat() if changed else ""
 
 
-@require_safe
 @for_all
 def robots(request: HttpRequest) -> HttpResponse:
     """Pages are open; what belongs to an account, and the interface for programs, is not for walking."""
@@ -213,7 +208,6 @@ def data_page(benchmark: Benchmark, *, server: str) -> dict[str, Any]:
     }
 
 
-@require_safe
 @for_all
 def data(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
@@ -221,7 +215,6 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "pages/data.html", {"page": page, "benchmark": benchmark, "here": "data"})
 
 
-@require_safe
 @for_all
 def signing_key(request: HttpRequest) -> HttpResponse:
     """The key that boards are signed with; `null` where this server signs none."""

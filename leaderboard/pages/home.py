@@ -5,7 +5,6 @@ from typing import Any
 from django.db.models import OuterRef, Prefetch, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import visible_standings, with_costs_visible, withdrawn_since
@@ -63,7 +62,6 @@ def _strip(standings: Standings) -> str:
     return rank_strip(bars, n) if bars else ""
 
 
-@require_safe
 @for_all
 def home(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/home.html", {"listed": listed_benchmarks()})
@@ -76,7 +74,6 @@ TARGETS = {
 }
 
 
-@require_safe
 @for_all
 def methods(request: HttpRequest) -> HttpResponse:
     shown = {

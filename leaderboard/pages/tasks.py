@@ -9,7 +9,6 @@ from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.pages.access import for_all, visible
@@ -132,22 +131,16 @@ def _heat_map_rows(of: OrderedOutcomes) -> list[HeatMapRow]:
     if of.n_agents > MAX_ROWS:
         ends = [part[[0, -1]] for part in np.array_split(np.arange(1, of.n_agents + 1), N_GROUPS)]
         return [
-            HeatMapRow(label=(label := f"agents {first:,} to {last:,}"), name=label, outcomes=plain(mean))
+            (label := f"agents {first:,} to {last:,}", label, plain(mean), "")
             for (first, last), mean in zip(ends, group_means(ordered, N_GROUPS), strict=True)
         ]
     labels = cut_apart([agent.name for agent in agents], LONGEST_LABEL)
     return [
-        HeatMapRow(
-            label=label,
-            name=agent.name,
-            outcomes=plain(row),
-            address=reverse("pages:agent", args=[of.benchmark.slug, agent.pk]),
-        )
+        (label, agent.name, plain(row), reverse("pages:agent", args=[of.benchmark.slug, agent.pk]))
         for agent, label, row in zip(agents, labels, ordered, strict=True)
     ]
 
 
-@require_safe
 @for_all
 @cached_page("find", "subset", "rows", of_data=True, reads=(TaskSubset,))
 def tasks(request: HttpRequest, slug: str) -> HttpResponse:
@@ -331,7 +324,6 @@ def _quarters_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Char
     )
 
 
-@require_safe
 @for_all
 @cached_page(of_data=True, reads=(TaskSubset,))
 def task(request: HttpRequest, slug: str, pk: int) -> HttpResponse:

@@ -7,7 +7,7 @@ import pytest
 
 from leaderboard.plots import best
 from leaderboard.plots.best import level_text, levels
-from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, StackPart, dots, stacked
+from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, dots, stacked
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -73,9 +73,9 @@ def test_nothing_is_not_drawn():
 
 def test_parts_lie_side_by_side_in_proportion():
     parts = [
-        StackPart("Agents", 0.1),
-        StackPart("Tasks", 0.6, "cancels", hatched=True),
-        StackPart("Trials", 0.1),
+        ("Agents", 0.1, "", False),
+        ("Tasks", 0.6, "cancels", True),
+        ("Trials", 0.1, "", False),
     ]
     found = ET.fromstring(stacked(name="v", title="Shares", parts=parts))
     bars = [one for one in found.iter(f"{SVG}rect") if one.get("y") == "0"]
@@ -88,7 +88,7 @@ def test_parts_lie_side_by_side_in_proportion():
     assert float(narrow.get("width")) == 344
     assert [one.text for one in narrow.iter(f"{SVG}text")][1] == "Tasks, 60.0%"
     with pytest.raises(ValueError, match="nothing to draw"):
-        stacked(name="v", title="", parts=[StackPart("Agents", 0.0)])
+        stacked(name="v", title="", parts=[("Agents", 0.0, "", False)])
 
 
 def test_a_level_stands_against_the_line_at_which_it_alerts():
