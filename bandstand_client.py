@@ -589,7 +589,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 done, 1 refused, 2 usage, 3 not reachable, or the exit code of the harness."""
     parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
     try:
-        answer = parsed.run(parsed, _client(parsed))
+        if not parsed.server:
+            raise UsageError("Name the server by --server or BANDSTAND_SERVER.")
+        client = Client(
+            parsed.server,
+            token(parsed.token_file),
+            n_tries=parsed.tries,
+            timeout=parsed.timeout,
+            plain=parsed.plain,
+        )
+        answer = parsed.run(parsed, client)
     except UsageError as error:
         return _told(f"bandstand: {error}", USAGE)
     except Refused as refused:
@@ -618,18 +627,6 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     return parsed
 
 
-def _client(parsed: argparse.Namespace) -> Client:
-    if not parsed.server:
-        raise UsageError("Name the server by --server or BANDSTAND_SERVER.")
-    return Client(
-        parsed.server,
-        token(parsed.token_file),
-        n_tries=parsed.tries,
-        timeout=parsed.timeout,
-        plain=parsed.plain,
-    )
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bandstand",
@@ -638,7 +635,15 @@ def _parser() -> argparse.ArgumentParser:
         f"BANDSTAND_TOKEN or from {TOKEN_FILE} (or --token-file), which nobody else may read.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_tasks(commands)
+    # What else is told goes to stderr, so that the tasks can be piped.
+    tasks = _command(
+        commands,
+        "tasks",
+        "ask which tasks an agent is to run",
+        _run_tasks,
+        lambda answer: "\n".join(map(_printable, _waiting(answer))),
+    )
+    _add_asking(tasks)
     _add_run(commands)
     _add_deliveries(commands)
     _add_status(commands)
@@ -664,11 +669,6 @@ def _command(
     parser.add_argument("--plain", action="store_true", help="send the token without TLS")
     parser.set_defaults(run=run, tell=tell)
     return parser
-
-
-def _add_tasks(commands: Any) -> None:
-    parser = _command(commands, "tasks", "ask which tasks an agent is to run", _run_tasks, _tell_tasks)
-    _add_asking(parser)
 
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
@@ -711,7 +711,7 @@ def _add_deliveries(commands: Any) -> None:
             "check",
             "have a file checked by the rules of submitting; nothing is stored",
             _run_check,
-            _tell_check,
+            lambda answer: f"It would be taken: {_counts(answer)}",
         ),
         (
             "submit",
@@ -751,9 +751,21 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_status(commands: Any) -> None:
-    parser = _command(commands, "status", "ask how a submission stands", _run_status, _tell_status)
+    parser = _command(
+        commands,
+        "status",
+        "ask how a submission stands",
+        lambda parsed, client: client.status(parsed.submission),
+        _tell_status,
+    )
     parser.add_argument("submission", metavar="ID")
-    parser = _command(commands, "withdraw", "take a submission back", _run_withdraw, _tell_status)
+    parser = _command(
+        commands,
+        "withdraw",
+        "take a submission back",
+        lambda parsed, client: client.withdraw(parsed.submission, parsed.reason),
+        _tell_status,
+    )
     parser.add_argument("submission", metavar="ID")
     parser.add_argument("--reason", required=True)
 
@@ -788,11 +800,6 @@ def _agent(parsed: argparse.Namespace) -> dict[str, str]:
         "organisation": parsed.organisation,
     }
     return {name: value for name, value in told.items() if value}
-
-
-def _tell_tasks(answer: dict[str, Any]) -> str:
-    """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped."""
-    return "\n".join(map(_printable, _waiting(answer)))
 
 
 def _waiting(answer: Mapping[str, Any]) -> list[str]:
@@ -841,10 +848,6 @@ def _run_submit(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
         return client.submit(parsed.benchmark, _delivery(parsed), key=parsed.key, progress=progress)
 
 
-def _tell_check(answer: dict[str, Any]) -> str:
-    return f"It would be taken: {_counts(answer)}"
-
-
 def _tell_submit(answer: dict[str, Any]) -> str:
     before = " (delivered before; nothing happened now)" if answer.get("replayed") else ""
     told = f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
@@ -877,7 +880,9 @@ def _run_run(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
             raise UsageError(f"The command has no {place}; see bandstand run --help.")
     if parsed.output != Path(parsed.output).name or parsed.output in (TASKS, RECEIPT):
         raise UsageError(f"--output {parsed.output} is not possible; name a file without its folder.")
-    folder = parsed.folder or Path(_file_name(f"bandstand-{parsed.benchmark}-{parsed.agent}"))
+    # Letters, digits, dots and dashes, at most 200 bytes
+    name = re.sub(r"[^\w.-]+", "_", f"bandstand-{parsed.benchmark}-{parsed.agent}").encode()[:200]
+    folder = parsed.folder or Path(name.decode(errors="ignore"))
     of = {"server": client.server, "benchmark": parsed.benchmark, "agent": parsed.agent}
     with _held(folder, of):
         while True:
@@ -899,11 +904,6 @@ def _tell_run(answer: dict[str, Any]) -> str:
     if "n_outcomes" in answer:
         return _tell_submit(answer)
     return _printable(answer.get("detail") or "Nothing is left to run.")
-
-
-def _file_name(text: str) -> str:
-    """Give a text as the name of a file: letters, digits, dots and dashes, at most 200 bytes."""
-    return re.sub(r"[^\w.-]+", "_", text).encode()[:200].decode(errors="ignore")
 
 
 @contextlib.contextmanager
@@ -1036,14 +1036,6 @@ def _check_whole(said: argparse.Namespace, client: Client, n_trials: int) -> Non
         ]
     if faults:
         raise Refused({"detail": "Outcomes are missing; nothing was delivered.", "faults": faults})
-
-
-def _run_status(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
-    return client.status(parsed.submission)
-
-
-def _run_withdraw(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
-    return client.withdraw(parsed.submission, parsed.reason)
 
 
 def _tell_status(answer: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ What a refusal means over HTTP stands in `api.errors`, and for a command by its 
 knows of either.
 """
 
+import re
 from typing import Any, ClassVar
 
 from django.db import DatabaseError, OperationalError
@@ -22,7 +23,7 @@ class Refusal(Exception):
 
     def __init__(self, message: str = "", *, code: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
-        self.code = code or _in_snake_case(type(self).__name__)
+        self.code = code or re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
         self.details = details
 
 
@@ -63,10 +64,6 @@ class Exhausted(Refusal):
 
 class Busy(Exhausted):
     message = "Too much of this is being done at this moment."
-
-
-def _in_snake_case(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
 def of_database(error: DatabaseError) -> str:

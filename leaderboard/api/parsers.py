@@ -6,7 +6,6 @@ of JSON, or as a field for each of its own, named by its path (`agent.name`).
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO, Any, NoReturn, cast
 
@@ -58,15 +57,9 @@ class BoundedJSON(BaseParser):
         return parse_json(body)
 
 
-@dataclass(frozen=True)
-class Multipart:
-    """A file, open at its beginning, and the fields of the envelope beside it."""
-
-    upload: UploadedPart
-    fields: dict[str, Any]
-
-
 class BoundedMultipart(BaseParser):
+    """Gives a file, open at its beginning, and the fields of the envelope beside it."""
+
     media_type = "multipart/form-data"
 
     def parse(
@@ -78,7 +71,7 @@ class BoundedMultipart(BaseParser):
         on_disk = _OnDisk((parser_context or {})["request"])
         try:
             fields, files = _parts(stream, media_type or "", on_disk)
-            return Multipart(_the_file(files), _envelope(fields))
+            return _the_file(files), _envelope(fields)
         except BaseException:
             on_disk.close()
             raise

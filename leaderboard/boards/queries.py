@@ -111,11 +111,10 @@ def changes_since(
     newer: Board,
     *,
     entries: Sequence[Entry] | None = None,
-    withdrawn_ids: Collection[int] | None = None,
 ) -> Changes:
     """What changed from one board to a later one, withdrawals as of today.
 
-    Queries: the places of both boards and the ids of the agents withdrawn, but for what is given of these.
+    `entries` are those of the later one, where they were read already.
     """
     places = _places([older, newer] if entries is None else [older], newer.target)
     now = places.get(newer.pk, {})
@@ -123,8 +122,7 @@ def changes_since(
         at = entry.at.get(newer.target, {})
         place = Place(*(at.get(field) for field in Place._fields))
         now[entry.agent_id] = (entry.name, {newer.target: place})
-    withdrawn_ids = withdrawn_agents(newer.benchmark) if withdrawn_ids is None else withdrawn_ids
-    return _compare(newer, places.get(older.pk, {}), now, withdrawn_ids)
+    return _compare(newer, places.get(older.pk, {}), now, withdrawn_agents(newer.benchmark))
 
 
 Version = tuple[Board, int, int, Changes | None]  # ranked and listed agents; None for the first board

@@ -231,7 +231,7 @@ def _check_no_second_name(
     rows = owned.values_list("name", "scaffold__name", "model__name", "version")
     theirs = [AgentDescription(*row) for row in rows]
     for described in descriptions:
-        same = (one.name for one in theirs if _is_same_agent(one, described))
+        same = (one.name for one in theirs if all(map(alike, one[1:4], described[1:4])))  # but for the name
         if (name := next(same, described.name)) != described.name:
             raise Conflict(
                 f"You have delivered this agent before as {name!r}: {described.name!r} has the same scaffold "
@@ -241,10 +241,6 @@ def _check_no_second_name(
                 code="second_name",
                 agents=[name, described.name],
             )
-
-
-def _is_same_agent(one: AgentDescription, other: AgentDescription) -> bool:
-    return all(alike(getattr(one, part), getattr(other, part)) for part in ("scaffold", "model", "version"))
 
 
 def complete_agents(
@@ -287,50 +283,38 @@ def _ensure_names(kind: type[Named], names: list[str]) -> dict[str, Named]:
 
 def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator: bool) -> None:
     """Refuse agents that are known otherwise; an operator may state a version where none is known."""
-    differing = [
-        (agent, described)
-        for agent, described in pairs
-        if _differences(agent, described)
-        not in ([], ["version"] if by_operator and not agent.version else [])
-    ]
-    if differing:
-        raise AgentMismatch(
-            "\n".join(_sentence(*pair) for pair in differing[:N_NAMED]) + _in_all(len(differing), "agents"),
-            code="agent_described_otherwise",
-            agents=[
-                {"stored": _description(agent)._asdict(), "delivered": described._asdict()}
-                for agent, described in differing[:N_NAMED]
-            ],
+    differing = []
+    for agent, described in pairs:
+        stored = AgentDescription(
+            agent.name, agent.scaffold.name, agent.model.name, agent.version, agent.organisation
         )
+        fields = [] if stored.name == described.name else ["name"]
+        for field in ("scaffold", "model", "version"):
+            value = getattr(described, field)
+            if value and folded(value) != folded(getattr(stored, field)):
+                fields.append(field)
+        if fields not in ([], ["version"] if by_operator and not agent.version else []):
+            differing.append((stored, described, fields))
+    if not differing:
+        return
+    sentences = []
+    for stored, described, fields in differing[:N_NAMED]:
+        known, new = (
+            ", ".join(f"{field} {getattr(side, field)!r}" for field in fields) for side in (stored, described)
+        )
+        sentences.append(
+            f"The agent {described.name!r} is known here with {known}, but was delivered with {new}; "
+            "a changed agent needs a name of its own."
+        )
+    raise AgentMismatch(
+        "\n".join(sentences) + _in_all(len(differing), "agents"),
+        code="agent_described_otherwise",
+        agents=[
+            {"stored": stored._asdict(), "delivered": described._asdict()}
+            for stored, described, _ in differing[:N_NAMED]
+        ],
+    )
 
 
 def _in_all(n: int, noun: str) -> str:
     return f"\n({n:,} {noun} in all)" if n > N_NAMED else ""
-
-
-def _differences(agent: Agent, described: AgentDescription) -> list[str]:
-    stored = _description(agent)
-    differing = [] if stored.name == described.name else ["name"]
-    for field in ("scaffold", "model", "version"):
-        value = getattr(described, field)
-        if value and folded(value) != folded(getattr(stored, field)):
-            differing.append(field)
-    return differing
-
-
-def _description(agent: Agent) -> AgentDescription:
-    return AgentDescription(
-        agent.name, agent.scaffold.name, agent.model.name, agent.version, agent.organisation
-    )
-
-
-def _sentence(agent: Agent, described: AgentDescription) -> str:
-    fields = _differences(agent, described)
-    stored, delivered = (
-        ", ".join(f"{field} {getattr(side, field)!r}" for field in fields)
-        for side in (_description(agent), described)
-    )
-    return (
-        f"The agent {described.name!r} is known here with {stored}, but was delivered with {delivered}; "
-        "a changed agent needs a name of its own."
-    )

@@ -134,17 +134,19 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
     # A board keeps the names of its day.
     today = dict(Agent.objects.filter(pk__in=keys).values_list("pk", "name"))
     try:
-        comparison = compare_agents(benchmark=benchmark, agents=[today[key] for key in keys], target=target)
+        data_version, compared, task_ids = compare_agents(
+            benchmark=benchmark, agents=[today[key] for key in keys], target=target
+        )
     except Refusal as refusal:
         return {"refusal": str(refusal)}
-    compared, reference = comparison.compared, agents[0]
+    reference = agents[0]
     columns = [compared.outcomes.get(today[key]) for key in keys]
     n_tasks = n_shared(columns)
     differences = [_difference(compared, critical, today, reference, other) for other in agents[1:]]
     tasks = _differing(
         columns,
         compared.tasks,
-        [comparison.task_ids[name] for name in compared.tasks],
+        [task_ids[name] for name in compared.tasks],
         base=reverse("pages:task", args=[benchmark.slug, 0]).removesuffix("0"),
     )
     changes = []  # the addresses of the same with an agent as the reference, and without it
@@ -159,7 +161,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
     return {
         "reference": reference,
         "verdict": (verdict_of(differences), rest_of(differences, over)),
-        "is_newer": comparison.data_version != board.data_version,
+        "is_newer": data_version != board.data_version,
         # Those that the board lowers, or folds, as versions of one agent.
         "versions": [name for name, at in ats if at.get("correction") or at.get("folded_under")],
         "twin": f"{reverse('api:compare', args=[benchmark.slug])}?{parameters}",

@@ -15,7 +15,6 @@ from leaderboard.plots.marks import (
     cut_apart,
     dot,
     drawing,
-    linked,
     paint,
     path,
     rule,
@@ -76,7 +75,6 @@ class DotRow:
     upper: float | None = None
     tick: float | None = None  # a second value to compare with
     hollow: bool = False  # an empty dot with a grey line: what is surely another
-    address: str = ""
 
 
 class DotLayout(NamedTuple):
@@ -133,7 +131,6 @@ def dots(
         width=layout.width,
         height=bottom + BOTTOM,
         marks=marks,
-        links=any(row.address for row in rows),
     )
 
 
@@ -177,4 +174,4 @@ def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
         width=1.6 if row.hollow else 1,
         title="; ".join(part for part in (f"{row.label}: {row.text}", row.note) if part),
     )
-    return [*marks, linked(row.address, drawn) if row.address else drawn]
+    return [*marks, drawn]

@@ -126,14 +126,12 @@ class _Past:
 
     def moment(self, *, is_policy: bool) -> Moment:
         assert self.at is not None
-        return Moment(self.version, self.at, self.policy, is_policy, self._n_candidates())
-
-    def _n_candidates(self) -> int:
         needed = self._n_tasks()
         complete = [agent for agent in self.n_rows if self._may_be_complete(agent, needed)]
         owners = ((agent, self.owners.get(agent)) for agent in complete)
         of = Counter((by in self.trusted or self.n_rows[pk].keys() <= self.verified, by) for pk, by in owners)
-        return sum(n if is_vouched else min(n, MAX_VOICES) for (is_vouched, _), n in of.items())
+        n = sum(n if is_vouched else min(n, MAX_VOICES) for (is_vouched, _), n in of.items())
+        return Moment(self.version, self.at, self.policy, is_policy, n)
 
     def _may_be_complete(self, agent: int, needed: int) -> bool:
         n_rows = sum(self.n_rows[agent].values())

@@ -60,12 +60,6 @@ def test_a_value_that_is_not_known_has_words_and_no_dot():
     assert [one.text for one in found.iter(f"{SVG}text")][1:] == ["one <b>", None, "not compared"]
 
 
-def test_a_dot_that_leads_somewhere_makes_the_drawing_a_group():
-    found = drawn([DotRow("one", "", "", 0.5, address="/b/toy/agents/7")])
-    assert found.get("role") == "group"
-    assert [one.get("href") for one in found.iter(f"{SVG}a")] == ["/b/toy/agents/7"]
-
-
 def test_nothing_is_not_drawn():
     with pytest.raises(ValueError, match="nothing to draw"):
         drawn([])

@@ -21,7 +21,7 @@ from leaderboard.accounts.models import ApiToken
 from leaderboard.api import bodies, serializers
 from leaderboard.api.errors import problem_response
 from leaderboard.api.parameters import PAGE, flag, one_of, text
-from leaderboard.api.parsers import BoundedJSON, BoundedMultipart, Multipart, require_length
+from leaderboard.api.parsers import BoundedJSON, BoundedMultipart, require_length
 from leaderboard.api.permissions import AnyToken, MaySubmit, reaches
 from leaderboard.api.views import BaseEndpoint, Listing, benchmark_for
 from leaderboard.boards.queries import visible_lines
@@ -102,12 +102,13 @@ def _submit(
         "dry_run": dry_run,
     }
     body = request.data
-    if not isinstance(body, Multipart):
+    if not isinstance(body, tuple):  # as a multipart body is read
         if form != Form():
             raise ParseError("format, metric and filter are about a file; a JSON body has its own form.")
         return submit(body=body, **common)
-    with body.upload.file, _in_turn(body.upload):
-        return submit_file(upload=body.upload, fields=body.fields, form=form, **common)
+    upload, fields = body
+    with upload.file, _in_turn(upload):
+        return submit_file(upload=upload, fields=fields, form=form, **common)
 
 
 @contextmanager

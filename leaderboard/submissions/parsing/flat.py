@@ -54,8 +54,8 @@ def read_outcomes(
         raise Refusal(str(error)) from error
 
 
-def read_file(path: Path, *, as_of: datetime, progress: Progress | None = None) -> FlatFile:
-    return read_outcomes(path, as_of=as_of, progress=progress)[0]
+def read_file(path: Path, *, as_of: datetime) -> FlatFile:
+    return read_outcomes(path, as_of=as_of)[0]
 
 
 def faults_of(
