@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def exported(name, slug="toy", **options):
     with ExportTransaction(Benchmark.objects.get(slug=slug)) as snapshot:
-        return b"".join(FORMATS[name].written(OutcomeRows(snapshot, **options)))
+        return b"".join(FORMATS[name][1](OutcomeRows(snapshot, **options)))
 
 
 def rows_of(flat):
