@@ -338,6 +338,14 @@ def _check_version(data: Path) -> None:
 
 def _run(command: list[str], lock: int) -> int:
     """Run a program as the server's user, in a session of its own that Ctrl-C does not reach."""
+    # Without the user's variables: some would change PostgreSQL's behaviour, others are secrets
+    environment = {"PATH": os.defpath, "LC_ALL": "C"}
+    # PostgreSQL clears away the files of a dead server unless the process id in them lives. As server.lock is
+    # held here, that can only be a foreign process with a reused id, and this variable has PostgreSQL ignore
+    # it. Whether memory of an old server is still in use is checked all the same.
+    for name in ("data/postmaster.pid", f"run/.s.PGSQL.{PORT}.lock"):
+        with suppress(FileNotFoundError):
+            environment["PG_GRANDPARENT_PID"] = (home() / name).read_text().partition("\n")[0]
     account: dict[str, Any] = {}
     if _is_root():
         account = {"user": _nobody().pw_uid, "group": _nobody().pw_gid, "extra_groups": []}
@@ -345,7 +353,7 @@ def _run(command: list[str], lock: int) -> int:
         return subprocess.run(
             command,
             cwd="/",
-            env=_environment(),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -354,18 +362,6 @@ def _run(command: list[str], lock: int) -> int:
             check=False,
             **account,
         ).returncode
-
-
-def _environment() -> dict[str, str]:
-    """Leave the user's variables out: some would change PostgreSQL's behaviour, others are secrets."""
-    environment = {"PATH": os.defpath, "LC_ALL": "C"}
-    # PostgreSQL clears away the files of a dead server unless the process id in them lives. As server.lock is
-    # held here, that can only be a foreign process with a reused id, and this variable has PostgreSQL ignore
-    # it. Whether memory of an old server is still in use is checked all the same.
-    for name in ("data/postmaster.pid", f"run/.s.PGSQL.{PORT}.lock"):
-        with suppress(FileNotFoundError):
-            environment["PG_GRANDPARENT_PID"] = (home() / name).read_text().partition("\n")[0]
-    return environment
 
 
 def _end_of_log() -> str:

@@ -383,24 +383,20 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     if not page["is_latest"]:
         parts.append(f"Not the latest board: board {page['latest']} is.")
     if page["rows"]:
-        parts.append(_table(page))
+        plain = (*PLAIN, page["score_head"], page["other_head"])
+        heads = [head for head in page["heads"] if page["is_wide"] or head in plain]
+        rows = [heads, ["---" if head in LEFT else "--:" for head in heads]]
+        for line in page["rows"]:
+            cells = {head: _escaped(line.cells[head]) for head in heads}
+            if line.entry.agent in page["withdrawn"]:
+                cells["Agent"] = f"~~{cells['Agent']}~~ withdrawn since"
+            rows.append(list(cells.values()))
+        parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
     parts += map(_escaped, filter(None, (*page["notices"], page["ranks_text"])))
     address = absolute(request, reverse("pages:version", args=[slug, board.number]))
     counted = _escaped(words.sentence(page["counted"]))
     parts.append(f"{counted} Board {board.number}, {board.published_at:%Y-%m-%d}: <{address}>")
     return HttpResponse("\n\n".join(parts) + "\n", content_type="text/markdown; charset=utf-8")
-
-
-def _table(page: dict[str, Any]) -> str:
-    plain = (*PLAIN, page["score_head"], page["other_head"])
-    heads = [head for head in page["heads"] if page["is_wide"] or head in plain]
-    rows = [heads, ["---" if head in LEFT else "--:" for head in heads]]
-    for line in page["rows"]:
-        cells = {head: _escaped(line.cells[head]) for head in heads}
-        if line.entry.agent in page["withdrawn"]:
-            cells["Agent"] = f"~~{cells['Agent']}~~ withdrawn since"
-        rows.append(list(cells.values()))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _escaped(text: str) -> str:

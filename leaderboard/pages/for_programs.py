@@ -1,7 +1,6 @@
 """Boards for programs: how to cite one, the feed of them, and what is listed for those that walk the web."""
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -151,19 +150,14 @@ MAX_ADDRESSES = 50_000  # addresses that a sitemap may hold
 @for_all
 def sitemap(request: HttpRequest) -> HttpResponse:
     """The pages of public benchmarks; what is unlisted, private or hidden has no address here."""
-    context = {"addresses": list(_addresses(request))[:MAX_ADDRESSES]}
-    return render(request, "pages/sitemap.xml", context, content_type="application/xml")
-
-
-def _addresses(request: HttpRequest) -> Iterator[tuple[str, str]]:
-    yield absolute(request, reverse("pages:home")), ""
-    yield absolute(request, reverse("pages:methods")), ""
+    addresses = [(absolute(request, reverse(f"pages:{name}")), "") for name in ("home", "methods")]
     listed = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
     benchmarks = listed.annotate(changed=Max("boards__published_at")).order_by("slug")
     for slug, changed in benchmarks.values_list("slug", "changed"):
-        for name in OF_BENCHMARK:
-            path = reverse(f"pages:{name}", args=[slug])
-            yield absolute(request, path), changed.isoformat() if changed else ""
+        paths = [reverse(f"pages:{name}", args=[slug]) for name in OF_BENCHMARK]
+        addresses += [(absolute(request, path), changed.isoformat() if changed else "") for path in paths]
+    context = {"addresses": addresses[:MAX_ADDRESSES]}
+    return render(request, "pages/sitemap.xml", context, content_type="application/xml")
 
 
 @for_all

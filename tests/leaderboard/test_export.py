@@ -115,7 +115,7 @@ def test_a_snapshot_stays_as_it_was():
     with ExportTransaction(Benchmark.objects.get(slug="toy")) as snapshot:
         outcomes = OutcomeRows(snapshot)
         load_text(csv_text({"b": "01"}))
-        assert b"".join(FORMATS["csv"].written(outcomes)).count(b"\n") == 1 + outcomes.n_rows == 3
+        assert b"".join(FORMATS["csv"][1](outcomes)).count(b"\n") == 1 + outcomes.n_rows == 3
 
 
 def test_costs_are_left_out():

@@ -59,8 +59,13 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
         quotas.check_attempts(token=token, as_of=as_of)
         dry_run, form = _read_delivery_query(request)
         receipt = _submit(request, benchmark, token, dry_run, form, as_of)
-        response, left = _to_response(request, benchmark, receipt, dry_run), receipt.left
-        counts = dry_run
+        links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
+        if uuid := receipt.content["id"]:
+            links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
+        headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
+        code = status.HTTP_200_OK if dry_run else status.HTTP_201_CREATED
+        response = Response(receipt.content | {"links": links}, status=code, headers=headers)
+        left, counts = receipt.left, dry_run
     except (Refusal, APIException) as refusal:
         response = cast("Response", problem_response(refusal, {"request": request}))
         counts = not isinstance(refusal, Exhausted)
@@ -139,15 +144,6 @@ def _wait_for_turn() -> bool:
         return _reading.acquire(timeout=WAITED)
     finally:
         _waiting.release()
-
-
-def _to_response(request: Request, benchmark: Benchmark, receipt: Receipt, dry_run: bool) -> Response:
-    links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
-    if uuid := receipt.content["id"]:
-        links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
-    headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
-    code = status.HTTP_200_OK if dry_run else status.HTTP_201_CREATED
-    return Response(receipt.content | {"links": links}, status=code, headers=headers)
 
 
 def rate_limit_headers(quotas: Quotas | None, *, as_of: datetime) -> dict[str, str]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from gzip import GzipFile
 from pathlib import Path, PurePath
 from shutil import copyfileobj
@@ -103,7 +102,15 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, tasks=tasks, as_of=as_of)
     if envelope or flat is None:
         raise together(envelope, row_faults, n_faults)
-    return Body(sha256=partial(_sha256, body), flat=flat, envelope=envelope_of(body))
+
+    def sha256() -> bytes:
+        """Row by row: the text of all rows at once takes many times the memory of the body."""
+        digest = hashlib.sha256()
+        for part in ({**body, "outcomes": len(body["outcomes"])}, *body["outcomes"]):
+            digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
+        return digest.digest()
+
+    return Body(sha256=sha256, flat=flat, envelope=envelope_of(body))
 
 
 def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
@@ -119,14 +126,6 @@ def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Fa
         faults=tuple(every[:MAX_FAULTS]),
         n_faults=len(every) + n_of_rows - len(rows),
     )
-
-
-def _sha256(body: Mapping[str, Any]) -> bytes:
-    """Row by row: the text of all rows at once takes many times the memory of the body."""
-    digest = hashlib.sha256()
-    for part in ({**body, "outcomes": len(body["outcomes"])}, *body["outcomes"]):
-        digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
-    return digest.digest()
 
 
 def _rows(

@@ -47,7 +47,10 @@ def runs(reading: ReadContext) -> Iterator[Run]:
             continue
         scored = _put_together(node)
         metric = _metric(node, scored, reading)
-        shared = _shared(spec)
+        scenario, colon, arguments = (spec.get("name").text() or "" if spec else "").partition(":")
+        own = [one for one in arguments.split(",") if one and not one.startswith(OF_MODEL)]
+        # What stands before the ids of a scenario
+        shared = f"{scenario}{colon if own else ''}{','.join(own)}/" if scenario or colon else ""
         trials = [_trial(key, one, metric, shared, spec) for key, one in scored.items()] if metric else []
         model = spec.at("adapter_spec", "model").text() if spec else None
         alone = (model.partition("/")[2],) if model and "/" in model else ()
@@ -90,16 +93,6 @@ def _metric(node: Node, scored: dict[Key, Scored], reading: ReadContext) -> str 
         message = f"there is no {chosen}" if chosen else "which metric is the score?"
         node.log.add(node.file, "metric", f"{message} --metric names one of {shown}", value=chosen)
     return None
-
-
-def _shared(spec: Node | None) -> str:
-    """What stands before the ids of a scenario."""
-    name = spec.get("name").text() if spec else None
-    if not name:
-        return ""
-    scenario, colon, arguments = name.partition(":")
-    shared = [one for one in arguments.split(",") if one and not one.startswith(OF_MODEL)]
-    return f"{scenario}{colon if shared else ''}{','.join(shared)}/"
 
 
 def _trial(key: Key, one: Scored, metric: str, shared: str, spec: Node | None) -> Trial:
