@@ -109,18 +109,10 @@ class HarnessFailed(Exception):
 
 @dataclass(frozen=True)
 class Payload:
-    """What is delivered: one JSON body, or a file with what is said of it.
+    """What is delivered: one JSON body as `content`, or a file of that `name` with what is said of it.
 
-    Attributes
-    ----------
-    fields : dict
-        The submission without its outcomes (agent, submitted_at, run, assignment, replaces, links).
-    content : bytes
-        The JSON body where `name` is empty, else the file.
-    name : str
-        The file's name; empty: `content` is a whole JSON body.
-    form : dict
-        How the file is to be read: `format`, `metric`, `filter`.
+    `fields`: the submission without its outcomes (agent, submitted_at, run, assignment, replaces, links).
+    `form`: how the file is to be read: `format`, `metric`, `filter`.
     """
 
     content: bytes
@@ -160,19 +152,9 @@ def read_delivery(
 ) -> Payload:
     """Read a file: a JSON submission, plain or gzipped, or a file of outcomes.
 
-    Parameters
-    ----------
-    path : Path
-    fields : mapping, optional
-        What is said beside the outcomes; it goes before what a JSON submission says itself, but adds to its
-        agent.
-    form : mapping, optional
-        `format`, `metric` and `filter` of a file of another project; see docs/formats.md.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, or names another agent.
+    `fields`, what is said beside the outcomes, goes before what a JSON submission says itself, but adds to
+    its agent. `form` has `format`, `metric` and `filter` of a file of another project; see docs/formats.md.
+    Raises UsageError if the file cannot be read, or names another agent.
     """
     said = {name: value for name, value in (fields or {}).items() if value not in (None, "", {})}
     try:
@@ -221,19 +203,10 @@ def _submission_in(content: bytes) -> dict[str, Any] | None:
 
 
 class Client:
-    """A service at an address, with a token.
+    """A service at an address, with a token; everything but this machine is asked over https.
 
-    Parameters
-    ----------
-    server : str
-        Its address; everything but this machine is asked over https.
-    token : str, optional
-    n_tries : int
-        How often a request is tried.
-    sleep : callable
-        Waits between tries, in seconds.
-    plain : bool
-        Send the token over http, which anybody on the way can read.
+    `n_tries`: how often a request is tried; `sleep` waits between tries, in seconds. `plain`: send the token
+    over http, which anybody on the way can read.
     """
 
     def __init__(
@@ -562,10 +535,7 @@ def _counted(n: int, one: str, many: str) -> str:
 def token(path: Path | None = None) -> str:
     """Find the token: in BANDSTAND_TOKEN, or in a file that nobody else may read.
 
-    Raises
-    ------
-    UsageError
-        If others may read the file, or a file that was named is not there.
+    Raises UsageError if others may read the file, or a file that was named is not there.
     """
     if path is None and (stated := os.environ.get("BANDSTAND_TOKEN", "").strip()):
         return stated

@@ -14,8 +14,6 @@ from leaderboard.called import PROGRAM
 
 
 class Refusal(Exception):
-    """The request was refused."""
-
     message: ClassVar[str] = ""  # where none is given
 
     # Without a code the name of the class in snake case is the code: `NoBoardYet` is `no_board_yet`. Details

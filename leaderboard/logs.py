@@ -42,7 +42,6 @@ Event = MutableMapping[str, Any]
 
 
 def hide(value: Any) -> Any:
-    """The value, with no secret and no control character in it."""
     if isinstance(value, str):
         for pattern, shown in SECRETS:
             value = pattern.sub(shown, value)
@@ -85,8 +84,6 @@ SHARED: list[Any] = [
 
 
 class LogLine(structlog.stdlib.ProcessorFormatter):
-    """One line of the log, whoever wrote it."""
-
     def __init__(self, form: str) -> None:
         renderer: Any = structlog.processors.JSONRenderer(ensure_ascii=False)
         if form != JSON:

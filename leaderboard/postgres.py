@@ -129,7 +129,6 @@ def _home_named() -> Iterator[None]:
 
 
 def home() -> Path:
-    """Return the folder of this checkout's server: its data, socket, log and locks."""
     if chosen := os.environ.get("BANDSTAND_HOME"):
         return Path(chosen).expanduser().resolve()
     folder = "/var/lib/bandstand" if _is_root() else "~/.local/share/bandstand"

@@ -38,7 +38,6 @@ def required(name: str, embedded_default: str) -> str:
 
 
 def seed(text: str) -> str:
-    """Return the base64 of a seed of 32 bytes, or an empty text as it is."""
     try:
         n_bytes = len(b64decode(text, validate=True))
     except ValueError:
@@ -49,7 +48,6 @@ def seed(text: str) -> str:
 
 
 def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = None) -> int:
-    """Read a whole number, and refuse nonsense at the start."""
     text = env.str(name, default="") or str(default)
     if not re.fullmatch(r"-?[0-9]{1,15}", text):
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be a whole number.")
@@ -61,7 +59,6 @@ def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = Non
 
 
 def one_of(name: str, known: Sequence[str]) -> str:
-    """Read one of some words, or an empty text."""
     text = str(env.str(name, default=""))
     if text and text not in known:
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be one of {', '.join(known)}.")
@@ -69,7 +66,6 @@ def one_of(name: str, known: Sequence[str]) -> str:
 
 
 def address(name: str) -> str:
-    """Return where a Dask scheduler listens, or an empty text."""
     text = env.str(name, default="")
     if text and not re.fullmatch(r"(tcp|tls)://\S+:\d+", text):
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be like tcp://scheduler:8786.")

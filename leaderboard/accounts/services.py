@@ -24,7 +24,6 @@ NOTED_EVERY = timedelta(hours=1)
 
 
 def get_or_create_user(*, email: str) -> tuple[User, bool]:
-    """Find the account of this address, or open one that has no password yet."""
     return User.objects.get_or_create(email=email.strip().lower(), defaults={"password": "!"})
 
 

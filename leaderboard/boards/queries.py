@@ -98,7 +98,6 @@ def head_of(board: Board) -> Standings:
 
 
 def plain_of(board: Board, entries: Iterable[Entry] | None = None) -> dict[str, Any]:
-    """What `Standings.as_plain` gave when the board was made."""
     agents = [
         {"agent": entry.name} | {field: getattr(entry, field) for field in Entry.LINE_FIELDS}
         for entry in (entries_of(board) if entries is None else entries)
@@ -190,7 +189,6 @@ UNREAD: dict[str, Any] = dict.fromkeys(field.name for field in fields(Line))
 
 
 def as_dict(board: Board) -> dict[str, Any]:
-    """What `Standings.as_plain` tells, and what publishing added."""
     return identity(board) | signed(board) | plain_of(board)
 
 

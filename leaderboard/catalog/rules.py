@@ -143,7 +143,6 @@ RULES: Mapping[str, FieldRule] = {
 
 
 def shown(field: str, value: Any) -> str:
-    """A value as it may be set."""
     if field == "universe" and value is not None:
         return f"{len(value):,} tasks"
     if value is None:

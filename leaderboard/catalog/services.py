@@ -43,7 +43,6 @@ class AgentMismatch(Conflict):
 
 @transaction.atomic
 def get_or_create_benchmark(*, slug: str, title: str) -> tuple[Benchmark, bool]:
-    """Return the benchmark, made with the default policy if it is new."""
     benchmark, created = Benchmark.objects.get_or_create(slug=slug, defaults={"title": title})
     if created:
         Policy.objects.create(benchmark=benchmark, number=1)
@@ -62,7 +61,6 @@ def grant(*, user: User, benchmark: Benchmark, role: Role) -> None:
 
 
 def grouped_tasks(benchmark: Benchmark) -> dict[str, tuple[str, str]]:
-    """Return category and group of each task, by name."""
     rows = benchmark.tasks.values_list("name", "category", "group")
     return {name: (category, group) for name, category, group in rows}
 

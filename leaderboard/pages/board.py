@@ -49,11 +49,7 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
     """Read a board, the latest where no number is given, as the address asks for it.
 
     A target that nothing is said about is replaced by the default, an order too; an older board that is not
-    there is ignored.
-
-    Raises
-    ------
-    NoBoardYet, NoSuchBoard
+    there is ignored. Raises NoBoardYet and NoSuchBoard.
     """
     query = board_query.read_query(params)
     board = latest_board(benchmark) if number is None else board_numbered(benchmark, number)

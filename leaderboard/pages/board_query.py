@@ -97,7 +97,6 @@ def lines_at(standings: Standings, target: str, entries: Sequence[Entry] = ()) -
 
 
 def leader_of(lines: Sequence[BoardLine]) -> BoardLine | None:
-    """The first by rank; None where nobody has one."""
     return lines[0] if lines and lines[0].target_result.rank is not None else None
 
 

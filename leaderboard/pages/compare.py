@@ -52,9 +52,7 @@ class AgentDifference:
 def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     """Read who is asked for, and compare them where they are two to five agents of the latest board.
 
-    Raises
-    ------
-    NoBoardYet
+    Raises NoBoardYet.
     """
     board = latest_board(benchmark)
     every = list(board.entries.order_by("position").only(*SHOWN))

@@ -161,8 +161,6 @@ def draw_card(ranked: Sequence[Ranked], n_ranked: int) -> bytes:
 
 
 class Canvas:
-    """A picture of a width and height in pixels; what is drawn later lies on top."""
-
     def __init__(self, width: int, height: int) -> None:
         self._pixels = np.empty((height, width, 3), dtype=np.uint8)
         self._pixels[:] = _rgb("paper")

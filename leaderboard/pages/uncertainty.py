@@ -60,7 +60,6 @@ def uncertainty_page(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
 
 
 def headline(result: Plain) -> tuple[str, str]:
-    """The verdict, its first words apart."""
     if result["levels"]["agent"] < 2:
         return "One agent so far:", "where the noise comes from takes two."
     if not result["available"]:

@@ -278,7 +278,6 @@ def overlap_chart(result: Plain) -> Chart | None:
 
 
 def validity_chart(name: str, study: ValidationStudy) -> Chart | None:
-    """By the name of its address."""
     result = study.result
     if name in ("widths", "overlap"):
         return width_chart(result) if name == "widths" else overlap_chart(result)

@@ -191,7 +191,6 @@ def chosen_tasks_of(mine: Sequence[AcceptedSubmission], tasks: Collection[Task])
 
 
 def staged_of(record: Record, chosen: Mapping[str, ChosenTasks]) -> dict[str, Staged]:
-    """Where these agents stand by the outcomes that count."""
     studies = StagedStudy.objects.select_related("policy").in_bulk({pk for pk, *_ in chosen.values()})
     place = {name: i for i, name in enumerate(record.table.agents)}
     active, staged = set(record.table.tasks), dict[str, Staged]()

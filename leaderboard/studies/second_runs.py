@@ -105,7 +105,6 @@ def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
 
 
 def _trials(submission: Submission) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.int32]]:
-    """Tasks, outcomes and settings of its valid trials on active tasks."""
     rows = outcomes_of([submission.pk])
     names = dict(
         Task.objects.filter(benchmark=submission.agent.benchmark, retired_at=None).values_list("pk", "name")

@@ -83,7 +83,6 @@ def change_status(
     after_board: bool = False,
     judged: str = "",
 ) -> list[StatusChange]:
-    """Set the status and return what is to be appended to each submission's history."""
     Submission.objects.filter(pk__in=[s.pk for s in submissions]).update(status=status)
     return [
         StatusChange(

@@ -76,7 +76,6 @@ class _Agent:
 
     @classmethod
     def of(cls, row: Row, about: ExportInfo, line: Line | None) -> "_Agent":
-        """An agent whose results are its scores on the latest board, by target."""
         model = row["model"]
         model_id = model if "/" in model.strip("/") else f"{UNKNOWN}/{model}"
         developer, _, rest = model_id.partition("/")

@@ -24,8 +24,6 @@ NOTHING = (None, "")
 
 @dataclass(frozen=True)
 class Envelope:
-    """An envelope without faults, but for what it says of the rows."""
-
     version: str
     organisation: str
     replaces: UUID | None

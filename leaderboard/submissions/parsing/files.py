@@ -176,8 +176,6 @@ class Form:
 
 
 class _InEnvelope(importers.ImportOptions):
-    """What the envelope says beside a file of another format."""
-
     is_strict = True
 
     def place(self, field: str) -> str:
@@ -254,7 +252,6 @@ def read_upload(
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
-    """The name of the format, looked for in the file where none is named."""
     if form.name is not None:
         if form.name not in importers.FORMATS:
             known = ", ".join(importers.FORMATS)

@@ -69,7 +69,6 @@ def faults_of(
 
 
 def faulty_file(called: str, faults: Sequence[Fault], n_faults: int | None = None) -> Faulty:
-    """The refusal of a whole file, by the name that it is called."""
     n = len(faults) if n_faults is None else n_faults
     number = "a fault" if n == 1 else f"{n:,} faults"
     return Faulty(f"{called} has {number}; nothing was stored.", faults=tuple(faults), n_faults=n)
@@ -81,5 +80,4 @@ def printable(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text keeps the rules of names."""
     return name_rule(text) is None

@@ -213,7 +213,6 @@ def read(
 
 
 def _left(source: Source) -> Iterator[str]:
-    """Say which files of a folder have another format."""
     for name, files in source.others.items():
         least = "at least " * (len(source.named(*FORMATS[name].files)) > N_SNIFFED)
         n = f"{least}{len(files)} {'file' if len(files) == 1 else 'files'}"

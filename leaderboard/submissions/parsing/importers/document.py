@@ -60,8 +60,6 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of a document and its place."""
-
     value: Any
     file: str
     where: str
@@ -99,7 +97,6 @@ class Node:
         return (entry for entry in self.listed(required=required) if entry.is_object())
 
     def is_object(self) -> bool:
-        """Whether this is an object; if not, that is a fault."""
         if not isinstance(self.value, dict):
             self.fault(f"an object is expected, not {self.kind}")
         return isinstance(self.value, dict)
@@ -126,7 +123,6 @@ class Node:
 
     @property
     def is_missing(self) -> bool:
-        """Whether this is null or NaN."""
         return self.value is None or (isinstance(self.value, float) and math.isnan(self.value))
 
     @property
@@ -135,10 +131,7 @@ class Node:
 
 
 def parse(data: bytes, *, n_bytes: int) -> Any:
-    """Parse a document after looking at its depth and the number of its values.
-
-    Raises Unreadable.
-    """
+    """Parse a document after looking at its depth and the number of its values, or raise Unreadable."""
     n_values = max(LEAST_VALUES, n_bytes // BYTES_A_VALUE)
     marks = STRING.sub(b"", data).translate(None, NOT_MARKS)
     if len(marks) > 2 * n_values:
@@ -198,7 +191,6 @@ def keys(data: bytes) -> frozenset[str]:
 
 
 def names_of(values: Collection[str], n: int = 5) -> str:
-    """Names in a row, the first of them."""
     shown = sorted(values)[:n]
     more = f" and {len(values) - n:,} more" if len(values) > n else ""
     return ", ".join(excerpt(name) for name in shown) + more

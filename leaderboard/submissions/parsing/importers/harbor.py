@@ -95,7 +95,6 @@ def _carried(trial: Node) -> Carried:
 
 
 def _numbered(trials: list[Node], metric: str | None) -> Iterator[Trial]:
-    """In order of their start."""
     n_of_task: dict[str, int] = defaultdict(int)
     for one in sorted(trials, key=lambda one: [str(one.get(k).value) for k in ("started_at", "trial_name")]):
         task = one.get("task_name").value

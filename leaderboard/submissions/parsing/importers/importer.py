@@ -114,7 +114,6 @@ class Source:
         return self.called if path == self.root else on_one_line(path.name)
 
     def data(self, path: Path) -> bytes:
-        """The whole of a file, decompressed."""
         left = self.limits.n_bytes - self.n_read
         with path.open("rb") as file:
             data = file.read(left + 1)
@@ -135,7 +134,6 @@ class Source:
         return data
 
     def count(self, n_bytes: int) -> None:
-        """Note that so many bytes were read."""
         self.n_read += n_bytes
         if self.progress is not None:
             self.progress(self.n_read, None)
@@ -261,7 +259,6 @@ class ReadContext:
             return None
 
     def object_at(self, path: Path) -> Node | None:
-        """The document in a file, if it is an object; else that is a fault."""
         node = self.document(path)
         return node if node is not None and node.is_object() else None
 

@@ -35,7 +35,6 @@ ROW = re.compile(r"\brow (\d+)")
 def with_columns(
     runs: list[Run], options: ImportOptions, called: str, notes: list[str]
 ) -> list[tuple[Run, dict[str, str | None]]]:
-    """Give each run with the columns that all its rows share."""
     faults = [
         Fault(None, field, excerpt(value), rule)
         for field in (*WHO, *OF_AGENT, "run")
