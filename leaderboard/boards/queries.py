@@ -105,12 +105,7 @@ def plain_of(board: Board, entries: Iterable[Entry] | None = None) -> dict[str, 
     return board.content | {"agents": agents}
 
 
-def changes_since(
-    older: Board,
-    newer: Board,
-    *,
-    entries: Sequence[Entry] | None = None,
-) -> Changes:
+def changes_since(older: Board, newer: Board, *, entries: Sequence[Entry] | None = None) -> Changes:
     """What changed from one board to a later one, withdrawals as of today.
 
     `entries` are those of the later one, where they were read already.

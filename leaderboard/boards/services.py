@@ -30,11 +30,7 @@ class CalledOtherwise(Exception):
 
 @transaction.atomic
 def publish(
-    *,
-    decided: BoardInputs,
-    standings: Standings,
-    published_at: datetime,
-    every: timedelta = timedelta(0),
+    *, decided: BoardInputs, standings: Standings, published_at: datetime, every: timedelta = timedelta(0)
 ) -> tuple[Board, bool]:
     """Store the board under the next number, unless the latest has its key, or is made of what is newer.
 

@@ -78,8 +78,7 @@ class Benchmark(models.Model):
         "alone: its clock is that of the history.",
     )
     data_version = models.BigIntegerField(
-        default=0,
-        help_text="Grows by one whenever the set of counted outcomes or active tasks changes.",
+        default=0, help_text="Grows by one whenever the set of counted outcomes or active tasks changes."
     )
     shown_version = models.BigIntegerField(
         default=0, help_text="Grows by one whenever anything else changes that a page shows."
@@ -92,8 +91,7 @@ class Benchmark(models.Model):
                 condition=Q(visibility__in=Visibility.values), name="benchmark_visibility_known"
             ),
             models.CheckConstraint(
-                condition=Q(data_version__gte=0, shown_version__gte=0),
-                name="benchmark_versions_not_negative",
+                condition=Q(data_version__gte=0, shown_version__gte=0), name="benchmark_versions_not_negative"
             ),
             stated_reason("frozen"),
             stated_reason("hidden"),
@@ -111,10 +109,7 @@ class Role(models.TextChoices):
 
 
 @pghistory.track(
-    pghistory.InsertEvent(),
-    pghistory.UpdateEvent(),
-    pghistory.DeleteEvent(),
-    model_name="MembershipChange",
+    pghistory.InsertEvent(), pghistory.UpdateEvent(), pghistory.DeleteEvent(), model_name="MembershipChange"
 )
 class Membership(models.Model):
     """What a person may do with one benchmark. It names both, so it stands above accounts."""
@@ -287,11 +282,7 @@ def with_checks(model: type[Row]) -> type[Row]:
 
 
 @with_checks
-@pghistory.track(
-    pghistory.InsertEvent(),
-    fields=["benchmark", "number"],
-    model_name="PolicyChange",
-)
+@pghistory.track(pghistory.InsertEvent(), fields=["benchmark", "number"], model_name="PolicyChange")
 class Policy(models.Model):
     """The rules of a benchmark. Rows are numbered and never changed; the highest number is in force.
 
@@ -436,10 +427,7 @@ class Policy(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["benchmark", "number"], name="policy_number_once"),
-            models.CheckConstraint(
-                condition=Q(band_lo__lt=F("band_hi")),
-                name="policy_band_in_order",
-            ),
+            models.CheckConstraint(condition=Q(band_lo__lt=F("band_hi")), name="policy_band_in_order"),
             models.CheckConstraint(condition=Q(hysteresis__lt=0.5), name="policy_hysteresis_below_half"),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="policy_is_append_only", operation=APPEND_ONLY)]

@@ -161,7 +161,7 @@ class Study(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["benchmark", "rules", "data_version", "estimator_version"], name="%(class)s_once"
-            ),
+            )
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="study_is_append_only", operation=APPEND_ONLY)]
 
@@ -198,7 +198,7 @@ class DriftCheck(Study):
                 fields=["benchmark", "rules", "subset", "data_version", "estimator_version"],
                 nulls_distinct=False,
                 name="driftcheck_once",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -25,9 +25,7 @@ IN_USE, ANEW = "in_use", "anew"
 
 
 def replays_of_subsets(
-    now: Snapshot,
-    decisions: Decisions,
-    tasks: Mapping[str, tuple[str, ...]],
+    now: Snapshot, decisions: Decisions, tasks: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Any]:
     """Replay the policy in force on each subset from the outset, and with one chosen anew as agents come."""
     from selection.staged.study import of_subsets
@@ -119,11 +117,7 @@ def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: d
 
 
 def get_or_compute_staged(
-    *,
-    snapshot: Snapshot,
-    decisions: Decisions,
-    subset: TaskSubset | None,
-    as_of: datetime,
+    *, snapshot: Snapshot, decisions: Decisions, subset: TaskSubset | None, as_of: datetime
 ) -> StagedStudy | None:
     """Return the study of the present data, made if there is none; None where tasks are not assigned so."""
     if snapshot.policy.assignment != Assigning.STAGED:

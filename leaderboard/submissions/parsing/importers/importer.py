@@ -64,12 +64,7 @@ class Source:
 
     @classmethod
     def of(
-        cls,
-        path: Path,
-        *,
-        called: str | None,
-        in_full: bool = False,
-        progress: Progress | None = None,
+        cls, path: Path, *, called: str | None, in_full: bool = False, progress: Progress | None = None
     ) -> "Source":
         """`called` names what was sent under another name; no file beside it belongs to it then.
 

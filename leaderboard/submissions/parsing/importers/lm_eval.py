@@ -72,12 +72,7 @@ def _carried(path: Path, date: str, reading: ReadContext) -> Carried:
     if results is not None and (name := results.get("model_name").text()):
         arguments = json.dumps(results.at("config", "model_args").value, ensure_ascii=False)
         model = name if name in arguments else None
-    return Carried(
-        file=reading.source.shown(path),
-        model=model,
-        submitted_at=date[:10],
-        run=date,
-    )
+    return Carried(file=reading.source.shown(path), model=model, submitted_at=date[:10], run=date)
 
 
 def _trials(task: str, path: Path, reading: ReadContext, counted: dict[Counted, list[str]]) -> list[Trial]:
