@@ -167,21 +167,15 @@ def read_delivery(
     submission = None if named else _submission_in(content)
     if submission is None:
         return Payload(content, path.name, said, named)
-    if "agent" in said:
-        said["agent"] = _same_agent(path, submission.get("agent"), said["agent"])
+    if "agent" in said:  # where both say something, it is the same
+        agent = found if isinstance(found := submission.get("agent"), dict) else {}
+        other = [name for name, value in said["agent"].items() if agent.get(name) not in (None, "", value)]
+        if other:
+            stated = {name: _printable(said["agent"][name]) for name in other}
+            told = "; ".join(f'{name} "{_printable(agent[name])}", not "{stated[name]}"' for name in other)
+            raise UsageError(f"{path} is of another agent: {told}. Correct the command or the file.")
+        said["agent"] = agent | dict(said["agent"])
     return Payload(json.dumps(submission | said).encode())
-
-
-def _same_agent(path: Path, found: object, stated: Mapping[str, str]) -> dict[str, Any]:
-    """Give the file's agent with what is stated beside it; where both say something, it is the same."""
-    agent = found if isinstance(found, dict) else {}
-    other = [name for name, value in stated.items() if agent.get(name) not in (None, "", value)]
-    if other:
-        told = "; ".join(
-            f'{name} "{_printable(agent[name])}", not "{_printable(stated[name])}"' for name in other
-        )
-        raise UsageError(f"{path} is of another agent: {told}. Correct the command or the file.")
-    return agent | dict(stated)
 
 
 def _submission_in(content: bytes) -> dict[str, Any] | None:
@@ -656,7 +650,11 @@ def _add_run(commands: Any) -> None:
         "run a harness on the tasks asked for and deliver its outcomes, batch after batch, until nothing is "
         "left. Repeated after a crash, the same command goes on where it stopped",
         _run_run,
-        _tell_run,
+        lambda answer: (
+            _tell_submit(answer)
+            if "n_outcomes" in answer
+            else _printable(answer.get("detail") or "Nothing is left to run.")
+        ),
     )
     _add_asking(parser)
     parser.add_argument("--folder", type=Path, metavar="FOLDER", help="default: bandstand-SLUG-AGENT")
@@ -868,12 +866,6 @@ def _run_run(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
             if not (staged := _staged(receipt)) or staged["done"]:
                 return receipt
             _told(_tell_submit(receipt), DONE)
-
-
-def _tell_run(answer: dict[str, Any]) -> str:
-    if "n_outcomes" in answer:
-        return _tell_submit(answer)
-    return _printable(answer.get("detail") or "Nothing is left to run.")
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export.outcomes import AT_ONCE, ExportTransaction, OutcomeRows, enter
+from leaderboard.submissions.export.outcomes import AT_ONCE, ExportTransaction, OutcomeRows, about_of, enter
 from leaderboard.submissions.export.streams import FORMATS, with_end_mark
 
 logger = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ class DataDictionary(DownloadView):
         with ExportTransaction(self.benchmark) as snapshot:
             outcomes = OutcomeRows(snapshot, costs=policy_in_force(self.benchmark).show_costs)
         addresses = {kind: reverse(f"api:outcomes_{kind}", args=[slug]) for kind in FORMATS}
-        content = outcomes.snapshot.about.as_plain() | {
+        content = about_of(outcomes.snapshot.about) | {
             "n": outcomes.n_rows,
             "outcomes": {"columns": [column.as_plain() for column in outcomes.columns]} | addresses,
             "board": {"columns": [column.as_plain() for column in boards.columns()]},

@@ -2,12 +2,14 @@
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
+
+from django.db.models import QuerySet
 
 from analytics.record import is_full_run
 from analytics.record.conditions import MAX_VOICES
@@ -38,36 +40,30 @@ def moments(
 
     `stopped_too`: or another agent that staged assignment stopped.
     """
-    past = _Past(benchmark, stopped_too)
-    for version, events in groupby(_events(benchmark, upto), attrgetter("data_version")):
+    of_agents = {"submission__agent__benchmark": benchmark}
+    submission = (
+        *("submission_id", "submission__agent_id", "submission__n_outcomes"),
+        *("submission__loaded", "submission__submitted_by_id"),
+    )
+    logs: tuple[tuple[QuerySet[Any], tuple[str, ...]], ...] = (
+        (StatusChange.objects.filter(**of_agents), ("status", *submission)),
+        (Verification.objects.filter(**of_agents), ("verified", "submission_id")),
+        (AccountTrust.objects.filter(benchmark=benchmark), ("trusted", "account_id")),
+    )
+    rows = [
+        log.filter(data_version__gt=0, data_version__lte=upto)
+        .order_by("data_version", "id")
+        .values_list("data_version", "at", *fields, named=True)
+        for log, fields in logs
+    ]
+    past, version_of = _Past(benchmark, stopped_too), attrgetter("data_version")
+    for version, events in groupby(heapq.merge(*rows, key=version_of), version_of):
         group = list(events)
         yield from past.policies_before(group[-1].at)
         grown = past.apply(version, group)
         if grown and version > after:
             yield past.moment(is_policy=False)
     yield from past.policies_before(None)
-
-
-def _events(benchmark: Benchmark, upto: int) -> Iterable[Any]:
-    of_agents = {"submission__agent__benchmark": benchmark}
-    submission = (
-        *("submission_id", "submission__agent_id", "submission__n_outcomes"),
-        *("submission__loaded", "submission__submitted_by_id"),
-    )
-    logs = (
-        (StatusChange.objects.filter(**of_agents), ("status", *submission)),
-        (Verification.objects.filter(**of_agents), ("verified", "submission_id")),
-        (AccountTrust.objects.filter(benchmark=benchmark), ("trusted", "account_id")),
-    )
-    return heapq.merge(
-        *(
-            log.filter(data_version__gt=0, data_version__lte=upto)
-            .order_by("data_version", "id")
-            .values_list("data_version", "at", *fields, named=True)
-            for log, fields in logs
-        ),
-        key=attrgetter("data_version"),
-    )
 
 
 class _Past:

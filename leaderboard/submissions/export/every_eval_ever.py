@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.export.columns import FACETS
-from leaderboard.submissions.export.outcomes import ExportInfo, OutcomeRows
+from leaderboard.submissions.export.outcomes import OutcomeRows
 
 SCHEMA_VERSION = "0.3.0"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -75,7 +76,7 @@ class _Agent:
     n_left_out: int = 0
 
     @classmethod
-    def of(cls, row: Row, about: ExportInfo, line: Line | None) -> "_Agent":
+    def of(cls, row: Row, about: Benchmark, line: Line | None) -> "_Agent":
         model = row["model"]
         model_id = model if "/" in model.strip("/") else f"{UNKNOWN}/{model}"
         developer, _, rest = model_id.partition("/")
@@ -113,7 +114,7 @@ class _Agent:
 # ------------------------------------------------------------------------------------------------ one trial
 
 
-def _instance(row: Row, agent: _Agent, about: ExportInfo) -> dict[str, Any]:
+def _instance(row: Row, agent: _Agent, about: Benchmark) -> dict[str, Any]:
     read, wrote, tokens = row.get("n_input_tokens"), row.get("n_output_tokens"), None
     if read is not None and wrote is not None:  # the schema takes no half of it
         tokens = {"input_tokens": read, "output_tokens": wrote, "total_tokens": read + wrote}
@@ -141,7 +142,7 @@ def _instance(row: Row, agent: _Agent, about: ExportInfo) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------- one agent
 
 
-def _aggregate(agent: _Agent, about: ExportInfo, as_of: datetime) -> dict[str, Any]:
+def _aggregate(agent: _Agent, about: Benchmark, as_of: datetime) -> dict[str, Any]:
     aggregate: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": agent.evaluation_id,
@@ -179,7 +180,7 @@ def _aggregate(agent: _Agent, about: ExportInfo, as_of: datetime) -> dict[str, A
     return aggregate
 
 
-def _results(agent: _Agent, about: ExportInfo) -> Iterator[dict[str, Any]]:
+def _results(agent: _Agent, about: Benchmark) -> Iterator[dict[str, Any]]:
     source = {"source_type": "url", "url": [about.url]} if about.url else {"source_type": "other"}
     for target, at in agent.results.items():
         yield {

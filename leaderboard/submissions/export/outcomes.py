@@ -8,7 +8,6 @@ with ids, and get their names here: the server sends a name once, not a million 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC
 from itertools import groupby, islice
 from operator import attrgetter
@@ -78,24 +77,9 @@ def enter(opened: ExitStack) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class ExportInfo:
-    title: str
-    slug: str
-    url: str
-    licence: str
-    citation: str
-    data_version: int
-    shown_version: int
-
-    @property
-    def name(self) -> str:
-        """The name that the rows carry: one that a reader of the flat file takes."""
-        return self.title if is_name(self.title) else self.slug
-
-    def as_plain(self) -> dict[str, Any]:
-        fields = ("title", "url", "licence", "citation", "data_version")
-        return {"benchmark": self.slug} | {name: getattr(self, name) for name in fields}
+def about_of(benchmark: Benchmark) -> dict[str, Any]:
+    fields = ("title", "url", "licence", "citation", "data_version")
+    return {"benchmark": benchmark.slug} | {name: getattr(benchmark, name) for name in fields}
 
 
 def date_text(submission: Any) -> str:
@@ -120,7 +104,7 @@ class ExportTransaction:
         try:
             for statement in BEGIN:
                 self.run(statement)
-            self.about = ExportInfo(*self.run(BENCHMARK, benchmark.pk)[0])
+            self.about = Benchmark(**self.run(BENCHMARK, benchmark.pk, form=namedtuple_row)[0]._asdict())
             rows: list[Any] = self.run(SUBMISSIONS, benchmark.pk, form=namedtuple_row)
             # Django's connections hand out JSON as text
             self.submissions = [row._replace(links=json.loads(str(row.links))) for row in rows]
@@ -243,7 +227,7 @@ class OutcomeRows:
 
     @property
     def schema(self) -> pa.Schema:
-        about = {name: str(value) for name, value in self.snapshot.about.as_plain().items()}
+        about = {name: str(value) for name, value in about_of(self.snapshot.about).items()}
         return pa.schema([column.field for column in self.columns], metadata=about | {"n": str(self.n_rows)})
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -318,8 +302,10 @@ class OutcomeRows:
 def _named(snapshot: ExportTransaction) -> dict[str, tuple[str, pa.Array]]:
     """Every column of a submission, a task or a setting, as far as any states it, and whose it is."""
     every, (submission, task, setting) = snapshot.submissions, OWNERS
+    title = snapshot.about.title  # where a reader of the flat file takes it
+    name = title if is_name(title) else snapshot.about.slug
     texts = {
-        "benchmark": (submission, [snapshot.about.name] * len(every)),
+        "benchmark": (submission, [name] * len(every)),
         "submitted_at": (submission, [date_text(one) for one in every]),
         "task": (task, [one.name for one in snapshot.tasks]),
         "category": (task, [one.category for one in snapshot.tasks]),

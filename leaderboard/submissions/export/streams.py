@@ -10,8 +10,9 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.export.columns import CODED, TEXT, TYPES, ExportColumn, FileFormat
-from leaderboard.submissions.export.outcomes import ExportInfo, OutcomeRows
+from leaderboard.submissions.export.outcomes import OutcomeRows
 from leaderboard.submissions.parsing.flat import guarded
 
 FILE = "data/outcomes.parquet"
@@ -40,7 +41,7 @@ def write_dataset(folder: Path, outcomes: OutcomeRows) -> None:
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def card(about: ExportInfo, columns: tuple[ExportColumn, ...], n_rows: int) -> str:
+def card(about: Benchmark, columns: tuple[ExportColumn, ...], n_rows: int) -> str:
     rows = [f"| `{one.name}` | {TYPES[one.kind]} | {one.description} |" for one in columns]
     table = "\n".join(["| column | type | what it holds |", "|---|---|---|", *rows])
     parts = [
@@ -61,7 +62,7 @@ def card(about: ExportInfo, columns: tuple[ExportColumn, ...], n_rows: int) -> s
     return "\n\n".join(parts) + "\n"
 
 
-def _head(about: ExportInfo, n_rows: int) -> str:
+def _head(about: Benchmark, n_rows: int) -> str:
     """The YAML head; a text as JSON writes it is a text of YAML too."""
     size = next((name for limit, name in SIZES if n_rows < limit), LARGER)
     identifier = re.sub(r"\s+", "-", about.licence.strip().lower())

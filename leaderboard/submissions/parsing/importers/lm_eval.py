@@ -59,20 +59,16 @@ def runs(reading: ReadContext) -> Iterator[Run]:
     counted: dict[Counted, list[str]] = defaultdict(list)
     for (_, date), files in of_run.items():
         trials = [trial for task, path in files for trial in _trials(task, path, reading, counted)]
-        yield _carried(files[0][1], date, reading), trials
+        first, model = files[0][1], None
+        results_path = reading.source.sibling(first, f"results_{date}.json")
+        results = reading.object_at(results_path) if results_path else None
+        if results is not None and (stated := results.get("model_name").text()):
+            arguments = json.dumps(results.at("config", "model_args").value, ensure_ascii=False)
+            model = stated if stated in arguments else None
+        yield Carried(reading.source.shown(first), model=model, submitted_at=date[:10], run=date), trials
     for (metric, taken, others), tasks in counted.items():
         others_text = f" (also there: {', '.join(others)}; --filter names another)" if others else ""
         reading.notes.append(f"{names_of(tasks)}: {metric} counts, by the filter {taken}{others_text}.")
-
-
-def _carried(path: Path, date: str, reading: ReadContext) -> Carried:
-    results_path = reading.source.sibling(path, f"results_{date}.json")
-    results = reading.object_at(results_path) if results_path else None
-    model = None
-    if results is not None and (name := results.get("model_name").text()):
-        arguments = json.dumps(results.at("config", "model_args").value, ensure_ascii=False)
-        model = name if name in arguments else None
-    return Carried(file=reading.source.shown(path), model=model, submitted_at=date[:10], run=date)
 
 
 def _trials(task: str, path: Path, reading: ReadContext, counted: dict[Counted, list[str]]) -> list[Trial]:
