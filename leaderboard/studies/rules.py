@@ -2,11 +2,8 @@
 
 import hashlib
 import json
-import os
-from contextlib import suppress
 from dataclasses import fields
 from secrets import token_urlsafe
-from tempfile import NamedTemporaryFile
 from typing import Any, cast
 
 from django.conf import settings
@@ -69,12 +66,6 @@ def draw_digest(what: str, about: str) -> bytes:
 
 def _secret() -> str:
     """The SECRET_KEY; the embedded server has another one at each start, and keeps a key for this instead."""
-    if not settings.EMBEDDED:
-        return settings.SECRET_KEY
-    path = postgres.home().joinpath("draw.key")
-    if not path.exists():
-        with NamedTemporaryFile("w", dir=path.parent) as new, suppress(FileExistsError):
-            new.write(token_urlsafe())
-            new.flush()
-            os.link(new.name, path)  # whole or not at all, and of two that are made at once the first stays
-    return path.read_text()
+    if settings.EMBEDDED:
+        return postgres.secret_in(postgres.home() / "draw.key", token_urlsafe)
+    return settings.SECRET_KEY

@@ -96,4 +96,4 @@ METADATA = "metadata"
 
 
 TOGETHER = ExportColumn(METADATA, TEXT, "What else was delivered with the outcome, as a JSON object.")
-BESIDE = "Delivered with the outcomes under this name; kept as text."
+AS_METADATA = "Delivered with the outcomes under this name; kept as text."

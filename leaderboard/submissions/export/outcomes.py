@@ -24,7 +24,7 @@ from psycopg.rows import namedtuple_row, tuple_row
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.export.columns import (
-    BESIDE,
+    AS_METADATA,
     FACETS,
     KNOWN,
     LINKS,
@@ -269,7 +269,7 @@ class OutcomeRows:
             *(
                 [TOGETHER]
                 if self.is_together
-                else (ExportColumn(name, TEXT, BESIDE) for name in metadata_keys)
+                else (ExportColumn(name, TEXT, AS_METADATA) for name in metadata_keys)
             ),
         )
 

@@ -33,8 +33,7 @@ from leaderboard.submissions.parsing.importers import (
     swe_bench,
     terminal_bench,
 )
-from leaderboard.submissions.parsing.importers.document import IssueLog, keys, names_of, on_one_line
-from leaderboard.submissions.parsing.importers.importer import (
+from leaderboard.submissions.parsing.importers.base import (
     Imported,
     Importer,
     ImportOptions,
@@ -42,6 +41,7 @@ from leaderboard.submissions.parsing.importers.importer import (
     Run,
     Source,
 )
+from leaderboard.submissions.parsing.importers.document import IssueLog, keys, names_of, on_one_line
 from leaderboard.submissions.parsing.importers.run_columns import PLACEHOLDER, checked, with_columns
 
 __all__ = [

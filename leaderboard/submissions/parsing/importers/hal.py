@@ -19,8 +19,8 @@ import hashlib
 import math
 from collections.abc import Iterator
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial
 from leaderboard.submissions.parsing.importers.document import Node
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
 
 LISTS = {"successful_tasks": 1, "failed_tasks": 0}
 

@@ -21,9 +21,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial
+from leaderboard.submissions.parsing.importers.base import trial as row_of
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
-from leaderboard.submissions.parsing.importers.importer import trial as row_of
 
 OF_AGENT = frozenset(
     {

@@ -19,15 +19,8 @@ Follows stanford-crfm/helm 0.5.16: `PerInstanceStats` (src/helm/benchmark/metric
 from collections.abc import Iterator
 from typing import Any
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial, trial
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    Importer,
-    ReadContext,
-    Run,
-    Trial,
-    trial,
-)
 
 FILE, SPEC = "per_instance_stats.json", "run_spec.json"
 OF_MODEL = ("model=", "model_deployment=")

@@ -31,15 +31,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from zstandard import ZstdDecompressor, ZstdError
 
 from leaderboard.submissions.parsing.flat import head
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial, trial
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    Importer,
-    ReadContext,
-    Run,
-    Trial,
-    trial,
-)
 
 ZIP = b"PK\x03\x04"
 ZSTANDARD = 93  # method of compression

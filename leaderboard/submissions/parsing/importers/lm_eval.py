@@ -23,15 +23,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial, trial
 from leaderboard.submissions.parsing.importers.document import Node, lines, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    Importer,
-    ReadContext,
-    Run,
-    Trial,
-    trial,
-)
 
 NAME = re.compile(
     r"samples_(?P<task>.+)_(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}(?:\.[0-9]+)?)"
@@ -62,9 +55,9 @@ def runs(reading: ReadContext) -> Iterator[Run]:
         first, model = files[0][1], None
         results_path = reading.source.sibling(first, f"results_{date}.json")
         results = reading.object_at(results_path) if results_path else None
-        if results is not None and (stated := results.get("model_name").text()):
+        if results is not None and (model_name := results.get("model_name").text()):
             arguments = json.dumps(results.at("config", "model_args").value, ensure_ascii=False)
-            model = stated if stated in arguments else None
+            model = model_name if model_name in arguments else None
         yield Carried(reading.source.shown(first), model=model, submitted_at=date[:10], run=date), trials
     for (metric, taken, others), tasks in counted.items():
         others_text = f" (also there: {', '.join(others)}; --filter names another)" if others else ""

@@ -21,8 +21,8 @@ from leaderboard.submissions.parsing.flat import (
     name_rule,
     printable,
 )
+from leaderboard.submissions.parsing.importers.base import Carried, ImportOptions, Run, Trial
 from leaderboard.submissions.parsing.importers.document import IssueLog
-from leaderboard.submissions.parsing.importers.importer import Carried, ImportOptions, Run, Trial
 
 WHO = ("agent", "scaffold", "model")
 REQUIRED = (*WHO, "submitted_at")

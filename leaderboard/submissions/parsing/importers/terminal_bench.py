@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from leaderboard.submissions.parsing.flat import head
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial
 from leaderboard.submissions.parsing.importers.document import Node, keys
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
 
 METADATA, RESULTS = "run_metadata.json", "results.json"
 NUMBER = re.compile(r"\.([0-9]{1,5})-of-[0-9]+\.")
