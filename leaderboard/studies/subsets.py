@@ -26,9 +26,7 @@ def get_or_compute_calibration(reader: Reader, subset: TaskSubset, *, tasks: lis
     where no task of the subset is active any more: then nothing is estimated from it, and everybody is asked
     for all tasks.
     """
-    if reader.policy.estimator not in BY_CALIBRATION:
-        return None
-    if not subset.tasks.filter(pk__in=tasks).exists():
+    if reader.policy.estimator not in BY_CALIBRATION or not subset.tasks.filter(pk__in=tasks).exists():
         return None
     stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
     last = stored.first() or _fitted(reader, subset, fixing(subset))

@@ -35,16 +35,14 @@ def runs(reading: ReadContext) -> Iterator[Run]:
     n_again = 0
     for path in _results(reading):
         node = reading.object_at(path)
-        if node is None or "results" not in (node.value if isinstance(node.value, dict) else {}):
+        if node is None or "results" not in node.value:
             continue  # of one trial
         metadata_path = reading.source.sibling(path, METADATA)
         metadata = reading.object_at(metadata_path) if metadata_path else None
         carried = _carried(node.file, metadata)
         if metadata is not None and (name := metadata.get("dataset_name").text()):
-            note = (
-                f"The runs are of the benchmark {name} {metadata.get('dataset_version').text() or ''}".strip()
-                + "."
-            )
+            named = f"{name} {metadata.get('dataset_version').text() or ''}".strip()
+            note = f"The runs are of the benchmark {named}."
             if note not in reading.notes:
                 reading.notes.append(note)
         results = list(node.get("results").objects(required=True))
