@@ -37,6 +37,10 @@ def _replayed(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     return summary["chart"] if summary else None
 
 
+def _of_monitor(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
+    return health.monitor_chart(name, health.looks_of(health.checks_of(benchmark), name))
+
+
 def _of_study(model: type[Study], draw: Callable[[Any], Chart | None]) -> Draw:
     def drawn(benchmark: Benchmark, params: QueryDict) -> Chart | None:
         study = latest_study(model, benchmark)
@@ -62,12 +66,7 @@ CHARTS: dict[str, Draw] = {
         name: _of_study(ValidationStudy, partial(validity_chart, name))
         for name in ("validity", "coverage", "widths", "overlap")
     },
-    **{
-        f"health-{slugify(name)}": lambda of, _, name=name: health.monitor_chart(
-            name, health.looks_of(health.checks_of(of), name)
-        )
-        for name in health.MONITORS
-    },
+    **{f"health-{slugify(name)}": partial(_of_monitor, name) for name in health.MONITORS},
 }
 
 
