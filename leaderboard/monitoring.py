@@ -86,8 +86,8 @@ def _counts(as_of: datetime) -> Iterator[Metric]:
     about = "Submissions by what became of them."
     yield _by_labels("bandstand_submissions", about, ("benchmark", "status"), counts)
     alerts = Alert.objects.filter(closed_at=None, benchmark__replay__isnull=True)
-    counts = alerts.values_list("benchmark__slug", "level").annotate(Count("pk"))
-    yield _by_labels("bandstand_alerts_open", "Alerts of drift monitors.", ("benchmark", "level"), counts)
+    n_open = alerts.values_list("benchmark__slug", "level").annotate(Count("pk"))
+    yield _by_labels("bandstand_alerts_open", "Alerts of drift monitors.", ("benchmark", "level"), n_open)
     requests = RerunRequest.objects.filter(status="open", benchmark__replay__isnull=True)
     asked = requests.values_list("benchmark__slug", "kind").annotate(Count("pk"))
     about = "Requests to run agents again."
