@@ -143,12 +143,7 @@ class EndpointSchema(AutoSchema):
         return [
             OpenApiParameter(
                 name=name,
-                type=dict(one.form)
-                if one.many is None
-                else {
-                    **{"type": "array", "items": dict(one.form), "uniqueItems": True},
-                    **dict(zip(("minItems", "maxItems"), one.many, strict=True)),
-                },
+                type=_parameter_schema(one),
                 required=one.required,
                 description=one.description,
                 explode=True if one.many else None,
@@ -192,6 +187,13 @@ class EndpointSchema(AutoSchema):
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
         mapped = super()._map_basic_serializer(serializer, direction)
         return mapped | {"additionalProperties": False} if isinstance(serializer, BodySerializer) else mapped
+
+
+def _parameter_schema(one: QueryParameter) -> dict[str, Any]:
+    if one.many is None:
+        return dict(one.form)
+    items = {"items": dict(one.form), "minItems": one.many[0], "maxItems": one.many[1], "uniqueItems": True}
+    return {"type": "array", **items}
 
 
 def every_code(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
