@@ -16,6 +16,7 @@ from rest_framework.serializers import ListSerializer
 
 from leaderboard.api.bodies import BodySerializer, Words
 from leaderboard.api.errors import MEDIA_TYPE
+from leaderboard.api.parameters import QueryParameter
 from leaderboard.api.permissions import Anyone
 from leaderboard.api.serializers import page_of
 from leaderboard.catalog.rules import RULES
