@@ -114,8 +114,7 @@ def test_57_agents_by_500_tasks_are_58_shapes_of_a_few_kilobytes():
 
     draws = random.Random(0)
     rows = [
-        (f"agent {i}", f"agent {i}", [float(draws.random() < 0.5) for _ in range(500)], "")
-        for i in range(57)
+        (f"agent {i}", f"agent {i}", [float(draws.random() < 0.5) for _ in range(500)], "") for i in range(57)
     ]
     told = heat_map(name="tasks", title="Map", rates=[0.5] * 500, rows=rows)
     assert told.count("<path") == 57 + 1 + 3  # the pass rates, and ticks of their axis
