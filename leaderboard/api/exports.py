@@ -25,6 +25,7 @@ from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.versions import versions_file
+from leaderboard.submissions.export.columns import MEDIA_TYPES
 from leaderboard.submissions.export.outcomes import AT_ONCE, ExportTransaction, OutcomeRows, about_of, enter
 from leaderboard.submissions.export.streams import FORMATS, with_end_mark
 
@@ -130,7 +131,7 @@ class OutcomesDownload(DownloadView):
         # Here, where what is open can be closed; the middleware would leave it open.
         if unchanged := get_conditional_response(request._request, etag=etag):
             return unchanged
-        outcomes, (media_type, write) = OutcomeRows(snapshot, costs=policy.show_costs), FORMATS[self.kind]
+        outcomes = OutcomeRows(snapshot, costs=policy.show_costs)
         headers = self.headers_of(request, f"{about.slug}-outcomes") | {"ETag": etag}
         # What says whether a download is whole, and of what; texts are percent-encoded
         texts = {"Licence": about.licence, "Citation": about.citation[:MAX_CITATION]}
@@ -140,14 +141,14 @@ class OutcomesDownload(DownloadView):
             "Bandstand-Data-Version": str(about.data_version),
             "Link": f'<{dictionary}>; rel="describedby"',
             **{f"Bandstand-{name}": quote(text) for name, text in texts.items() if text},
-            "Content-Type": media_type,
+            "Content-Type": MEDIA_TYPES[self.kind],
         }
         if self.kind == "parquet":
             headers["Content-Encoding"] = "identity"  # it is compressed already
         if request.method == "HEAD":
             return HttpResponse(headers=headers)
         wire = request._request.META.get("gunicorn.socket")
-        content = self.marked(write(outcomes), outcomes.n_rows)
+        content = self.marked(FORMATS[self.kind](outcomes), outcomes.n_rows)
         stream = ExportStream(content, opened.close, wire)
         return StreamingHttpResponse(stream, headers=headers)
 
@@ -157,14 +158,14 @@ class BoardDownload(DownloadView):
 
     def get(self, request: Request, slug: str, number: int | None = None) -> HttpResponseBase:
         board = latest_board(self.benchmark) if number is None else board_numbered(self.benchmark, number)
-        (media_type, write), rows = boards.FORMATS[self.kind], boards.rows_of(board, costs=False)
+        rows = boards.rows_of(board, costs=False)
         headers = self.headers_of(request, f"{slug}-board-{board.number}") | {
             "Bandstand-Rows": str(len(rows)),
             "Bandstand-Data-Version": str(board.data_version),
             "Bandstand-Digest": board.digest,
-            "Content-Type": media_type,
+            "Content-Type": MEDIA_TYPES[self.kind],
         }
-        content = self.marked(iter([write(rows)]), len(rows))
+        content = self.marked(iter([boards.FORMATS[self.kind](rows)]), len(rows))
         return HttpResponse(b"".join(content), headers=headers)
 
 

@@ -20,13 +20,9 @@ from leaderboard.api.parameters import QueryParameter
 from leaderboard.api.permissions import Anyone
 from leaderboard.api.serializers import page_of
 from leaderboard.catalog.rules import RULES
+from leaderboard.submissions.export.columns import MEDIA_TYPES
 
-MEDIA_TYPES = {
-    "csv": "text/csv",
-    "ndjson": "application/x-ndjson",
-    "parquet": "application/vnd.apache.parquet",
-    "json": "application/json",
-}
+OF_FILES = {"json": "application/json"} | {kind: of.partition(";")[0] for kind, of in MEDIA_TYPES.items()}
 # What bodies look like, by operation; the tests send each.
 AGENT = {"name": "Tree (M 2)", "scaffold": "Tree", "model": "M 2", "version": "2026-06"}
 BODIES: dict[str, dict[str, Any]] = {
@@ -157,7 +153,7 @@ class EndpointSchema(AutoSchema):
         return self.view.takes if self.method == "POST" and hasattr(self.view, "takes") else None
 
     def get_response_serializers(self) -> Any:
-        if media_type := MEDIA_TYPES.get(getattr(self.view, "kind", "")):
+        if media_type := OF_FILES.get(getattr(self.view, "kind", "")):
             form = OpenApiTypes.OBJECT if media_type == "application/json" else OpenApiTypes.BINARY
             return {(200, media_type): OpenApiResponse(form, description="The file.")}
         if self.method == "GET" and hasattr(self.view, "row"):

@@ -64,11 +64,7 @@ def as_parquet(rows: Iterable[Row]) -> bytes:
     return sink.getvalue()
 
 
-FORMATS = {
-    "csv": ("text/csv; charset=utf-8", as_csv),
-    "ndjson": ("application/x-ndjson", as_ndjson),
-    "parquet": ("application/vnd.apache.parquet", as_parquet),
-}
+FORMATS = {"csv": as_csv, "ndjson": as_ndjson, "parquet": as_parquet}
 
 
 # ------------------------------------------------------------------------------------------ the dictionary

@@ -5,7 +5,6 @@ where some outcome of the benchmark says something in it; the required ones alwa
 columns that came with deliveries and that the flat file does not name.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,11 @@ import pyarrow as pa
 
 TEXT, NUMBER, WHOLE, TRUTH = pa.string(), pa.float64(), pa.int64(), pa.bool_()
 CODED = pa.dictionary(pa.int32(), pa.string())
-FileFormat = tuple[str, Callable[[Any], Any]]  # its media type over HTTP, and what makes its bytes
+MEDIA_TYPES = {  # of files, over HTTP
+    "csv": "text/csv; charset=utf-8",
+    "ndjson": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
 TYPES = {TEXT: "text", CODED: "text", NUMBER: "number", WHOLE: "whole number", TRUTH: "true or false"}
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderboard.catalog.models import Benchmark
-from leaderboard.submissions.export.columns import CODED, TEXT, TYPES, ExportColumn, FileFormat
+from leaderboard.submissions.export.columns import CODED, TEXT, TYPES, ExportColumn
 from leaderboard.submissions.export.outcomes import OutcomeRows
 from leaderboard.submissions.parsing.flat import guarded
 
@@ -192,10 +192,6 @@ class _BufferSink:
     def close(self) -> None: ...
 
 
-FORMATS: Mapping[str, FileFormat] = MappingProxyType(
-    {
-        "csv": ("text/csv; charset=utf-8", write_csv),
-        "ndjson": ("application/x-ndjson", write_ndjson),
-        "parquet": ("application/vnd.apache.parquet", write_parquet),
-    }
+FORMATS: Mapping[str, Callable[[OutcomeRows], Iterator[bytes]]] = MappingProxyType(
+    {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet}
 )

@@ -89,7 +89,7 @@ def written(benchmark: Benchmark, format: str, target: Path) -> int:
             write_dataset(part, outcomes)
         else:
             with part.open("wb") as file:
-                file.writelines(FORMATS[format][1](outcomes))
+                file.writelines(FORMATS[format](outcomes))
         return outcomes.n_rows
 
 
