@@ -28,7 +28,7 @@ from selection.rules import Rules
 from selection.staged.delivered import delivered_means
 from selection.standings import words
 from selection.standings.adaptive_estimates import marked
-from selection.standings.choice import n_complete, n_teaching
+from selection.standings.choice import n_complete
 
 N_TRIES = 20
 ENDED = (STOPPED, DRAWN)  # one that was drawn has its estimate until it delivers some of the rest
@@ -58,10 +58,6 @@ class Snapshot:
     @property
     def n_complete(self) -> int:
         return n_complete(self.record)
-
-    @property
-    def n_teaching(self) -> int:
-        return n_teaching(self.record)
 
     @property
     def offer(self) -> str:
