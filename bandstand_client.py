@@ -109,18 +109,10 @@ class HarnessFailed(Exception):
 
 @dataclass(frozen=True)
 class Payload:
-    """What is delivered: one JSON body, or a file with what is said of it.
+    """What is delivered: one JSON body as `content`, or a file of that `name` with what is said of it.
 
-    Attributes
-    ----------
-    fields : dict
-        The submission without its outcomes (agent, submitted_at, run, assignment, replaces, links).
-    content : bytes
-        The JSON body where `name` is empty, else the file.
-    name : str
-        The file's name; empty: `content` is a whole JSON body.
-    form : dict
-        How the file is to be read: `format`, `metric`, `filter`.
+    `fields`: the submission without its outcomes (agent, submitted_at, run, assignment, replaces, links).
+    `form`: how the file is to be read: `format`, `metric`, `filter`.
     """
 
     content: bytes
@@ -160,19 +152,9 @@ def read_delivery(
 ) -> Payload:
     """Read a file: a JSON submission, plain or gzipped, or a file of outcomes.
 
-    Parameters
-    ----------
-    path : Path
-    fields : mapping, optional
-        What is said beside the outcomes; it goes before what a JSON submission says itself, but adds to its
-        agent.
-    form : mapping, optional
-        `format`, `metric` and `filter` of a file of another project; see docs/formats.md.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, or names another agent.
+    `fields`, what is said beside the outcomes, goes before what a JSON submission says itself, but adds to
+    its agent. `form` has `format`, `metric` and `filter` of a file of another project; see docs/formats.md.
+    Raises UsageError if the file cannot be read, or names another agent.
     """
     said = {name: value for name, value in (fields or {}).items() if value not in (None, "", {})}
     try:
@@ -185,21 +167,15 @@ def read_delivery(
     submission = None if named else _submission_in(content)
     if submission is None:
         return Payload(content, path.name, said, named)
-    if "agent" in said:
-        said["agent"] = _same_agent(path, submission.get("agent"), said["agent"])
+    if "agent" in said:  # where both say something, it is the same
+        agent = found if isinstance(found := submission.get("agent"), dict) else {}
+        other = [name for name, value in said["agent"].items() if agent.get(name) not in (None, "", value)]
+        if other:
+            stated = {name: _printable(said["agent"][name]) for name in other}
+            told = "; ".join(f'{name} "{_printable(agent[name])}", not "{stated[name]}"' for name in other)
+            raise UsageError(f"{path} is of another agent: {told}. Correct the command or the file.")
+        said["agent"] = agent | dict(said["agent"])
     return Payload(json.dumps(submission | said).encode())
-
-
-def _same_agent(path: Path, found: object, stated: Mapping[str, str]) -> dict[str, Any]:
-    """Give the file's agent with what is stated beside it; where both say something, it is the same."""
-    agent = found if isinstance(found, dict) else {}
-    other = [name for name, value in stated.items() if agent.get(name) not in (None, "", value)]
-    if other:
-        told = "; ".join(
-            f'{name} "{_printable(agent[name])}", not "{_printable(stated[name])}"' for name in other
-        )
-        raise UsageError(f"{path} is of another agent: {told}. Correct the command or the file.")
-    return agent | dict(stated)
 
 
 def _submission_in(content: bytes) -> dict[str, Any] | None:
@@ -221,19 +197,10 @@ def _submission_in(content: bytes) -> dict[str, Any] | None:
 
 
 class Client:
-    """A service at an address, with a token.
+    """A service at an address, with a token; everything but this machine is asked over https.
 
-    Parameters
-    ----------
-    server : str
-        Its address; everything but this machine is asked over https.
-    token : str, optional
-    n_tries : int
-        How often a request is tried.
-    sleep : callable
-        Waits between tries, in seconds.
-    plain : bool
-        Send the token over http, which anybody on the way can read.
+    `n_tries`: how often a request is tried; `sleep` waits between tries, in seconds. `plain`: send the token
+    over http, which anybody on the way can read.
     """
 
     def __init__(
@@ -562,10 +529,7 @@ def _counted(n: int, one: str, many: str) -> str:
 def token(path: Path | None = None) -> str:
     """Find the token: in BANDSTAND_TOKEN, or in a file that nobody else may read.
 
-    Raises
-    ------
-    UsageError
-        If others may read the file, or a file that was named is not there.
+    Raises UsageError if others may read the file, or a file that was named is not there.
     """
     if path is None and (stated := os.environ.get("BANDSTAND_TOKEN", "").strip()):
         return stated
@@ -589,7 +553,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 done, 1 refused, 2 usage, 3 not reachable, or the exit code of the harness."""
     parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
     try:
-        answer = parsed.run(parsed, _client(parsed))
+        if not parsed.server:
+            raise UsageError("Name the server by --server or BANDSTAND_SERVER.")
+        client = Client(
+            parsed.server,
+            token(parsed.token_file),
+            n_tries=parsed.tries,
+            timeout=parsed.timeout,
+            plain=parsed.plain,
+        )
+        answer = parsed.run(parsed, client)
     except UsageError as error:
         return _told(f"bandstand: {error}", USAGE)
     except Refused as refused:
@@ -618,18 +591,6 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     return parsed
 
 
-def _client(parsed: argparse.Namespace) -> Client:
-    if not parsed.server:
-        raise UsageError("Name the server by --server or BANDSTAND_SERVER.")
-    return Client(
-        parsed.server,
-        token(parsed.token_file),
-        n_tries=parsed.tries,
-        timeout=parsed.timeout,
-        plain=parsed.plain,
-    )
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bandstand",
@@ -638,7 +599,15 @@ def _parser() -> argparse.ArgumentParser:
         f"BANDSTAND_TOKEN or from {TOKEN_FILE} (or --token-file), which nobody else may read.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_tasks(commands)
+    # What else is told goes to stderr, so that the tasks can be piped.
+    tasks = _command(
+        commands,
+        "tasks",
+        "ask which tasks an agent is to run",
+        _run_tasks,
+        lambda answer: "\n".join(map(_printable, _waiting(answer))),
+    )
+    _add_asking(tasks)
     _add_run(commands)
     _add_deliveries(commands)
     _add_status(commands)
@@ -666,11 +635,6 @@ def _command(
     return parser
 
 
-def _add_tasks(commands: Any) -> None:
-    parser = _command(commands, "tasks", "ask which tasks an agent is to run", _run_tasks, _tell_tasks)
-    _add_asking(parser)
-
-
 def _add_asking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("benchmark", metavar="SLUG")
     for name in ("agent", "scaffold", "model"):
@@ -686,7 +650,11 @@ def _add_run(commands: Any) -> None:
         "run a harness on the tasks asked for and deliver its outcomes, batch after batch, until nothing is "
         "left. Repeated after a crash, the same command goes on where it stopped",
         _run_run,
-        _tell_run,
+        lambda answer: (
+            _tell_submit(answer)
+            if "n_outcomes" in answer
+            else _printable(answer.get("detail") or "Nothing is left to run.")
+        ),
     )
     _add_asking(parser)
     parser.add_argument("--folder", type=Path, metavar="FOLDER", help="default: bandstand-SLUG-AGENT")
@@ -711,7 +679,7 @@ def _add_deliveries(commands: Any) -> None:
             "check",
             "have a file checked by the rules of submitting; nothing is stored",
             _run_check,
-            _tell_check,
+            lambda answer: f"It would be taken: {_counts(answer)}",
         ),
         (
             "submit",
@@ -751,9 +719,21 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_status(commands: Any) -> None:
-    parser = _command(commands, "status", "ask how a submission stands", _run_status, _tell_status)
+    parser = _command(
+        commands,
+        "status",
+        "ask how a submission stands",
+        lambda parsed, client: client.status(parsed.submission),
+        _tell_status,
+    )
     parser.add_argument("submission", metavar="ID")
-    parser = _command(commands, "withdraw", "take a submission back", _run_withdraw, _tell_status)
+    parser = _command(
+        commands,
+        "withdraw",
+        "take a submission back",
+        lambda parsed, client: client.withdraw(parsed.submission, parsed.reason),
+        _tell_status,
+    )
     parser.add_argument("submission", metavar="ID")
     parser.add_argument("--reason", required=True)
 
@@ -788,11 +768,6 @@ def _agent(parsed: argparse.Namespace) -> dict[str, str]:
         "organisation": parsed.organisation,
     }
     return {name: value for name, value in told.items() if value}
-
-
-def _tell_tasks(answer: dict[str, Any]) -> str:
-    """Give the tasks, one a line; what else is told goes to stderr, so that the tasks can be piped."""
-    return "\n".join(map(_printable, _waiting(answer)))
 
 
 def _waiting(answer: Mapping[str, Any]) -> list[str]:
@@ -841,10 +816,6 @@ def _run_submit(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
         return client.submit(parsed.benchmark, _delivery(parsed), key=parsed.key, progress=progress)
 
 
-def _tell_check(answer: dict[str, Any]) -> str:
-    return f"It would be taken: {_counts(answer)}"
-
-
 def _tell_submit(answer: dict[str, Any]) -> str:
     before = " (delivered before; nothing happened now)" if answer.get("replayed") else ""
     told = f"{answer.get('id', '')} is {answer.get('status', '')}{before}: {_counts(answer)}"
@@ -877,7 +848,9 @@ def _run_run(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
             raise UsageError(f"The command has no {place}; see bandstand run --help.")
     if parsed.output != Path(parsed.output).name or parsed.output in (TASKS, RECEIPT):
         raise UsageError(f"--output {parsed.output} is not possible; name a file without its folder.")
-    folder = parsed.folder or Path(_file_name(f"bandstand-{parsed.benchmark}-{parsed.agent}"))
+    # Letters, digits, dots and dashes, at most 200 bytes
+    name = re.sub(r"[^\w.-]+", "_", f"bandstand-{parsed.benchmark}-{parsed.agent}").encode()[:200]
+    folder = parsed.folder or Path(name.decode(errors="ignore"))
     of = {"server": client.server, "benchmark": parsed.benchmark, "agent": parsed.agent}
     with _held(folder, of):
         while True:
@@ -893,17 +866,6 @@ def _run_run(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
             if not (staged := _staged(receipt)) or staged["done"]:
                 return receipt
             _told(_tell_submit(receipt), DONE)
-
-
-def _tell_run(answer: dict[str, Any]) -> str:
-    if "n_outcomes" in answer:
-        return _tell_submit(answer)
-    return _printable(answer.get("detail") or "Nothing is left to run.")
-
-
-def _file_name(text: str) -> str:
-    """Give a text as the name of a file: letters, digits, dots and dashes, at most 200 bytes."""
-    return re.sub(r"[^\w.-]+", "_", text).encode()[:200].decode(errors="ignore")
 
 
 @contextlib.contextmanager
@@ -1036,14 +998,6 @@ def _check_whole(said: argparse.Namespace, client: Client, n_trials: int) -> Non
         ]
     if faults:
         raise Refused({"detail": "Outcomes are missing; nothing was delivered.", "faults": faults})
-
-
-def _run_status(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
-    return client.status(parsed.submission)
-
-
-def _run_withdraw(parsed: argparse.Namespace, client: Client) -> dict[str, Any]:
-    return client.withdraw(parsed.submission, parsed.reason)
 
 
 def _tell_status(answer: dict[str, Any]) -> str:

@@ -55,7 +55,6 @@ def run(arguments: list[str]) -> None:
 
 
 def check_text(arguments: list[str]) -> None:
-    """Refuse an argument that is no text, and no path, which need not be any."""
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument) and not os.path.exists(argument):
             sys.exit(f"The argument {argument!r} is not UTF-8 text.")

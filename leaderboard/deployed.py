@@ -54,7 +54,6 @@ def yes_or_no(name: str, text: str, *, default: bool) -> bool:
 
 
 def database(settings_found: dict[str, Any]) -> dict[str, Any]:
-    """Return what DATABASE_URL names, if it is a database of PostgreSQL."""
     if settings_found.get("ENGINE") != "django.db.backends.postgresql" or not settings_found.get("NAME"):
         raise ImproperlyConfigured("DATABASE_URL must be like postgres://user:password@host:5432/name.")
     return settings_found
@@ -67,7 +66,6 @@ def secret_token(name: str, token: str) -> str:
 
 
 def networks(name: str, texts: list[str]) -> list[Network]:
-    """Read networks such as 10.0.0.0/8."""
     try:
         return [ip_network(text.strip()) for text in texts if text.strip()]
     except ValueError as error:

@@ -4,6 +4,7 @@ What a refusal means over HTTP stands in `api.errors`, and for a command by its 
 knows of either.
 """
 
+import re
 from typing import Any, ClassVar
 
 from django.db import DatabaseError, OperationalError
@@ -13,8 +14,6 @@ from leaderboard.called import PROGRAM
 
 
 class Refusal(Exception):
-    """The request was refused."""
-
     message: ClassVar[str] = ""  # where none is given
 
     # Without a code the name of the class in snake case is the code: `NoBoardYet` is `no_board_yet`. Details
@@ -22,7 +21,7 @@ class Refusal(Exception):
 
     def __init__(self, message: str = "", *, code: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
-        self.code = code or _in_snake_case(type(self).__name__)
+        self.code = code or re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
         self.details = details
 
 
@@ -63,10 +62,6 @@ class Exhausted(Refusal):
 
 class Busy(Exhausted):
     message = "Too much of this is being done at this moment."
-
-
-def _in_snake_case(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
 def of_database(error: DatabaseError) -> str:

@@ -13,6 +13,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import structlog
+from django.core.exceptions import ImproperlyConfigured
 
 JSON, TEXT = "json", "text"
 HIDDEN = "…"
@@ -41,7 +42,6 @@ Event = MutableMapping[str, Any]
 
 
 def hide(value: Any) -> Any:
-    """The value, with no secret and no control character in it."""
     if isinstance(value, str):
         for pattern, shown in SECRETS:
             value = pattern.sub(shown, value)
@@ -84,9 +84,11 @@ SHARED: list[Any] = [
 
 
 class LogLine(structlog.stdlib.ProcessorFormatter):
-    """One line of the log, whoever wrote it."""
-
     def __init__(self, form: str) -> None:
+        renderer: Any = structlog.processors.JSONRenderer(ensure_ascii=False)
+        if form != JSON:
+            plain = structlog.dev.plain_traceback
+            renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
         super().__init__(
             foreign_pre_chain=[*SHARED, structlog.stdlib.ExtraAdder(), _without_django_s_own],
             processors=[
@@ -94,16 +96,9 @@ class LogLine(structlog.stdlib.ProcessorFormatter):
                 self.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 without_secrets,
-                _renderer(form),
+                renderer,
             ],
         )
-
-
-def _renderer(form: str) -> Any:
-    if form == JSON:
-        return structlog.processors.JSONRenderer(ensure_ascii=False)
-    plain = structlog.dev.plain_traceback
-    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
 
 
 def configure() -> None:
@@ -139,3 +134,40 @@ def settings_of(form: str, loggers: dict[str, dict[str, Any]], *, level: str) ->
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": loggers,
     }
+
+
+# Faults of ours, told to Sentry where SENTRY_DSN names one: nothing of people, or of what they sent.
+
+OF_REQUEST = ("method", "url")  # what is kept of one
+
+
+def start_sentry(dsn: str) -> None:
+    try:
+        import sentry_sdk
+    except ModuleNotFoundError:
+        raise ImproperlyConfigured("SENTRY_DSN is set: pip install 'bandstand[server,sentry]'.") from None
+    sentry_sdk.init(**sentry_options(dsn))
+
+
+def sentry_options(dsn: str) -> dict[str, Any]:
+    return {
+        "dsn": dsn,
+        "include_local_variables": False,  # a token is one
+        "max_request_body_size": "never",
+        "max_breadcrumbs": 0,  # queries hold names and addresses
+        "traces_sample_rate": 0.0,
+        "before_send": without_people,
+    }
+
+
+def without_people(event: Any, hint: Any) -> Any:
+    """Of the request its method and address without the query; of the visitor nothing."""
+    request = event.get("request", {})
+    event["request"] = {name: request[name] for name in OF_REQUEST if name in request}
+    if "url" in event["request"]:
+        event["request"]["url"] = str(request["url"]).partition("?")[0]
+    event.pop("user", None)
+    for one in (event.get("exception") or {}).get("values", ()):
+        for frame in (one.get("stacktrace") or {}).get("frames", ()):
+            frame.pop("vars", None)
+    return hide(event)

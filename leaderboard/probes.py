@@ -19,7 +19,6 @@ NEVER_KEPT = {"Cache-Control": "no-store"}
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """This process answers; it says nothing of the database."""
     return JsonResponse({"status": WELL}, headers=NEVER_KEPT)
 
 
@@ -45,8 +44,6 @@ PROBES = {"/healthz": healthz, "/readyz": readyz}
 
 
 class Probed:
-    """The first middleware."""
-
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 

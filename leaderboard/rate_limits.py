@@ -54,8 +54,6 @@ class Spent:
 
 
 class Paced:
-    """Answers 429 to who has spent what a visitor may."""
-
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response, self._spent = get_response, Spent()
 

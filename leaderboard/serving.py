@@ -50,20 +50,14 @@ logconfig_dict = logs.settings_of(
 )
 
 
-def _make_folder() -> None:
-    """For the counts, unless one is given; it goes with this process, not with a worker."""
-    own, folder = os.getpid(), tempfile.mkdtemp(prefix="bst-counts-")
-    os.environ[FOLDER] = folder
+if FOLDER not in os.environ:  # for the counts; it goes with this process, not with a worker
+    _own, os.environ[FOLDER] = os.getpid(), tempfile.mkdtemp(prefix="bst-counts-")
 
-    def remove() -> None:
-        if os.getpid() == own:
+    def _remove(folder: str) -> None:
+        if os.getpid() == _own:
             shutil.rmtree(folder, ignore_errors=True)
 
-    atexit.register(remove)
-
-
-if FOLDER not in os.environ:
-    _make_folder()
+    atexit.register(_remove, os.environ[FOLDER])
 
 
 def on_starting(server: Any) -> None:

@@ -15,7 +15,7 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
-from leaderboard import deployed, logs, postgres, sentry
+from leaderboard import deployed, logs, postgres
 
 env = environ.Env()
 PACKAGE = Path(__file__).resolve().parent
@@ -38,7 +38,6 @@ def required(name: str, embedded_default: str) -> str:
 
 
 def seed(text: str) -> str:
-    """Return the base64 of a seed of 32 bytes, or an empty text as it is."""
     try:
         n_bytes = len(b64decode(text, validate=True))
     except ValueError:
@@ -49,7 +48,6 @@ def seed(text: str) -> str:
 
 
 def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = None) -> int:
-    """Read a whole number, and refuse nonsense at the start."""
     text = env.str(name, default="") or str(default)
     if not re.fullmatch(r"-?[0-9]{1,15}", text):
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be a whole number.")
@@ -61,7 +59,6 @@ def whole(name: str, default: int, *, lowest: int = 0, highest: int | None = Non
 
 
 def one_of(name: str, known: Sequence[str]) -> str:
-    """Read one of some words, or an empty text."""
     text = str(env.str(name, default=""))
     if text and text not in known:
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be one of {', '.join(known)}.")
@@ -69,7 +66,6 @@ def one_of(name: str, known: Sequence[str]) -> str:
 
 
 def address(name: str) -> str:
-    """Return where a Dask scheduler listens, or an empty text."""
     text = env.str(name, default="")
     if text and not re.fullmatch(r"(tcp|tls)://\S+:\d+", text):
         raise ImproperlyConfigured(f"{name} is {text!r}; it must be like tcp://scheduler:8786.")
@@ -139,7 +135,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
-    "leaderboard.availability.WhileUnavailable",
+    "leaderboard.urls.WhileUnavailable",
     "allauth.account.middleware.AccountMiddleware",
     "leaderboard.admin.audit.Audited",
 ]
@@ -176,10 +172,10 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 OPEN_REGISTRATION = flag("OPEN_REGISTRATION", False)
 REQUIRE_2FA = flag("REQUIRE_2FA", False)
-ACCOUNT_ADAPTER = "leaderboard.accounts.adapter.Adapter"
+ACCOUNT_ADAPTER = "leaderboard.accounts.services.Adapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
-ACCOUNT_FORMS = {"signup": "leaderboard.accounts.adapter.SignUp"}
+ACCOUNT_FORMS = {"signup": "leaderboard.accounts.services.SignUp"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_CONFIRM_EMAIL_ON_GET = False
@@ -335,4 +331,4 @@ LOGGING = logs.settings_of(
     level=LOG_LEVEL or "WARNING",
 )
 if SENTRY_DSN := env.str("SENTRY_DSN", default=""):
-    sentry.start(SENTRY_DSN)
+    logs.start_sentry(SENTRY_DSN)

@@ -7,15 +7,16 @@ from typing import Any
 
 from allauth.account.views import LoginView
 from django.conf import settings
-from django.db import OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.urls import include, path
 from django.views import defaults
 
-from leaderboard.api.errors import RETRY_AFTER, problem_page
+from leaderboard.api.errors import DATABASE_UNAVAILABLE, MEDIA_TYPE, RETRY_AFTER, problem_page
 from leaderboard.api.views.catalog import DocsView, SchemaView
-from leaderboard.monitoring.metrics import metrics
+from leaderboard.monitoring import metrics
 from leaderboard.probes import healthz, readyz
 
 sign_in = LoginView.as_view(extra_context={"registration": settings.OPEN_REGISTRATION})
@@ -63,3 +64,26 @@ def handler500(request: HttpRequest) -> HttpResponse:
 handler400 = _page_or_problem(HTTPStatus.BAD_REQUEST, defaults.bad_request)
 handler403 = _page_or_problem(HTTPStatus.FORBIDDEN, defaults.permission_denied)
 handler404 = _page_or_problem(HTTPStatus.NOT_FOUND, defaults.page_not_found)
+
+# ------------------------------------------------------------------------------------ a database that is away
+
+
+class WhileUnavailable:
+    """Answers in place of a view that could not reach the database: problem+json under /api/, else a page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        return unavailable(request) if isinstance(error, OperationalError | InterfaceError) else None
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    headers = {"Retry-After": RETRY_AFTER, "Cache-Control": "no-store"}
+    if request.path.startswith("/api/"):
+        return JsonResponse(DATABASE_UNAVAILABLE, status=status, content_type=MEDIA_TYPE, headers=headers)
+    return HttpResponse(render_to_string("503.html", request=request), status=status, headers=headers)

@@ -41,7 +41,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     class Meta:
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(email=Lower("email")), name="user_email_is_lower_case"),
+            models.CheckConstraint(condition=Q(email=Lower("email")), name="user_email_is_lower_case")
         ]
 
     def __str__(self) -> str:

@@ -2,22 +2,28 @@
 
 import hmac
 from datetime import datetime, timedelta
+from typing import Any
 
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.forms import SignupForm
 from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.http import HttpRequest
 
 from leaderboard.accounts import secrets
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.errors import Conflict, Refusal
+from leaderboard.visitors import address_of, household
 
 MAX_LIFE = timedelta(days=365)
 NOTED_EVERY = timedelta(hours=1)
 
 
 def get_or_create_user(*, email: str) -> tuple[User, bool]:
-    """Find the account of this address, or open one that has no password yet."""
     return User.objects.get_or_create(email=email.strip().lower(), defaults={"password": "!"})
 
 
@@ -113,3 +119,25 @@ def note_use(*, token: ApiToken, as_of: datetime) -> None:
     if token.last_used_at is None or as_of - token.last_used_at >= NOTED_EVERY:
         hour = as_of.replace(minute=0, second=0, microsecond=0)
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=hour)
+
+
+# -------------------------------------------------------------------------------------- what allauth asks for
+
+
+class Adapter(DefaultAccountAdapter):
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return bool(settings.OPEN_REGISTRATION)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Tries are counted by it, those of one household together, and those whose address is not known."""
+        address = address_of(request)
+        return household(address) if address else "unknown"
+
+
+class SignUp(SignupForm):
+    """Takes as long for an address that has an account as for a new one, so that the time tells nothing."""
+
+    def try_save(self, request: HttpRequest) -> Any:
+        if self.account_already_exists:
+            make_password(self.cleaned_data["password1"])  # a new account has its password hashed
+        return super().try_save(request)

@@ -116,7 +116,7 @@ class OutcomeBody(serializers.Serializer):
 
 @extend_schema_serializer(component_name="Delivery")
 class DeliveryBody(BodySerializer):
-    """Told for the schema alone: `submissions.parsing.body` reads it."""
+    """Told for the schema alone: `submissions.parsing.files` reads it."""
 
     agent = AgentBody()
     submitted_at = serializers.DateTimeField(required=False)

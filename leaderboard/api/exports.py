@@ -19,13 +19,14 @@ from rest_framework.response import Response
 
 from leaderboard.api.errors import MEDIA_TYPE, RETRY_AFTER, problem
 from leaderboard.api.parameters import Parameters, one_of
-from leaderboard.api.views.base import BaseEndpoint
+from leaderboard.api.views import BaseEndpoint
 from leaderboard.boards import export as boards
 from leaderboard.boards.queries import board_numbered, latest_board
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.studies.versions import versions_file
-from leaderboard.submissions.export.outcomes import AT_ONCE, ExportTransaction, OutcomeRows, enter
+from leaderboard.submissions.export.columns import MEDIA_TYPES
+from leaderboard.submissions.export.outcomes import AT_ONCE, ExportTransaction, OutcomeRows, about_of, enter
 from leaderboard.submissions.export.streams import FORMATS, with_end_mark
 
 logger = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ class OutcomesDownload(DownloadView):
         # Here, where what is open can be closed; the middleware would leave it open.
         if unchanged := get_conditional_response(request._request, etag=etag):
             return unchanged
-        outcomes, made = OutcomeRows(snapshot, costs=policy.show_costs), FORMATS[self.kind]
+        outcomes = OutcomeRows(snapshot, costs=policy.show_costs)
         headers = self.headers_of(request, f"{about.slug}-outcomes") | {"ETag": etag}
         # What says whether a download is whole, and of what; texts are percent-encoded
         texts = {"Licence": about.licence, "Citation": about.citation[:MAX_CITATION]}
@@ -140,14 +141,14 @@ class OutcomesDownload(DownloadView):
             "Bandstand-Data-Version": str(about.data_version),
             "Link": f'<{dictionary}>; rel="describedby"',
             **{f"Bandstand-{name}": quote(text) for name, text in texts.items() if text},
-            "Content-Type": made.media_type,
+            "Content-Type": MEDIA_TYPES[self.kind],
         }
         if self.kind == "parquet":
             headers["Content-Encoding"] = "identity"  # it is compressed already
         if request.method == "HEAD":
             return HttpResponse(headers=headers)
         wire = request._request.META.get("gunicorn.socket")
-        content = self.marked(made.written(outcomes), outcomes.n_rows)
+        content = self.marked(FORMATS[self.kind](outcomes), outcomes.n_rows)
         stream = ExportStream(content, opened.close, wire)
         return StreamingHttpResponse(stream, headers=headers)
 
@@ -157,14 +158,14 @@ class BoardDownload(DownloadView):
 
     def get(self, request: Request, slug: str, number: int | None = None) -> HttpResponseBase:
         board = latest_board(self.benchmark) if number is None else board_numbered(self.benchmark, number)
-        made, rows = boards.FORMATS[self.kind], boards.rows_of(board, costs=False)
+        rows = boards.rows_of(board, costs=False)
         headers = self.headers_of(request, f"{slug}-board-{board.number}") | {
             "Bandstand-Rows": str(len(rows)),
             "Bandstand-Data-Version": str(board.data_version),
             "Bandstand-Digest": board.digest,
-            "Content-Type": made.media_type,
+            "Content-Type": MEDIA_TYPES[self.kind],
         }
-        content = self.marked(iter([made.written(rows)]), len(rows))
+        content = self.marked(iter([boards.FORMATS[self.kind](rows)]), len(rows))
         return HttpResponse(b"".join(content), headers=headers)
 
 
@@ -186,7 +187,7 @@ class DataDictionary(DownloadView):
         with ExportTransaction(self.benchmark) as snapshot:
             outcomes = OutcomeRows(snapshot, costs=policy_in_force(self.benchmark).show_costs)
         addresses = {kind: reverse(f"api:outcomes_{kind}", args=[slug]) for kind in FORMATS}
-        content = outcomes.snapshot.about.as_plain() | {
+        content = about_of(outcomes.snapshot.about) | {
             "n": outcomes.n_rows,
             "outcomes": {"columns": [column.as_plain() for column in outcomes.columns]} | addresses,
             "board": {"columns": [column.as_plain() for column in boards.columns()]},

@@ -71,10 +71,9 @@ def one_of(description: str, values: Collection[str]) -> QueryParameter:
 
 
 def flag(description: str) -> QueryParameter:
-    def read(value: str) -> bool:
-        return {"true": True, "false": False}[value]
-
-    return QueryParameter(description, "true or false", read, {"type": "boolean"})
+    return QueryParameter(
+        description, "true or false", {"true": True, "false": False}.__getitem__, {"type": "boolean"}
+    )
 
 
 PAGE: Parameters = {
@@ -89,20 +88,21 @@ def read_query(query: QueryDict, known: Parameters) -> dict[str, Any]:
         named = ", ".join(unknown[:N_NAMED])[:200]
         rule = f"known are {', '.join(known)}" if known else "there is none here"
         raise ParseError(f"There is no parameter {named}; {rule}.", code="unknown_parameter")
-    return {name: _read(name, query.getlist(name), one) for name, one in known.items()}
-
-
-def _read(name: str, texts: list[str], known: QueryParameter) -> Any:
-    if not texts and not known.required:
-        return known.default
-    if not texts or (len(texts) > 1 and not known.many):
-        times = "is needed" if not texts else "comes once"
-        raise ParseError(f"The parameter {name} {times}.", code="malformed_parameter")
-    try:
-        values = [known.read(value) for value in texts]
-    except (ValueError, KeyError):
-        raise ParseError(f"The parameter {name} is {known.words}.", code="malformed_parameter") from None
-    if known.many and not (len(set(values)) == len(values) and known.many[0] <= len(values) <= known.many[1]):
-        rule = f"{known.many[0]} to {known.many[1]} times, each with another value"
-        raise ParseError(f"The parameter {name} comes {rule}.", code="malformed_parameter")
-    return values if known.many else values[0]
+    found: dict[str, Any] = {}
+    for name, one in known.items():
+        texts = query.getlist(name)
+        if not texts and not one.required:
+            found[name] = one.default
+            continue
+        if not texts or (len(texts) > 1 and not one.many):
+            times = "is needed" if not texts else "comes once"
+            raise ParseError(f"The parameter {name} {times}.", code="malformed_parameter")
+        try:
+            values = [one.read(value) for value in texts]
+        except (ValueError, KeyError):
+            raise ParseError(f"The parameter {name} is {one.words}.", code="malformed_parameter") from None
+        if one.many and not (len(set(values)) == len(values) and one.many[0] <= len(values) <= one.many[1]):
+            rule = f"{one.many[0]} to {one.many[1]} times, each with another value"
+            raise ParseError(f"The parameter {name} comes {rule}.", code="malformed_parameter")
+        found[name] = values if one.many else values[0]
+    return found

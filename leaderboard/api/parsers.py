@@ -6,7 +6,6 @@ of JSON, or as a field for each of its own, named by its path (`agent.name`).
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO, Any, NoReturn, cast
 
@@ -58,15 +57,9 @@ class BoundedJSON(BaseParser):
         return parse_json(body)
 
 
-@dataclass(frozen=True)
-class Multipart:
-    """A file, open at its beginning, and the fields of the envelope beside it."""
-
-    upload: UploadedPart
-    fields: dict[str, Any]
-
-
 class BoundedMultipart(BaseParser):
+    """Gives a file, open at its beginning, and the fields of the envelope beside it."""
+
     media_type = "multipart/form-data"
 
     def parse(
@@ -78,7 +71,15 @@ class BoundedMultipart(BaseParser):
         on_disk = _OnDisk((parser_context or {})["request"])
         try:
             fields, files = _parts(stream, media_type or "", on_disk)
-            return Multipart(_the_file(files), _envelope(fields))
+            parts, strange = files.getlist("file"), sorted(set(files) - {"file"})
+            rules = [fault(name, None, "is no file part; the file is called file") for name in strange[:5]]
+            if len(parts) != 1:
+                rule = "comes twice" if parts else "is required: one part with a file name"
+                rules.append(fault("file", None, rule))
+            if rules:
+                raise _faulty(rules)
+            upload = UploadedPart(parts[0].file, parts[0].name or "", parts[0].size or 0)
+            return upload, _envelope(fields)
         except BaseException:
             on_disk.close()
             raise
@@ -153,19 +154,6 @@ class _OnDisk(FileUploadHandler):
     def close(self) -> None:
         for file in self._files:
             file.close()
-
-
-def _the_file(files: MultiValueDict) -> UploadedPart:
-    parts = files.getlist("file")
-    strange = sorted(set(files) - {"file"})
-    if len(parts) == 1 and not strange:
-        return UploadedPart(parts[0].file, parts[0].name or "", parts[0].size or 0)
-    rules = [fault(name, None, "is no file part; the file is called file") for name in strange[:5]]
-    if len(parts) != 1:
-        rules.append(
-            fault("file", None, "comes twice" if parts else "is required: one part with a file name")
-        )
-    raise _faulty(rules)
 
 
 def _faulty(faults: list[Fault]) -> Faulty:

@@ -20,13 +20,9 @@ from leaderboard.api.parameters import QueryParameter
 from leaderboard.api.permissions import Anyone
 from leaderboard.api.serializers import page_of
 from leaderboard.catalog.rules import RULES
+from leaderboard.submissions.export.columns import MEDIA_TYPES
 
-MEDIA_TYPES = {
-    "csv": "text/csv",
-    "ndjson": "application/x-ndjson",
-    "parquet": "application/vnd.apache.parquet",
-    "json": "application/json",
-}
+OF_FILES = {"json": "application/json"} | {kind: of.partition(";")[0] for kind, of in MEDIA_TYPES.items()}
 # What bodies look like, by operation; the tests send each.
 AGENT = {"name": "Tree (M 2)", "scaffold": "Tree", "model": "M 2", "version": "2026-06"}
 BODIES: dict[str, dict[str, Any]] = {
@@ -49,6 +45,32 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 CONDITIONAL = ("get_board", "get_outcomes_download")  # answer an ETag that is theirs
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
+TEXT, NULLABLE = {"type": "string"}, {"type": ["string", "null"]}
+FAULT = {
+    "type": "object",
+    "properties": {
+        "row": {"type": ["integer", "null"]},
+        "field": NULLABLE,
+        "value": NULLABLE,
+        "rule": NULLABLE,
+    },
+    "required": ["row", "field", "value", "rule"],
+}
+PROBLEM_SCHEMA = {  # other fields tell what an error of its kind is about
+    "type": "object",
+    "description": "An error, by RFC 9457. `type` is urn:bandstand:problem: and a code.",
+    "properties": {
+        **{"type": TEXT, "title": TEXT, "detail": TEXT, "status": {"type": "integer"}},
+        **{"n_faults": {"type": "integer"}, "faults": {"type": "array", "items": FAULT}},
+    },
+    "required": ["type", "title", "status", "detail"],
+    "example": {
+        "type": "urn:bandstand:problem:unknown_parameter",
+        "title": "Unknown parameter",
+        "status": 400,
+        "detail": "There is no parameter colour; known are limit, offset.",
+    },
+}
 ALWAYS = {
     400: "A parameter or the body is malformed; `detail` names it.",
     401: "The token is missing, unknown, expired or revoked.",
@@ -118,7 +140,7 @@ class EndpointSchema(AutoSchema):
         return [
             OpenApiParameter(
                 name=name,
-                type=_list_schema(one) if one.many else dict(one.form),
+                type=_parameter_schema(one),
                 required=one.required,
                 description=one.description,
                 explode=True if one.many else None,
@@ -131,7 +153,7 @@ class EndpointSchema(AutoSchema):
         return self.view.takes if self.method == "POST" and hasattr(self.view, "takes") else None
 
     def get_response_serializers(self) -> Any:
-        if media_type := MEDIA_TYPES.get(getattr(self.view, "kind", "")):
+        if media_type := OF_FILES.get(getattr(self.view, "kind", "")):
             form = OpenApiTypes.OBJECT if media_type == "application/json" else OpenApiTypes.BINARY
             return {(200, media_type): OpenApiResponse(form, description="The file.")}
         if self.method == "GET" and hasattr(self.view, "row"):
@@ -164,16 +186,17 @@ class EndpointSchema(AutoSchema):
         return mapped | {"additionalProperties": False} if isinstance(serializer, BodySerializer) else mapped
 
 
-def _list_schema(one: QueryParameter) -> dict[str, Any]:
-    least, most = one.many or (1, 1)
-    items = {"items": dict(one.form), "minItems": least, "maxItems": most, "uniqueItems": True}
+def _parameter_schema(one: QueryParameter) -> dict[str, Any]:
+    if one.many is None:
+        return dict(one.form)
+    items = {"items": dict(one.form), "minItems": one.many[0], "maxItems": one.many[1], "uniqueItems": True}
     return {"type": "array", **items}
 
 
 def every_code(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Declare each error that an operation may answer, and put an example beside what it takes."""
     schemas = result["components"].setdefault("schemas", {})
-    schemas["Problem"] = _problem()
+    schemas["Problem"] = PROBLEM_SCHEMA
     result["components"]["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "bearerFormat": "bst_…"}
     }
@@ -222,35 +245,6 @@ def _multipart_form(delivery: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": {"type": "object", "properties": parts, "required": ["file"]},
         "encoding": {"submission": {"contentType": "application/json"}},
-    }
-
-
-def _problem() -> dict[str, Any]:
-    """The form of an error; other fields tell what an error of its kind is about."""
-    described = {name: {"type": "string"} for name in ("type", "title", "detail")}
-    nullable = {"type": ["string", "null"]}
-    fault = {
-        "type": "object",
-        "properties": {
-            "row": {"type": ["integer", "null"]},
-            "field": nullable,
-            "value": nullable,
-            "rule": nullable,
-        },
-        "required": ["row", "field", "value", "rule"],
-    }
-    faults = {"n_faults": {"type": "integer"}, "faults": {"type": "array", "items": fault}}
-    return {
-        "type": "object",
-        "description": "An error, by RFC 9457. `type` is urn:bandstand:problem: and a code.",
-        "properties": {**described, "status": {"type": "integer"}, **faults},
-        "required": ["type", "title", "status", "detail"],
-        "example": {
-            "type": "urn:bandstand:problem:unknown_parameter",
-            "title": "Unknown parameter",
-            "status": 400,
-            "detail": "There is no parameter colour; known are limit, offset.",
-        },
     }
 
 

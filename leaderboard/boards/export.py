@@ -8,10 +8,9 @@ from functools import cache
 from typing import Any
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.presentation import tells_costs, without_costs
-from leaderboard.boards.queries import standings_of
+from leaderboard.boards.queries import standings_of, tells_costs, without_costs
 from leaderboard.studies.answers import AtTarget, Line, Standings, descriptions, table
-from leaderboard.submissions.export.columns import KNOWN, NUMBER, TEXT, TRUTH, WHOLE, ExportColumn, FileFormat
+from leaderboard.submissions.export.columns import KNOWN, NUMBER, TEXT, TRUTH, WHOLE, ExportColumn
 
 Row = Mapping[str, Any]
 KINDS = {str: TEXT, int: WHOLE, float: NUMBER, bool: TRUTH}
@@ -65,11 +64,7 @@ def as_parquet(rows: Iterable[Row]) -> bytes:
     return sink.getvalue()
 
 
-FORMATS = {
-    "csv": FileFormat("text/csv; charset=utf-8", as_csv),
-    "ndjson": FileFormat("application/x-ndjson", as_ndjson),
-    "parquet": FileFormat("application/vnd.apache.parquet", as_parquet),
-}
+FORMATS = {"csv": as_csv, "ndjson": as_ndjson, "parquet": as_parquet}
 
 
 # ------------------------------------------------------------------------------------------ the dictionary

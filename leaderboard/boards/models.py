@@ -47,7 +47,7 @@ class Board(models.Model):
     n_tasks = models.PositiveIntegerField(help_text="Active tasks.")
     n_complete = models.PositiveIntegerField(help_text="Complete agents.")
     content = models.JSONField(help_text="What is known of it (`Standings.as_plain`), but for the agents.")
-    digest = models.CharField(max_length=64, help_text="SHA-256 of the canonical JSON; see boards.digest.")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the canonical JSON; see boards.signing.")
     published_at = models.DateTimeField()
 
     class Meta:

@@ -1,16 +1,17 @@
 """Reads of boards: one, several, as the typed answer they were made from, and what changed between two."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from itertools import zip_longest
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.signing import identity, signed
 from leaderboard.catalog.models import Agent, Benchmark, Policy
 from leaderboard.errors import Missing
-from leaderboard.studies.answers import Changes, Line, Place, Standings, compared, words
+from leaderboard.studies.answers import AtTarget, Changes, Line, Place, Standings, compared, words
 from leaderboard.submissions.models import Status, Submission
 
 LINE_FIELDS = [field.name for field in fields(Line) if field.name != "agent"]
@@ -99,7 +100,6 @@ def head_of(board: Board) -> Standings:
 
 
 def plain_of(board: Board, entries: Iterable[Entry] | None = None) -> dict[str, Any]:
-    """What `Standings.as_plain` gave when the board was made."""
     agents = [
         {"agent": entry.name} | {field: entry.line[field] for field in LINE_FIELDS}
         for entry in (entries_of(board) if entries is None else entries)
@@ -107,16 +107,10 @@ def plain_of(board: Board, entries: Iterable[Entry] | None = None) -> dict[str, 
     return board.content | {"agents": agents}
 
 
-def changes_since(
-    older: Board,
-    newer: Board,
-    *,
-    entries: Sequence[Entry] | None = None,
-    withdrawn_ids: Collection[int] | None = None,
-) -> Changes:
+def changes_since(older: Board, newer: Board, *, entries: Sequence[Entry] | None = None) -> Changes:
     """What changed from one board to a later one, withdrawals as of today.
 
-    Queries: the places of both boards and the ids of the agents withdrawn, but for what is given of these.
+    `entries` are those of the later one, where they were read already.
     """
     places = _places([older, newer] if entries is None else [older], newer.target)
     now = places.get(newer.pk, {})
@@ -124,22 +118,16 @@ def changes_since(
         at = entry.line["at"].get(newer.target, {})
         place = Place(*(at.get(field) for field in Place._fields))
         now[entry.agent_id] = (entry.name, {newer.target: place})
-    withdrawn_ids = withdrawn_agents(newer.benchmark) if withdrawn_ids is None else withdrawn_ids
-    return _compare(newer, places.get(older.pk, {}), now, withdrawn_ids)
+    return _compare(newer, places.get(older.pk, {}), now, withdrawn_agents(newer.benchmark))
 
 
-@dataclass(frozen=True)
-class Version:
-    """A board as the history lists it, and what changed since the one before; None for the first."""
-
-    board: Board
-    n_ranked: int
-    n_listed: int
-    changes: Changes | None
+Version = tuple[Board, int, int, Changes | None]  # ranked and listed agents; None for the first board
 
 
 def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> tuple[list[Version], bool]:
     """The latest boards, or those before a number, newest first, and whether there are older ones.
+
+    Each with the numbers of agents that are ranked and listed, and what changed since the one before.
 
     Entries are read with their places alone, for a board of many agents is a megabyte: three queries.
     """
@@ -149,12 +137,12 @@ def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> t
     latest = list(boards[: most + 1])
     entries = _places(latest, *{board.target for board in latest})
     withdrawn_ids = withdrawn_agents(benchmark) if len(latest) > 1 else set()
-    found = []
+    found: list[Version] = []
     for newer, older in zip_longest(latest, latest[1:]):
         now = entries.get(newer.pk, {})
         n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
         changes = _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None
-        found.append(Version(newer, n_ranked, len(now), changes))
+        found.append((newer, n_ranked, len(now), changes))
     return found[:most], len(latest) > most
 
 
@@ -185,3 +173,73 @@ def _places(boards: Sequence[Board], *targets: str) -> dict[int, OnBoard]:
         of_target = {t: Place(*values[i * width : (i + 1) * width]) for i, t in enumerate(targets)}
         places.setdefault(board, {})[agent] = (name, of_target)
     return places
+
+
+# --------------------------------------------------------------------------------------- as visitors see them
+
+OF_LINE = ("scaffold", "model", "trust", "how", "condition", "n_tasks", "cost_usd", "cost_basis", "marks")
+OF_TARGET = ("rank", "rank_lower", "rank_upper", "score", "estimated", "reason", "folded_under")
+UNREAD: dict[str, Any] = dict.fromkeys(field.name for field in fields(Line))
+
+
+def as_dict(board: Board) -> dict[str, Any]:
+    return identity(board) | signed(board) | plain_of(board)
+
+
+def visible(board: Board) -> dict[str, Any]:
+    """The same for visitors: without costs where the policy hides them."""
+    shown = as_dict(board)
+    if tells_costs(board):
+        return shown
+    return shown | without_costs(Standings.of_plain(shown)).as_plain()
+
+
+def visible_lines(board: Board, entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    return list(visible_standings(board, entries).as_plain()["agents"])
+
+
+def visible_standings(board: Board, entries: Iterable[Entry]) -> Standings:
+    standings = standings_of(board, entries)
+    return standings if tells_costs(board) else without_costs(standings)
+
+
+def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
+    """The boards by key, as visitors see them, each with as much of its agents as a headline tells.
+
+    That is told for its own target alone, and without what ties every agent to every other: one query.
+    """
+    lines: dict[int, list[Line]] = {board.pk: [] for board in boards}
+    own = {board.pk: board.target for board in boards}
+    targets = sorted(set(own.values()))
+    target_fields = [F(f"line__at__{target}__{name}") for target in targets for name in OF_TARGET]
+    line_fields = [F(f"line__{name}") for name in OF_LINE]
+    rows = Entry.objects.filter(board__in=boards).order_by("position")
+    for key, name, *values in rows.values_list("board", "name", *line_fields, *target_fields):
+        first = len(OF_LINE) + len(OF_TARGET) * targets.index(own[key])
+        at = AtTarget(**dict(zip(OF_TARGET, values[first : first + len(OF_TARGET)], strict=True)))
+        known = dict(zip(OF_LINE, values[: len(OF_LINE)], strict=True))
+        lines[key].append(Line(**UNREAD | known | {"agent": name, "at": {own[key]: at}}))
+    found = {board.pk: replace(head_of(board), agents=tuple(lines[board.pk])) for board in boards}
+    hidden = {board.pk for board in boards if not tells_costs(board)}
+    return {key: without_costs(one) if key in hidden else one for key, one in found.items()}
+
+
+def tells_costs(board: Board) -> bool:
+    """Whether visitors see costs: by the policy of the board, and by that of today where it was read."""
+    return board.policy.show_costs and getattr(board, "costs_visible", True)
+
+
+def without_costs(standings: Standings) -> Standings:
+    """The standings without a cost, which is said to be hidden where it was stated."""
+    savings, trials = standings.savings, standings.trials
+    if trials:
+        trials = replace(trials, options=tuple(replace(one, cost_usd=None) for one in trials.options))
+    if savings:
+        so_far = savings["so_far"]
+        so_far = so_far | {"saved": None, "n_not_measured": so_far["n_runs"]}
+        savings = {**savings, "per_run": None, "subset_run": None, "so_far": so_far}
+    agents = (
+        line if line.cost_usd is None else replace(line, cost_usd=None, cost_basis=words.HIDDEN)
+        for line in standings.agents
+    )
+    return replace(standings, agents=tuple(agents), trials=trials, savings=savings)

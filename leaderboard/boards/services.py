@@ -30,17 +30,11 @@ class CalledOtherwise(Exception):
 
 @transaction.atomic
 def publish(
-    *,
-    decided: BoardInputs,
-    standings: Standings,
-    published_at: datetime,
-    every: timedelta = timedelta(0),
+    *, decided: BoardInputs, standings: Standings, published_at: datetime, every: timedelta = timedelta(0)
 ) -> tuple[Board, bool]:
     """Store the board under the next number, unless the latest has its key, or is made of what is newer.
 
-    Nothing is stored either while the latest board is younger than `every`.
-
-    Raises CalledOtherwise.
+    Nothing is stored either while the latest board is younger than `every`. Raises CalledOtherwise.
     """
     benchmark = Benchmark.objects.select_for_update(no_key=True).get(pk=decided.benchmark.pk)
     if board := board_with_key(decided):

@@ -8,11 +8,9 @@ beside its data; any other signs nothing without the setting.
 
 import hashlib
 import json
-import os
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -100,19 +98,7 @@ def _key_of(seed: str) -> Ed25519PrivateKey:
 
 @lru_cache(maxsize=4)
 def _stored_seed(home: Path) -> str:
-    """The seed that the embedded server keeps, made by whoever asks first; only its account reads it."""
-    path = home / "signing.key"
-    with suppress(FileNotFoundError):
-        return path.read_text().strip()
-    new = home / f"signing.{secrets.token_hex(8)}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(_text(secrets.token_bytes(SEED_LENGTH)))
-    # A link is there whole or not at all, and of two that are made at once the first stays.
-    with suppress(FileExistsError):
-        os.link(new, path)
-    new.unlink()
-    return path.read_text().strip()
+    return postgres.secret_in(home / "signing.key", lambda: _text(secrets.token_bytes(SEED_LENGTH)))
 
 
 def _text(content: bytes) -> str:

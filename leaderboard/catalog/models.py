@@ -1,6 +1,6 @@
 """Who and what: benchmarks with their policy and tasks, agents with their scaffold and model."""
 
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pghistory
 import pgtrigger
@@ -78,8 +78,7 @@ class Benchmark(models.Model):
         "alone: its clock is that of the history.",
     )
     data_version = models.BigIntegerField(
-        default=0,
-        help_text="Grows by one whenever the set of counted outcomes or active tasks changes.",
+        default=0, help_text="Grows by one whenever the set of counted outcomes or active tasks changes."
     )
     shown_version = models.BigIntegerField(
         default=0, help_text="Grows by one whenever anything else changes that a page shows."
@@ -92,8 +91,7 @@ class Benchmark(models.Model):
                 condition=Q(visibility__in=Visibility.values), name="benchmark_visibility_known"
             ),
             models.CheckConstraint(
-                condition=Q(data_version__gte=0, shown_version__gte=0),
-                name="benchmark_versions_not_negative",
+                condition=Q(data_version__gte=0, shown_version__gte=0), name="benchmark_versions_not_negative"
             ),
             stated_reason("frozen"),
             stated_reason("hidden"),
@@ -111,10 +109,7 @@ class Role(models.TextChoices):
 
 
 @pghistory.track(
-    pghistory.InsertEvent(),
-    pghistory.UpdateEvent(),
-    pghistory.DeleteEvent(),
-    model_name="MembershipChange",
+    pghistory.InsertEvent(), pghistory.UpdateEvent(), pghistory.DeleteEvent(), model_name="MembershipChange"
 )
 class Membership(models.Model):
     """What a person may do with one benchmark. It names both, so it stands above accounts."""
@@ -247,7 +242,26 @@ def between(least: float, most: float = 2**31 - 1) -> list[BaseValidator]:
     return [MinValueValidator(least), MaxValueValidator(most)]
 
 
-SHARE = between(0, 1)
+SHARE, SMALL = between(0, 1), models.PositiveSmallIntegerField
+
+
+def choice(
+    of: models.TextChoices | type[models.TextChoices], help_text: str, *, length: int = 16
+) -> "models.CharField[Any, Any]":
+    """One of some words, by default this one; of a class of words: none of them, unless one is stated."""
+    more: dict[str, Any] = {"choices": type(of), "default": of}
+    if isinstance(of, type):
+        more = {"choices": of, "blank": True, "default": ""}
+    return models.CharField(max_length=length, help_text=help_text, **more)
+
+
+def amount(
+    default: float,
+    limits: list[BaseValidator],
+    help_text: str,
+    kind: type[models.Field] = models.PositiveIntegerField,
+) -> Any:
+    return kind(default=default, validators=limits, help_text=help_text)
 
 
 def with_checks(model: type[Row]) -> type[Row]:
@@ -268,11 +282,7 @@ def with_checks(model: type[Row]) -> type[Row]:
 
 
 @with_checks
-@pghistory.track(
-    pghistory.InsertEvent(),
-    fields=["benchmark", "number"],
-    model_name="PolicyChange",
-)
+@pghistory.track(pghistory.InsertEvent(), fields=["benchmark", "number"], model_name="PolicyChange")
 class Policy(models.Model):
     """The rules of a benchmark. Rows are numbered and never changed; the highest number is in force.
 
@@ -296,14 +306,9 @@ class Policy(models.Model):
 
     benchmark = models.ForeignKey(Benchmark, models.PROTECT, related_name="policies")
     number = models.PositiveIntegerField()
-    band_lo = models.FloatField(default=0.30, validators=SHARE, help_text="Lower edge of the band, included.")
-    band_hi = models.FloatField(default=0.70, validators=SHARE, help_text="Upper edge of the band, included.")
-    strategy = models.CharField(
-        max_length=16,
-        choices=Strategy,
-        default=Strategy.MID_RANGE,
-        help_text="How the tasks of the subset are chosen.",
-    )
+    band_lo = amount(0.30, SHARE, "Lower edge of the band, included.", models.FloatField)
+    band_hi = amount(0.70, SHARE, "Upper edge of the band, included.", models.FloatField)
+    strategy = choice(Strategy.MID_RANGE, "How the tasks of the subset are chosen.")
     history_window = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -311,48 +316,35 @@ class Policy(models.Model):
         help_text="Pass rates come from the latest so many complete agents, at least 5; "
         "empty: all complete agents.",
     )
-    hysteresis = models.FloatField(
-        default=0,
-        validators=between(0, 0.5),
-        help_text="How far outside the band a task of the subset may lie and stay in it.",
+    hysteresis = amount(
+        0,
+        between(0, 0.5),
+        "How far outside the band a task of the subset may lie and stay in it.",
+        models.FloatField,
     )
-    subset_from = models.PositiveSmallIntegerField(
-        default=15,
-        validators=between(5, 50),
-        help_text="Complete agents from which on the subset is fixed (5 to 50).",
+    subset_from = amount(
+        15, between(5, 50), "Complete agents from which on the subset is fixed (5 to 50).", SMALL
     )
-    estimator = models.CharField(
-        max_length=16,
-        choices=Estimator,
-        blank=True,
-        default="",
-        help_text="Of the full score of an agent that ran the subset; empty: the board chooses.",
+    estimator = choice(
+        Estimator, "Of the full score of an agent that ran the subset; empty: the board chooses."
     )
-    refit_every = models.PositiveSmallIntegerField(
-        default=5,
-        validators=between(5, 10),
-        help_text="The calibration is fitted anew after so many complete agents (5 to 10).",
+    refit_every = amount(
+        5, between(5, 10), "The calibration is fitted anew after so many complete agents (5 to 10).", SMALL
     )
-    default_target = models.CharField(
-        max_length=8,
-        choices=Target,
-        blank=True,
-        default="",
-        help_text="What the board is ordered by; "
-        "empty: the full score, or the subset where that orders better.",
+    default_target = choice(
+        Target,
+        "What the board is ordered by; empty: the full score, or the subset where that orders better.",
+        length=8,
     )
-    groups = models.CharField(
-        max_length=16,
-        choices=TaskGroups,
-        default=TaskGroups.AUTO,
-        help_text="Under the target domain: whether tasks of a group or category are drawn together "
+    groups = choice(
+        TaskGroups.AUTO,
+        "Under the target domain: whether tasks of a group or category are drawn together "
         "(cluster) or within it (stratum).",
     )
-    missing = models.CharField(
-        max_length=8,
-        choices=MissingPlaces,
-        default=MissingPlaces.GAP,
-        help_text="What an outcome counts as that was asked for and is not there: a gap, or a failure.",
+    missing = choice(
+        MissingPlaces.GAP,
+        "What an outcome counts as that was asked for and is not there: a gap, or a failure.",
+        length=8,
     )
     universe = models.JSONField(
         null=True,
@@ -360,11 +352,10 @@ class Policy(models.Model):
         help_text="Names of the tasks that are active, as frozen when the common tasks were chosen; "
         "empty: all.",
     )
-    duplicates = models.CharField(
-        max_length=8,
-        choices=Duplicates,
-        default=Duplicates.MEAN,
-        help_text="Which of an agent's submissions count: all (their mean), the latest, the first.",
+    duplicates = choice(
+        Duplicates.MEAN,
+        "Which of an agent's submissions count: all (their mean), the latest, the first.",
+        length=8,
     )
     counted_settings = models.JSONField(
         null=True,
@@ -372,12 +363,9 @@ class Policy(models.Model):
         help_text="Conditions that are compared, as a list of objects with prompt_variant, judge and "
         "temperature; empty: those that the agents share.",
     )
-    headline_from = models.CharField(
-        max_length=16,
-        choices=Trust,
-        blank=True,
-        default="",
-        help_text="The least trust of an agent that headlines, badges and cost sentences are made from; "
+    headline_from = choice(
+        Trust,
+        "The least trust of an agent that headlines, badges and cost sentences are made from; "
         "empty: verified, once there are five verified agents.",
     )
     trial_noise = models.CharField(
@@ -387,32 +375,27 @@ class Policy(models.Model):
         help_text="Noise of trials that another benchmark measured, as a share of p(1 − p), and its name: "
         "0.118 from Terminal-Bench; used where no agent has two trials of a task; empty: an upper bound.",
     )
-    n_trials = models.PositiveSmallIntegerField(
-        default=1, validators=between(1, 32_767), help_text="Trials asked for on each task."
-    )
-    resubmission = models.CharField(
-        max_length=8,
-        choices=Resubmission,
-        default=Resubmission.APPROVE,
-        help_text="Whether an agent that took outcomes back after a board showed it is ranked again freely, "
+    n_trials = amount(1, between(1, 32_767), "Trials asked for on each task.", SMALL)
+    resubmission = choice(
+        Resubmission.APPROVE,
+        "Whether an agent that took outcomes back after a board showed it is ranked again freely, "
         "or when an operator approves.",
+        length=8,
     )
-    assignment = models.CharField(
-        max_length=8,
-        choices=Assigning,
-        default=Assigning.STAGED,
-        help_text="Whether new agents are asked batch by batch, so that contenders run all tasks and the "
+    assignment = choice(
+        Assigning.STAGED,
+        "Whether new agents are asked batch by batch, so that contenders run all tasks and the "
         "others stop; for the subset; or for all tasks.",
+        length=8,
     )
-    podium = models.PositiveSmallIntegerField(
-        default=3,
-        validators=between(1, 100),
-        help_text="Under staged assignment: first places, which an agent that stops cannot reach.",
+    podium = amount(
+        3,
+        between(1, 100),
+        "Under staged assignment: first places, which an agent that stops cannot reach.",
+        SMALL,
     )
-    staged_from = models.PositiveSmallIntegerField(
-        default=5,
-        validators=between(5, 1_000),
-        help_text="Agents from which on newcomers are asked batch by batch.",
+    staged_from = amount(
+        5, between(5, 1_000), "Agents from which on newcomers are asked batch by batch.", SMALL
     )
     draw_share = models.FloatField(
         null=True,
@@ -421,41 +404,22 @@ class Policy(models.Model):
         help_text="Share of the agents that stop which run the rest all the same, so that estimates can be "
         "checked; empty: a quarter until 30 full runs can be replayed, then a tenth.",
     )
-    audit_share = models.FloatField(
-        default=0.05, validators=SHARE, help_text="Share of k asked for outside the subset."
-    )
-    review = models.CharField(
-        max_length=16,
-        choices=Review,
-        default=Review.AUTOMATIC,
-        help_text="Whether a submission counts at once, or waits for an operator.",
-    )
+    audit_share = amount(0.05, SHARE, "Share of k asked for outside the subset.", models.FloatField)
+    review = choice(Review.AUTOMATIC, "Whether a submission counts at once, or waits for an operator.")
     members_only = models.BooleanField(default=True, help_text="Only members submit.")
-    quota_per_account = models.PositiveIntegerField(
-        default=100,
-        validators=between(1),
-        help_text="Submissions an account makes in a UTC day, with all of its tokens.",
+    quota_per_account = amount(
+        100, between(1), "Submissions an account makes in a UTC day, with all of its tokens."
     )
-    quota_per_agent = models.PositiveIntegerField(
-        default=20, validators=between(1), help_text="Submissions of one agent in a UTC day."
+    quota_per_agent = amount(20, between(1), "Submissions of one agent in a UTC day.")
+    backdating_days = amount(
+        30, between(0, 36_500), "How far submitted_at may lie before the delivery without an operator."
     )
-    backdating_days = models.PositiveIntegerField(
-        default=30,
-        validators=between(0, 36_500),
-        help_text="How far submitted_at may lie before the delivery without an operator.",
-    )
-    assignment_days = models.PositiveIntegerField(
-        default=14, validators=between(1, 36_500), help_text="How long an assignment stays open."
-    )
-    rerun_days = models.PositiveIntegerField(
-        default=21, validators=between(1, 36_500), help_text="The deadline of a rerun request."
-    )
+    assignment_days = amount(14, between(1, 36_500), "How long an assignment stays open.")
+    rerun_days = amount(21, between(1, 36_500), "The deadline of a rerun request.")
     publish_every = models.PositiveIntegerField(default=60, help_text="Seconds between two public boards.")
     show_costs = models.BooleanField(default=True, help_text="Visitors see what runs cost.")
-    base_seed = models.BigIntegerField(
-        default=0,
-        validators=between(0),
-        help_text="Every random draw derives from it and stable names.",
+    base_seed = amount(
+        0, between(0), "Every random draw derives from it and stable names.", models.BigIntegerField
     )
     created_at = models.DateTimeField(db_default=Now())
     created_by = models.ForeignKey(User, models.PROTECT, null=True, blank=True, related_name="+")
@@ -463,10 +427,7 @@ class Policy(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["benchmark", "number"], name="policy_number_once"),
-            models.CheckConstraint(
-                condition=Q(band_lo__lt=F("band_hi")),
-                name="policy_band_in_order",
-            ),
+            models.CheckConstraint(condition=Q(band_lo__lt=F("band_hi")), name="policy_band_in_order"),
             models.CheckConstraint(condition=Q(hysteresis__lt=0.5), name="policy_hysteresis_below_half"),
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="policy_is_append_only", operation=APPEND_ONLY)]

@@ -44,7 +44,6 @@ def visible_benchmark(slug: str, user: User | None) -> Benchmark:
 
 
 def operated_benchmarks(user: User) -> QuerySet[Benchmark]:
-    """The benchmarks that this person operates: all, for staff."""
     if user.is_staff:
         return Benchmark.objects.all()
     return Benchmark.objects.filter(memberships__user=user, memberships__role=Role.OPERATOR)

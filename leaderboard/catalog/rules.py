@@ -26,10 +26,6 @@ class FieldRule:
     read: Callable[[str], Any]
 
 
-def _or_empty(rule: FieldRule, meaning: str, value: Any = None) -> FieldRule:
-    return FieldRule(f"{rule.words}; or empty: {meaning}", lambda text: rule.read(text) if text else value)
-
-
 def _whole(least: int, most: int) -> FieldRule:
     def read(text: str) -> int:
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
@@ -57,10 +53,6 @@ def _number(words: str, is_allowed: Callable[[Decimal], bool]) -> FieldRule:
     return FieldRule(words, read)
 
 
-def _one_of(values: list[str]) -> FieldRule:
-    return FieldRule(f"one of {', '.join(values)}", dict(zip(values, values, strict=True)).__getitem__)
-
-
 NOISE = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
 
 
@@ -71,10 +63,6 @@ def _trial_noise(text: str) -> str:
     ):
         raise ValueError(text)
     return text
-
-
-def _yes_or_no(text: str) -> bool:
-    return {"yes": True, "true": True, "no": False, "false": False}[text.lower()]
 
 
 def _universe(text: str) -> list[str] | None:
@@ -107,7 +95,7 @@ def _is_condition(value: object) -> bool:
     )
 
 
-YES_OR_NO = FieldRule("yes or no", _yes_or_no)
+SWITCH = {"yes": True, "true": True, "no": False, "false": False}
 OTHERWISE: Mapping[str, FieldRule] = {
     "hysteresis": _number("a number of at least 0 and under 0.5", lambda value: 0 <= value < Decimal("0.5")),
     "universe": FieldRule("all, common, or a JSON list of names of tasks", _universe),
@@ -127,9 +115,10 @@ def _rule(field: Any) -> FieldRule:
     if field.name in OTHERWISE:
         return OTHERWISE[field.name]
     if isinstance(field, models.BooleanField):
-        return YES_OR_NO
+        return FieldRule("yes or no", lambda text: SWITCH[text.lower()])
     if field.choices:
-        rule = _one_of([value for value, _ in field.choices])
+        values = [value for value, _ in field.choices]
+        rule = FieldRule(f"one of {', '.join(values)}", dict(zip(values, values, strict=True)).__getitem__)
     else:
         least = max(one.limit_value for one in field.validators if isinstance(one, MinValueValidator))
         most = min(one.limit_value for one in field.validators if isinstance(one, MaxValueValidator))
@@ -141,7 +130,8 @@ def _rule(field: Any) -> FieldRule:
         )
     if not field.blank:
         return rule
-    return _or_empty(rule, field.help_text.partition("empty: ")[2].rstrip("."), field.get_default())
+    meaning, empty = field.help_text.partition("empty: ")[2].rstrip("."), field.get_default()
+    return FieldRule(f"{rule.words}; or empty: {meaning}", lambda text: rule.read(text) if text else empty)
 
 
 RULES: Mapping[str, FieldRule] = {
@@ -153,7 +143,6 @@ RULES: Mapping[str, FieldRule] = {
 
 
 def shown(field: str, value: Any) -> str:
-    """A value as it may be set."""
     if field == "universe" and value is not None:
         return f"{len(value):,} tasks"
     if value is None:

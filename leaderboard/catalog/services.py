@@ -43,7 +43,6 @@ class AgentMismatch(Conflict):
 
 @transaction.atomic
 def get_or_create_benchmark(*, slug: str, title: str) -> tuple[Benchmark, bool]:
-    """Return the benchmark, made with the default policy if it is new."""
     benchmark, created = Benchmark.objects.get_or_create(slug=slug, defaults={"title": title})
     if created:
         Policy.objects.create(benchmark=benchmark, number=1)
@@ -62,7 +61,6 @@ def grant(*, user: User, benchmark: Benchmark, role: Role) -> None:
 
 
 def grouped_tasks(benchmark: Benchmark) -> dict[str, tuple[str, str]]:
-    """Return category and group of each task, by name."""
     rows = benchmark.tasks.values_list("name", "category", "group")
     return {name: (category, group) for name, category, group in rows}
 
@@ -122,7 +120,13 @@ def ensure_agents(
     other.
     """
     described = list(descriptions)
-    descriptions = _under_present_names(benchmark, described)
+    # Descriptions with the names that agents have now, where they had others before
+    aliases = AgentAlias.objects.filter(benchmark=benchmark).alias(lower=Lower("name"))
+    rows = aliases.filter(lower__in=[folded(d.name) for d in described]).exclude(
+        name__in=benchmark.agents.values("name")  # merged, not renamed: it has a row of its own
+    )
+    now = {folded(name): present for name, present in rows.values_list("name", "agent__name")}
+    descriptions = [d._replace(name=now.get(folded(d.name), d.name)) for d in described]
     names = [d.name for d in descriptions]
     known = {folded(name) for name in _same_names(benchmark, names).values_list("name", flat=True)}
     new = [d for d in descriptions if folded(d.name) not in known]
@@ -137,18 +141,6 @@ def ensure_agents(
     by_id = {agent.pk: agent for agent in agents.values()}
     locked = (agents[folded(d.name)] for d in descriptions)
     return {d.name: by_id.get(a.merged_into_id or 0, a) for d, a in zip(described, locked, strict=True)}
-
-
-def _under_present_names(
-    benchmark: Benchmark, descriptions: list[AgentDescription]
-) -> list[AgentDescription]:
-    """Descriptions with the names that agents have now, where they had others before."""
-    aliases = AgentAlias.objects.filter(benchmark=benchmark).alias(lower=Lower("name"))
-    rows = aliases.filter(lower__in=[folded(d.name) for d in descriptions]).exclude(
-        name__in=benchmark.agents.values("name")  # merged, not renamed: it has a row of its own
-    )
-    now = {folded(name): present for name, present in rows.values_list("name", "agent__name")}
-    return [d._replace(name=now.get(folded(d.name), d.name)) for d in descriptions]
 
 
 def _locked(benchmark: Benchmark, names: list[str]) -> dict[str, Agent]:
@@ -237,7 +229,7 @@ def _check_no_second_name(
     rows = owned.values_list("name", "scaffold__name", "model__name", "version")
     theirs = [AgentDescription(*row) for row in rows]
     for described in descriptions:
-        same = (one.name for one in theirs if _is_same_agent(one, described))
+        same = (one.name for one in theirs if all(map(alike, one[1:4], described[1:4])))  # but for the name
         if (name := next(same, described.name)) != described.name:
             raise Conflict(
                 f"You have delivered this agent before as {name!r}: {described.name!r} has the same scaffold "
@@ -247,10 +239,6 @@ def _check_no_second_name(
                 code="second_name",
                 agents=[name, described.name],
             )
-
-
-def _is_same_agent(one: AgentDescription, other: AgentDescription) -> bool:
-    return all(alike(getattr(one, part), getattr(other, part)) for part in ("scaffold", "model", "version"))
 
 
 def complete_agents(
@@ -293,50 +281,38 @@ def _ensure_names(kind: type[Named], names: list[str]) -> dict[str, Named]:
 
 def _check_same(pairs: Iterable[tuple[Agent, AgentDescription]], *, by_operator: bool) -> None:
     """Refuse agents that are known otherwise; an operator may state a version where none is known."""
-    differing = [
-        (agent, described)
-        for agent, described in pairs
-        if _differences(agent, described)
-        not in ([], ["version"] if by_operator and not agent.version else [])
-    ]
-    if differing:
-        raise AgentMismatch(
-            "\n".join(_sentence(*pair) for pair in differing[:N_NAMED]) + _in_all(len(differing), "agents"),
-            code="agent_described_otherwise",
-            agents=[
-                {"stored": _description(agent)._asdict(), "delivered": described._asdict()}
-                for agent, described in differing[:N_NAMED]
-            ],
+    differing = []
+    for agent, described in pairs:
+        stored = AgentDescription(
+            agent.name, agent.scaffold.name, agent.model.name, agent.version, agent.organisation
         )
+        fields = [] if stored.name == described.name else ["name"]
+        for field in ("scaffold", "model", "version"):
+            value = getattr(described, field)
+            if value and folded(value) != folded(getattr(stored, field)):
+                fields.append(field)
+        if fields not in ([], ["version"] if by_operator and not agent.version else []):
+            differing.append((stored, described, fields))
+    if not differing:
+        return
+    sentences = []
+    for stored, described, fields in differing[:N_NAMED]:
+        known, new = (
+            ", ".join(f"{field} {getattr(side, field)!r}" for field in fields) for side in (stored, described)
+        )
+        sentences.append(
+            f"The agent {described.name!r} is known here with {known}, but was delivered with {new}; "
+            "a changed agent needs a name of its own."
+        )
+    raise AgentMismatch(
+        "\n".join(sentences) + _in_all(len(differing), "agents"),
+        code="agent_described_otherwise",
+        agents=[
+            {"stored": stored._asdict(), "delivered": described._asdict()}
+            for stored, described, _ in differing[:N_NAMED]
+        ],
+    )
 
 
 def _in_all(n: int, noun: str) -> str:
     return f"\n({n:,} {noun} in all)" if n > N_NAMED else ""
-
-
-def _differences(agent: Agent, described: AgentDescription) -> list[str]:
-    stored = _description(agent)
-    differing = [] if stored.name == described.name else ["name"]
-    for field in ("scaffold", "model", "version"):
-        value = getattr(described, field)
-        if value and folded(value) != folded(getattr(stored, field)):
-            differing.append(field)
-    return differing
-
-
-def _description(agent: Agent) -> AgentDescription:
-    return AgentDescription(
-        agent.name, agent.scaffold.name, agent.model.name, agent.version, agent.organisation
-    )
-
-
-def _sentence(agent: Agent, described: AgentDescription) -> str:
-    fields = _differences(agent, described)
-    stored, delivered = (
-        ", ".join(f"{field} {getattr(side, field)!r}" for field in fields)
-        for side in (_description(agent), described)
-    )
-    return (
-        f"The agent {described.name!r} is known here with {stored}, but was delivered with {delivered}; "
-        "a changed agent needs a name of its own."
-    )

@@ -16,10 +16,10 @@ from analytics.names import letters
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, MissingPlaces, Policy
 from leaderboard.catalog.queries import active_tasks, policy_in_force
 from leaderboard.operations.models import Assignment, Mode
-from leaderboard.studies.draws import digest
 from leaderboard.studies.models import StagedStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.receipt import AgentContext, means_of
+from leaderboard.studies.rules import draw_digest
 from leaderboard.studies.staged_steps import DRAWN, STOPPED, WalkState, step
 from leaderboard.submissions.models import Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, standing_submissions
@@ -234,7 +234,7 @@ def _draws(agent: Agent, policy: Policy) -> dict[str, Any]:
         return {"seed": policy.base_seed, "agent": agent.name}
     made_of = (letters(one.name) for one in (agent.scaffold, agent.model))
     return {
-        "seed": int.from_bytes(digest("walk", f"{agent.benchmark_id}")[:8], "big"),
+        "seed": int.from_bytes(draw_digest("walk", f"{agent.benchmark_id}")[:8], "big"),
         "agent": " ".join([f"{agent.owner_id}", *made_of]),
     }
 

@@ -22,10 +22,9 @@ from leaderboard.errors import Conflict, Forbidden, Frozen
 from leaderboard.operations import asking, naming, quotas
 from leaderboard.operations.models import Assignment, AssignmentStatus, Mode, RerunKind, RerunRequest
 from leaderboard.operations.queries import open_request, request_naming
-from leaderboard.studies.draws import n_audit_tasks
 from leaderboard.studies.models import StagedStudy, TaskSubset
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.rules import counting_of
+from leaderboard.studies.rules import counting_of, n_audit_tasks
 from leaderboard.submissions.models import LIVE, Status, Submission
 from leaderboard.submissions.queries import live_outcomes, settings_of, submissions_of
 

@@ -39,7 +39,7 @@ from leaderboard.studies.staged_studies import (
     trusted_as,
 )
 from leaderboard.submissions.export.outcomes import ExportTransaction, OutcomeRows
-from leaderboard.submissions.export.streams import FORMATS
+from leaderboard.submissions.export.streams import write_parquet
 from leaderboard.submissions.models import InvalidConfirmation, Submission
 from leaderboard.submissions.parsing.flat import FlatFile, read_file
 from leaderboard.submissions.services import MatchedRows, SubmissionPart, Terms, append_changes, draft, record
@@ -111,7 +111,7 @@ def store_replay(
     with TemporaryDirectory() as folder, ExportTransaction(source) as snapshot:
         path = Path(folder) / "outcomes.parquet"  # all that counts, as it is exported
         with path.open("wb") as file:
-            file.writelines(FORMATS["parquet"].written(OutcomeRows(snapshot)))
+            file.writelines(write_parquet(OutcomeRows(snapshot)))
         flat = read_file(path, as_of=datetime.now(UTC))
     with transaction.atomic():
         last = _store(source, full, slug, flat, result, courses, trusted_as(now))

@@ -9,8 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.presentation import without_costs
-from leaderboard.boards.queries import changes_since, latest_board, promises_of
+from leaderboard.boards.queries import changes_since, latest_board, promises_of, without_costs
 from leaderboard.boards.services import CalledOtherwise, board_with_key, publish
 from leaderboard.boards.signing import identity, signed
 from leaderboard.catalog.models import Benchmark

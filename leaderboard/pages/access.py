@@ -20,8 +20,12 @@ FOR_ALL, FOR_ONE = "public, max-age=0, must-revalidate", "private, no-store"
 
 
 def for_all(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Let anybody keep the answer and ask again whether it holds; but not what was asked for with a token."""
+    """Answer GET and HEAD, and let anybody keep the answer and ask again whether it holds.
 
+    But not what was asked for with a token.
+    """
+
+    @require_safe
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # Else a cookie that cannot be read, such as another service's of this host, would be replaced here.
@@ -62,7 +66,6 @@ def number_in(text: str) -> int | None:
 
 
 @no_append_slash
-@require_safe
 @for_all
 def unslashed(request: HttpRequest, rest: str) -> HttpResponsePermanentRedirect:
     """Lead to the page whose address this is but for slashes at its end; 404 where there is none."""

@@ -8,7 +8,6 @@ import numpy as np
 from django.db.models import OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Agent, Benchmark, Duplicates, MissingPlaces
 from leaderboard.pages.access import for_all, visible
@@ -19,7 +18,7 @@ from leaderboard.plots.heat_map import strip
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import AtTarget, Line, words
 from leaderboard.studies.models import TaskSubset
-from leaderboard.studies.outcomes import REACH, ExpectedOutcomes, People, expected, people_of
+from leaderboard.studies.outcomes import People, people_of, single_tasks
 from leaderboard.submissions.models import Status, StatusChange
 from leaderboard.submissions.queries import ever_counted
 
@@ -57,7 +56,7 @@ def agent_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
     place = ranked.index(row) if row in ranked else None
     by_neighbours = None
     if place is not None and len(ranked) > 1:
-        by_neighbours = expected(of.outcomes.means[ranked], place)
+        by_neighbours = single_tasks.expected(of.outcomes.means[ranked], place)
     near = [] if place is None else ranked[max(0, place - N_BESIDE) : place + N_BESIDE + 1]
     return {
         "of": of,
@@ -134,7 +133,9 @@ def _rest(of: OrderedOutcomes, line: Line | None, row: int | None, *, is_withdra
 # ----------------------------------------------------------------------------------------------------- tasks
 
 
-def _surprises(of: OrderedOutcomes, result: ExpectedOutcomes) -> list[tuple[str, str, list[Any]]]:
+def _surprises(
+    of: OrderedOutcomes, result: single_tasks.ExpectedOutcomes
+) -> list[tuple[str, str, list[Any]]]:
     """Passes and failures: a heading, of how many there are how many, and tasks with what was expected."""
     kinds = (
         ("passes", "at most 20%", result.n_seldom, result.passes, result.passes_by_chance),
@@ -159,7 +160,7 @@ def _surprises(of: OrderedOutcomes, result: ExpectedOutcomes) -> list[tuple[str,
     return found
 
 
-def _chart(of: OrderedOutcomes, row: int, result: ExpectedOutcomes | None) -> Chart:
+def _chart(of: OrderedOutcomes, row: int, result: single_tasks.ExpectedOutcomes | None) -> Chart:
     order = of.easiest
     outcomes = plain(of.outcomes.means[row][order])
     means = plain(result.means[order]) if result else [None] * len(order)
@@ -172,10 +173,10 @@ def _chart(of: OrderedOutcomes, row: int, result: ExpectedOutcomes | None) -> Ch
     if result is None:
         lede += " Without neighbours in rank nothing is expected of it."
     else:
-        points = f"{100 * result.difference:+.1f} points".replace("-", "−")
+        points, reach = f"{100 * result.difference:+.1f} points".replace("-", "−"), single_tasks.REACH
         lede += (
-            f" Expected is the mean outcome on the task of the {REACH} agents ranked next above it and "
-            f"the {REACH} next below, as far as there are so many, moved by the {points} that its "
+            f" Expected is the mean outcome on the task of the {reach} agents ranked next above it and "
+            f"the {reach} next below, as far as there are so many, moved by the {points} that its "
             "own mean lies from theirs, and kept within 0 and 1."
         )
     return Chart(
@@ -308,7 +309,6 @@ def ordinal(n: int) -> str:
     return f"{n:,}{ending}"
 
 
-@require_safe
 @for_all
 @cached_page(of_data=True, reads=(TaskSubset,))
 def agent(request: HttpRequest, slug: str, pk: int) -> HttpResponse:

@@ -11,10 +11,8 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import tells_costs, visible_standings
 from leaderboard.boards.queries import (
     NoBoardYet,
     NoSuchBoard,
@@ -22,14 +20,16 @@ from leaderboard.boards.queries import (
     changes_since,
     entries_of,
     latest_board,
+    tells_costs,
+    visible_standings,
     withdrawn_agents,
 )
 from leaderboard.boards.signing import public_key
 from leaderboard.catalog.models import Assigning, Benchmark
 from leaderboard.pages import board_query
 from leaderboard.pages.access import absolute, for_all, number_in, visible
+from leaderboard.pages.board_query import BoardLine, common_marks, compare_to, leader_of, lines_at
 from leaderboard.pages.caching import cached_page
-from leaderboard.pages.lines import BoardLine, common_marks, compare_to, leader_of, lines_at
 from leaderboard.pages.replay_summary import replay_summary
 from leaderboard.plots.marks import Chart
 from leaderboard.plots.pareto import Point, cost_axis, day_axis, pareto
@@ -49,11 +49,7 @@ def board_page(benchmark: Benchmark, params: QueryDict, *, number: int | None = 
     """Read a board, the latest where no number is given, as the address asks for it.
 
     A target that nothing is said about is replaced by the default, an order too; an older board that is not
-    there is ignored.
-
-    Raises
-    ------
-    NoBoardYet, NoSuchBoard
+    there is ignored. Raises NoBoardYet and NoSuchBoard.
     """
     query = board_query.read_query(params)
     board = latest_board(benchmark) if number is None else board_numbered(benchmark, number)
@@ -273,7 +269,6 @@ def _bar(page: dict[str, Any], shown: Sequence[BoardLine], costs: Any) -> dict[s
     }
 
 
-@require_safe
 @for_all
 @cached_page(*board_query.PARAMETERS)
 def board(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
@@ -371,7 +366,6 @@ def score_chart(page: dict[str, Any]) -> Chart | None:
 # ------------------------------------------------------------------------------------------------- Markdown
 
 
-@require_safe
 @for_all
 def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
@@ -385,24 +379,20 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponse:
     if not page["is_latest"]:
         parts.append(f"Not the latest board: board {page['latest']} is.")
     if page["rows"]:
-        parts.append(_table(page))
+        plain = (*PLAIN, page["score_head"], page["other_head"])
+        heads = [head for head in page["heads"] if page["is_wide"] or head in plain]
+        rows = [heads, ["---" if head in LEFT else "--:" for head in heads]]
+        for line in page["rows"]:
+            cells = {head: _escaped(line.cells[head]) for head in heads}
+            if line.entry.agent in page["withdrawn"]:
+                cells["Agent"] = f"~~{cells['Agent']}~~ withdrawn since"
+            rows.append(list(cells.values()))
+        parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
     parts += map(_escaped, filter(None, (*page["notices"], page["ranks_text"])))
     address = absolute(request, reverse("pages:version", args=[slug, board.number]))
     counted = _escaped(words.sentence(page["counted"]))
     parts.append(f"{counted} Board {board.number}, {board.published_at:%Y-%m-%d}: <{address}>")
     return HttpResponse("\n\n".join(parts) + "\n", content_type="text/markdown; charset=utf-8")
-
-
-def _table(page: dict[str, Any]) -> str:
-    plain = (*PLAIN, page["score_head"], page["other_head"])
-    heads = [head for head in page["heads"] if page["is_wide"] or head in plain]
-    rows = [heads, ["---" if head in LEFT else "--:" for head in heads]]
-    for line in page["rows"]:
-        cells = {head: _escaped(line.cells[head]) for head in heads}
-        if line.entry.agent in page["withdrawn"]:
-            cells["Agent"] = f"~~{cells['Agent']}~~ withdrawn since"
-        rows.append(list(cells.values()))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _escaped(text: str) -> str:

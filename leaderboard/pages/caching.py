@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import django
@@ -66,10 +66,10 @@ def cached_page(*known: str, of_data: bool = False, reads: Tables = ()) -> Calla
         def answer(request: HttpRequest, slug: str, **place: Any) -> HttpResponseBase:
             number = place.get("number")
             state = state_of(slug, number, reads) if settings.PAGES_KEPT else None
-            if state is None or state.board is None:
+            if state is None or state[0] is None:
                 return view(request, slug, **place)
             parameters = [(name, request.GET.getlist(name)) for name in known if name in request.GET]
-            shown = state if of_data else (state.board, state.rest)
+            shown = state if of_data else (state[0], state[-1])
             parts = [version(), _signs_as(settings.SIGNING_KEY), settings.SITE_URL, view.__module__]
             parts += [view.__qualname__, place, parameters, request.scheme, request.get_host(), shown]
             key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
@@ -178,14 +178,9 @@ def _keep(key: str, page: Page) -> None:
 # What a page of a benchmark may show of its row as it stands there, its own version among it.
 FIELDS = tuple(field.attname for field in Benchmark._meta.concrete_fields if field.name != "data_version")
 ANY_SLUG, ANY_NUMBER = "any slug", 2**31 - 1
-
-
-class PageState(NamedTuple):
-    """What visitors are shown of a benchmark: its board, its data, and a digest of all else."""
-
-    board: int | None  # without a board, or without one of that number
-    data_version: int
-    rest: str
+# What visitors are shown of a benchmark: its board, or None without one of that number, its data version, and
+# a digest of all else.
+PageState = tuple[int | None, int, str]
 
 
 def state_of(slug: str, number: int | None, reads: Tables = ()) -> PageState | None:
@@ -205,8 +200,8 @@ def _read_state(slug: str, number: int | None, reads: Tables) -> PageState | Non
     with connection.cursor() as cursor:
         statement = _prepare(number is not None, reads)
         cursor.execute(f"EXECUTE {statement} (%s, %s)", [slug, number and min(number, ANY_NUMBER)])
-        row = cursor.fetchone()
-    return None if row is None else PageState(*row)
+        state: PageState | None = cursor.fetchone()
+    return state
 
 
 _PREPARED: WeakKeyDictionary[Any, dict[Any, str]] = WeakKeyDictionary()

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.utils.text import slugify
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.queries import NoBoardYet, NoSuchBoard, entries_of, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark
@@ -16,7 +16,7 @@ from leaderboard.pages.ordered_outcomes import ordered_outcomes
 from leaderboard.pages.uncertainty import variance_chart
 from leaderboard.pages.validity import validity_chart
 from leaderboard.plots.marks import Chart
-from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
+from leaderboard.studies.models import DriftCheck, Study, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import latest_study
 
 Draw = Callable[[Benchmark, QueryDict], Chart | None]
@@ -37,18 +37,16 @@ def _replayed(benchmark: Benchmark, params: QueryDict) -> Chart | None:
     return summary["chart"] if summary else None
 
 
-def _variance(benchmark: Benchmark, params: QueryDict) -> Chart | None:
-    study = latest_study(VarianceStudy, benchmark)
-    return variance_chart(study.result.get("components") or []) if study else None
-
-
-def _of_validation(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
-    study = latest_study(ValidationStudy, benchmark)
-    return validity_chart(name, study.result, study.policy.strategy) if study else None
-
-
 def _of_monitor(name: str, benchmark: Benchmark, params: QueryDict) -> Chart | None:
     return health.monitor_chart(name, health.looks_of(health.checks_of(benchmark), name))
+
+
+def _of_study(model: type[Study], draw: Callable[[Any], Chart | None]) -> Draw:
+    def drawn(benchmark: Benchmark, params: QueryDict) -> Chart | None:
+        study = latest_study(model, benchmark)
+        return draw(study) if study else None
+
+    return drawn
 
 
 # What is drawn of a benchmark, under the parameters of the address; None where there is nothing to draw.
@@ -63,13 +61,15 @@ CHARTS: dict[str, Draw] = {
     ),
     "compare": lambda of, params: compare.compare_page(of, params).get("chart"),
     "replayed": _replayed,
-    "variance": _variance,
-    **{name: partial(_of_validation, name) for name in ("validity", "coverage", "widths", "overlap")},
+    "variance": _of_study(VarianceStudy, lambda of: variance_chart(of.result.get("components") or [])),
+    **{
+        name: _of_study(ValidationStudy, partial(validity_chart, name))
+        for name in ("validity", "coverage", "widths", "overlap")
+    },
     **{f"health-{slugify(name)}": partial(_of_monitor, name) for name in health.MONITORS},
 }
 
 
-@require_safe
 @for_all
 @cached_page(
     *("agent", "task", "a", "target", "board", "vs"),

@@ -16,7 +16,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Entry
 from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, withdrawn_agents
@@ -52,9 +51,7 @@ class AgentDifference:
 def compare_page(benchmark: Benchmark, params: QueryDict) -> dict[str, Any]:
     """Read who is asked for, and compare them where they are two to five agents of the latest board.
 
-    Raises
-    ------
-    NoBoardYet
+    Raises NoBoardYet.
     """
     board = latest_board(benchmark)
     every = list(board.entries.order_by("position"))
@@ -134,17 +131,19 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
     # A board keeps the names of its day.
     today = dict(Agent.objects.filter(pk__in=keys).values_list("pk", "name"))
     try:
-        comparison = compare_agents(benchmark=benchmark, agents=[today[key] for key in keys], target=target)
+        data_version, compared, task_ids = compare_agents(
+            benchmark=benchmark, agents=[today[key] for key in keys], target=target
+        )
     except Refusal as refusal:
         return {"refusal": str(refusal)}
-    compared, reference = comparison.compared, agents[0]
+    reference = agents[0]
     columns = [compared.outcomes.get(today[key]) for key in keys]
     n_tasks = n_shared(columns)
     differences = [_difference(compared, critical, today, reference, other) for other in agents[1:]]
     tasks = _differing(
         columns,
         compared.tasks,
-        [comparison.task_ids[name] for name in compared.tasks],
+        [task_ids[name] for name in compared.tasks],
         base=reverse("pages:task", args=[benchmark.slug, 0]).removesuffix("0"),
     )
     changes = []  # the addresses of the same with an agent as the reference, and without it
@@ -159,7 +158,7 @@ def _compare(benchmark: Benchmark, page: dict[str, Any], critical: float | None,
     return {
         "reference": reference,
         "verdict": (verdict_of(differences), rest_of(differences, over)),
-        "is_newer": comparison.data_version != board.data_version,
+        "is_newer": data_version != board.data_version,
         # Those that the board lowers, or folds, as versions of one agent.
         "versions": [name for name, at in ats if at.get("correction") or at.get("folded_under")],
         "twin": f"{reverse('api:compare', args=[benchmark.slug])}?{parameters}",
@@ -325,7 +324,6 @@ def _differing(
     return rows
 
 
-@require_safe
 @for_all
 def compare(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)

@@ -19,12 +19,10 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_exempt
-from django.views.decorators.http import require_safe
 from numpy.typing import NDArray
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import outlines
-from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, withdrawn_agents
+from leaderboard.boards.queries import NoBoardYet, head_of, latest_board, outlines, withdrawn_agents
 from leaderboard.catalog.models import Benchmark, Trust
 from leaderboard.pages.access import absolute, for_all, visible
 from leaderboard.pages.for_programs import printable
@@ -41,7 +39,6 @@ NARROW, WIDE = 6.6, 11.5  # of a character at 11 px; no font is measured, and `t
 LABEL, VALUE = "#1c2226", "#0b5563"  # ink and lead of the pages; white on them has 16 and 8 to 1
 
 
-@require_safe
 @for_all
 def badge(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)
@@ -116,7 +113,6 @@ RGB = 2  # the colour type
 Ranked = tuple[int, int, int, bool, bool]
 
 
-@require_safe
 @for_all
 def card(request: HttpRequest, slug: str) -> HttpResponse:
     ranked, n_ranked = first_of(visible(slug))
@@ -167,11 +163,9 @@ def draw_card(ranked: Sequence[Ranked], n_ranked: int) -> bytes:
 
 
 class Canvas:
-    """A picture of a width and height in pixels; what is drawn later lies on top."""
-
-    def __init__(self, width: int, height: int, *, fill: str = "paper") -> None:
+    def __init__(self, width: int, height: int) -> None:
         self._pixels = np.empty((height, width, 3), dtype=np.uint8)
-        self._pixels[:] = _rgb(fill)
+        self._pixels[:] = _rgb("paper")
 
     def bar(self, x: float, y: float, width: float, height: float, *, fill: str) -> None:
         radius = height / 2
@@ -215,7 +209,6 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 N_ROWS, MAX_ROWS = 10, 50
 
 
-@require_safe
 @for_all
 @xframe_options_exempt
 @csp_replace({"frame-ancestors": ["*"]})  # type: ignore[arg-type]  # its types know no arguments

@@ -1,32 +1,35 @@
 """Boards for programs: how to cite one, the feed of them, and what is listed for those that walk the web."""
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from django.db.models import Max
-from django.http import Http404, HttpRequest, HttpResponse
+from django.db.models import Count, Max, Q, Sum
+from django.db.models.functions import Coalesce
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
-from django.views.decorators.http import require_safe
 
-from leaderboard.boards.presentation import outlines
 from leaderboard.boards.queries import (
     NoBoardYet,
     NoSuchBoard,
     board_numbered,
     boards_of,
     latest_board,
+    outlines,
     versions,
     withdrawn_since,
 )
-from leaderboard.catalog.models import Visibility
-from leaderboard.catalog.queries import visible_benchmarks
+from leaderboard.boards.signing import ALGORITHM, public_key
+from leaderboard.catalog.models import Benchmark, Visibility
+from leaderboard.catalog.queries import policy_in_force, visible_benchmarks
 from leaderboard.pages.access import absolute, for_all, number_in, visible
 from leaderboard.studies.answers import words
+from leaderboard.submissions.export.columns import KNOWN
+from leaderboard.submissions.models import Status, Submission
 
 
 def printable(text: str) -> str:
@@ -58,7 +61,6 @@ OF_TEX = {sign: f"\\{sign}" for sign in "&%$#_{}"} | {
 }
 
 
-@require_safe
 @for_all
 def cite(request: HttpRequest, slug: str) -> HttpResponse:
     """The latest board, or that of `?board=`: a sentence, the benchmark's own citation, BibTeX."""
@@ -97,13 +99,12 @@ class Feed(Atom1Feed):
         return max(dates, default=self.feed["made_at"])
 
 
-@require_safe
 @for_all
 def feed(request: HttpRequest, slug: str) -> HttpResponse:
     """An entry for each board, with who could be the best and what changed."""
     benchmark = visible(slug)
     latest, _ = versions(benchmark, most=N_ENTRIES)
-    boards = {one.pk: one for one in boards_of(benchmark).filter(pk__in=[one.board.pk for one in latest])}
+    boards = {one.pk: one for one in boards_of(benchmark).filter(pk__in=[one.pk for one, *_ in latest])}
     standings, withdrawn = outlines(list(boards.values())), withdrawn_since(boards.values())
     atom = Feed(
         title=f"{printable(benchmark.title)}: boards",
@@ -116,12 +117,12 @@ def feed(request: HttpRequest, slug: str) -> HttpResponse:
         language="en",
         made_at=benchmark.created_at,
     )
-    for version in latest:
-        board = boards[version.board.pk]
+    for one, _, _, changes in latest:
+        board = boards[one.pk]
         sentences = (
             words.headline(standings[board.pk]),
             words.withdrawn_text(withdrawn.get(board.pk, ())),
-            words.changes_text(version.changes) if version.changes else "The first board.",
+            words.changes_text(changes) if changes else "The first board.",
         )
         atom.add_item(
             title=f"Board {board.number}: {words.could_be_first(standings[board.pk])}",
@@ -146,29 +147,69 @@ CLOSED = ("/account", "/accounts/", "/admin/", "/api/", "/invitation/", "/submis
 MAX_ADDRESSES = 50_000  # addresses that a sitemap may hold
 
 
-@require_safe
 @for_all
 def sitemap(request: HttpRequest) -> HttpResponse:
     """The pages of public benchmarks; what is unlisted, private or hidden has no address here."""
-    context = {"addresses": list(_addresses(request))[:MAX_ADDRESSES]}
-    return render(request, "pages/sitemap.xml", context, content_type="application/xml")
-
-
-def _addresses(request: HttpRequest) -> Iterator[tuple[str, str]]:
-    yield absolute(request, reverse("pages:home")), ""
-    yield absolute(request, reverse("pages:methods")), ""
+    addresses = [(absolute(request, reverse(f"pages:{name}")), "") for name in ("home", "methods")]
     listed = visible_benchmarks(None).filter(visibility=Visibility.PUBLIC)
     benchmarks = listed.annotate(changed=Max("boards__published_at")).order_by("slug")
     for slug, changed in benchmarks.values_list("slug", "changed"):
-        for name in OF_BENCHMARK:
-            path = reverse(f"pages:{name}", args=[slug])
-            yield absolute(request, path), changed.isoformat() if changed else ""
+        paths = [reverse(f"pages:{name}", args=[slug]) for name in OF_BENCHMARK]
+        addresses += [(absolute(request, path), changed.isoformat() if changed else "") for path in paths]
+    context = {"addresses": addresses[:MAX_ADDRESSES]}
+    return render(request, "pages/sitemap.xml", context, content_type="application/xml")
 
 
-@require_safe
 @for_all
 def robots(request: HttpRequest) -> HttpResponse:
     """Pages are open; what belongs to an account, and the interface for programs, is not for walking."""
     closed = "\n".join(f"Disallow: {path}" for path in CLOSED)
     text = f"User-agent: *\n{closed}\n\nSitemap: {absolute(request, reverse('pages:sitemap'))}\n"
     return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+# -------------------------------------------------------------------------------------------------- downloads
+
+
+def data_page(benchmark: Benchmark, *, server: str) -> dict[str, Any]:
+    """Four queries: the latest board, what is accepted, the tasks, the policy."""
+    accepted = Submission.objects.filter(agent__benchmark=benchmark, status=Status.ACCEPTED)
+    whose = Coalesce("agent__merged_into", "agent")
+    n = accepted.aggregate(outcomes=Sum("n_outcomes"), agents=Count(whose, distinct=True))
+    is_retired = Q(retired_at__isnull=False)
+    tasks = benchmark.tasks.aggregate(
+        active=Count("pk", filter=~is_retired), retired=Count("pk", filter=is_retired)
+    )
+    board = benchmark.boards.defer("content").order_by("-number").first()
+    at = {
+        name: f"{server}{reverse(f'pages:{name}', args=[benchmark.slug])}"
+        for name in ("feed", "badge", "board", "embed")
+    }
+    return {
+        "board": board,
+        "server": server,
+        "n_outcomes": n["outcomes"],
+        "n_agents": n["agents"],
+        "n_tasks": tasks["active"],
+        "n_retired": tasks["retired"],
+        "tells_costs": policy_in_force(benchmark).show_costs,
+        "kinds": {"csv": "CSV", "ndjson": "NDJSON", "parquet": "Parquet"},
+        "columns": [column.as_plain() for column in KNOWN],
+        "feed": at["feed"],
+        "badge": f"[![board]({at['badge']})]({at['board']})",  # in Markdown
+        # A slug needs no escaping, and the title stands nowhere in it.
+        "frame": f'<iframe src="{at["embed"]}?n=10" width="640" height="480" title="board"></iframe>',
+    }
+
+
+@for_all
+def data(request: HttpRequest, slug: str) -> HttpResponse:
+    benchmark = visible(slug)
+    page = data_page(benchmark, server=absolute(request, "/").removesuffix("/"))
+    return render(request, "pages/data.html", {"page": page, "benchmark": benchmark, "here": "data"})
+
+
+@for_all
+def signing_key(request: HttpRequest) -> HttpResponse:
+    """The key that boards are signed with; `null` where this server signs none."""
+    return JsonResponse({"algorithm": ALGORITHM, "key": public_key()})

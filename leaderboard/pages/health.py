@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.text import slugify
-from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.operations.models import RerunAgent, RerunStatus
@@ -113,7 +112,6 @@ def checks_of(benchmark: Benchmark) -> list[DriftCheck]:
     return [one for one in reversed(latest) if one.subset_id == latest[0].subset_id]
 
 
-@require_safe
 @for_all
 def health(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)

@@ -13,7 +13,6 @@ from typing import Any
 from django.db.models import F, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
 from leaderboard.boards.queries import versions, withdrawn_agents
@@ -29,7 +28,6 @@ WITHDRAWN = " (withdrawn since)"
 HEADS = ("Board", "Published", "Best", "Score %", "Over", "Beside the best before")
 
 
-@require_safe
 @for_all
 def history(request: HttpRequest, slug: str) -> HttpResponse:
     """The boards under a number, or the latest; `before` is what the next older ones lie under."""
@@ -38,16 +36,18 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     latest, are_more = versions(benchmark, before=number, most=N_VERSIONS)
     rows = [
         {
-            "version": one,
-            "board": one.board,
-            "before": one.board.number - 1,
-            "text": words.changes_text(one.changes) if one.changes else "",
+            "board": board,
+            "n_ranked": n_ranked,
+            "n_listed": n_listed,
+            "changes": changes,
+            "before": board.number - 1,
+            "text": words.changes_text(changes) if changes else "",
         }
-        for one in latest
+        for board, n_ranked, n_listed, changes in latest
     ]
     verdict = ""
     if latest:
-        board, text = latest[0].board, str(rows[0]["text"])
+        board, text = latest[0][0], str(rows[0]["text"])
         day = f"{board.published_at.day} {board.published_at:%B %Y}"
         verdict = f"One board so far, of {day}."
         if text:
@@ -57,7 +57,7 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
         "rows": rows,
         "verdict": verdict,
         "is_latest": number is None,
-        "before": latest[-1].board.number if latest and are_more else None,
+        "before": latest[-1][0].number if latest and are_more else None,
         "best": best_chart(benchmark) if number is None and latest else None,
     }
     return render(request, "pages/history.html", {"page": page, "benchmark": benchmark, "here": "history"})

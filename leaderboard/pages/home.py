@@ -5,18 +5,16 @@ from typing import Any
 from django.db.models import OuterRef, Prefetch, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import visible_standings
-from leaderboard.boards.queries import with_costs_visible, withdrawn_since
+from leaderboard.boards.queries import visible_standings, with_costs_visible, withdrawn_since
 from leaderboard.catalog.models import Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.pages.access import for_all
 from leaderboard.pages.board import choose_reference
-from leaderboard.pages.lines import compare_to, lines_at
+from leaderboard.pages.board_query import compare_to, lines_at
 from leaderboard.plots.ranks import N_STRIP, rank_strip
-from leaderboard.studies.answers import Standings, words
+from leaderboard.studies.answers import Standings, validated, words
 
 
 def listed_benchmarks() -> list[dict[str, Any]]:
@@ -64,7 +62,28 @@ def _strip(standings: Standings) -> str:
     return rank_strip(bars, n) if bars else ""
 
 
-@require_safe
 @for_all
 def home(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/home.html", {"listed": listed_benchmarks()})
+
+
+# ---------------------------------------------------------------------------------------------------- methods
+
+TARGETS = {
+    words.sentence(words.TARGETS[name].format(n="…"))[:-1]: meaning for name, meaning in words.COVERS.items()
+}
+
+
+@for_all
+def methods(request: HttpRequest) -> HttpResponse:
+    shown = {
+        "zero": words.ZERO,
+        "covers": words.COVERS,
+        "targets": TARGETS,
+        "marks": words.MARKS,
+        "phases": {phase.replace("_", " "): meaning for phase, meaning in words.PHASES.items()},
+        "protocols": {one.label: words.sentence(one.meaning) for one in validated.PROTOCOLS.values()},
+        "figures": validated.LEGEND,
+        "trust": {words.TRUST[level]: text for level, text in words.TRUST_MEANS.items()},
+    }
+    return render(request, "pages/methods.html", shown)

@@ -6,12 +6,11 @@ from functools import cached_property
 import numpy as np
 
 from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import visible_standings
-from leaderboard.boards.queries import boards_of, entries_of
+from leaderboard.boards.queries import boards_of, entries_of, visible_standings
 from leaderboard.catalog.models import Agent, Benchmark
 from leaderboard.plots.heat_map import Outcome
 from leaderboard.studies.answers import Line, Standings, SubsetLine, words
-from leaderboard.studies.outcomes import OutcomeGrid, by_rate, in_band, on_equal_terms, rates, read_outcomes
+from leaderboard.studies.outcomes import OutcomeGrid, read_outcomes, single_tasks
 
 
 def plain(values: np.ndarray) -> list[Outcome]:
@@ -55,19 +54,19 @@ class OrderedOutcomes:
 
     @cached_property
     def rates(self) -> np.ndarray:
-        return rates(self.outcomes.means[self.outcomes.voice])
+        return single_tasks.rates(self.outcomes.means[self.outcomes.voice])
 
     @cached_property
     def easiest(self) -> np.ndarray:
-        return by_rate(self.rates)
+        return single_tasks.by_rate(self.rates)
 
     @cached_property
     def in_band(self) -> np.ndarray:
-        return in_band(self.rates, *self.band)
+        return single_tasks.in_band(self.rates, *self.band)
 
     @cached_property
     def n_rating(self) -> int:
-        return int(on_equal_terms(self.outcomes.means[self.outcomes.voice]).sum())
+        return int(single_tasks.on_equal_terms(self.outcomes.means[self.outcomes.voice]).sum())
 
     @property
     def n_agents(self) -> int:

@@ -9,7 +9,6 @@ from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from leaderboard.catalog.models import Benchmark, Task
 from leaderboard.pages.access import for_all, visible
@@ -20,7 +19,7 @@ from leaderboard.plots.marks import Chart, cut_apart
 from leaderboard.plots.of_task import Dot, by_quarter, dot_row
 from leaderboard.studies.answers import words
 from leaderboard.studies.models import SubsetTask, TaskSubset
-from leaderboard.studies.outcomes import PASSED, discriminations, group_means, on_equal_terms, weaker_passing
+from leaderboard.studies.outcomes import single_tasks
 
 MAX_ROWS = 200  # of agents, each with a row of its own
 N_GROUPS = 10
@@ -32,7 +31,7 @@ def task_lines(of: OrderedOutcomes) -> list[dict[str, Any]]:
     """A row of the table for each active task, from the easiest on; `n_agents` have an outcome on it."""
     means, n_invalid = of.outcomes.means, of.outcomes.n_invalid.sum(axis=0)
     n_agents = np.count_nonzero(~np.isnan(means), axis=0)
-    rates, apart = plain(of.rates), plain(discriminations(means))
+    rates, apart = plain(of.rates), plain(single_tasks.discriminations(means))
     return [
         {
             "task": of.outcomes.tasks[j],
@@ -132,22 +131,16 @@ def _heat_map_rows(of: OrderedOutcomes) -> list[HeatMapRow]:
     if of.n_agents > MAX_ROWS:
         ends = [part[[0, -1]] for part in np.array_split(np.arange(1, of.n_agents + 1), N_GROUPS)]
         return [
-            HeatMapRow(label=(label := f"agents {first:,} to {last:,}"), name=label, outcomes=plain(mean))
-            for (first, last), mean in zip(ends, group_means(ordered, N_GROUPS), strict=True)
+            (label := f"agents {first:,} to {last:,}", label, plain(mean), "")
+            for (first, last), mean in zip(ends, single_tasks.group_means(ordered, N_GROUPS), strict=True)
         ]
     labels = cut_apart([agent.name for agent in agents], LONGEST_LABEL)
     return [
-        HeatMapRow(
-            label=label,
-            name=agent.name,
-            outcomes=plain(row),
-            address=reverse("pages:agent", args=[of.benchmark.slug, agent.pk]),
-        )
+        (label, agent.name, plain(row), reverse("pages:agent", args=[of.benchmark.slug, agent.pk]))
         for agent, label, row in zip(agents, labels, ordered, strict=True)
     ]
 
 
-@require_safe
 @for_all
 @cached_page("find", "subset", "rows", of_data=True, reads=(TaskSubset,))
 def tasks(request: HttpRequest, slug: str) -> HttpResponse:
@@ -219,8 +212,8 @@ def task_page(benchmark: Benchmark, pk: int) -> dict[str, Any]:
     return page | {
         "rate": plain(of.rates)[column],
         "place": of.easiest.tolist().index(column) + 1,
-        "discrimination": plain(discriminations(means))[column] if of.n_agents else None,
-        "n_discriminated": int((on_equal_terms(means) & ~np.isnan(means[:, column])).sum()),
+        "discrimination": plain(single_tasks.discriminations(means))[column] if of.n_agents else None,
+        "n_discriminated": int((single_tasks.on_equal_terms(means) & ~np.isnan(means[:, column])).sum()),
     }
 
 
@@ -249,7 +242,7 @@ def _runs(of: OrderedOutcomes, column: int) -> list[dict[str, Any]]:
 
 
 def _task_headline(task: Task, column: int | None, outcomes: Sequence[float]) -> str:
-    n, every = sum(outcome >= PASSED for outcome in outcomes), len(outcomes)
+    n, every = sum(outcome >= single_tasks.PASSED for outcome in outcomes), len(outcomes)
     if task.retired_at:
         return f"This task was retired on {task.retired_at:%Y-%m-%d}."
     if column is None:
@@ -267,12 +260,12 @@ def _task_headline(task: Task, column: int | None, outcomes: Sequence[float]) ->
 
 def _task_rest(of: OrderedOutcomes, task: Task, column: int | None, outcomes: Sequence[float]) -> str:
     """What follows the headline: of those that pass it, how many a better ranked agent is behind on it."""
-    n, every = sum(outcome >= PASSED for outcome in outcomes), len(outcomes)
+    n, every = sum(outcome >= single_tasks.PASSED for outcome in outcomes), len(outcomes)
     if column is None or every < 2:
         return f" {words.sentence(task.retired_reason)}" if task.retired_at else ""
     if n in (0, every):
         return ", so that it tells none of them apart."
-    weaker = weaker_passing(of.outcomes.means[:, column], of.ranks)
+    weaker = single_tasks.weaker_passing(of.outcomes.means[:, column], of.ranks)
     if n == 1:
         return (
             ", and is weaker than agents that fail it." if weaker else ", and none that is better fails it."
@@ -331,7 +324,6 @@ def _quarters_chart(of: OrderedOutcomes, runs: Sequence[dict[str, Any]]) -> Char
     )
 
 
-@require_safe
 @for_all
 @cached_page(of_data=True, reads=(TaskSubset,))
 def task(request: HttpRequest, slug: str, pk: int) -> HttpResponse:

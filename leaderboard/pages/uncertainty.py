@@ -7,11 +7,10 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from leaderboard.errors import Refusal
 from leaderboard.pages.access import for_all, visible
-from leaderboard.plots.dots import StackPart, stacked
+from leaderboard.plots.dots import stacked
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import averaged_over, varied, words
 from leaderboard.studies.models import VarianceStudy
@@ -61,7 +60,6 @@ def uncertainty_page(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
 
 
 def headline(result: Plain) -> tuple[str, str]:
-    """The verdict, its first words apart."""
     if result["levels"]["agent"] < 2:
         return "One agent so far:", "where the noise comes from takes two."
     if not result["available"]:
@@ -155,10 +153,10 @@ def variance_chart(components: Sequence[Plain]) -> Chart | None:
         meaning = CANCELS if cancels else MEANINGS.get(name, "")
         if is_pooled and name == "Residual":
             meaning = ""
-        part = StackPart(_source(name, is_pooled), component["share"], meaning, hatched=cancels)
-        parts.append(part)
-        share, variance = f"{words.percent(part.share)}%", f"{component['variance']:.5f}"
-        rows.append((part.label, share, variance, "cancels" if cancels else "stays"))
+        label, share = _source(name, is_pooled), component["share"]
+        parts.append((label, share, meaning, cancels))
+        variance = f"{component['variance']:.5f}"
+        rows.append((label, f"{words.percent(share)}%", variance, "cancels" if cancels else "stays"))
     title = "Variance of a single outcome, by source"
     return Chart(
         name="variance",
@@ -242,7 +240,6 @@ def what_if(study: VarianceStudy, params: QueryDict) -> dict[str, Any]:
     }
 
 
-@require_safe
 @for_all
 def uncertainty(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)

@@ -8,13 +8,11 @@ from leaderboard.pages.agent import agent
 from leaderboard.pages.board import board, markdown
 from leaderboard.pages.charts import plot
 from leaderboard.pages.compare import compare
-from leaderboard.pages.data import data, signing_key
 from leaderboard.pages.elsewhere import badge, card, embed
-from leaderboard.pages.for_programs import cite, feed, robots, sitemap
+from leaderboard.pages.for_programs import cite, data, feed, robots, signing_key, sitemap
 from leaderboard.pages.health import health
 from leaderboard.pages.history import history
-from leaderboard.pages.home import home
-from leaderboard.pages.methods import methods
+from leaderboard.pages.home import home, methods
 from leaderboard.pages.tasks import task, tasks
 from leaderboard.pages.uncertainty import uncertainty
 from leaderboard.pages.validity import validity

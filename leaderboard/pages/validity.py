@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from leaderboard.operations.queries import latest_run
 from leaderboard.pages.access import for_all, visible
@@ -72,7 +71,7 @@ def validity_page(study: ValidationStudy) -> dict[str, Any]:
         "figures": list(validated.FIGURES.values()),
         "leading": [validated.FIGURES[name] for name in validated.LEADING],
         "legend": validated.LEGEND,
-        **{name: validity_chart(name, result, in_use) for name in CHARTS},
+        **{name: validity_chart(name, study) for name in CHARTS},
         "no_widths": str(validated.bands(result)["reason"]),
     }
 
@@ -278,15 +277,14 @@ def overlap_chart(result: Plain) -> Chart | None:
     )
 
 
-def validity_chart(name: str, result: Plain, in_use: str) -> Chart | None:
-    """By the name of its address."""
+def validity_chart(name: str, study: ValidationStudy) -> Chart | None:
+    result = study.result
     if name in ("widths", "overlap"):
         return width_chart(result) if name == "widths" else overlap_chart(result)
-    tests = _tests(result["protocols"], in_use)
+    tests = _tests(result["protocols"], study.policy.strategy)
     return pairs_chart(tests) if name == "validity" else coverage_chart(tests)
 
 
-@require_safe
 @for_all
 def validity(request: HttpRequest, slug: str) -> HttpResponse:
     benchmark = visible(slug)

@@ -97,8 +97,11 @@ class BestLevel:
     more: str = ""  # behind the label, never cut
 
 
+BOARDS_HEIGHT = 240
+
+
 def best_through_boards(
-    *, name: str, title: str, levels: Sequence[BestLevel], width: float = 440, height: float = 240
+    *, name: str, title: str, levels: Sequence[BestLevel], width: float = 440
 ) -> SafeString:
     """Levels over the days of boards; where a level is the first of its kind no riser leads to it.
 
@@ -110,8 +113,8 @@ def best_through_boards(
     # Levels of one height get room around them.
     lo, hi = max(0.0, min(scores) - 0.05), min(1.0, max(scores) + 0.05)
     x = LinearScale(levels[0].first, levels[-1].last, LEFT, width - RIGHT)
-    y = LinearScale(lo, hi, height - BOTTOM, TOP)
-    marks = _axes(x, y, width, height)
+    y = LinearScale(lo, hi, BOARDS_HEIGHT - BOTTOM, TOP)
+    marks = _axes(x, y, width)
     for before, level in zip([None, *levels[:-1]], levels, strict=True):
         colour, dash, thick = LOOKS[level.step]
         places = [(x(level.first), y(level.score)), (x(level.last), y(level.score))]
@@ -120,16 +123,17 @@ def best_through_boards(
         fill = colour if level.step == "sure" else "paper"
         marks.append(line(places, stroke=colour, width=thick, dash=dash))
         marks.append(dot(*places[-2], fill=fill, stroke=colour, width=1.6, radius=4, title=level.title))
-    return drawing(name=name, title=title, width=width, height=height, marks=[*marks, *_labels(levels, x, y)])
+    marks += _labels(levels, x, y)
+    return drawing(name=name, title=title, width=width, height=BOARDS_HEIGHT, marks=marks)
 
 
-def _axes(x: LinearScale, y: LinearScale, width: float, height: float) -> list[SafeString]:
+def _axes(x: LinearScale, y: LinearScale, width: float) -> list[SafeString]:
     marks = []
     for tick in ticks_125(y.lo, y.hi, 4):
         marks.append(rule(LEFT, y(tick), width - RIGHT, y(tick)))
         marks.append(text(LEFT - 6, y(tick) + 4, f"{100 * tick:g}%", anchor="end"))
     n = max(1, int((width - LEFT - RIGHT) / ROOM_OF_TICK))
-    below, end = height - BOTTOM + 18, width - RIGHT
+    below, end = BOARDS_HEIGHT - BOTTOM + 18, width - RIGHT
     for day, label in day_ticks(x.lo, x.hi, min(n, 8)):
         is_last = x(day) + CHARACTER * len(label) / 2 > width
         marks.append(text(end if is_last else x(day), below, label, anchor="end" if is_last else "middle"))

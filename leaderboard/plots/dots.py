@@ -15,7 +15,6 @@ from leaderboard.plots.marks import (
     cut_apart,
     dot,
     drawing,
-    linked,
     paint,
     path,
     rule,
@@ -25,21 +24,12 @@ from leaderboard.plots.marks import (
 STACK_HEIGHT, SWATCH, LINE = 34, 12, 22
 FILLS = ("lead", "tied", "pareto", "worse", "caution", "band")
 STACK_WIDTH, STACK_NARROW = 800, 344
-
-
-@dataclass(frozen=True)
-class StackPart:
-    """A share of the whole; a hatched one is of another kind, which `text` tells."""
-
-    label: str
-    share: float
-    text: str = ""
-    hatched: bool = False
+StackPart = tuple[str, float, str, bool]  # label, share, text, and whether it is hatched: of another kind
 
 
 def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool = False) -> SafeString:
     """Draw parts side by side, in their order, on a bar of their sum; ValueError where that is nothing."""
-    whole = sum(part.share for part in parts)
+    whole = sum(share for _, share, *_ in parts)
     if whole <= 0:
         raise ValueError("nothing to draw")
     name = f"{name}-narrow" if narrow else name
@@ -52,32 +42,20 @@ def stacked(*, name: str, title: str, parts: Sequence[StackPart], narrow: bool =
         paint(stroke="paper"),
     )
     marks, before = [hatch], 0.0
-    for place, part in enumerate(parts):
-        fill, start, end = FILLS[place % len(FILLS)], x(before), x(before + part.share)
+    for place, (part, share, told, is_hatched) in enumerate(parts):
+        fill, start, end = FILLS[place % len(FILLS)], x(before), x(before + share)
         top = STACK_HEIGHT + 14 + place * LINE
-        more = f": {part.text}" if part.text and not narrow else ""
-        label = f"{part.label}, {100 * part.share:.1f}%{more}"
-        marks += _fill(name, part, fill, start, 0, end - start, STACK_HEIGHT)
-        marks += _fill(name, part, fill, 0, top, SWATCH, SWATCH)
+        for at, y, size, tall in ((start, 0, end - start, STACK_HEIGHT), (0, top, SWATCH, SWATCH)):
+            marks.append(bar(at, y, round(size, 2), tall, fill=fill))
+            if is_hatched:
+                sides = (f"{v:g}" for v in (at, y, round(size, 2), tall))
+                rect = '<rect x="{}" y="{}" width="{}" height="{}" fill="url(#hatch-{})"/>'
+                marks.append(format_html(rect, *sides, name))
+        label = f"{part}, {100 * share:.1f}%{f': {told}' if told and not narrow else ''}"
         marks.append(text(SWATCH + 8, top + SWATCH - 1.5, label, fill="ink", anchor="start"))
-        before += part.share
+        before += share
     height = STACK_HEIGHT + 14 + LINE * len(parts)
     return drawing(name=name, title=title, width=width, height=height, marks=marks)
-
-
-def _fill(
-    name: str, part: StackPart, fill: str, x: float, y: float, width: float, height: float
-) -> list[SafeString]:
-    drawn = [bar(x, y, round(width, 2), height, fill=fill)]
-    if part.hatched:
-        drawn.append(
-            format_html(
-                '<rect x="{}" y="{}" width="{}" height="{}" fill="url(#hatch-{})"/>',
-                *(f"{v:g}" for v in (x, y, round(width, 2), height)),
-                name,
-            )
-        )
-    return drawn
 
 
 TOP, BOTTOM, RADIUS, TICK = 26, 24, 5.5, 8
@@ -97,7 +75,6 @@ class DotRow:
     upper: float | None = None
     tick: float | None = None  # a second value to compare with
     hollow: bool = False  # an empty dot with a grey line: what is surely another
-    address: str = ""
 
 
 class DotLayout(NamedTuple):
@@ -154,7 +131,6 @@ def dots(
         width=layout.width,
         height=bottom + BOTTOM,
         marks=marks,
-        links=any(row.address for row in rows),
     )
 
 
@@ -198,4 +174,4 @@ def _value(row: DotRow, x: LinearScale, y: float) -> list[SafeString]:
         width=1.6 if row.hollow else 1,
         title="; ".join(part for part in (f"{row.label}: {row.text}", row.note) if part),
     )
-    return [*marks, linked(row.address, drawn) if row.address else drawn]
+    return [*marks, drawn]

@@ -6,7 +6,6 @@ of the trials passed, or half of what a graded task gives; a dash stands where t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from django.utils.html import format_html
@@ -23,16 +22,8 @@ MAX_GAPPED = 300  # columns with a gap between their bars
 DASH = (0.4, 0.2)  # bottom and height of what stands for no outcome, of a row
 STRIP_LEFT, STRIP_TOP, TALL, BETWEEN, TICK, STRIP_BOTTOM = 76, 8, 36, 14, 5, 26
 Outcome = float | None
-
-
-@dataclass(frozen=True)
-class HeatMapRow:
-    """What stands before a row, the whole of it, the outcomes by column, and where it leads."""
-
-    label: str
-    name: str
-    outcomes: Sequence[Outcome]
-    address: str = ""
+# What stands before a row, the whole of it, the outcomes by column, and where it leads, or nothing.
+HeatMapRow = tuple[str, str, Sequence[Outcome], str]
 
 
 def heat_map(
@@ -70,13 +61,13 @@ def heat_map(
         *(rule(LEFT - 4, y, LEFT, y, stroke="worse") for y in (TOP, TOP + PROFILE / 2, foot)),
         shape_at(bars(rates), fill="lead", x=LEFT, y=foot, pitch=pitch, height=PROFILE),
     ]
-    for place, row in enumerate(rows):
+    for place, (label, whole, outcomes, address) in enumerate(rows):
         low = FIRST_ROW + PITCH * place + HEIGHT
-        drawn = text(LEFT - 8, low - 1.5, row.label, fill="ink", anchor="end")
-        if row.name != row.label:
-            drawn = format_html("<g><title>{}</title>{}</g>", row.name, drawn)
-        marks.append(linked(row.address, drawn) if row.address else drawn)
-        marks += cells(row.outcomes, x=LEFT, y=low, pitch=pitch, height=HEIGHT)
+        drawn = text(LEFT - 8, low - 1.5, label, fill="ink", anchor="end")
+        if whole != label:
+            drawn = format_html("<g><title>{}</title>{}</g>", whole, drawn)
+        marks.append(linked(address, drawn) if address else drawn)
+        marks += cells(outcomes, x=LEFT, y=low, pitch=pitch, height=HEIGHT)
     if any(marked):
         ticks = silhouette([float(one) for one in marked])
         marks.append(shape_at(ticks, fill="pareto", x=LEFT, y=bottom + 4, pitch=pitch, height=3))
@@ -90,7 +81,7 @@ def heat_map(
         width=WIDTH,
         height=bottom + BOTTOM,
         marks=marks,
-        links=any(r.address for r in rows),
+        links=any(address for *_, address in rows),
     )
 
 

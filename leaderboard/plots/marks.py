@@ -119,10 +119,10 @@ def line(points: Iterable[Place], *, stroke: str, width: float = 1.6, dash: str 
     return path("M" + "L".join(f"{x:g} {y:g}" for x, y in points), stroke=stroke, width=width, dash=dash)
 
 
-def steps(points: Sequence[Place], *, stroke: str, width: float = 1.6, dash: str = "") -> SafeString:
+def steps(points: Sequence[Place], *, stroke: str, dash: str = "") -> SafeString:
     (x, y), *rest = points
     drawn = f"M{x:g} {y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in rest)
-    return path(drawn, stroke=stroke, width=width, dash=dash)
+    return path(drawn, stroke=stroke, width=1.6, dash=dash)
 
 
 def path(drawn: str, *, stroke: str, width: float = 1, dash: str = "", css: str = "") -> SafeString:

@@ -117,7 +117,13 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
     marks += [rule(x(v), TOP, x(v), floor_) for v, _ in ticks]
     marks += [text(x(v), floor_ + 16, label) for v, label in ticks]
     marks.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, axis_title))
-    marks += _whiskers(points, x, y)
+    whiskers: dict[Standing, str] = {}  # one path for each standing; what lies beyond the scale is cut off
+    for point in points:
+        if point.interval is not None:
+            lower, upper = map(y.clipped, point.interval)
+            ends = f"M{x(point.took):g} {lower:g}V{upper:g}"
+            whiskers[point.standing] = whiskers.get(point.standing, "") + ends
+    marks += [path(whiskers[one], stroke=one, width=1.2, css="whiskers") for one in BEHIND if one in whiskers]
     if best:
         marks.append(steps([*_places(best, x, y), (WIDTH - RIGHT, y(best[-1].score))], stroke="pareto"))
     for point in sorted(points, key=lambda point: (BEHIND.index(point.standing), point.score)):
@@ -131,17 +137,6 @@ def pareto(points: Sequence[Point], axis: Axis, *, name: str, title: str) -> Saf
 
 def _places(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[Place]:
     return [(x(point.took), y(point.score)) for point in points]
-
-
-def _whiskers(points: Iterable[Point], x: LinearScale, y: LinearScale) -> list[SafeString]:
-    """One path for each standing; what lies beyond the scale is cut off."""
-    drawn: dict[Standing, str] = {}
-    for point in points:
-        if point.interval is not None:
-            ends = [y.clipped(end) for end in point.interval]
-            line = f"M{x(point.took):g} {ends[0]:g}V{ends[1]:g}"
-            drawn[point.standing] = drawn.get(point.standing, "") + line
-    return [path(drawn[one], stroke=one, width=1.2, css="whiskers") for one in BEHIND if one in drawn]
 
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom

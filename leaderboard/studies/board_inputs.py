@@ -80,10 +80,7 @@ class BoardInputs:
 
 
 def board_inputs(
-    now: Snapshot,
-    subset: TaskSubset | None,
-    calibration: Calibration | None,
-    reruns: Reruns = NO_RERUNS,
+    now: Snapshot, subset: TaskSubset | None, calibration: Calibration | None, reruns: Reruns = NO_RERUNS
 ) -> BoardInputs:
     both = zip(now.agents, now.record.complete, strict=True)
     complete = {agent.pk: agent.name for agent, is_there in both if is_there}

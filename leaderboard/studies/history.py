@@ -2,12 +2,14 @@
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
+
+from django.db.models import QuerySet
 
 from analytics.record import is_full_run
 from analytics.record.conditions import MAX_VOICES
@@ -38,36 +40,30 @@ def moments(
 
     `stopped_too`: or another agent that staged assignment stopped.
     """
-    past = _Past(benchmark, stopped_too)
-    for version, events in groupby(_events(benchmark, upto), attrgetter("data_version")):
+    of_agents = {"submission__agent__benchmark": benchmark}
+    submission = (
+        *("submission_id", "submission__agent_id", "submission__n_outcomes"),
+        *("submission__loaded", "submission__submitted_by_id"),
+    )
+    logs: tuple[tuple[QuerySet[Any], tuple[str, ...]], ...] = (
+        (StatusChange.objects.filter(**of_agents), ("status", *submission)),
+        (Verification.objects.filter(**of_agents), ("verified", "submission_id")),
+        (AccountTrust.objects.filter(benchmark=benchmark), ("trusted", "account_id")),
+    )
+    rows = [
+        log.filter(data_version__gt=0, data_version__lte=upto)
+        .order_by("data_version", "id")
+        .values_list("data_version", "at", *fields, named=True)
+        for log, fields in logs
+    ]
+    past, version_of = _Past(benchmark, stopped_too), attrgetter("data_version")
+    for version, events in groupby(heapq.merge(*rows, key=version_of), version_of):
         group = list(events)
         yield from past.policies_before(group[-1].at)
         grown = past.apply(version, group)
         if grown and version > after:
             yield past.moment(is_policy=False)
     yield from past.policies_before(None)
-
-
-def _events(benchmark: Benchmark, upto: int) -> Iterable[Any]:
-    of_agents = {"submission__agent__benchmark": benchmark}
-    submission = (
-        *("submission_id", "submission__agent_id", "submission__n_outcomes"),
-        *("submission__loaded", "submission__submitted_by_id"),
-    )
-    logs = (
-        (StatusChange.objects.filter(**of_agents), ("status", *submission)),
-        (Verification.objects.filter(**of_agents), ("verified", "submission_id")),
-        (AccountTrust.objects.filter(benchmark=benchmark), ("trusted", "account_id")),
-    )
-    return heapq.merge(
-        *(
-            log.filter(data_version__gt=0, data_version__lte=upto)
-            .order_by("data_version", "id")
-            .values_list("data_version", "at", *fields, named=True)
-            for log, fields in logs
-        ),
-        key=attrgetter("data_version"),
-    )
 
 
 class _Past:
@@ -126,14 +122,12 @@ class _Past:
 
     def moment(self, *, is_policy: bool) -> Moment:
         assert self.at is not None
-        return Moment(self.version, self.at, self.policy, is_policy, self._n_candidates())
-
-    def _n_candidates(self) -> int:
         needed = self._n_tasks()
         complete = [agent for agent in self.n_rows if self._may_be_complete(agent, needed)]
         owners = ((agent, self.owners.get(agent)) for agent in complete)
         of = Counter((by in self.trusted or self.n_rows[pk].keys() <= self.verified, by) for pk, by in owners)
-        return sum(n if is_vouched else min(n, MAX_VOICES) for (is_vouched, _), n in of.items())
+        n = sum(n if is_vouched else min(n, MAX_VOICES) for (is_vouched, _), n in of.items())
+        return Moment(self.version, self.at, self.policy, is_policy, n)
 
     def _may_be_complete(self, agent: int, needed: int) -> bool:
         n_rows = sum(self.n_rows[agent].values())

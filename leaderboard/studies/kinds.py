@@ -138,8 +138,6 @@ CONDITION = ("prompt", "judge", "temperature")
 def get_or_compute_variance(
     *, snapshot: Snapshot, as_of: datetime, check_claim: CheckClaim = no_claim
 ) -> tuple[VarianceStudy, bool]:
-    """Return the study of the present data and whether it was computed just now."""
-
     def compute() -> dict[str, Any]:
         record = snapshot.record
         names = np.array(record.table.agents, dtype=object)
@@ -203,10 +201,7 @@ def get_or_compute_validation(
     progress: Progress | None = None,
     check_claim: CheckClaim = no_claim,
 ) -> tuple[ValidationStudy, bool]:
-    """Return the validation of the present data and whether it was computed just now.
-
-    Raises ClosedFormsDiffer.
-    """
+    """Raises ClosedFormsDiffer."""
 
     def compute() -> dict[str, Any]:
         from selection.refitted import MAX_DIFFERENCE, refitted

@@ -161,7 +161,7 @@ class Study(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["benchmark", "rules", "data_version", "estimator_version"], name="%(class)s_once"
-            ),
+            )
         ]
         triggers: ClassVar = [pgtrigger.Protect(name="study_is_append_only", operation=APPEND_ONLY)]
 
@@ -198,7 +198,7 @@ class DriftCheck(Study):
                 fields=["benchmark", "rules", "subset", "data_version", "estimator_version"],
                 nulls_distinct=False,
                 name="driftcheck_once",
-            ),
+            )
         ]
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ class AgentScores(models.Model):
     under = models.CharField(max_length=64, help_text="SHA-256 of the conditions that are compared.")
     data_version = models.BigIntegerField(help_text="Of the benchmark when it was read.")
     n_tasks = models.PositiveIntegerField(help_text="Active tasks, in ascending order of name.")
-    arrays = models.BinaryField(help_text="Little-endian, one after the other; see studies.scores.")
+    arrays = models.BinaryField(help_text="Little-endian, one after the other; see studies.record_cache.")
     content = models.JSONField(help_text="What is no array.")
 
     def __str__(self) -> str:

@@ -20,18 +20,7 @@ from leaderboard.studies.queries import active_subset
 from leaderboard.studies.record_cache import by_agent, keys_of, unpack, voter_of
 from leaderboard.studies.rules import counting_of
 from leaderboard.submissions.queries import deliveries, trusted_accounts
-from selection.single_tasks import PASSED as PASSED
-from selection.single_tasks import REACH as REACH
-from selection.single_tasks import ExpectedOutcomes as ExpectedOutcomes
-from selection.single_tasks import by_rate as by_rate
-from selection.single_tasks import discriminations as discriminations
-from selection.single_tasks import expected as expected
-from selection.single_tasks import group_means as group_means
-from selection.single_tasks import in_band as in_band
-from selection.single_tasks import n_counted as n_counted
-from selection.single_tasks import on_equal_terms as on_equal_terms
-from selection.single_tasks import rates as rates
-from selection.single_tasks import weaker_passing as weaker_passing
+from selection import single_tasks as single_tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +78,7 @@ def read_outcomes(benchmark: Benchmark) -> OutcomeGrid:
         agents=[agent for agent, _ in rows],
         means=_stacked([row.means for _, row in rows], len(tasks), np.float64),
         n_invalid=_stacked([row.n_invalid for _, row in rows], len(tasks), np.int32),
-        n_counted=[n_counted(row, zero=policy.missing == MissingPlaces.ZERO) for _, row in rows],
+        n_counted=[single_tasks.n_counted(row, zero=policy.missing == MissingPlaces.ZERO) for _, row in rows],
         voice=voices(voters, [row.finished for _, row in rows]),
         n_unread=len(standing.difference(one.agent_id for one in right)),
     )

@@ -1,7 +1,6 @@
 """A few agents compared on the present data: read, one call, plain values. Nothing is fitted or stored."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from analytics.errors import CoreError
@@ -22,23 +21,16 @@ Read = tuple[Snapshot, PriorDecisions, dict[str | None, View]]
 LAST: dict[tuple[Any, ...], Read] = {}  # what this process read last, by its key
 
 
-@dataclass(frozen=True)
-class PairComparison:
-    """Agents compared on the data of a version; `task_ids` are by name."""
-
-    data_version: int
-    compared: PairwiseComparison
-    task_ids: dict[str, int]
-
-
 def comparison(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> dict[str, Any]:
     """All pairs of these agents on the subset and calibration in use, and the data version read."""
-    pairs = compare_agents(benchmark=benchmark, agents=agents, target=target)
-    return {"data_version": pairs.data_version, **pairs_values(pairs.compared)}
+    data_version, pairs, _ = compare_agents(benchmark=benchmark, agents=agents, target=target)
+    return {"data_version": data_version, **pairs_values(pairs)}
 
 
-def compare_agents(*, benchmark: Benchmark, agents: Collection[str], target: str | None) -> PairComparison:
-    """The same as the core's own objects."""
+def compare_agents(
+    *, benchmark: Benchmark, agents: Collection[str], target: str | None
+) -> tuple[int, PairwiseComparison, dict[str, int]]:
+    """The data version, the core's own comparison, and the ids of its tasks by name."""
     now, prior, views = _read(benchmark)
     try:
         wanted = positions(now.record, agents)
@@ -47,9 +39,7 @@ def compare_agents(*, benchmark: Benchmark, agents: Collection[str], target: str
         pairs = pairs_of(views[target], wanted)
     except CoreError as refusal:
         raise Conflict(f"These agents cannot be compared: {refusal}.", code="nothing_to_compare") from refusal
-    return PairComparison(
-        now.data_version, pairs, dict(zip(now.record.table.tasks, now.task_ids, strict=True))
-    )
+    return now.data_version, pairs, dict(zip(now.record.table.tasks, now.task_ids, strict=True))
 
 
 def _read(benchmark: Benchmark) -> Read:

@@ -89,7 +89,6 @@ def unpack(stored: AgentScores, known: dict[bytes, bytes] | None = None) -> Agen
 
 
 def stored_means(stored: AgentScores) -> FloatArray:
-    """The mean outcome on each task, which alone tells who may be alike."""
     return np.frombuffer(stored.arrays, KINDS["means"], stored.n_tasks)
 
 

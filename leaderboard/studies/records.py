@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from selection.prior import GOING_ON, OVER, Staged
 from selection.rules import Rules
 from selection.single_tasks import delivered_means
 from selection.standings import words
-from selection.standings.choice import n_complete, n_teaching
+from selection.standings.choice import n_complete
 from selection.standings.placing import marked
 
 N_TRIES = 20
@@ -58,10 +58,6 @@ class Snapshot:
     @property
     def n_complete(self) -> int:
         return n_complete(self.record)
-
-    @property
-    def n_teaching(self) -> int:
-        return n_teaching(self.record)
 
     @property
     def offer(self) -> str:
@@ -132,6 +128,7 @@ class Reader:
         taken_back = [self.agents[pk] for pk in withheld if pk in self.agents and self.agents[pk].owner_id]
         took_back = submissions.withdrawn_by_owner(self.benchmark, upto=version)
         gone = took_back.difference(standing)
+        owned_and_gone = [self.agents[pk] for pk in gone if pk in self.agents and self.agents[pk].owner_id]
         whole = record(
             [
                 replace(
@@ -140,7 +137,7 @@ class Reader:
                     resubmitted=pk in again,
                     same_owner_as_withheld=pk not in withheld
                     and any(_is_version(self.agents[pk], other) for other in taken_back),
-                    n_taken_back=_n_versions(self.agents, pk, gone),
+                    n_taken_back=sum(_is_version(self.agents[pk], one) for one in owned_and_gone),
                     took_back=pk in took_back,
                 )
                 for pk in delivered
@@ -177,12 +174,7 @@ class Reader:
         )
 
 
-class ChosenTasks(NamedTuple):
-    """The study that chose an agent's tasks, these in order, and how many trials of each were asked for."""
-
-    study: int
-    tasks: list[str]
-    n_trials: int
+ChosenTasks = tuple[int, list[str], int]  # the study that chose them, these in order, trials of each
 
 
 def chosen_tasks_of(mine: Sequence[AcceptedSubmission], tasks: Collection[Task]) -> ChosenTasks | None:
@@ -193,19 +185,18 @@ def chosen_tasks_of(mine: Sequence[AcceptedSubmission], tasks: Collection[Task])
     names = {task.pk: task.name for task in tasks}
     longest = max(by_study, key=lambda one: len(one.asked or ()))
     assert longest.study_id is not None
-    return ChosenTasks(longest.study_id, [names[pk] for pk in longest.asked or ()], longest.n_trials or 1)
+    return longest.study_id, [names[pk] for pk in longest.asked or ()], longest.n_trials or 1
 
 
 def staged_of(record: Record, chosen: Mapping[str, ChosenTasks]) -> dict[str, Staged]:
-    """Where these agents stand by the outcomes that count."""
-    studies = StagedStudy.objects.select_related("policy").in_bulk({one.study for one in chosen.values()})
+    studies = StagedStudy.objects.select_related("policy").in_bulk({pk for pk, *_ in chosen.values()})
     place = {name: i for i, name in enumerate(record.table.agents)}
     active, staged = set(record.table.tasks), dict[str, Staged]()
-    for name, one in chosen.items():
+    for name, (pk, tasks, n_trials) in chosen.items():
         if name not in place:
             continue
-        study, means = studies[one.study], delivered_means(record, place[name], one.n_trials)
-        now = step(study, tasks_run=one.tasks, means=means, active=active, agent=name)
+        study, means = studies[pk], delivered_means(record, place[name], n_trials)
+        now = step(study, tasks_run=tasks, means=means, active=active, agent=name)
         is_estimated = now.stage in ENDED and now.score is not None
         staged[name] = Staged(
             study=(study.data_version, study.policy.number),
@@ -216,13 +207,6 @@ def staged_of(record: Record, chosen: Mapping[str, ChosenTasks]) -> dict[str, St
             estimate = {field: getattr(now, field) for field in ("score", "lower", "upper", "se")}
             staged[name] = replace(staged[name], k=now.n_run, degrees=degrees_of(study), **estimate)
     return staged
-
-
-def _n_versions(agents: Mapping[int, Agent], pk: int, others: Collection[int]) -> int:
-    """How many of these agents are versions of one that has an owner."""
-    if agents[pk].owner_id is None:
-        return 0
-    return sum(1 for other in others if other in agents and _is_version(agents[pk], agents[other]))
 
 
 def _is_version(agent: Agent, other: Agent) -> bool:

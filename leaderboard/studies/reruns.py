@@ -57,7 +57,14 @@ def drawn_on_alert(now: Snapshot, *, tied: Collection[str], number: int) -> list
     """
     able = _able(now)
     ties = able[np.isin([now.agents[i].name for i in able], list(tied))]
-    return _drawn(now, "drift", number, able, ties, _first_of_scaffolds(now, able))
+    record = now.record
+    later = is_later(record, _in_use(now))
+    known = {now.agents[i].scaffold_id for i in np.flatnonzero(~later).tolist()}
+    first: dict[int, int] = {}
+    for i in able[np.argsort(record.arrival[able], kind="stable")].tolist():
+        if now.agents[i].scaffold_id not in known:
+            first.setdefault(now.agents[i].scaffold_id, i)
+    return _drawn(now, "drift", number, able, ties, np.array(sorted(first.values()), dtype=np.intp))
 
 
 def drawn_for_validation(now: Snapshot, *, n: int, number: int, but: Collection[int]) -> list[AgentToRun]:
@@ -93,17 +100,6 @@ def _able(now: Snapshot) -> np.ndarray:
     lacks = (record.n_places == 0).any(axis=1)
     later = is_later(record, version) & record.voice
     return np.flatnonzero(later & (record.is_direct(on_subset) | stopped) & lacks & free)
-
-
-def _first_of_scaffolds(now: Snapshot, able: np.ndarray) -> np.ndarray:
-    record = now.record
-    later = is_later(record, _in_use(now))
-    known = {now.agents[i].scaffold_id for i in np.flatnonzero(~later).tolist()}
-    first: dict[int, int] = {}
-    for i in able[np.argsort(record.arrival[able], kind="stable")].tolist():
-        if now.agents[i].scaffold_id not in known:
-            first.setdefault(now.agents[i].scaffold_id, i)
-    return np.array(sorted(first.values()), dtype=np.intp)
 
 
 def _drawn(

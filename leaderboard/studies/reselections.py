@@ -29,7 +29,14 @@ def proposal_of(
     under, and replays of the policy in force on each subset. Agents stand by id, so that what is kept does
     not name them.
     """
-    content = proposals_of(now.record, now.rules, known.prior_decisions(), _rates_then(subset), progress)
+    # Pass rates when the subset was chosen: those stored with it, and of other tasks as the log has them
+    rates_then: dict[str, float | None] = {}
+    if then := Reader(subset.benchmark).at(fixing(subset), subset):
+        rates = band_of(then.record, then.rules).pass_rates.tolist()
+        both = zip(then.record.table.tasks, rates, strict=True)
+        rates_then = {name: rate for name, rate in both if rate == rate}
+    rates_then |= dict(subset.members.values_list("task__name", "pass_rate"))
+    content = proposals_of(now.record, now.rules, known.prior_decisions(), rates_then, progress)
     proposed = {name: tuple(one["tasks"]) for name, one in content["variants"].items() if "tasks" in one}
     replays: dict[str, Any] = {}
     if proposed and now.policy.assignment != Assigning.FULL:
@@ -59,14 +66,3 @@ def _of_agents(content: dict[str, Any]) -> list[dict[str, Any]]:
         for variant in content["variants"].values()
         for row in (*variant.get("deltas", ()), *variant.get("board", {}).get("agents", ()))
     ]
-
-
-def _rates_then(subset: TaskSubset) -> dict[str, float | None]:
-    """Pass rates when the subset was chosen: those stored with it, and of other tasks as the log has them."""
-    stored: dict[str, float | None] = dict(subset.members.values_list("task__name", "pass_rate"))
-    then = Reader(subset.benchmark).at(fixing(subset), subset)
-    if then is None:
-        return stored
-    rates = band_of(then.record, then.rules).pass_rates.tolist()
-    known = {name: rate for name, rate in zip(then.record.table.tasks, rates, strict=True) if rate == rate}
-    return known | stored

@@ -3,9 +3,15 @@
 import hashlib
 import json
 from dataclasses import fields
+from secrets import token_urlsafe
 from typing import Any, cast
 
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
+from analytics.drift.tuning import n_audit_tasks as n_audit_tasks
 from analytics.record import Condition, Counting
+from leaderboard import postgres
 from leaderboard.catalog.models import Policy
 from leaderboard.catalog.rules import RULES
 from leaderboard.studies.models import TaskSubset
@@ -49,3 +55,17 @@ def counting_of(policy: Policy, subset: TaskSubset | None = None) -> Counting:
 
 def condition_of(setting: dict[str, Any]) -> Condition:
     return Condition(*(setting.get(facet) for facet in Condition._fields))
+
+
+# ------------------------------------------------------------------------------------------------------ draws
+
+
+def draw_digest(what: str, about: str) -> bytes:
+    return salted_hmac(what, about, secret=_secret(), algorithm="sha256").digest()
+
+
+def _secret() -> str:
+    """The SECRET_KEY; the embedded server has another one at each start, and keeps a key for this instead."""
+    if settings.EMBEDDED:
+        return postgres.secret_in(postgres.home() / "draw.key", token_urlsafe)
+    return settings.SECRET_KEY

@@ -11,7 +11,7 @@ from analytics.rerun import agreement, task_means
 from leaderboard.catalog.models import Task
 from leaderboard.errors import Refusal
 from leaderboard.studies.answers import words
-from leaderboard.studies.draws import digest
+from leaderboard.studies.rules import draw_digest
 from leaderboard.submissions.models import Setting, Submission
 from leaderboard.submissions.parsing.flat import FlatFile
 from leaderboard.submissions.queries import outcomes_of
@@ -101,11 +101,10 @@ def _drawn(submission: Submission, tasks: Collection[str], n: int) -> list[str]:
             f"{max(n, N_FEWEST)} are needed. Look at its logs instead, and verify it with --note.",
             code="too_few_tasks",
         )
-    return sorted(tasks, key=lambda task: digest("verify", f"{submission.uuid}:{task}"))[:n]
+    return sorted(tasks, key=lambda task: draw_digest("verify", f"{submission.uuid}:{task}"))[:n]
 
 
 def _trials(submission: Submission) -> tuple[npt.NDArray[np.str_], FloatArray, npt.NDArray[np.int32]]:
-    """Tasks, outcomes and settings of its valid trials on active tasks."""
     rows = outcomes_of([submission.pk])
     names = dict(
         Task.objects.filter(benchmark=submission.agent.benchmark, retired_at=None).values_list("pk", "name")

@@ -24,7 +24,6 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 def compute_standings(now: Snapshot, known: BoardInputs) -> Standings:
-    """Who stands where: the same call as for a file."""
     return answer(now.record, now.rules, known.prior_decisions())
 
 
@@ -46,7 +45,6 @@ def get_or_compute(
     check_claim: CheckClaim = no_claim,
     **more: Any,
 ) -> tuple[AnyStudy, bool]:
-    """Return the study of the present data, and whether it was computed just now."""
     key = _key(snapshot.benchmark, snapshot.policy) | more
     if study := model._default_manager.filter(**key).first():
         return study, False

@@ -9,7 +9,7 @@ from leaderboard.catalog.models import Assigning, Benchmark, Policy, Trust
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy, TaskSubset
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_of, rules_sha256
-from leaderboard.studies.services import CheckClaim, get_or_compute, no_claim
+from leaderboard.studies.services import get_or_compute
 from leaderboard.submissions.parsing.flat import FlatFile
 
 if TYPE_CHECKING:
@@ -25,17 +25,12 @@ IN_USE, ANEW = "in_use", "anew"
 
 
 def replays_of_subsets(
-    now: Snapshot,
-    decisions: Decisions,
-    tasks: Mapping[str, tuple[str, ...]],
-    progress: Progress | None = None,
+    now: Snapshot, decisions: Decisions, tasks: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Any]:
     """Replay the policy in force on each subset from the outset, and with one chosen anew as agents come."""
     from selection.staged.study import of_subsets
 
-    return of_subsets(
-        now.record, rule_of(now.policy), tasks, walks_of(decisions), now.policy.base_seed, progress
-    )
+    return of_subsets(now.record, rule_of(now.policy), tasks, walks_of(decisions), now.policy.base_seed)
 
 
 def replays_of_policies(
@@ -122,12 +117,7 @@ def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: d
 
 
 def get_or_compute_staged(
-    *,
-    snapshot: Snapshot,
-    decisions: Decisions,
-    subset: TaskSubset | None,
-    as_of: datetime,
-    check_claim: CheckClaim = no_claim,
+    *, snapshot: Snapshot, decisions: Decisions, subset: TaskSubset | None, as_of: datetime
 ) -> StagedStudy | None:
     """Return the study of the present data, made if there is none; None where tasks are not assigned so."""
     if snapshot.policy.assignment != Assigning.STAGED:
@@ -139,7 +129,7 @@ def get_or_compute_staged(
         names = list(subset.members.values_list("task__name", flat=True)) if subset else None
         return staged_fit(snapshot.record, staging_of(snapshot.policy), walks_of(decisions), names)
 
-    return get_or_compute(StagedStudy, compute, snapshot=snapshot, as_of=as_of, check_claim=check_claim)[0]
+    return get_or_compute(StagedStudy, compute, snapshot=snapshot, as_of=as_of)[0]
 
 
 def walks_of(decisions: Decisions) -> dict[str, "WalkResult"]:

@@ -12,7 +12,7 @@ from leaderboard.studies.records import Reader, Snapshot
 from selection.prior import PriorDecisions
 from selection.rules import BY_CALIBRATION
 from selection.standings.answering import basis_of
-from selection.standings.choice import Choice, band_of, choice, training
+from selection.standings.choice import Choice, band_of, choice, n_teaching, training
 from selection.standings.full_scores import fitted_on
 
 
@@ -26,9 +26,7 @@ def get_or_compute_calibration(reader: Reader, subset: TaskSubset, *, tasks: lis
     where no task of the subset is active any more: then nothing is estimated from it, and everybody is asked
     for all tasks.
     """
-    if reader.policy.estimator not in BY_CALIBRATION:
-        return None
-    if not subset.tasks.filter(pk__in=tasks).exists():
+    if reader.policy.estimator not in BY_CALIBRATION or not subset.tasks.filter(pk__in=tasks).exists():
         return None
     stored = subset.calibrations.filter(estimator_version=ESTIMATOR_VERSION).order_by("-data_version", "id")
     last = stored.first() or _fitted(reader, subset, fixing(subset))
@@ -108,7 +106,7 @@ def get_or_compute_subset(reader: Reader) -> TaskSubset | None:
         if moment.n_candidates < moment.policy.subset_from:
             continue
         then = reader.at(moment)
-        if then is not None and then.n_teaching >= moment.policy.subset_from:
+        if then is not None and n_teaching(then.record) >= moment.policy.subset_from:
             chosen = choice(then.record, then.rules, PriorDecisions())
             if chosen.line is not None:
                 return _fix(then, chosen, moment)

@@ -7,10 +7,11 @@ takes.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime
 from operator import methodcaller
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db import transaction
 
@@ -60,7 +61,6 @@ def activate(
 
 OF_TASK = ("name", "category", "group")
 OF_RETIRED = (*OF_TASK, "retired_at", "retired_reason")
-Read = TypeVar("Read")
 
 
 def versions_file(benchmark: Benchmark) -> dict[str, Any]:
@@ -140,43 +140,36 @@ def take_over(*, benchmark: Benchmark, content: Any) -> Policy | None:
             "This benchmark has subset versions of its own; those of a file go into a new benchmark only.",
             code="has_versions",
         )
-    policy = _read(lambda: _policy(benchmark, content))
-    if content["estimator_version"] != ESTIMATOR_VERSION:
+    with _reading():
+        before, values = policy_in_force(benchmark), {name: content["policy"][name] for name in FIELDS}
+        is_same, made_by = values == policy_values(before), content["estimator_version"]
+    if made_by != ESTIMATOR_VERSION:
         raise Conflict(
             "The file was written by another version of the estimators, whose numbers are others.",
             code="other_estimators",
         )
-    _read(lambda: _tasks(benchmark, content))
-    subset = _read(lambda: _versions(benchmark, content))
-    if subset and content["calibration"]:
-        _read(lambda: _store_calibration(subset, content["calibration"]))
-    return policy
+    with _reading():
+        known = set(benchmark.tasks.values_list("name", flat=True))
+        tasks = [one for one in (*content["tasks"], *content["retired"]) if one["name"] not in known]
+        Task.objects.bulk_create(Task(benchmark=benchmark, **one) for one in tasks)
+        subset = _versions(benchmark, content)
+        if subset and content["calibration"]:
+            _store_calibration(subset, content["calibration"])
+    return None if is_same else Policy(benchmark=benchmark, number=before.number + 1, **values)
 
 
 def versions_in(text: bytes) -> Any:
-    return _read(lambda: json.loads(text))
+    with _reading():
+        return json.loads(text)
 
 
-def _read(made: Callable[[], Read]) -> Read:
+@contextmanager
+def _reading() -> Iterator[None]:
     try:
-        return made()
+        yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise Refusal(f"This is no file of subset versions: {message}.", code="no_versions_file") from error
-
-
-def _policy(benchmark: Benchmark, content: Any) -> Policy | None:
-    before = policy_in_force(benchmark)
-    values = {field: content["policy"][field] for field in FIELDS}
-    if values == policy_values(before):
-        return None
-    return Policy(benchmark=benchmark, number=before.number + 1, **values)
-
-
-def _tasks(benchmark: Benchmark, content: Any) -> None:
-    known = set(benchmark.tasks.values_list("name", flat=True))
-    names = [*content["tasks"], *content["retired"]]
-    Task.objects.bulk_create(Task(benchmark=benchmark, **one) for one in names if one["name"] not in known)
 
 
 def _versions(benchmark: Benchmark, content: Any) -> TaskSubset | None:

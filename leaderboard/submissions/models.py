@@ -353,7 +353,7 @@ class IdempotencyKey(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["user", "benchmark", "key"], name="idempotencykey_once"),
+            models.UniqueConstraint(fields=["user", "benchmark", "key"], name="idempotencykey_once")
         ]
 
     def __str__(self) -> str:

@@ -81,7 +81,13 @@ def place(
         if name in measured:
             measured[name] = measured[name].cast(pa.int64())
     if metadata := {name: texts for name, texts in flat.metadata.items() if name not in flat.labels}:
-        measured["metadata"] = pa.array(_json_objects(metadata, flat.n_rows), pa.string())
+        columns_of_texts = {name: column.to_pylist() for name, column in metadata.items()}
+        objects = [
+            {name: texts[i] for name, texts in columns_of_texts.items() if texts[i] is not None}
+            for i in range(flat.n_rows)
+        ]
+        texts_of_rows = [json.dumps(one, ensure_ascii=False) if one else None for one in objects]
+        measured["metadata"] = pa.array(texts_of_rows, pa.string())
     return pa.table(columns | measured)
 
 
@@ -132,12 +138,3 @@ def _coded(ids: pa.ChunkedArray, names: Mapping[int, str]) -> tuple[list[str], n
     rank = np.empty(len(labels), dtype=np.int64)
     rank[by_name] = np.arange(len(labels))
     return [labels[i] for i in by_name], rank[inverse]
-
-
-def _json_objects(metadata: Mapping[str, pa.ChunkedArray], n_rows: int) -> list[str | None]:
-    columns = {name: column.to_pylist() for name, column in metadata.items()}
-    texts: list[str | None] = []
-    for i in range(n_rows):
-        values_of_row = {name: values[i] for name, values in columns.items() if values[i] is not None}
-        texts.append(json.dumps(values_of_row, ensure_ascii=False) if values_of_row else None)
-    return texts

@@ -49,30 +49,6 @@ def ensure_settings(
     return settings_of(benchmark)
 
 
-def record_submission(
-    *, submission: Submission, rows: pa.Table, by: User | None, reason: str = "", judged: str = ""
-) -> StatusChange:
-    """Store a submission and its outcomes, and return its first status, not yet appended to its history.
-
-    The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and held
-    by a lock until the transaction ends.
-    """
-    _hold(Task, pc.unique(rows["task"]).to_pylist())
-    _hold(Setting, pc.unique(rows["setting"]).to_pylist())
-    submission.save(force_insert=True)
-    copy_in(_keyed(rows, submission, ["value", "valid"]), model=Outcome)
-    if details := details_of(rows):
-        copy_in(_keyed(details, submission, details.column_names[len(KEY) :]), model=OutcomeDetail)
-    return StatusChange(
-        submission=submission,
-        status=submission.status,
-        at=submission.received_at,
-        by=by,
-        reason=reason,
-        judged=judged,
-    )
-
-
 def change_status(
     *,
     submissions: Sequence[Submission],
@@ -83,7 +59,6 @@ def change_status(
     after_board: bool = False,
     judged: str = "",
 ) -> list[StatusChange]:
-    """Set the status and return what is to be appended to each submission's history."""
     Submission.objects.filter(pk__in=[s.pk for s in submissions]).update(status=status)
     return [
         StatusChange(
@@ -263,7 +238,8 @@ class SubmissionPart:
 def record(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
     """Store a part as its `draft` submission; what it replaces is superseded once it counts.
 
-    Returns the changes to append at the end of the transaction, its own last.
+    The outcomes name tasks and settings without foreign keys, so the ids are checked here, once, and held
+    by a lock until the transaction ends. Returns the changes to append at its end, its own last.
     """
     changes: list[StatusChange] = []
     if submission.status == Status.ACCEPTED:
@@ -275,20 +251,30 @@ def record(submission: Submission, part: SubmissionPart, *, terms: Terms) -> lis
             reason=f"by {submission.uuid}",
             after_board=terms.taken_back_after_board,
         )
-    stored = record_submission(
-        submission=submission, rows=part.rows, by=terms.by, reason=terms.reason, judged=terms.judged
+    _hold(Task, pc.unique(part.rows["task"]).to_pylist())
+    _hold(Setting, pc.unique(part.rows["setting"]).to_pylist())
+    submission.save(force_insert=True)
+    copy_in(_keyed(part.rows, submission, ["value", "valid"]), model=Outcome)
+    if details := details_of(part.rows):
+        copy_in(_keyed(details, submission, details.column_names[len(KEY) :]), model=OutcomeDetail)
+    stored = StatusChange(
+        submission=submission,
+        status=submission.status,
+        at=submission.received_at,
+        by=terms.by,
+        reason=terms.reason,
+        judged=terms.judged,
     )
     return [*changes, stored]
 
 
 def propose_changes(submission: Submission, part: SubmissionPart, *, terms: Terms) -> list[StatusChange]:
     """Return what `record` would, and store nothing."""
-    changes = [
-        StatusChange(status=Status.SUPERSEDED, after_board=terms.taken_back_after_board)
-        for _ in part.replaces
-    ]
-    changes.append(StatusChange(status=submission.status))
-    return changes if submission.status == Status.ACCEPTED else []
+    if submission.status != Status.ACCEPTED:
+        return []
+    after = terms.taken_back_after_board
+    superseded = [StatusChange(status=Status.SUPERSEDED, after_board=after) for _ in part.replaces]
+    return [*superseded, StatusChange(status=submission.status)]
 
 
 def draft(part: SubmissionPart, *, matched: MatchedRows, terms: Terms) -> Submission:

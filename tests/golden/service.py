@@ -74,7 +74,7 @@ class Recorded(World):
 @pytest.fixture(autouse=True)
 def _as_is(settings, monkeypatch):
     settings.PAGES_KEPT = 0
-    monkeypatch.setattr("leaderboard.studies.draws._secret", lambda: "kept")
+    monkeypatch.setattr("leaderboard.studies.rules._secret", lambda: "kept")
 
 
 def test_a_benchmark_that_lives(client):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import head_of, standings_of
+from leaderboard.boards.queries import as_dict, head_of, standings_of
 from leaderboard.catalog.models import Benchmark
 from tests.toys import (
     AS_OF,

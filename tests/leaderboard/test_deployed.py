@@ -13,7 +13,7 @@ from django.test import RequestFactory
 from gunicorn.util import parse_address
 
 from leaderboard import deployed
-from leaderboard.accounts.adapter import Adapter
+from leaderboard.accounts.services import Adapter
 from leaderboard.visitors import address_of, household
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def exported(name, slug="toy", **options):
     with ExportTransaction(Benchmark.objects.get(slug=slug)) as snapshot:
-        return b"".join(FORMATS[name].written(OutcomeRows(snapshot, **options)))
+        return b"".join(FORMATS[name](OutcomeRows(snapshot, **options)))
 
 
 def rows_of(flat):
@@ -115,7 +115,7 @@ def test_a_snapshot_stays_as_it_was():
     with ExportTransaction(Benchmark.objects.get(slug="toy")) as snapshot:
         outcomes = OutcomeRows(snapshot)
         load_text(csv_text({"b": "01"}))
-        assert b"".join(FORMATS["csv"].written(outcomes)).count(b"\n") == 1 + outcomes.n_rows == 3
+        assert b"".join(FORMATS["csv"](outcomes)).count(b"\n") == 1 + outcomes.n_rows == 3
 
 
 def test_costs_are_left_out():

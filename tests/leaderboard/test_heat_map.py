@@ -15,7 +15,6 @@ from leaderboard.plots.heat_map import (
     PROFILE,
     TOP,
     WIDTH,
-    HeatMapRow,
     dashes,
     heat_map,
     silhouette,
@@ -61,7 +60,7 @@ def test_what_is_missing_is_a_dash_in_the_middle_of_the_row():
 
 def test_a_cell_stands_at_its_task_and_is_as_high_as_its_outcome():
     # 4 columns of 227.5; the row's foot at 80 + 11.
-    rows = [HeatMapRow("a", "a", [1, 0.5, 0, None])]
+    rows = [("a", "a", [1, 0.5, 0, None], "")]
     pitch, foot = (WIDTH - LEFT) / 4, FIRST_ROW + HEIGHT
     drawing = drawn(rows=rows)
     _, row = shapes(drawing, "lead")
@@ -76,14 +75,14 @@ def test_a_cell_stands_at_its_task_and_is_as_high_as_its_outcome():
 
 
 def test_rows_stand_under_each_other_and_names_lead_to_agents():
-    rows = [HeatMapRow("a", "a", [1, 0], "/a"), HeatMapRow("b <b>", "b <b>", [0, 1], "/b")]
+    rows = [("a", "a", [1, 0], "/a"), ("b <b>", "b <b>", [0, 1], "/b")]
     drawing = drawn(rates=[1, 0], rows=rows)
     _, first, second = shapes(drawing, "lead")
     assert corners(second)[0][1] - corners(first)[0][1] == PITCH
     links = list(drawing.iter(f"{SVG}a"))
     assert [(link.get("href"), link[0].text) for link in links] == [("/a", "a"), ("/b", "b <b>")]
     assert drawing.get("role") == "group"
-    assert drawn(rows=[HeatMapRow("a", "a", [1] * 4)]).get("role") == "img"
+    assert drawn(rows=[("a", "a", [1] * 4, "")]).get("role") == "img"
 
 
 def test_bars_are_pass_rates():
@@ -94,7 +93,7 @@ def test_bars_are_pass_rates():
 
 
 def test_the_band_lies_behind_its_columns():
-    drawing = drawn(rows=[HeatMapRow("a", "a", [1] * 4)] * 2, band=(1, 3, "2 tasks"))
+    drawing = drawn(rows=[("a", "a", [1] * 4, "")] * 2, band=(1, 3, "2 tasks"))
     (band,) = drawing.iter(f"{SVG}rect")
     pitch = (WIDTH - LEFT) / 4
     assert [float(band.get(name)) for name in ("x", "y", "width", "height")] == [
@@ -115,8 +114,7 @@ def test_57_agents_by_500_tasks_are_58_shapes_of_a_few_kilobytes():
 
     draws = random.Random(0)
     rows = [
-        HeatMapRow(f"agent {i}", f"agent {i}", [float(draws.random() < 0.5) for _ in range(500)])
-        for i in range(57)
+        (f"agent {i}", f"agent {i}", [float(draws.random() < 0.5) for _ in range(500)], "") for i in range(57)
     ]
     told = heat_map(name="tasks", title="Map", rates=[0.5] * 500, rows=rows)
     assert told.count("<path") == 57 + 1 + 3  # the pass rates, and ticks of their axis

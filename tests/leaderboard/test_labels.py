@@ -154,7 +154,7 @@ def test_labels_come_back_as_they_were(told, tmp_path, capsys):
     for kind in ("csv", "ndjson", "parquet"):
         path = tmp_path / f"toy.{kind}"
         with ExportTransaction(Benchmark.objects.get(slug="toy")) as snapshot:
-            path.write_bytes(b"".join(FORMATS[kind].written(OutcomeRows(snapshot))))
+            path.write_bytes(b"".join(FORMATS[kind](OutcomeRows(snapshot))))
         labels = read(path, as_of=AS_OF).labels
         asked = ~np.isnan(labels["human"])
         assert (asked.sum(), set(labels["human_probability"][asked].tolist())) == (40, {0.4})

@@ -56,7 +56,7 @@ def test_the_id_is_the_proxys_where_one_is_known(client, db, settings, proxies, 
 
 
 def test_a_fault_of_ours_is_told_with_its_trace_under_the_same_id(client, toy, lines, monkeypatch):
-    monkeypatch.setattr("leaderboard.pages.methods.render", lambda *_: 1 / 0)
+    monkeypatch.setattr("leaderboard.pages.home.render", lambda *_: 1 / 0)
     client.raise_request_exception = False
     answer = client.get("/methods")
     assert answer.status_code == 500

@@ -15,8 +15,8 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families as read
 
-from leaderboard import counters, sentry
-from leaderboard.monitoring.metrics import State
+from leaderboard import counters, logs
+from leaderboard.monitoring import State
 from leaderboard.operations import events
 from leaderboard.operations.models import EventKind, JobRun
 from leaderboard.operations.scheduler.leadership import LOCK
@@ -137,7 +137,7 @@ def test_without_a_database_it_says_so(monkeypatch):
     def away(as_of):
         raise OperationalError
 
-    monkeypatch.setattr("leaderboard.monitoring.metrics.READ", (away,))
+    monkeypatch.setattr("leaderboard.monitoring.READ", (away,))
     (up,) = State(timezone.now()).collect()
     assert (up.name, up.samples[0].value) == ("bandstand_database_up", 0)
 
@@ -229,7 +229,7 @@ def test_sentry_hears_nothing_of_people():
             sent.append(envelope.get_event())
 
     client = sdk.Client(
-        **sentry.options("https://key@sentry.example/1"), transport=Kept, default_integrations=False
+        **logs.sentry_options("https://key@sentry.example/1"), transport=Kept, default_integrations=False
     )
     scope = sdk.Scope(client=client)
     scope.set_user({"email": "ada@example.org", "ip_address": "192.0.2.1"})

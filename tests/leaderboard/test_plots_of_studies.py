@@ -7,7 +7,7 @@ import pytest
 
 from leaderboard.plots import best
 from leaderboard.plots.best import level_text, levels
-from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, StackPart, dots, stacked
+from leaderboard.plots.dots import NARROW, TOP, WIDE, DotRow, dots, stacked
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -60,12 +60,6 @@ def test_a_value_that_is_not_known_has_words_and_no_dot():
     assert [one.text for one in found.iter(f"{SVG}text")][1:] == ["one <b>", None, "not compared"]
 
 
-def test_a_dot_that_leads_somewhere_makes_the_drawing_a_group():
-    found = drawn([DotRow("one", "", "", 0.5, address="/b/toy/agents/7")])
-    assert found.get("role") == "group"
-    assert [one.get("href") for one in found.iter(f"{SVG}a")] == ["/b/toy/agents/7"]
-
-
 def test_nothing_is_not_drawn():
     with pytest.raises(ValueError, match="nothing to draw"):
         drawn([])
@@ -73,9 +67,9 @@ def test_nothing_is_not_drawn():
 
 def test_parts_lie_side_by_side_in_proportion():
     parts = [
-        StackPart("Agents", 0.1),
-        StackPart("Tasks", 0.6, "cancels", hatched=True),
-        StackPart("Trials", 0.1),
+        ("Agents", 0.1, "", False),
+        ("Tasks", 0.6, "cancels", True),
+        ("Trials", 0.1, "", False),
     ]
     found = ET.fromstring(stacked(name="v", title="Shares", parts=parts))
     bars = [one for one in found.iter(f"{SVG}rect") if one.get("y") == "0"]
@@ -88,7 +82,7 @@ def test_parts_lie_side_by_side_in_proportion():
     assert float(narrow.get("width")) == 344
     assert [one.text for one in narrow.iter(f"{SVG}text")][1] == "Tasks, 60.0%"
     with pytest.raises(ValueError, match="nothing to draw"):
-        stacked(name="v", title="", parts=[StackPart("Agents", 0.0)])
+        stacked(name="v", title="", parts=[("Agents", 0.0, "", False)])
 
 
 def test_a_level_stands_against_the_line_at_which_it_alerts():

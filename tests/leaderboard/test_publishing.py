@@ -7,8 +7,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import standings_of
+from leaderboard.boards.queries import as_dict, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations import services
 from leaderboard.operations.models import Event, EventKind

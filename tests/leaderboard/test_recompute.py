@@ -10,8 +10,7 @@ import pytest
 from django.db import connection
 
 from leaderboard.boards.models import Board
-from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import head_of, latest_board, standings_of
+from leaderboard.boards.queries import as_dict, head_of, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.errors import Refusal
 from leaderboard.operations import services

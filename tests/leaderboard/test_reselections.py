@@ -13,8 +13,7 @@ import pytest
 from django.db import connection
 
 from leaderboard.accounts.models import User
-from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import latest_board, standings_of
+from leaderboard.boards.queries import as_dict, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark, Policy, Task
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Conflict, Refusal

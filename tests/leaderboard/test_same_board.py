@@ -8,8 +8,7 @@ import pytest
 
 from analytics.flat_file import read
 from analytics.record import Record
-from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import standings_of
+from leaderboard.boards.queries import as_dict, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.loading import load
 from leaderboard.operations.policies import changed_policy, put_in_force

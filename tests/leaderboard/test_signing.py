@@ -14,7 +14,7 @@ import pytest
 
 from leaderboard.boards import signing
 from leaderboard.boards.models import Board
-from leaderboard.boards.presentation import as_dict
+from leaderboard.boards.queries import as_dict
 from tests.toys import csv_text, ladder, load_text, recomputed
 
 ROOT = Path(__file__).resolve().parents[2]

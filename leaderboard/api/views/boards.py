@@ -13,9 +13,8 @@ from rest_framework.response import Response
 
 from leaderboard.api import serializers
 from leaderboard.api.parameters import PAGE, flag, one_of, text, whole
-from leaderboard.api.views.base import BaseEndpoint, Listing
-from leaderboard.boards.models import Board, Entry
-from leaderboard.boards.presentation import tells_costs, visible, visible_lines
+from leaderboard.api.views import BaseEndpoint, Listing
+from leaderboard.boards.models import Board
 from leaderboard.boards.queries import (
     NoSuchBoard,
     board_numbered,
@@ -23,6 +22,9 @@ from leaderboard.boards.queries import (
     changes_since,
     entries_of,
     latest_board,
+    tells_costs,
+    visible,
+    visible_lines,
     withdrawn_agents,
 )
 from leaderboard.boards.signing import public_key
@@ -44,7 +46,12 @@ class OneBoard(BaseEndpoint):
             if since >= board.number:
                 raise NoSuchBoard(f"There is no board {since} before board {board.number}.")
             older = board_numbered(self.benchmark, since)
-        tag = self._tag(board, older)
+        # Of all that the answer is made from; withdrawals, which `since` tells, are other data versions
+        shown = self.benchmark.shown_version
+        made_from = [FORM, board.pk, board.digest, shown, tells_costs(board), public_key()]
+        if older:
+            made_from += [older.pk, self.benchmark.data_version]
+        tag = f'"{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]}"'
         not_modified = get_conditional_response(self.request._request, etag=tag, last_modified=last_modified)
         if not_modified is not None:
             return not_modified
@@ -58,14 +65,6 @@ class OneBoard(BaseEndpoint):
             content["since"] = {"number": older.number, "changes": changes}
         dated = {"Last-Modified": http_date(last_modified)} if last_modified else {}
         return Response(content, headers={"ETag": tag} | dated)
-
-    def _tag(self, board: Board, older: Board | None) -> str:
-        """Of all that the answer is made from; withdrawals, which `since` tells, are other data versions."""
-        shown = self.benchmark.shown_version
-        made_from = [FORM, board.pk, board.digest, shown, tells_costs(board), public_key()]
-        if older:
-            made_from += [older.pk, self.benchmark.data_version]
-        return f'"{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]}"'
 
 
 class BoardView(OneBoard):
@@ -108,22 +107,21 @@ class Entries(Listing):
 
     def rows(self) -> list[dict[str, Any]]:
         self.board = board_numbered(self.benchmark, self.kwargs["number"])
-        entries = [entry for entry in entries_of(self.board) if self._matches(entry)]
+        names = ("agent", "scaffold", "model")
+        is_ranked, level = self.query["ranked"], self.query["trust"]
+        entries = [
+            entry
+            for entry in entries_of(self.board)
+            if all(self.query[name] in (None, {"agent": entry.name, **entry.line}[name]) for name in names)
+            and (is_ranked is None or is_ranked == (entry.rank is not None))
+            and (level is None or words.at_least(entry.line["trust"], level))
+        ]
         withdrawn_ids = withdrawn_agents(self.benchmark) if entries else set()
         lines = visible_lines(self.board, entries)
         return [
             {"position": entry.position, "withdrawn": entry.agent_id in withdrawn_ids} | line
             for entry, line in zip(entries, lines, strict=True)
         ]
-
-    def _matches(self, entry: Entry) -> bool:
-        fields = {"agent": entry.name, "scaffold": entry.line["scaffold"], "model": entry.line["model"]}
-        is_ranked, level = self.query["ranked"], self.query["trust"]
-        return (
-            all(self.query[name] in (None, value) for name, value in fields.items())
-            and (is_ranked is None or is_ranked == (entry.rank is not None))
-            and (level is None or words.at_least(entry.line["trust"], level))
-        )
 
 
 class Compare(BaseEndpoint):

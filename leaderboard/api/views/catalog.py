@@ -17,9 +17,8 @@ from leaderboard.api import bodies, serializers
 from leaderboard.api.parameters import PAGE, flag, text
 from leaderboard.api.permissions import Anyone, AnyToken
 from leaderboard.api.schema import as_text
-from leaderboard.api.views.base import BaseEndpoint, Listing
-from leaderboard.boards.presentation import visible_lines
-from leaderboard.boards.queries import boards_of
+from leaderboard.api.views import BaseEndpoint, Listing
+from leaderboard.boards.queries import boards_of, visible_lines
 from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
 from leaderboard.catalog.queries import visible_benchmarks
 from leaderboard.operations.corrections import report

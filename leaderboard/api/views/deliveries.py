@@ -21,10 +21,10 @@ from leaderboard.accounts.models import ApiToken
 from leaderboard.api import bodies, serializers
 from leaderboard.api.errors import problem_response
 from leaderboard.api.parameters import PAGE, flag, one_of, text
-from leaderboard.api.parsers import BoundedJSON, BoundedMultipart, Multipart, require_length
+from leaderboard.api.parsers import BoundedJSON, BoundedMultipart, require_length
 from leaderboard.api.permissions import AnyToken, MaySubmit, reaches
-from leaderboard.api.views.base import BaseEndpoint, Listing, benchmark_for
-from leaderboard.boards.presentation import visible_lines
+from leaderboard.api.views import BaseEndpoint, Listing, benchmark_for
+from leaderboard.boards.queries import visible_lines
 from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.services import AgentDescription
 from leaderboard.errors import Busy, Exhausted, Forbidden, Refusal
@@ -59,8 +59,13 @@ def delivered(request: Request, benchmark: Benchmark) -> Response:
         quotas.check_attempts(token=token, as_of=as_of)
         dry_run, form = _read_delivery_query(request)
         receipt = _submit(request, benchmark, token, dry_run, form, as_of)
-        response, left = _to_response(request, benchmark, receipt, dry_run), receipt.left
-        counts = dry_run
+        links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
+        if uuid := receipt.content["id"]:
+            links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
+        headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
+        code = status.HTTP_200_OK if dry_run else status.HTTP_201_CREATED
+        response = Response(receipt.content | {"links": links}, status=code, headers=headers)
+        left, counts = receipt.left, dry_run
     except (Refusal, APIException) as refusal:
         response = cast("Response", problem_response(refusal, {"request": request}))
         counts = not isinstance(refusal, Exhausted)
@@ -102,12 +107,13 @@ def _submit(
         "dry_run": dry_run,
     }
     body = request.data
-    if not isinstance(body, Multipart):
+    if not isinstance(body, tuple):  # as a multipart body is read
         if form != Form():
             raise ParseError("format, metric and filter are about a file; a JSON body has its own form.")
         return submit(body=body, **common)
-    with body.upload.file, _in_turn(body.upload):
-        return submit_file(upload=body.upload, fields=body.fields, form=form, **common)
+    upload, fields = body
+    with upload.file, _in_turn(upload):
+        return submit_file(upload=upload, fields=fields, form=form, **common)
 
 
 @contextmanager
@@ -138,15 +144,6 @@ def _wait_for_turn() -> bool:
         return _reading.acquire(timeout=WAITED)
     finally:
         _waiting.release()
-
-
-def _to_response(request: Request, benchmark: Benchmark, receipt: Receipt, dry_run: bool) -> Response:
-    links = {"board": request.build_absolute_uri(reverse("api:board", args=[benchmark.slug]))}
-    if uuid := receipt.content["id"]:
-        links["submission"] = request.build_absolute_uri(reverse("api:submission", args=[uuid]))
-    headers = {"Idempotent-Replayed": "true"} if receipt.replayed else {}
-    code = status.HTTP_200_OK if dry_run else status.HTTP_201_CREATED
-    return Response(receipt.content | {"links": links}, status=code, headers=headers)
 
 
 def rate_limit_headers(quotas: Quotas | None, *, as_of: datetime) -> dict[str, str]:

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from leaderboard.api import serializers
 from leaderboard.api.parameters import one_of, whole
-from leaderboard.api.views.base import BaseEndpoint, Listing, no_such_thing
+from leaderboard.api.views import BaseEndpoint, Listing, no_such_thing
 from leaderboard.studies.models import (
     Calibration,
     DriftCheck,

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from leaderboard.api import bodies, serializers
 from leaderboard.api.parameters import PAGE, flag, one_of
 from leaderboard.api.permissions import Anyone, MayOperate
-from leaderboard.api.views.base import BaseEndpoint, Listing
+from leaderboard.api.views import BaseEndpoint, Listing
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.catalog.rules import RULES
 from leaderboard.operations.benchmarks import Switch, turn

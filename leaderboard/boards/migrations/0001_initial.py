@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                 ('n_tasks', models.PositiveIntegerField(help_text='Active tasks.')),
                 ('n_complete', models.PositiveIntegerField(help_text='Complete agents.')),
                 ('content', models.JSONField(help_text='What is known of it (`Standings.as_plain`), but for the agents.')),
-                ('digest', models.CharField(help_text='SHA-256 of the canonical JSON; see boards.digest.', max_length=64)),
+                ('digest', models.CharField(help_text='SHA-256 of the canonical JSON; see boards.signing.', max_length=64)),
                 ('published_at', models.DateTimeField()),
                 ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='boards', to='catalog.benchmark')),
                 ('calibration', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='boards', to='studies.calibration')),

@@ -14,8 +14,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.pages.access import absolute
-from leaderboard.pages.board_query import direction
-from leaderboard.pages.lines import BoardLine
+from leaderboard.pages.board_query import BoardLine, direction
 from leaderboard.plots.marks import Chart
 from leaderboard.studies.answers import Changes, table, words
 
@@ -129,7 +128,6 @@ def cost(line: BoardLine) -> SafeString | str:
 
 @register.simple_tag
 def marks(page: dict[str, Any], line: BoardLine) -> SafeString:
-    """The marks in which an agent differs from most."""
     own, common = line.entry.marks, page["common_marks"]
     shown = [(one, one) for one in own if one not in common]
     shown += [("not", f"not {one}") for one in common if one not in own]

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 ('under', models.CharField(help_text='SHA-256 of the conditions that are compared.', max_length=64)),
                 ('data_version', models.BigIntegerField(help_text='Of the benchmark when it was read.')),
                 ('n_tasks', models.PositiveIntegerField(help_text='Active tasks, in ascending order of name.')),
-                ('arrays', models.BinaryField(help_text='Little-endian, one after the other; see studies.scores.')),
+                ('arrays', models.BinaryField(help_text='Little-endian, one after the other; see studies.record_cache.')),
                 ('content', models.JSONField(help_text='What is no array.')),
             ],
         ),

@@ -5,14 +5,18 @@ where some outcome of the benchmark says something in it; the required ones alwa
 columns that came with deliveries and that the flat file does not name.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 TEXT, NUMBER, WHOLE, TRUTH = pa.string(), pa.float64(), pa.int64(), pa.bool_()
 CODED = pa.dictionary(pa.int32(), pa.string())
+MEDIA_TYPES = {  # of files, over HTTP
+    "csv": "text/csv; charset=utf-8",
+    "ndjson": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
 TYPES = {TEXT: "text", CODED: "text", NUMBER: "number", WHOLE: "whole number", TRUTH: "true or false"}
 
 
@@ -31,13 +35,6 @@ class ExportColumn:
     @property
     def field(self) -> pa.Field:
         return pa.field(self.name, self.kind, metadata={"description": self.description})
-
-
-class FileFormat(NamedTuple):
-    """What a file of this format is called over HTTP, and how its bytes are made."""
-
-    media_type: str
-    written: Callable[[Any], Any]
 
 
 AS_DELIVERED = "as it was delivered; empty where it was not stated"
@@ -101,12 +98,5 @@ KNOWN = (*NAMED, *TRIALS, *MEASURED)
 METADATA = "metadata"
 
 
-def of_metadata(name: str) -> ExportColumn:
-    return ExportColumn(name, TEXT, "Delivered with the outcomes under this name; kept as text.")
-
-
 TOGETHER = ExportColumn(METADATA, TEXT, "What else was delivered with the outcome, as a JSON object.")
-
-
-def schema_of(columns: Iterable[ExportColumn], about: dict[str, str]) -> pa.Schema:
-    return pa.schema([column.field for column in columns], metadata=about)
+AS_METADATA = "Delivered with the outcomes under this name; kept as text."

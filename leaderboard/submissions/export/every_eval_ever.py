@@ -18,18 +18,15 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.export.columns import FACETS
-from leaderboard.submissions.export.outcomes import ExportInfo, OutcomeRows
+from leaderboard.submissions.export.outcomes import OutcomeRows
 
 SCHEMA_VERSION = "0.3.0"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 UNKNOWN = "unknown"
 ERROR = "the harness failed"
-IN_WORDS = {
-    "full": "all tasks",
-    "subset": "the tasks of the subset",
-    "domain": "tasks like these",
-}
+IN_WORDS = {"full": "all tasks", "subset": "the tasks of the subset", "domain": "tasks like these"}
 OF_SCORE = ("rank", "rank_lower", "rank_upper", "estimated", "reason")
 DETAILS = ("agent", "scaffold", "version", "submitted_at", "trial", "category", *FACETS, "cost_usd")
 NO_LINE: Mapping[str, Any] = {"at": {}}
@@ -79,12 +76,13 @@ class _Agent:
     n_left_out: int = 0
 
     @classmethod
-    def of(cls, row: Row, about: ExportInfo, line: Line | None) -> "_Agent":
-        """An agent whose results are its scores on the latest board, by target."""
+    def of(cls, row: Row, about: Benchmark, line: Line | None) -> "_Agent":
         model = row["model"]
         model_id = model if "/" in model.strip("/") else f"{UNKNOWN}/{model}"
         developer, _, rest = model_id.partition("/")
-        place = "/".join(["data", *map(_segment, (about.slug, developer, rest))])
+        # Nothing in a name leads elsewhere
+        names = (UNSAFE.sub("_", text).strip("._") or UNKNOWN for text in (about.slug, developer, rest))
+        place = "/".join(["data", *names])
         content = json.dumps([about.slug, about.data_version, row["agent"]]).encode()
         return cls(
             name=row["agent"],
@@ -113,15 +111,10 @@ class _Agent:
         self.n_lines += len(parts)
 
 
-def _segment(text: str) -> str:
-    """A name as one segment of a path: nothing in it leads elsewhere."""
-    return UNSAFE.sub("_", text).strip("._") or UNKNOWN
-
-
 # ------------------------------------------------------------------------------------------------ one trial
 
 
-def _instance(row: Row, agent: _Agent, about: ExportInfo) -> dict[str, Any]:
+def _instance(row: Row, agent: _Agent, about: Benchmark) -> dict[str, Any]:
     read, wrote, tokens = row.get("n_input_tokens"), row.get("n_output_tokens"), None
     if read is not None and wrote is not None:  # the schema takes no half of it
         tokens = {"input_tokens": read, "output_tokens": wrote, "total_tokens": read + wrote}
@@ -149,7 +142,7 @@ def _instance(row: Row, agent: _Agent, about: ExportInfo) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------- one agent
 
 
-def _aggregate(agent: _Agent, about: ExportInfo, as_of: datetime) -> dict[str, Any]:
+def _aggregate(agent: _Agent, about: Benchmark, as_of: datetime) -> dict[str, Any]:
     aggregate: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": agent.evaluation_id,
@@ -187,7 +180,7 @@ def _aggregate(agent: _Agent, about: ExportInfo, as_of: datetime) -> dict[str, A
     return aggregate
 
 
-def _results(agent: _Agent, about: ExportInfo) -> Iterator[dict[str, Any]]:
+def _results(agent: _Agent, about: Benchmark) -> Iterator[dict[str, Any]]:
     source = {"source_type": "url", "url": [about.url]} if about.url else {"source_type": "other"}
     for target, at in agent.results.items():
         yield {

@@ -6,9 +6,8 @@ with ids, and get their names here: the server sends a name once, not a million 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC
 from itertools import groupby, islice
 from operator import attrgetter
@@ -25,16 +24,16 @@ from psycopg.rows import namedtuple_row, tuple_row
 
 from leaderboard.catalog.models import Benchmark
 from leaderboard.submissions.export.columns import (
+    AS_METADATA,
     FACETS,
     KNOWN,
     LINKS,
     MEASURED,
     METADATA,
     OF_AGENT,
+    TEXT,
     TOGETHER,
     ExportColumn,
-    of_metadata,
-    schema_of,
 )
 from leaderboard.submissions.parsing.flat import ALIASES, MAX_COLUMNS, is_name
 
@@ -78,24 +77,9 @@ def enter(opened: ExitStack) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class ExportInfo:
-    title: str
-    slug: str
-    url: str
-    licence: str
-    citation: str
-    data_version: int
-    shown_version: int
-
-    @property
-    def name(self) -> str:
-        """The name that the rows carry: one that a reader of the flat file takes."""
-        return self.title if is_name(self.title) else self.slug
-
-    def as_plain(self) -> dict[str, Any]:
-        fields = ("title", "url", "licence", "citation", "data_version")
-        return {"benchmark": self.slug} | {name: getattr(self, name) for name in fields}
+def about_of(benchmark: Benchmark) -> dict[str, Any]:
+    fields = ("title", "url", "licence", "citation", "data_version")
+    return {"benchmark": benchmark.slug} | {name: getattr(benchmark, name) for name in fields}
 
 
 def date_text(submission: Any) -> str:
@@ -120,7 +104,7 @@ class ExportTransaction:
         try:
             for statement in BEGIN:
                 self.run(statement)
-            self.about = ExportInfo(*self.run(BENCHMARK, benchmark.pk)[0])
+            self.about = Benchmark(**self.run(BENCHMARK, benchmark.pk, form=namedtuple_row)[0]._asdict())
             rows: list[Any] = self.run(SUBMISSIONS, benchmark.pk, form=namedtuple_row)
             # Django's connections hand out JSON as text
             self.submissions = [row._replace(links=json.loads(str(row.links))) for row in rows]
@@ -243,11 +227,13 @@ class OutcomeRows:
 
     @property
     def schema(self) -> pa.Schema:
-        about = {name: str(value) for name, value in self.snapshot.about.as_plain().items()}
-        return schema_of(self.columns, about | {"n": str(self.n_rows)})
+        about = {name: str(value) for name, value in about_of(self.snapshot.about).items()}
+        return pa.schema([column.field for column in self.columns], metadata=about | {"n": str(self.n_rows)})
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the rows in the order of their keys as they are stored."""
+        import pyarrow.csv as arrow_csv
+
         sent = SENT | {name: column.kind for name, column in self.measured.items()}
         keys = [] if self.is_together else self.keys
         texts = ["d.metadata"] if self.is_together else ["d.metadata->>%s"] * len(keys)
@@ -257,7 +243,15 @@ class OutcomeRows:
         rows = self.snapshot.copy(f"SELECT {', '.join(names)} {where}", [*keys, *parameters])
         schema, n = self.schema, 0
         while block := b"".join(islice(rows, BATCH_ROWS)):
-            batch = self._batch(_parse(block, sent), schema)
+            table = arrow_csv.read_csv(
+                pa.BufferReader(block),
+                read_options=arrow_csv.ReadOptions(column_names=list(sent), block_size=len(block) + 1),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=sent, true_values=["t"], false_values=["f"], strings_can_be_null=True
+                ),
+            )
+            batch = self._batch(table, schema)
             n += batch.num_rows
             self.progress(n, self.n_rows)
             yield batch
@@ -270,7 +264,14 @@ class OutcomeRows:
         columns = [column for column in KNOWN if column.always or column.name in there]
         metadata_keys = [key for key in self.keys if key not in {column.name for column in columns}]
         self.is_together = len(columns) + len(metadata_keys) > MAX_COLUMNS
-        return (*columns, *([TOGETHER] if self.is_together else map(of_metadata, metadata_keys)))
+        return (
+            *columns,
+            *(
+                [TOGETHER]
+                if self.is_together
+                else (ExportColumn(name, TEXT, AS_METADATA) for name in metadata_keys)
+            ),
+        )
 
     def _where(self) -> tuple[str, list[object]]:
         details = DETAILS if self.measured or self.keys else ""
@@ -285,7 +286,7 @@ class OutcomeRows:
 
     def _batch(self, rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
         places = {name: np.searchsorted(ids, rows[name].to_numpy()) for name, ids in self.ids.items()}
-        columns_of_batch = {name: column.at(places) for name, column in self.named.items()}
+        columns_of_batch = {name: texts.take(places[owner]) for name, (owner, texts) in self.named.items()}
         for name in rows.column_names[len(OWNERS) :]:
             own = rows[name].combine_chunks()
             columns_of_batch[name] = (
@@ -298,63 +299,25 @@ class OutcomeRows:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-class _Coded:
-    """A text for each submission, task or setting (`owner`); none of them empty, null where it has none."""
-
-    def __init__(self, owner: str, texts: Sequence[str | None]) -> None:
-        self.owner = owner
-        known = {text: code for code, text in enumerate(dict.fromkeys(text for text in texts if text))}
-        self.dictionary = pa.array(list(known), pa.string())
-        self.codes = np.array([known[text] if text else -1 for text in texts], np.int32)
-
-    def __bool__(self) -> bool:
-        return len(self.dictionary) > 0
-
-    def at(self, places: Mapping[str, Any]) -> pa.Array:
-        codes = self.codes[places[self.owner]]
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), self.dictionary)
-
-
-class _Heat:
-    def __init__(self, values: Sequence[float | None]) -> None:
-        self.values = np.array([np.nan if value is None else value for value in values], np.float64)
-
-    def __bool__(self) -> bool:
-        return not np.isnan(self.values).all()
-
-    def at(self, places: Mapping[str, Any]) -> pa.Array:
-        values = self.values[places[OWNERS[-1]]]
-        return pa.array(values, mask=np.isnan(values))
-
-
-def _named(snapshot: ExportTransaction) -> dict[str, _Coded | _Heat]:
-    """Every column of a submission, a task or a setting, as far as any states it."""
+def _named(snapshot: ExportTransaction) -> dict[str, tuple[str, pa.Array]]:
+    """Every column of a submission, a task or a setting, as far as any states it, and whose it is."""
     every, (submission, task, setting) = snapshot.submissions, OWNERS
-    columns: dict[str, _Coded | _Heat] = {
-        "benchmark": _Coded(submission, [snapshot.about.name] * len(every)),
-        "submitted_at": _Coded(submission, [date_text(one) for one in every]),
-        "task": _Coded(task, [one.name for one in snapshot.tasks]),
-        "category": _Coded(task, [one.category for one in snapshot.tasks]),
-        "group": _Coded(task, [one.group for one in snapshot.tasks]),
-        "temperature": _Heat([one.temperature for one in snapshot.settings]),
+    title = snapshot.about.title  # where a reader of the flat file takes it
+    name = title if is_name(title) else snapshot.about.slug
+    texts = {
+        "benchmark": (submission, [name] * len(every)),
+        "submitted_at": (submission, [date_text(one) for one in every]),
+        "task": (task, [one.name for one in snapshot.tasks]),
+        "category": (task, [one.category for one in snapshot.tasks]),
+        "group": (task, [one.group for one in snapshot.tasks]),
     }
-    for name in OF_AGENT:
-        columns[name] = _Coded(submission, [getattr(one, name) for one in every])
-    for name in LINKS:
-        columns[name] = _Coded(submission, [one.links.get(name) for one in every])
-    for name in (facet for facet in FACETS if facet != "temperature"):
-        columns[name] = _Coded(setting, [getattr(one, name) for one in snapshot.settings])
-    return {name: column for name, column in columns.items() if column}
-
-
-def _parse(block: bytes, sent: Mapping[str, pa.DataType]) -> pa.Table:
-    import pyarrow.csv as arrow_csv
-
-    return arrow_csv.read_csv(
-        pa.BufferReader(block),
-        read_options=arrow_csv.ReadOptions(column_names=list(sent), block_size=len(block) + 1),
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict(sent), true_values=["t"], false_values=["f"], strings_can_be_null=True
-        ),
-    )
+    texts |= {name: (submission, [getattr(one, name) for one in every]) for name in OF_AGENT}
+    texts |= {name: (submission, [one.links.get(name) for one in every]) for name in LINKS}
+    texts |= {name: (setting, [getattr(one, name) for one in snapshot.settings]) for name in FACETS}
+    columns = {
+        name: (owner, pa.array([value or None for value in values], pa.string()).dictionary_encode())
+        for name, (owner, values) in texts.items()
+        if name != "temperature"
+    }
+    columns["temperature"] = setting, pa.array(texts["temperature"][1], pa.float64())
+    return {name: (owner, of) for name, (owner, of) in columns.items() if of.null_count < len(of)}

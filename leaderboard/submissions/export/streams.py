@@ -3,15 +3,16 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderboard.submissions.export.columns import CODED, TEXT, TYPES, ExportColumn, FileFormat
-from leaderboard.submissions.export.outcomes import ExportInfo, OutcomeRows
+from leaderboard.catalog.models import Benchmark
+from leaderboard.submissions.export.columns import CODED, TEXT, TYPES, ExportColumn
+from leaderboard.submissions.export.outcomes import OutcomeRows
 from leaderboard.submissions.parsing.flat import guarded
 
 FILE = "data/outcomes.parquet"
@@ -40,23 +41,38 @@ def write_dataset(folder: Path, outcomes: OutcomeRows) -> None:
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def card(about: ExportInfo, columns: tuple[ExportColumn, ...], n_rows: int) -> str:
+def card(about: Benchmark, columns: tuple[ExportColumn, ...], n_rows: int) -> str:
     rows = [f"| `{one.name}` | {TYPES[one.kind]} | {one.description} |" for one in columns]
     table = "\n".join(["| column | type | what it holds |", "|---|---|---|", *rows])
-    parts = [_head(about, n_rows), f"# {about.title}", *_text(about, n_rows), "## Columns", table]
+    parts = [
+        _head(about, n_rows),
+        f"# {about.title}",
+        f"{n_rows:,} outcomes of AI agents, one row for each trial of an agent on a task: data version "
+        f"{about.data_version} of the benchmark `{about.slug}`.",
+        *([f"The benchmark is described at <{about.url}>."] if about.url else []),
+        f"Licence: {about.licence or 'not stated'}.",
+        "A mean over rows counts tasks with many trials more often; take the mean by task first. Trials with "
+        "`valid` false are failures of the harness, and say nothing about the agent.",
+        "## Columns",
+        table,
+    ]
     if about.citation:  # its own fences are shorter than that around it
         fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", about.citation))])
         parts += ["## Citation", f"{fence}\n{about.citation}\n{fence}"]
     return "\n\n".join(parts) + "\n"
 
 
-def _head(about: ExportInfo, n_rows: int) -> str:
+def _head(about: Benchmark, n_rows: int) -> str:
     """The YAML head; a text as JSON writes it is a text of YAML too."""
     size = next((name for limit, name in SIZES if n_rows < limit), LARGER)
+    identifier = re.sub(r"\s+", "-", about.licence.strip().lower())
+    licence = ["license: other", f"license_name: {_quote(about.licence)}"]
+    if LICENCES.fullmatch(identifier) or not about.licence:
+        licence = [f"license: {identifier or 'unknown'}"]
     lines = [
         "---",
         f"pretty_name: {_quote(about.title)}",
-        *_licence(about.licence),
+        *licence,
         "tags:",
         *(f"- {tag}" for tag in ("agents", "benchmark", "evaluation", "leaderboard")),
         "size_categories:",
@@ -71,31 +87,6 @@ def _head(about: ExportInfo, n_rows: int) -> str:
     return "\n".join(lines)
 
 
-def _licence(licence: str) -> Iterator[str]:
-    identifier = re.sub(r"\s+", "-", licence.strip().lower())
-    if LICENCES.fullmatch(identifier):
-        yield f"license: {identifier}"
-    elif licence:
-        yield "license: other"
-        yield f"license_name: {_quote(licence)}"
-    else:
-        yield "license: unknown"
-
-
-def _text(about: ExportInfo, n_rows: int) -> Iterator[str]:
-    yield (
-        f"{n_rows:,} outcomes of AI agents, one row for each trial of an agent on a task: data version "
-        f"{about.data_version} of the benchmark `{about.slug}`."
-    )
-    if about.url:
-        yield f"The benchmark is described at <{about.url}>."
-    yield f"Licence: {about.licence or 'not stated'}."
-    yield (
-        "A mean over rows counts tasks with many trials more often; take the mean by task first. Trials with "
-        "`valid` false are failures of the harness, and say nothing about the agent."
-    )
-
-
 def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
@@ -105,14 +96,8 @@ def write_csv(outcomes: OutcomeRows) -> Iterator[bytes]:
     names = _quote_csv(pa.array(outcomes.schema.names, pa.string()))
     yield ",".join(names.to_pylist()).encode() + b"\n"
     for batch in outcomes.batches():
-        fields = [part for column in batch.columns for part in (",", _field(column))]
+        fields = [part for column in batch.columns for part in (",", _texts(column, _quote_csv))]
         yield _joined([*fields[1:], "\n"])
-
-
-def _field(column: pa.Array) -> pa.Array:
-    if column.type == CODED:
-        return _replaced(column, _quote_csv(column.dictionary))
-    return _quote_csv(column) if column.type == TEXT else column.cast(pa.string())
 
 
 def _quote_csv(texts: pa.Array) -> pa.Array:
@@ -126,7 +111,25 @@ def _quote_csv(texts: pa.Array) -> pa.Array:
 
 
 def write_ndjson(outcomes: OutcomeRows) -> Iterator[bytes]:
-    return (_joined(_lines(batch)) for batch in outcomes.batches())
+    for batch in outcomes.batches():
+        parts: list[pa.Array | str] = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            parts.append(f"{', ' if parts else '{'}{_quote(name)}: ")
+            parts.append(pc.fill_null(_texts(column, _quote_json), "null"))
+        yield _joined([*parts, "}\n"])
+
+
+def _quote_json(texts: pa.Array) -> pa.Array:
+    """Texts as JSON; none holds a control character."""
+    escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
+    return pc.binary_join_element_wise('"', escaped, '"', "")
+
+
+def _texts(column: pa.Array, quote: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """A column as text; of a coded one each text is put in quotes once."""
+    if column.type == CODED:
+        return pc.take(quote(column.dictionary), column.indices)
+    return quote(column) if column.type == TEXT else column.cast(pa.string())
 
 
 def with_end_mark(content: Iterable[bytes], n_rows: int) -> Iterator[bytes]:
@@ -136,29 +139,6 @@ def with_end_mark(content: Iterable[bytes], n_rows: int) -> Iterator[bytes]:
         digest.update(block)
         yield block
     yield json.dumps({"end": True, "n": n_rows, "sha256": digest.hexdigest()}).encode() + b"\n"
-
-
-def _lines(batch: pa.RecordBatch) -> Iterator[pa.Array | str]:
-    for i, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        yield f"{', ' if i else '{'}{json.dumps(name, ensure_ascii=False)}: "
-        yield pc.fill_null(_value(column), "null")
-    yield "}\n"
-
-
-def _value(column: pa.Array) -> pa.Array:
-    if column.type == CODED:
-        texts = column.dictionary.to_pylist()
-        return _replaced(column, (json.dumps(text, ensure_ascii=False) for text in texts))
-    if column.type != TEXT:
-        return column.cast(pa.string())
-    # None holds a control character.
-    escaped = pc.replace_substring(pc.replace_substring(column, "\\", "\\\\"), '"', '\\"')
-    return pc.binary_join_element_wise('"', escaped, '"', "")
-
-
-def _replaced(column: pa.Array, texts: Iterable[str]) -> pa.Array:
-    """Give a coded column other texts for its own, in their order."""
-    return pc.take(pa.array(texts, pa.string()), column.indices)
 
 
 def _joined(parts: Iterable[pa.Array | str]) -> bytes:
@@ -212,10 +192,6 @@ class _BufferSink:
     def close(self) -> None: ...
 
 
-FORMATS: Mapping[str, FileFormat] = MappingProxyType(
-    {
-        "csv": FileFormat("text/csv; charset=utf-8", write_csv),
-        "ndjson": FileFormat("application/x-ndjson", write_ndjson),
-        "parquet": FileFormat("application/vnd.apache.parquet", write_parquet),
-    }
+FORMATS: Mapping[str, Callable[[OutcomeRows], Iterator[bytes]]] = MappingProxyType(
+    {"csv": write_csv, "ndjson": write_ndjson, "parquet": write_parquet}
 )

@@ -24,8 +24,6 @@ NOTHING = (None, "")
 
 @dataclass(frozen=True)
 class Envelope:
-    """An envelope without faults, but for what it says of the rows."""
-
     version: str
     organisation: str
     replaces: UUID | None
@@ -60,12 +58,18 @@ def faults_of(fields: Mapping[str, Any], *, as_of: datetime, required: Collectio
 
     Whether `run` and `submitted_at` are good is checked with the rows.
     """
-    known = (*FIELDS, *required)
+    known, no_ids = (*FIELDS, *required), list[Fault]()
+    for field, rule in IDS.items():
+        value = fields.get(field)
+        try:
+            _ = value in NOTHING or UUID(value)
+        except (ValueError, AttributeError, TypeError):
+            no_ids.append(fault(field, value, rule))
     return [
         *_strange("", fields, known, "is not a field of a submission"),
         *(fault(name, None, "is required") for name in required if fields.get(name) in (*NOTHING, [], {})),
         *_agent(fields, is_required="agent" in required),
-        *_ids(fields),
+        *no_ids,
         *_links(fields),
         *_embargo(fields, as_of),
     ]
@@ -114,15 +118,6 @@ def _agent(fields: Mapping[str, Any], *, is_required: bool) -> Iterator[Fault]:
             rule := name_rule(value) if isinstance(value, str) else "a name is text"
         ):
             yield fault(f"agent.{field}", value, rule)
-
-
-def _ids(fields: Mapping[str, Any]) -> Iterator[Fault]:
-    for field, rule in IDS.items():
-        value = fields.get(field)
-        try:
-            _ = value in NOTHING or UUID(value)
-        except (ValueError, AttributeError, TypeError):
-            yield fault(field, value, rule)
 
 
 def _links(fields: Mapping[str, Any]) -> Iterator[Fault]:

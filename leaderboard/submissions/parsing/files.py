@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from gzip import GzipFile
 from pathlib import Path, PurePath
 from shutil import copyfileobj
@@ -103,7 +102,15 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, tasks=tasks, as_of=as_of)
     if envelope or flat is None:
         raise together(envelope, row_faults, n_faults)
-    return Body(sha256=partial(_sha256, body), flat=flat, envelope=envelope_of(body))
+
+    def sha256() -> bytes:
+        """Row by row: the text of all rows at once takes many times the memory of the body."""
+        digest = hashlib.sha256()
+        for part in ({**body, "outcomes": len(body["outcomes"])}, *body["outcomes"]):
+            digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
+        return digest.digest()
+
+    return Body(sha256=sha256, flat=flat, envelope=envelope_of(body))
 
 
 def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
@@ -119,14 +126,6 @@ def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Fa
         faults=tuple(every[:MAX_FAULTS]),
         n_faults=len(every) + n_of_rows - len(rows),
     )
-
-
-def _sha256(body: Mapping[str, Any]) -> bytes:
-    """Row by row: the text of all rows at once takes many times the memory of the body."""
-    digest = hashlib.sha256()
-    for part in ({**body, "outcomes": len(body["outcomes"])}, *body["outcomes"]):
-        digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
-    return digest.digest()
 
 
 def _rows(
@@ -177,8 +176,6 @@ class Form:
 
 
 class _InEnvelope(importers.ImportOptions):
-    """What the envelope says beside a file of another format."""
-
     is_strict = True
 
     def place(self, field: str) -> str:
@@ -202,7 +199,12 @@ def read_upload(
     name = _name(upload, form)
     faults = faults_of(fields, as_of=as_of)
     known = KnownTasks(tasks)
-    columns = {name: column for name, column in columns_of(fields).items() if not _has_fault(name, faults)}
+    faulty = {
+        column
+        for key, column in COLUMN.items()
+        if any(one.field in ("agent", f"agent.{key}") for one in faults)
+    }
+    columns = {name: column for name, column in columns_of(fields).items() if name not in faulty}
     try:
         digest = _looked_through(upload.file)
         if name == FLAT:
@@ -250,7 +252,6 @@ def read_upload(
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
-    """The name of the format, looked for in the file where none is named."""
     if form.name is not None:
         if form.name not in importers.FORMATS:
             known = ", ".join(importers.FORMATS)
@@ -271,11 +272,6 @@ def _once(faults: Iterable[Fault]) -> Iterator[Fault]:
             yield one
         if ALIASES.get(one.field or "", one.field) in COLUMN.values():
             seen.add(key)
-
-
-def _has_fault(column: str, faults: Iterable[Fault]) -> bool:
-    path = next((f"agent.{key}" for key, of in COLUMN.items() if of == column), column)
-    return any(one.field in ("agent", path) for one in faults if column in COLUMN.values())
 
 
 def _options(fields: Mapping[str, Any], form: Form) -> _InEnvelope:

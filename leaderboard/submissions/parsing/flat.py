@@ -54,8 +54,8 @@ def read_outcomes(
         raise Refusal(str(error)) from error
 
 
-def read_file(path: Path, *, as_of: datetime, progress: Progress | None = None) -> FlatFile:
-    return read_outcomes(path, as_of=as_of, progress=progress)[0]
+def read_file(path: Path, *, as_of: datetime) -> FlatFile:
+    return read_outcomes(path, as_of=as_of)[0]
 
 
 def faults_of(
@@ -69,7 +69,6 @@ def faults_of(
 
 
 def faulty_file(called: str, faults: Sequence[Fault], n_faults: int | None = None) -> Faulty:
-    """The refusal of a whole file, by the name that it is called."""
     n = len(faults) if n_faults is None else n_faults
     number = "a fault" if n == 1 else f"{n:,} faults"
     return Faulty(f"{called} has {number}; nothing was stored.", faults=tuple(faults), n_faults=n)
@@ -81,5 +80,4 @@ def printable(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text keeps the rules of names."""
     return name_rule(text) is None

@@ -72,8 +72,16 @@ def _whole(path: Path, rule: str, *, row: int | None = None, field: str | None =
 
 def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
     if text.lstrip().startswith("{"):
-        lines = enumerate(io.StringIO(text, newline="\n"), start=1)
-        yield from (_object(path, number, line) for number, line in lines if line.strip())
+        for number, line in enumerate(io.StringIO(text, newline="\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line, object_pairs_hook=unique)
+            except (ValueError, RecursionError) as error:
+                raise _whole(path, f"the line is not JSON: {error}", row=number) from None
+            if not isinstance(record, dict):
+                raise _whole(path, "the line is not an object", row=number)
+            yield record
         return
     reader = csv.DictReader(io.StringIO(text, newline=""), restkey="(more)", strict=True)
     try:
@@ -91,16 +99,6 @@ def _records(path: Path, text: str) -> Iterator[dict[str, Any]]:
         raise _whole(path, f"the text is no CSV: {error}") from None
 
 
-def _object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line, object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
-        raise _whole(path, f"the line is not JSON: {error}", row=number) from None
-    if not isinstance(record, dict):
-        raise _whole(path, "the line is not an object", row=number)
-    return record
-
-
 def _task(row: int, record: dict[str, Any], log: _FaultLog) -> ListedTask:
     log.add(
         Fault(row, field, None, f"is not a field of a task; known are {', '.join(FIELDS)}")
@@ -114,15 +112,10 @@ def _task(row: int, record: dict[str, Any], log: _FaultLog) -> ListedTask:
         elif text != "" and (rule := name_rule(text) if isinstance(text, str) else "a name is text"):
             log.add([Fault(row, field, str(text)[:80], rule)])
     name, category, group = map(str, texts.values())
-    return ListedTask(name, category, group, _position(row, record.get("position"), log))
-
-
-def _position(row: int, value: object, log: _FaultLog) -> int | None:
-    if value is None or value == "":
-        return None
-    text = str(value)
-    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_POSITION:
-        return int(text)
-    rule = f"a position is a whole number from 0 to {MAX_POSITION:,}"
-    log.add((Fault(row, "position", text[:80], rule),))
-    return None
+    position = "" if record.get("position") is None else str(record["position"])
+    if position.isascii() and position.isdigit() and len(position) <= 10 and int(position) <= MAX_POSITION:
+        return ListedTask(name, category, group, int(position))
+    if position:
+        rule = f"a position is a whole number from 0 to {MAX_POSITION:,}"
+        log.add([Fault(row, "position", position[:80], rule)])
+    return ListedTask(name, category, group, None)

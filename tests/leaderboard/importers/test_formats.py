@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing import importers
-from leaderboard.submissions.parsing.importers import FORMATS, ImportOptions, document, importer, sniff
+from leaderboard.submissions.parsing.importers import FORMATS, ImportOptions, base, document, sniff
 from tests.leaderboard.importers import shapes
 from tests.leaderboard.importers.base import FILES, NAMED, put, text_of
 from tests.toys import AS_OF, csv_text
@@ -376,7 +376,7 @@ def test_folders_have_their_caps(refusal, tmp_path, monkeypatch):
     put(tmp_path / "in", "hal")
     shapes.write(tmp_path / "in" / "/".join("abcdefghijklmnopqr") / "x", "x")
     assert "folders lie more than 16 deep" in refusal(tmp_path / "in")
-    monkeypatch.setattr(importer, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(base, "MAX_ENTRIES", 1)
     assert "there are more than 1 files" in refusal(tmp_path / "in")
 
 

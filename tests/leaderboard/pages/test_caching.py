@@ -465,7 +465,7 @@ def test_a_connection_that_broke_while_it_was_idle_is_replaced():
     load_text(csv_text(ladder(3, 20)))
     recompute(benchmark=Benchmark.objects.get(), as_of=AS_OF)
     connection.connection.close()
-    assert caching.state_of("toy", None).board == Board.objects.get().pk
+    assert caching.state_of("toy", None)[0] == Board.objects.get().pk
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,8 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from leaderboard.boards.presentation import outlines
-from leaderboard.boards.queries import boards_of, standings_of
+from leaderboard.boards.queries import boards_of, outlines, standings_of
 from leaderboard.catalog.models import Benchmark, Policy
 from leaderboard.operations.models import Event
 from leaderboard.studies.answers import words

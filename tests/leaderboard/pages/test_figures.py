@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from leaderboard.pages.lines import BoardLine
+from leaderboard.pages.board_query import BoardLine
 from leaderboard.pages.templatetags import figures
 from tests.leaderboard.pages.lines import entrant
 

@@ -1,7 +1,6 @@
 import pytest
 
-from leaderboard.pages.board_query import COLUMNS, direction, order_in, sort_lines
-from leaderboard.pages.lines import BoardLine
+from leaderboard.pages.board_query import COLUMNS, BoardLine, direction, order_in, sort_lines
 from leaderboard.pages.templatetags.figures import heading
 from tests.leaderboard.pages.lines import entrant
 

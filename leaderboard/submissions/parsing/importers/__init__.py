@@ -33,8 +33,7 @@ from leaderboard.submissions.parsing.importers import (
     swe_bench,
     terminal_bench,
 )
-from leaderboard.submissions.parsing.importers.document import IssueLog, keys, names_of, on_one_line
-from leaderboard.submissions.parsing.importers.importer import (
+from leaderboard.submissions.parsing.importers.base import (
     Imported,
     Importer,
     ImportOptions,
@@ -42,6 +41,7 @@ from leaderboard.submissions.parsing.importers.importer import (
     Run,
     Source,
 )
+from leaderboard.submissions.parsing.importers.document import IssueLog, keys, names_of, on_one_line
 from leaderboard.submissions.parsing.importers.run_columns import PLACEHOLDER, checked, with_columns
 
 __all__ = [
@@ -78,7 +78,19 @@ def sniff(path: Path, *, called: str | None = None) -> str | None:
 
 def _seen(source: Source) -> dict[str, list[Path]]:
     """The formats of which there are files, with those of a folder that are met first from its top."""
-    look = cache(lambda file: _sniffed(file.name if source.is_folder else source.called, head(file)))
+
+    @cache
+    def look(file: Path) -> str | None:
+        """By what stands in it; what is another project's comes before what is flat."""
+        name, data = file.name if source.is_folder else source.called, head(file)
+        if data[:4] == inspect_logs.ZIP:
+            return FLAT if flat.is_workbook(name, data) else inspect_logs.IMPORTER.name
+        if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+            return FLAT if flat.has_columns(data) else None
+        names = keys(data)
+        found = [importer.name for importer in FORMATS.values() if importer.is_one(name, names)]
+        return next((one for one in found if one != FLAT), None) or next(iter(found), None)
+
     seen = {}
     for name, importer in FORMATS.items():
         first = sorted(source.named(*importer.files), key=lambda file: len(file.parts))[:N_SNIFFED]
@@ -201,7 +213,6 @@ def read(
 
 
 def _left(source: Source) -> Iterator[str]:
-    """Say which files of a folder have another format."""
     for name, files in source.others.items():
         least = "at least " * (len(source.named(*FORMATS[name].files)) > N_SNIFFED)
         n = f"{least}{len(files)} {'file' if len(files) == 1 else 'files'}"
@@ -222,17 +233,6 @@ def _runs(
         source.n_read = n_read
         yield from runs_in(ReadContext(source, options, log, notes, shared))
         n_read = source.n_read
-
-
-def _sniffed(name: str, data: bytes) -> str | None:
-    """Tell the format by what stands in a file; what is another project's comes before what is flat."""
-    if data[:4] == inspect_logs.ZIP:
-        return FLAT if flat.is_workbook(name, data) else inspect_logs.IMPORTER.name
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
-        return FLAT if flat.has_columns(data) else None
-    names = keys(data)
-    seen = [importer.name for importer in FORMATS.values() if importer.is_one(name, names)]
-    return next((one for one in seen if one != FLAT), None) or next(iter(seen), None)
 
 
 def _refused(message: str, field: str, value: str | None) -> Faulty:

@@ -43,7 +43,9 @@ class IssueLog:
         self.n += 1
         if len(self.faults) < MAX_FAULTS:
             shown = excerpt(value) if isinstance(value, str) else None
-            rule += f" (in {_end_of(file)})" if self.names_files and file else ""
+            if self.names_files and file:  # a long path is cut at its beginning, which files share
+                end = file if len(file) <= MAX_SHOWN else f"…{file[1 - MAX_SHOWN :]}"
+                rule += f" (in {excerpt(end)})"
             self.faults.append(Fault(row, on_one_line(excerpt(where)) or None, shown, on_one_line(rule)))
 
 
@@ -52,19 +54,12 @@ def on_one_line(text: str) -> str:
     return printable(text).replace("\n", "U+000A")
 
 
-def _end_of(file: str) -> str:
-    """Shorten a path from its beginning, which files share."""
-    return excerpt(file if len(file) <= MAX_SHOWN else f"…{file[1 - MAX_SHOWN :]}")
-
-
 class Unreadable(ValueError):
     """The text is not JSON, or more than is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of a document and its place."""
-
     value: Any
     file: str
     where: str
@@ -102,7 +97,6 @@ class Node:
         return (entry for entry in self.listed(required=required) if entry.is_object())
 
     def is_object(self) -> bool:
-        """Whether this is an object; if not, that is a fault."""
         if not isinstance(self.value, dict):
             self.fault(f"an object is expected, not {self.kind}")
         return isinstance(self.value, dict)
@@ -129,7 +123,6 @@ class Node:
 
     @property
     def is_missing(self) -> bool:
-        """Whether this is null or NaN."""
         return self.value is None or (isinstance(self.value, float) and math.isnan(self.value))
 
     @property
@@ -138,10 +131,7 @@ class Node:
 
 
 def parse(data: bytes, *, n_bytes: int) -> Any:
-    """Parse a document after looking at its depth and the number of its values.
-
-    Raises Unreadable.
-    """
+    """Parse a document after looking at its depth and the number of its values, or raise Unreadable."""
     n_values = max(LEAST_VALUES, n_bytes // BYTES_A_VALUE)
     marks = STRING.sub(b"", data).translate(None, NOT_MARKS)
     if len(marks) > 2 * n_values:
@@ -201,7 +191,6 @@ def keys(data: bytes) -> frozenset[str]:
 
 
 def names_of(values: Collection[str], n: int = 5) -> str:
-    """Names in a row, the first of them."""
     shown = sorted(values)[:n]
     more = f" and {len(values) - n:,} more" if len(values) > n else ""
     return ", ".join(excerpt(name) for name in shown) + more

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from leaderboard.errors import Faulty
 from leaderboard.submissions.parsing.flat import COLUMNS, Fault, TableOptions, faulty_file, read_outcomes
-from leaderboard.submissions.parsing.importers.importer import Imported, Importer, ImportOptions, Source
+from leaderboard.submissions.parsing.importers.base import Imported, Importer, ImportOptions, Source
 
 ENDINGS = (".csv", ".tsv", ".xlsx", ".ndjson", ".jsonl", ".parquet", ".csv.gz", ".ndjson.gz", ".jsonl.gz")
 PARQUET = b"PAR1"

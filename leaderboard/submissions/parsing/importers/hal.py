@@ -19,8 +19,8 @@ import hashlib
 import math
 from collections.abc import Iterator
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial
 from leaderboard.submissions.parsing.importers.document import Node
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
 
 LISTS = {"successful_tasks": 1, "failed_tasks": 0}
 
@@ -35,22 +35,18 @@ def runs(reading: ReadContext) -> Iterator[Run]:
             continue
         seen.add(digest)
         node = reading.document_in(data, file)
-        if node is not None and node.is_object():
-            yield from _run(node, reading)
-
-
-def _run(node: Node, reading: ReadContext) -> Iterator[Run]:
-    config, results = node.get("config"), node.get("results")
-    if not (config.is_object() and results.is_object()):
-        return
-    if config.get("prompt_sensitivity").value is True:
-        config.get("prompt_sensitivity").fault(
-            "the lists of tasks are of means over prompts; nothing says which"
-        )
-        return
-    if benchmark := config.get("benchmark_name").text():
-        reading.notes.append(f"{node.file} is of the benchmark {benchmark}.")
-    yield carried(node.file, config), list(_trials(results))
+        if node is None or not node.is_object():
+            continue
+        config, results = node.get("config"), node.get("results")
+        if not (config.is_object() and results.is_object()):
+            continue
+        if config.get("prompt_sensitivity").value is True:
+            rule = "the lists of tasks are of means over prompts; nothing says which"
+            config.get("prompt_sensitivity").fault(rule)
+            continue
+        if benchmark := config.get("benchmark_name").text():
+            reading.notes.append(f"{node.file} is of the benchmark {benchmark}.")
+        yield carried(node.file, config), list(_trials(results))
 
 
 def carried(file: str, config: Node) -> Carried:

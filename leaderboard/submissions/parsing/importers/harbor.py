@@ -21,9 +21,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial
+from leaderboard.submissions.parsing.importers.base import trial as row_of
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
-from leaderboard.submissions.parsing.importers.importer import trial as row_of
 
 OF_AGENT = frozenset(
     {
@@ -95,23 +95,20 @@ def _carried(trial: Node) -> Carried:
 
 
 def _numbered(trials: list[Node], metric: str | None) -> Iterator[Trial]:
-    """In order of their start."""
     n_of_task: dict[str, int] = defaultdict(int)
     for one in sorted(trials, key=lambda one: [str(one.get(k).value) for k in ("started_at", "trial_name")]):
         task = one.get("task_name").value
         n_of_task[str(task)] += 1
-        voided = next((name for name in list(_exceptions(one)) if name not in OF_AGENT), None)
+        exceptions = [
+            info.get("exception_type").text() or "an exception without a type"
+            for place in (one, *one.get("step_results").objects())
+            if (info := place.get("exception_info")).value is not None and info.is_object()
+        ]
+        voided = next((name for name in exceptions if name not in OF_AGENT), None)
         reward = _reward(one, metric) if voided is None else None
         reason = voided or (None if reward is not None else "no reward")
         totals = {name: _total(one, name) for name in TOKENS}
         yield row_of(one, task, n_of_task[str(task)], reward, reason, **totals)
-
-
-def _exceptions(trial: Node) -> Iterator[str]:
-    for place in (trial, *trial.get("step_results").objects()):
-        info = place.get("exception_info")
-        if info.value is not None and info.is_object():
-            yield info.get("exception_type").text() or "an exception without a type"
 
 
 def _reward(trial: Node, metric: str | None) -> float | None:

@@ -17,31 +17,17 @@ Follows stanford-crfm/helm 0.5.16: `PerInstanceStats` (src/helm/benchmark/metric
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import Any
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial, trial
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    Importer,
-    ReadContext,
-    Run,
-    Trial,
-    trial,
-)
 
 FILE, SPEC = "per_instance_stats.json", "run_spec.json"
 OF_MODEL = ("model=", "model_deployment=")
 N_NAMED = 20
 
 Key = tuple[str, str | None, int]  # instance, perturbation, trial
-
-
-@dataclass
-class _Scored:
-    """What is known of one trial: where it stands first, and its figures by metric."""
-
-    place: Node
-    figures: dict[str, Node] = field(default_factory=dict)
+Scored = tuple[Node, dict[str, Node]]  # where a trial stands first, and its figures by metric
 
 
 def runs(reading: ReadContext) -> Iterator[Run]:
@@ -54,72 +40,61 @@ def runs(reading: ReadContext) -> Iterator[Run]:
             continue
         scored = _put_together(node)
         metric = _metric(node, scored, reading)
-        shared = _shared(spec)
+        scenario, colon, arguments = (spec.get("name").text() or "" if spec else "").partition(":")
+        own = [one for one in arguments.split(",") if one and not one.startswith(OF_MODEL)]
+        # What stands before the ids of a scenario
+        shared = f"{scenario}{colon if own else ''}{','.join(own)}/" if scenario or colon else ""
         trials = [_trial(key, one, metric, shared, spec) for key, one in scored.items()] if metric else []
         model = spec.at("adapter_spec", "model").text() if spec else None
         alone = (model.partition("/")[2],) if model and "/" in model else ()
         yield Carried(source.shown(path), model=model, models=alone), trials
 
 
-def _put_together(node: Node) -> dict[Key, _Scored]:
-    by_key: dict[Key, _Scored] = {}
+def _put_together(node: Node) -> dict[Key, Scored]:
+    by_key: dict[Key, Scored] = {}
     for entry in node.objects(required=True):
         number = entry.get("train_trial_index").number()
         perturbation = entry.get("perturbation")
         variant = perturbation.get("name").text() if perturbation.value and perturbation.is_object() else None
         key = (str(entry.get("instance_id").text() or ""), variant, int(number or 0))
-        place = Node(None, entry.file, entry.where, entry.log)
-        scored = by_key.setdefault(key, _Scored(place))
+        _, figures = by_key.setdefault(key, (Node(None, entry.file, entry.where, entry.log), {}))
         for stat in entry.get("stats").objects(required=True):
-            _take(stat, scored)
+            if (name := stat.at("name", "name").text()) is None:
+                stat.at("name", "name").fault("a metric has a name")
+                continue
+            first = figures.setdefault(name, stat)
+            if first is not stat and first.get("mean").value != stat.get("mean").value:
+                stat.fault(f"{name} stands at {first.where} too, with another value")
     return by_key
 
 
-def _take(stat: Node, scored: _Scored) -> None:
-    name = stat.at("name", "name").text()
-    if name is None:
-        stat.at("name", "name").fault("a metric has a name")
-        return
-    first = scored.figures.setdefault(name, stat)
-    if first is not stat and first.get("mean").value != stat.get("mean").value:
-        stat.fault(f"{name} stands at {first.where} too, with another value")
-
-
-def _metric(node: Node, scored: dict[Key, _Scored], reading: ReadContext) -> str | None:
+def _metric(node: Node, scored: dict[Key, Scored], reading: ReadContext) -> str | None:
     """The metric that counts; None where that has to be stated first."""
-    names = {name for one in scored.values() for name in one.figures}
-    chosen = reading.options.metric or (next(iter(names)) if len(names) == 1 else None)
-    if chosen in names:
+    values: dict[str, list[Any]] = {}
+    for name, stat in (pair for _, figures in scored.values() for pair in figures.items()):
+        values.setdefault(name, []).append(stat.get("mean").value)
+    chosen = reading.options.metric or (next(iter(values)) if len(values) == 1 else None)
+    if chosen in values:
         return chosen
-    shown = names_of({name for name in names if _is_score(name, scored)} or names, N_NAMED)
-    if names:
+    if values:
+        scores = {
+            name
+            for name, means in values.items()
+            if all(isinstance(mean, int | float) and 0 <= mean <= 1 for mean in means)
+        }
+        shown = names_of(scores or values.keys(), N_NAMED)
         message = f"there is no {chosen}" if chosen else "which metric is the score?"
         node.log.add(node.file, "metric", f"{message} --metric names one of {shown}", value=chosen)
     return None
 
 
-def _is_score(name: str, scored: dict[Key, _Scored]) -> bool:
-    values = [one.figures[name].get("mean").value for one in scored.values() if name in one.figures]
-    return all(isinstance(value, int | float) and 0 <= value <= 1 for value in values)
-
-
-def _shared(spec: Node | None) -> str:
-    """What stands before the ids of a scenario."""
-    name = spec.get("name").text() if spec else None
-    if not name:
-        return ""
-    scenario, colon, arguments = name.partition(":")
-    shared = [one for one in arguments.split(",") if one and not one.startswith(OF_MODEL)]
-    return f"{scenario}{colon if shared else ''}{','.join(shared)}/"
-
-
-def _trial(key: Key, one: _Scored, metric: str, shared: str, spec: Node | None) -> Trial:
+def _trial(key: Key, one: Scored, metric: str, shared: str, spec: Node | None) -> Trial:
     instance, variant, number = key
-    stat = one.figures.get(metric)
+    stat = one[1].get(metric)
     mean = stat.get("mean") if stat else None
     is_scored = mean is not None and not mean.is_missing
     return trial(
-        one.place,
+        one[0],
         f"{shared}{instance}" if instance else None,
         number + 1,
         mean.value if mean and is_scored else None,

@@ -31,15 +31,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from zstandard import ZstdDecompressor, ZstdError
 
 from leaderboard.submissions.parsing.flat import head
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial, trial
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    Importer,
-    ReadContext,
-    Run,
-    Trial,
-    trial,
-)
 
 ZIP = b"PK\x03\x04"
 ZSTANDARD = 93  # method of compression
@@ -64,7 +57,18 @@ def runs(reading: ReadContext) -> Iterator[Run]:
             first = reading.shared.setdefault("task", (task, header.file))
             if task != first[0]:
                 header.at("eval", "task").fault(f"{first[1]} is of {first[0]}; load one task at a time")
-            yield _carried(header), list(_trials(header, samples, met, reading))
+            spec = header.get("eval")
+            model = spec.get("model").text()
+            named = model if model != "none/none" else None
+            carried = Carried(
+                file=header.file,
+                scaffold=spec.get("solver").text(),
+                model=named,
+                submitted_at=spec.get("created").text(),
+                run=spec.get("run_id").text(),
+                models=(named.partition("/")[2],) if named and "/" in named else (),
+            )
+            yield carried, list(_trials(header, samples, met, reading))
 
 
 def _document(path: Path, reading: ReadContext) -> Iterator[tuple[Node, Iterator[Node]]]:
@@ -143,20 +147,6 @@ def _content(archive: ZipFile, info: ZipInfo) -> bytes:
     if zlib.crc32(data) != info.CRC:
         raise BadZipFile(f"Bad CRC-32 for file {info.filename!r}")
     return data
-
-
-def _carried(header: Node) -> Carried:
-    spec = header.get("eval")
-    model = spec.get("model").text()
-    named = model if model != "none/none" else None
-    return Carried(
-        file=header.file,
-        scaffold=spec.get("solver").text(),
-        model=named,
-        submitted_at=spec.get("created").text(),
-        run=spec.get("run_id").text(),
-        models=(named.partition("/")[2],) if named and "/" in named else (),
-    )
 
 
 def _trials(header: Node, samples: Iterator[Node], met: set[str], reading: ReadContext) -> Iterator[Trial]:

@@ -23,15 +23,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial, trial
 from leaderboard.submissions.parsing.importers.document import Node, lines, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    Importer,
-    ReadContext,
-    Run,
-    Trial,
-    trial,
-)
 
 NAME = re.compile(
     r"samples_(?P<task>.+)_(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}(?:\.[0-9]+)?)"
@@ -59,25 +52,16 @@ def runs(reading: ReadContext) -> Iterator[Run]:
     counted: dict[Counted, list[str]] = defaultdict(list)
     for (_, date), files in of_run.items():
         trials = [trial for task, path in files for trial in _trials(task, path, reading, counted)]
-        yield _carried(files[0][1], date, reading), trials
+        first, model = files[0][1], None
+        results_path = reading.source.sibling(first, f"results_{date}.json")
+        results = reading.object_at(results_path) if results_path else None
+        if results is not None and (model_name := results.get("model_name").text()):
+            arguments = json.dumps(results.at("config", "model_args").value, ensure_ascii=False)
+            model = model_name if model_name in arguments else None
+        yield Carried(reading.source.shown(first), model=model, submitted_at=date[:10], run=date), trials
     for (metric, taken, others), tasks in counted.items():
         others_text = f" (also there: {', '.join(others)}; --filter names another)" if others else ""
         reading.notes.append(f"{names_of(tasks)}: {metric} counts, by the filter {taken}{others_text}.")
-
-
-def _carried(path: Path, date: str, reading: ReadContext) -> Carried:
-    results_path = reading.source.sibling(path, f"results_{date}.json")
-    results = reading.object_at(results_path) if results_path else None
-    model = None
-    if results is not None and (name := results.get("model_name").text()):
-        arguments = json.dumps(results.at("config", "model_args").value, ensure_ascii=False)
-        model = name if name in arguments else None
-    return Carried(
-        file=reading.source.shown(path),
-        model=model,
-        submitted_at=date[:10],
-        run=date,
-    )
 
 
 def _trials(task: str, path: Path, reading: ReadContext, counted: dict[Counted, list[str]]) -> list[Trial]:
@@ -90,7 +74,12 @@ def _trials(task: str, path: Path, reading: ReadContext, counted: dict[Counted, 
         if sample.get(metric or "").value == NOT_APPLICABLE:
             n_without += 1
         else:
-            trials.append(_trial(task, sample, metric))
+            number = sample.get("doc_id")
+            if isinstance(number.value, bool) or not isinstance(number.value, int | str):
+                number.fault(f"a number is expected, not {number.kind}")
+            outcome, valid = _outcome(sample, metric)
+            place = Node(None, sample.file, "", sample.log, sample.row)
+            trials.append(trial(place, f"{task}/{number.value}", 1, outcome, None if valid else "no metric"))
     taken = _taken(of_filter, options.filter, source.shown(path), reading)
     others = tuple(sorted(of_filter.keys() - {taken}))
     counted[metric or "nothing", taken, others].append(task)
@@ -113,15 +102,6 @@ def _first_metric(sample: Node) -> str | None:
     scalar = (str | int | float, type(None))
     metrics = [name for name in names if isinstance(name, str) and isinstance(sample.value.get(name), scalar)]
     return next(iter(metrics), None)
-
-
-def _trial(task: str, sample: Node, metric: str | None) -> Trial:
-    number = sample.get("doc_id")
-    if isinstance(number.value, bool) or not isinstance(number.value, int | str):
-        number.fault(f"a number is expected, not {number.kind}")
-    outcome, valid = _outcome(sample, metric)
-    place = Node(None, sample.file, "", sample.log, sample.row)
-    return trial(place, f"{task}/{number.value}", 1, outcome, None if valid else "no metric")
 
 
 def _outcome(sample: Node, metric: str | None) -> tuple[object, bool]:

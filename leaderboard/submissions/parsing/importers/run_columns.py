@@ -21,8 +21,8 @@ from leaderboard.submissions.parsing.flat import (
     name_rule,
     printable,
 )
+from leaderboard.submissions.parsing.importers.base import Carried, ImportOptions, Run, Trial
 from leaderboard.submissions.parsing.importers.document import IssueLog
-from leaderboard.submissions.parsing.importers.importer import Carried, ImportOptions, Run, Trial
 
 WHO = ("agent", "scaffold", "model")
 REQUIRED = (*WHO, "submitted_at")
@@ -35,7 +35,6 @@ ROW = re.compile(r"\brow (\d+)")
 def with_columns(
     runs: list[Run], options: ImportOptions, called: str, notes: list[str]
 ) -> list[tuple[Run, dict[str, str | None]]]:
-    """Give each run with the columns that all its rows share."""
     faults = [
         Fault(None, field, excerpt(value), rule)
         for field in (*WHO, *OF_AGENT, "run")

@@ -24,15 +24,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial, trial
 from leaderboard.submissions.parsing.importers.document import Node, names_of
-from leaderboard.submissions.parsing.importers.importer import (
-    Carried,
-    Importer,
-    ReadContext,
-    Run,
-    Trial,
-    trial,
-)
 
 OUTCOMES = {"resolved_ids": 1, "unresolved_ids": 0, "empty_patch_ids": 0, "error_ids": 0}
 INVALID = {"infra_failure_ids": "infrastructure failure", "ambiguous_failure_ids": "ambiguous failure"}
@@ -103,7 +96,12 @@ def _runs_in_logs(of_instances: dict[Path, list[Trial]], reading: ReadContext) -
 
 
 def _trials(report: Node, reading: ReadContext) -> Iterator[Trial]:
-    failed = {entry: reason for key, reason in INVALID.items() for entry in _ids(report.get(key))}
+    failed: dict[str, str] = {}
+    for entry, reason in ((one, INVALID[key]) for key in INVALID for one in report.get(key).listed()):
+        if isinstance(entry.value, str):
+            failed[entry.value] = reason
+        else:
+            entry.fault(f"an id is a text, not {entry.kind}")
     first: dict[str, str] = {}
     for key, outcome in OUTCOMES.items():
         for entry in report.get(key).listed(required=True):
@@ -115,19 +113,11 @@ def _trials(report: Node, reading: ReadContext) -> Iterator[Trial]:
             if outcome and entry.value in failed:
                 entry.fault("the instance is resolved, and stands among the failures of the environment")
             first.setdefault(entry.value, entry.where)
-            reason = failed.pop(entry.value, None)
-            yield trial(entry, entry.value, 1, None if reason else outcome, reason)
+            why = failed.pop(entry.value, None)
+            yield trial(entry, entry.value, 1, None if why else outcome, why)
     for name in failed:
         report.fault(f"{name} stands among the failures of the environment, and nowhere else")
     _note(report, first, reading)
-
-
-def _ids(node: Node) -> Iterator[str]:
-    for entry in node.listed():
-        if isinstance(entry.value, str):
-            yield entry.value
-        else:
-            entry.fault(f"an id is a text, not {entry.kind}")
 
 
 def _note(report: Node, notes: dict[str, str], reading: ReadContext) -> None:

@@ -18,49 +18,39 @@ Follows laude-institute/terminal-bench 0.2.18, `RunMetadata`, `TrialResults` and
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from leaderboard.submissions.parsing.flat import head
+from leaderboard.submissions.parsing.importers.base import Carried, Importer, ReadContext, Run, Trial
 from leaderboard.submissions.parsing.importers.document import Node, keys
-from leaderboard.submissions.parsing.importers.importer import Carried, Importer, ReadContext, Run, Trial
 
 METADATA, RESULTS = "run_metadata.json", "results.json"
 NUMBER = re.compile(r"\.([0-9]{1,5})-of-[0-9]+\.")
 TOKENS = {"n_input_tokens": "total_input_tokens", "n_output_tokens": "total_output_tokens"}
 
 
-@dataclass
-class _Met:
-    """Trials that were met: by identity, where and with what result."""
-
-    trials: dict[tuple[Any, ...], tuple[str, str, Any]] = field(default_factory=dict)
-    n_runs: int = 0
-
-    def again(self, identity: tuple[Any, ...], trial: Node) -> bool:
-        """Whether a trial was met before; with another result that is a fault."""
-        result = trial.get("is_resolved").value
-        where = f"{trial.where} of {trial.file}"
-        first = self.trials.setdefault(identity, (where, str(trial.get("task_id").value), result))
-        if first[0] == where:
-            return False
-        if first[1:] != (str(trial.get("task_id").value), result):
-            trial.fault(f"is the trial at {first[0]}, with another result")
-        return True
-
-
 def runs(reading: ReadContext) -> Iterator[Run]:
-    met = _Met()
+    met: dict[str, tuple[str, tuple[str, Any]]] = {}  # where, and with what result
+    n_again = 0
     for path in _results(reading):
         node = reading.object_at(path)
-        if node is None or "results" not in (node.value if isinstance(node.value, dict) else {}):
+        if node is None or "results" not in node.value:
             continue  # of one trial
         metadata_path = reading.source.sibling(path, METADATA)
         metadata = reading.object_at(metadata_path) if metadata_path else None
-        yield _run(node, metadata, met, reading)
-    if met.n_runs:
-        reading.notes.append(f"Runs met twice, which count once: {met.n_runs:,}.")
+        carried = _carried(node.file, metadata)
+        if metadata is not None and (name := metadata.get("dataset_name").text()):
+            named = f"{name} {metadata.get('dataset_version').text() or ''}".strip()
+            note = f"The runs are of the benchmark {named}."
+            if note not in reading.notes:
+                reading.notes.append(note)
+        results = list(node.get("results").objects(required=True))
+        trials = list(_trials(results, carried.run, met))
+        n_again += bool(results) and not trials
+        yield carried, trials
+    if n_again:
+        reading.notes.append(f"Runs met twice, which count once: {n_again:,}.")
 
 
 def _results(reading: ReadContext) -> list[Path]:
@@ -83,21 +73,6 @@ def _results(reading: ReadContext) -> list[Path]:
     return paths
 
 
-def _run(node: Node, metadata: Node | None, met: _Met, reading: ReadContext) -> Run:
-    carried = _carried(node.file, metadata)
-    if metadata is not None and (name := metadata.get("dataset_name").text()):
-        note = (
-            f"The runs are of the benchmark {name} {metadata.get('dataset_version').text() or ''}".strip()
-            + "."
-        )
-        if note not in reading.notes:
-            reading.notes.append(note)
-    results = list(node.get("results").objects(required=True))
-    trials = list(_trials(results, carried.run, met))
-    met.n_runs += bool(results) and not trials
-    return carried, trials
-
-
 def _carried(file: str, metadata: Node | None) -> Carried:
     if metadata is None:
         return Carried(file)
@@ -110,17 +85,24 @@ def _carried(file: str, metadata: Node | None) -> Carried:
     )
 
 
-def _trials(results: list[Node], run: str | None, met: _Met) -> Iterator[Trial]:
+def _trials(
+    results: list[Node], run: str | None, met: dict[str, tuple[str, tuple[str, Any]]]
+) -> Iterator[Trial]:
+    """The trials that were not met before; one with another result than before is a fault."""
     n_of_task = Counter[str]()
     for place, trial in enumerate(results):
-        task, name = trial.get("task_id").value, trial.get("trial_name").value
-        n_of_task[str(task)] += 1
+        task, name = str(trial.get("task_id").value), trial.get("trial_name").value
+        n_of_task[task] += 1
         number = NUMBER.search(name) if isinstance(name, str) else None
         identity = trial.get("id").value
         if not isinstance(identity, str):
             identity = f"{run} {name}" if isinstance(name, str) else f"{trial.file} {place}"
-        if not met.again((identity,), trial):
-            yield trial, _columns(trial, int(number[1]) if number else n_of_task[str(task)])
+        where, result = f"{trial.where} of {trial.file}", (task, trial.get("is_resolved").value)
+        first, first_result = met.setdefault(identity, (where, result))
+        if first == where:
+            yield trial, _columns(trial, int(number[1]) if number else n_of_task[task])
+        elif first_result != result:
+            trial.fault(f"is the trial at {first}, with another result")
 
 
 def _columns(trial: Node, number: int) -> dict[str, object]:

@@ -86,7 +86,7 @@ def written(benchmark: Benchmark, format: str, target: Path) -> int:
             write_dataset(part, outcomes)
         else:
             with part.open("wb") as file:
-                file.writelines(FORMATS[format].written(outcomes))
+                file.writelines(FORMATS[format](outcomes))
         return outcomes.n_rows
 
 

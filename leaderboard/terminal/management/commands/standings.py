@@ -6,8 +6,7 @@ from django.core.management.base import CommandError
 
 from leaderboard.boards.export import as_csv, flat_rows
 from leaderboard.boards.models import Board
-from leaderboard.boards.presentation import as_dict
-from leaderboard.boards.queries import board_numbered, changes_since, latest_board, standings_of
+from leaderboard.boards.queries import as_dict, board_numbered, changes_since, latest_board, standings_of
 from leaderboard.catalog.models import Benchmark, Target
 from leaderboard.terminal.command import BenchmarkCommand
 from leaderboard.terminal.printing import board_text, changes_text

@@ -80,11 +80,23 @@ def _by_labels(name: str, about: str, labels: tuple[str, ...], rows: Iterable[tu
     return gauge
 
 
-def _submissions(as_of: datetime) -> Iterator[Metric]:
+def _counts(as_of: datetime) -> Iterator[Metric]:
     rows = Submission.objects.filter(agent__benchmark__replay__isnull=True)
     counts = rows.values_list("agent__benchmark__slug", "status").annotate(Count("pk"))
     about = "Submissions by what became of them."
     yield _by_labels("bandstand_submissions", about, ("benchmark", "status"), counts)
+    alerts = Alert.objects.filter(closed_at=None, benchmark__replay__isnull=True)
+    n_open = alerts.values_list("benchmark__slug", "level").annotate(Count("pk"))
+    yield _by_labels("bandstand_alerts_open", "Alerts of drift monitors.", ("benchmark", "level"), n_open)
+    requests = RerunRequest.objects.filter(status="open", benchmark__replay__isnull=True)
+    asked = requests.values_list("benchmark__slug", "kind").annotate(Count("pk"))
+    about = "Requests to run agents again."
+    yield _by_labels("bandstand_rerun_requests_open", about, ("benchmark", "kind"), asked)
+    yield _one("bandstand_scheduler_leads", "Whether a scheduler leads.", is_led())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        (n_bytes,) = cursor.fetchone()
+    yield _one("bandstand_database_bytes", "Size of the database.", n_bytes)
 
 
 def _boards(as_of: datetime) -> Iterator[Metric]:
@@ -147,22 +159,4 @@ def _deliveries(as_of: datetime) -> Iterator[Metric]:
     yield oldest
 
 
-def _watched(as_of: datetime) -> Iterator[Metric]:
-    alerts = Alert.objects.filter(closed_at=None, benchmark__replay__isnull=True)
-    counts = alerts.values_list("benchmark__slug", "level").annotate(Count("pk"))
-    yield _by_labels("bandstand_alerts_open", "Alerts of drift monitors.", ("benchmark", "level"), counts)
-    requests = RerunRequest.objects.filter(status="open", benchmark__replay__isnull=True)
-    asked = requests.values_list("benchmark__slug", "kind").annotate(Count("pk"))
-    about = "Requests to run agents again."
-    yield _by_labels("bandstand_rerun_requests_open", about, ("benchmark", "kind"), asked)
-
-
-def _service(as_of: datetime) -> Iterator[Metric]:
-    yield _one("bandstand_scheduler_leads", "Whether a scheduler leads.", is_led())
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_database_size(current_database())")
-        (n_bytes,) = cursor.fetchone()
-    yield _one("bandstand_database_bytes", "Size of the database.", n_bytes)
-
-
-READ = (_submissions, _boards, _jobs, _deliveries, _watched, _service)
+READ = (_counts, _boards, _jobs, _deliveries)

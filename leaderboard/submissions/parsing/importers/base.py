@@ -64,12 +64,7 @@ class Source:
 
     @classmethod
     def of(
-        cls,
-        path: Path,
-        *,
-        called: str | None,
-        in_full: bool = False,
-        progress: Progress | None = None,
+        cls, path: Path, *, called: str | None, in_full: bool = False, progress: Progress | None = None
     ) -> "Source":
         """`called` names what was sent under another name; no file beside it belongs to it then.
 
@@ -78,7 +73,18 @@ class Source:
         name = on_one_line(called or (str(path) if in_full else path.name or str(path)))
         if not path.is_dir():
             return cls(path, name, False, [path], siblings=called is None, in_full=in_full)
-        paths, n_links = _walk(path, name, progress)
+        # Regular files under a folder, in order of their paths, and the number of symbolic links
+        paths, n_links = list[Path](), 0
+        for n, entry in enumerate(_entries(path, name), start=1):
+            if n > MAX_ENTRIES:
+                raise faulty_file(
+                    name, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),)
+                )
+            if entry.is_file(follow_symlinks=False):
+                paths.append(Path(entry.path))
+            n_links += entry.is_symlink()
+            if progress is not None:
+                progress(n, None)
         return cls(path, name, True, paths, n_links, in_full=in_full)
 
     def named(self, *patterns: str) -> list[Path]:
@@ -103,16 +109,16 @@ class Source:
         return self.called if path == self.root else on_one_line(path.name)
 
     def data(self, path: Path) -> bytes:
-        """The whole of a file, decompressed."""
         left = self.limits.n_bytes - self.n_read
         with path.open("rb") as file:
             data = file.read(left + 1)
         if data[:2] == GZIP:
             parts = []
             try:
-                for part in _inflate(data):
-                    parts.append(part)
-                    self.check(path, sum(map(len, parts)), len(data))
+                with gzip.GzipFile(fileobj=GzipMembers(io.BytesIO(data))) as zipped:
+                    while part := zipped.read(1 << 20):
+                        parts.append(part)
+                        self.check(path, sum(map(len, parts)), len(data))
             except FlatFileError as error:
                 raise self.refused(path, error.faults[0].rule) from None
             except (OSError, EOFError, zlib.error) as error:
@@ -123,7 +129,6 @@ class Source:
         return data
 
     def count(self, n_bytes: int) -> None:
-        """Note that so many bytes were read."""
         self.n_read += n_bytes
         if self.progress is not None:
             self.progress(self.n_read, None)
@@ -141,28 +146,6 @@ class Source:
         """The refusal for a fault that leaves nothing else to check."""
         where = f" (in {self.shown(path)})" if self.is_folder or self.in_full else ""
         return faulty_file(self.called, (Fault(None, None, None, on_one_line(rule + where)),))
-
-
-def _inflate(data: bytes) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=GzipMembers(io.BytesIO(data))) as file:
-        while part := file.read(1 << 20):
-            yield part
-
-
-def _walk(root: Path, called: str, progress: Progress | None) -> tuple[list[Path], int]:
-    """Regular files under a folder, in order of their paths, and the number of symbolic links."""
-    paths, n_links = list[Path](), 0
-    for n, entry in enumerate(_entries(root, called), start=1):
-        if n > MAX_ENTRIES:
-            raise faulty_file(
-                called, (Fault(None, None, None, f"there are more than {MAX_ENTRIES:,} files"),)
-            )
-        if entry.is_file(follow_symlinks=False):
-            paths.append(Path(entry.path))
-        n_links += entry.is_symlink()
-        if progress is not None:
-            progress(n, None)
-    return paths, n_links
 
 
 def _entries(folder: Path | str, called: str, depth: int = 0) -> Iterator[os.DirEntry[str]]:
@@ -271,7 +254,6 @@ class ReadContext:
             return None
 
     def object_at(self, path: Path) -> Node | None:
-        """The document in a file, if it is an object; else that is a fault."""
         node = self.document(path)
         return node if node is not None and node.is_object() else None
 

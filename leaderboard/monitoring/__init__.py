@@ -1,1 +1,0 @@
-"""What a monitoring system asks for."""
