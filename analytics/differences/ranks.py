@@ -88,7 +88,7 @@ class RankIntervals:
         cls, agents: Sequence[str], means: FloatArray, beats: Mask, critical: float, **others: Any
     ) -> Self:
         """Tell the ranks from who beats whom."""
-        kept: dict[str, Any] = {
+        others = {
             name: read_only(one) if isinstance(one, np.ndarray) else one for name, one in others.items()
         }
         return cls(
@@ -98,7 +98,7 @@ class RankIntervals:
             upper=read_only(len(agents) - np.count_nonzero(beats, axis=1)),
             beats=read_only(beats),
             critical=critical if len(agents) > 1 else None,
-            **kept,
+            **others,
         )
 
     def tied_with(self, agent: int) -> tuple[int, ...]:
