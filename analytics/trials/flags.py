@@ -83,7 +83,17 @@ def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improv
     """Return how unlikely repeats, in order, are to improve as these do; None where it may be chance."""
     if not task.size:
         return None
-    # log Π_v m_jv!/n_j! of the tasks whose outcomes differ, and which of them ascend
+    log_p, ascends = _orders(task, outcome)
+    n_worse, p = int(np.count_nonzero(~ascends)), np.exp(log_p)
+    # Each p is at most ½, so that the tail is no lighter than a normal one, which is 3e-5 there.
+    if ascends.sum() - p.sum() < N_ERRORS * math.sqrt(float(p @ (1.0 - p))):
+        return None
+    log_chance = _log_at_most(n_worse, log_p)
+    return Improvement(log_p.size, n_worse, log_chance) if log_chance <= math.log(ORDER_P) + TIED else None
+
+
+def _orders(task: npt.NDArray[np.integer], outcome: FloatArray) -> tuple[FloatArray, Mask]:
+    """Return log Π_v m_jv!/n_j! of the tasks whose outcomes differ, and which of them ascend, (n_tasks,)."""
     _, of, n_trials = np.unique(task, return_inverse=True, return_counts=True)
     by_value, in_turn = np.lexsort((outcome, of)), np.argsort(of, kind="stable")
     is_new = (np.diff(of[by_value]) != 0) | (np.diff(outcome[by_value]) != 0)
@@ -91,15 +101,9 @@ def only_improving(task: npt.NDArray[np.integer], outcome: FloatArray) -> Improv
     n_equal, n_tasks = np.diff(np.concatenate([[-1], ends])), n_trials.size
     log_p = np.bincount(of[by_value[ends]], gammaln(n_equal + 1), n_tasks) - gammaln(n_trials + 1)
     worse = (np.diff(of[in_turn]) == 0) & (np.diff(outcome[in_turn]) < 0)
+    ascends = np.bincount(of[in_turn][1:][worse], minlength=n_tasks) == 0
     differ = np.bincount(of[by_value[ends]], minlength=n_tasks) > 1
-    ascends = (np.bincount(of[in_turn][1:][worse], minlength=n_tasks) == 0)[differ]
-    log_p = log_p[differ]
-    n_worse, p = int(np.count_nonzero(~ascends)), np.exp(log_p)
-    # Each p is at most ½, so that the tail is no lighter than a normal one, which is 3e-5 there.
-    if ascends.sum() - p.sum() < N_ERRORS * math.sqrt(float(p @ (1.0 - p))):
-        return None
-    log_chance = _log_at_most(n_worse, log_p)
-    return Improvement(log_p.size, n_worse, log_chance) if log_chance <= math.log(ORDER_P) + TIED else None
+    return log_p[differ], np.asarray(ascends[differ], dtype=np.bool_)
 
 
 def _log_at_most(n: int, log_p: FloatArray) -> float:
