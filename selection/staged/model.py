@@ -104,8 +104,7 @@ def fit(
         for_abilities = (x - passing).sum(axis=1) - (abilities - means) * dispersion / spread - pull * means
         for_difficulties = (passing - x).sum(axis=0) - difficulties / DIFFICULTY_VARIANCE
         apart, variances = abilities - means, dispersion / of_abilities
-        squares = float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS
-        new_spread = max(squares / (apart.size + PSEUDO_AGENTS), MIN_SPREAD)
+        new_spread = _spread(apart, variances)
         new_dispersion = 1.0
         if is_graded:
             squares = float((((x - passing) * ran) ** 2).sum())
@@ -216,6 +215,11 @@ def _abilities(model: StagedModel, x: FloatArray, ran: Mask, means: FloatArray) 
 def _logits(x: FloatArray, ran: Mask, axis: int) -> FloatArray:
     n, passed = np.count_nonzero(ran, axis=axis), x.sum(axis=axis)
     return np.asarray(np.log((passed + 1.0) / (n - passed + 1.0)), dtype=np.float64)
+
+
+def _spread(apart: FloatArray, variances: FloatArray) -> float:
+    variance = (float(apart @ apart) + float(variances.sum()) + PSEUDO_AGENTS) / (apart.size + PSEUDO_AGENTS)
+    return max(variance, MIN_SPREAD)
 
 
 def _spread_step(

@@ -200,11 +200,11 @@ class TestVerdict:
             again.saved,
             again.pairs.value,
         )
-        assert found["verdict"]["text"] == verdict(again).text
+        assert found["verdict"]["text"] == verdict(again)["text"]
         told = standings_of(recomputed()).verdict
         assert (told.word, told.sentence, told.protocol) == (
-            verdict(again).word,
-            verdict(again).text,
+            verdict(again)["word"],
+            verdict(again)["text"],
             "replay",
         )
         assert told.sentence in printed("validate", "toy")
@@ -225,7 +225,7 @@ class TestVerdict:
         found = validate(benchmark=toy(), as_of=AS_OF)[0].result["replay"]
         assert found["rule"] == "the subset alone"
         again = replay(training(record_of(toy())), assignment="subset")
-        assert (found["figures"]["saved"], found["verdict"]["text"]) == (again.saved, verdict(again).text)
+        assert (found["figures"]["saved"], found["verdict"]["text"]) == (again.saved, verdict(again)["text"])
 
     def test_there_is_none_of_full_runs(self, db):
         board_of(csv_text(graded(20, 20)))
@@ -298,9 +298,10 @@ class TestBatches:
         line = lines_of(recomputed())["newcomer"]
         assert (line.how, line.at["full"].score) == ("measured", pytest.approx(WEAK.count("1") / N_TASKS))
         study, decisions = decisions_of(toy())["newcomer"]
-        c, one = study.result["fit"]["scale"]["c"], walked_by(decisions, study.result["fit"])
-        assert one.drawn == pytest.approx((last["score"], last["se"] / c))
-        assert one.share == 1.0
+        c = study.result["fit"]["scale"]["c"]
+        _, drawn, share = walked_by(decisions, study.result["fit"])
+        assert drawn == pytest.approx((last["score"], last["se"] / c))
+        assert share == 1.0
 
     def test_decisions_are_only_ever_added(self, walked):
         assignment = Assignment.objects.get()
