@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -173,10 +174,23 @@ def test_an_answer_that_cannot_be_written_is_told_in_a_line(file, arguments, red
 # ------------------------------------------------------------------------------------------- odd arguments
 
 
+class Stopped(BaseException):
+    """Ends a command when its parser is made."""
+
+
+def parser_of(main):
+    def stop(parser, *_):
+        raise Stopped(parser)
+
+    with patch.object(Parser, "parse_args", stop), pytest.raises(Stopped) as stopped:
+        main([])
+    return stopped.value.args[0]
+
+
 def options(*, is_odd):
     """Every option of every command for which this holds, but for those that exclude another."""
     for main in (selection, analytics, research, tuning):
-        parser = sys.modules[main.__module__]._parser()
+        parser = parser_of(main)
         for name, of in parser._subparsers._group_actions[0].choices.items():
             rivals = [one for group in of._mutually_exclusive_groups for one in group._group_actions]
             for action in of._actions:
