@@ -67,5 +67,5 @@ def draw_digest(what: str, about: str) -> bytes:
 def _secret() -> str:
     """The SECRET_KEY; the embedded server has another one at each start, and keeps a key for this instead."""
     if settings.EMBEDDED:
-        return postgres.secret_in(postgres.home() / "draw.key", token_urlsafe)
+        return postgres.secret_in(postgres.home().joinpath("draw.key"), token_urlsafe)
     return settings.SECRET_KEY
