@@ -120,18 +120,22 @@ def due_deliveries(as_of: datetime) -> QuerySet[Notification]:
 
 def deliver_due(*, as_of: datetime) -> str:
     begun, counts = monotonic(), Counter[str]()
-    while monotonic() - begun < TURN:
-        with transaction.atomic():  # take the next that no other scheduler holds, and put its next try off
-            due = due_deliveries(as_of).select_for_update(of=("self",), skip_locked=True)
-            delivery = due.select_related("webhook", "event__benchmark").first()
-            if delivery is None:
-                break
-            delivery.next_at = as_of + LEASE
-            delivery.save(update_fields=["next_at"])
+    while monotonic() - begun < TURN and (delivery := _claim(as_of)):
         counts[_record_attempt(delivery, _try_delivery(delivery, as_of), as_of)] += 1
     if not counts:
         return "nothing was due"
     return ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
+
+
+@transaction.atomic
+def _claim(as_of: datetime) -> Notification | None:
+    """Take the next delivery that no other scheduler holds, and put its next try off."""
+    due = due_deliveries(as_of).select_for_update(of=("self",), skip_locked=True)
+    delivery = due.select_related("webhook", "event__benchmark").first()
+    if delivery is not None:
+        delivery.next_at = as_of + LEASE
+        delivery.save(update_fields=["next_at"])
+    return delivery
 
 
 def _try_delivery(delivery: Notification, as_of: datetime) -> NotificationAttempt:

@@ -80,7 +80,9 @@ def errors_of(record, target):
     found = basis_of(record, Rules(), PriorDecisions())
     tasks, placed = (found.subset, found.on_subset) if target == "subset" else (found.tasks, found.on_all)
     bench = ErrorModel(record, PriorDecisions().variances.facets, 0)
-    agents = [bench.agent(i, bench.row(i, tasks, one), one, None) for i, one in enumerate(placed)]
+    rows = bench.rows(range(len(placed)), tasks, placed)
+    both = zip(rows, placed, strict=True)
+    agents = [bench.agent(i, row, one, None) for i, (row, one) in enumerate(both)]
     return {one.name: error_of(one, bench.noise(tasks)) for one in agents if one is not None}
 
 

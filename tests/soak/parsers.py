@@ -162,9 +162,9 @@ MULTIPART = tuple(
 def multipart(data: bytes) -> object:
     kind = f"multipart/form-data; boundary={BOUNDARY}"
     asked = Request(APIRequestFactory().post("/", data, content_type=kind), parsers=[JSONParser()])
-    found = BoundedMultipart().parse(io.BytesIO(data), kind, {"request": asked})
-    with found.upload.file:
-        return found
+    upload, envelope = BoundedMultipart().parse(io.BytesIO(data), kind, {"request": asked})
+    with upload.file:
+        return upload, envelope
 
 
 # -------------------------------------------------------------------------------------------------- importers

@@ -10,7 +10,7 @@ from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
 from leaderboard.accounts.models import ApiToken
-from leaderboard.api.schema import BODIES, MEDIA_TYPES
+from leaderboard.api.schema import BODIES, OF_FILES
 from leaderboard.catalog.models import Agent, Benchmark, Task, Visibility
 from leaderboard.catalog.rules import RULES
 from leaderboard.operations.models import Dispute
@@ -81,8 +81,8 @@ TABLE = {
     ("freeze", "POST"): operating(200),
     ("submission", "GET"): (OWN, OWN),
     ("withdraw", "POST"): (OWN, OWN),
-    **{(f"board_{kind}", "GET"): READ for kind in MEDIA_TYPES if kind != "json"},
-    **{(f"boards_{kind}", "GET"): READ for kind in MEDIA_TYPES if kind != "json"},
+    **{(f"board_{kind}", "GET"): READ for kind in OF_FILES if kind != "json"},
+    **{(f"boards_{kind}", "GET"): READ for kind in OF_FILES if kind != "json"},
     ("subsets_json", "GET"): READ,
 }
 # Read on a connection of their own, which sees what is committed alone; test_exports.py asks for them.
@@ -186,7 +186,7 @@ def test_who_may_do_what(ask, kept, name, method, visibility):
 
 
 def media_type_of(name):
-    return MEDIA_TYPES.get(name.partition("_")[2], "application/json")
+    return OF_FILES.get(name.partition("_")[2], "application/json")
 
 
 def test_no_route_is_missing():
