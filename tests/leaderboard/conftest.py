@@ -87,6 +87,13 @@ def post(client, submit_token):
 
 
 @pytest.fixture
+def replayed_twice(monkeypatch):
+    """Replays with two draws instead of ten: who calls them is looked at, not what they find."""
+    monkeypatch.setattr("selection.staged.replay.N_SEEDS", 2)
+    monkeypatch.setattr("selection.staged.replay.N_ORDERS", 2)
+
+
+@pytest.fixture
 def quick(monkeypatch):
     """Validation by one protocol and one strategy: what is stored, not what is computed, is looked at."""
     from selection.standings import validating

@@ -27,7 +27,7 @@ from tests.leaderboard.desk import person
 from tests.selection.test_staged import GOOD
 from tests.toys import AS_OF, board_of, csv_text, graded, load_text, moved, recomputed
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("replayed_twice")]
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,8 @@ from leaderboard.operations.services import recompute
 from leaderboard.studies.queries import active_subset
 from tests.toys import AS_OF, S_FIRST, csv_text, load_text, moved, only
 
+pytestmark = pytest.mark.usefixtures("replayed_twice")
+
 
 @pytest.fixture
 def run(run):

@@ -58,6 +58,8 @@ from tests.toys import (
     recomputed,
 )
 
+pytestmark = pytest.mark.usefixtures("replayed_twice")
+
 ROOT = Path(__file__).resolve().parents[2]
 LATER = AS_OF + timedelta(days=1)
 HALF = "10" * 10

@@ -190,6 +190,7 @@ class TestStudy:
         assert {tasks[j] for j in fit.ranking_tasks} == {*names}
 
 
+@pytest.mark.usefixtures("quick", "replayed_twice")
 class TestVerdict:
     def test_a_validation_leads_with_the_replay_of_the_core(self, board):
         study, _ = validate(benchmark=board, as_of=AS_OF)

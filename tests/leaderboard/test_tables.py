@@ -196,7 +196,7 @@ def test_replay_of_a_table_is_that_of_the_flat_file(db, real_data, tmp_path):
     found = []
     for path in paths:
         out = io.StringIO()
-        call_command("replay", "new", str(path), "--json", stdout=out, stderr=io.StringIO())
+        call_command("replay", "new", str(path), "--json", "--seeds", "1", stdout=out, stderr=io.StringIO())
         found.append(json.loads(out.getvalue()))
     assert found[0]["figures"]["n_agents"] == 57
     assert found[0] == found[1]

@@ -41,6 +41,7 @@ def test_nothing_is_drawn_where_nobody_moves(staff):
     assert "desk-chart" not in page
 
 
+@pytest.mark.usefixtures("replayed_twice")
 def test_a_proposal_draws_each_variant(staff):
     benchmark = moved()
     recompute(benchmark=benchmark, as_of=AS_OF)
