@@ -71,8 +71,7 @@ def add_rules(parser: Parser, *, without: Collection[str] = ()) -> None:
         },
         "estimator": {
             "choices": ESTIMATORS,
-            "help": "how the full score is estimated from the subset (completion for passes and failures, "
-            "ridge for graded outcomes)",
+            "help": "how the full score is estimated from the tasks that an agent ran (completion)",
         },
         "band": {
             "nargs": 2,

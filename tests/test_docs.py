@@ -226,10 +226,16 @@ def test_every_module_that_a_text_names_is_there():
     assert [pair for pair in named if not stands(pair[1])] == []
 
 
-def test_every_file_that_the_map_names_is_there():
-    folders = ("", "analytics", "selection", "selection/standings", "leaderboard")
-    paths = re.findall(r"`([\w./-]+(?:\.py|/))`", (ROOT / "docs" / "architecture.md").read_text())
-    assert [path for path in paths if not any((ROOT / one / path).exists() for one in folders)] == []
+def test_every_file_that_a_page_names_is_there():
+    tops = ("analytics", "selection", "leaderboard", "perf", "tests", "tools")
+    files = [f"/{path.relative_to(ROOT)}" for one in tops for path in (ROOT / one).rglob("*.py")]
+    files += [f"/{path.name}" for path in ROOT.glob("*.py")]
+    pages = [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / one / "README.md" for one in ("analytics", "selection")),
+    ]
+    named = {(page, path) for page in pages for path in re.findall(r"`([\w/]+\.py)`", page.read_text())}
+    assert [pair for pair in named if not any(file.endswith(f"/{pair[1]}") for file in files)] == []
 
 
 # ------------------------------------------------------------------------------------------ what is public

@@ -29,7 +29,7 @@ FOREIGN = {
     b"%PDF": "a PDF document",
     b"ARROW1": "an Arrow file; save it as Parquet",
 }
-_QUOTE, _COMMA, _NEWLINE = b'",\n'
+_QUOTE, _NEWLINE = b'"\n'
 _BESIDE_QUOTE = np.zeros(256, bool)
 _BESIDE_QUOTE[list(b'",\r\n')] = True
 

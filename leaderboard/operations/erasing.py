@@ -59,7 +59,7 @@ from leaderboard.submissions.services import bump_data_version
 SHORTEST_IN_TEXT = 4  # letters: a shorter name would be found in words that are none
 # Keys of JSON under which names and sentences stand. What stands elsewhere, keys too, may read like a name
 # and is none: an agent may be called "rank".
-NAMING = frozenset({"agent", "agents", "flags", "may_be_first", "reason", "text", "why"})
+NAMING = frozenset({"agent", "agents", "may_be_first", "reason", "text", "why"})
 FORBIDDING = (
     "boards.Board:board_is_append_only",
     "boards.Entry:entry_is_append_only",
@@ -96,7 +96,6 @@ PLACES: tuple[tuple[type[models.Model], str, tuple[str, ...]], ...] = (
     (Task, "benchmark", ("retired_reason",)),
     (TaskSubset, "benchmark", ("reason",)),
     (Board, "benchmark", ("content",)),
-    (Entry, "board__benchmark", ("line",)),
     (DriftCheck, "benchmark", ("result",)),
     (ValidationStudy, "benchmark", ("result",)),
     (VarianceStudy, "benchmark", ("result",)),
@@ -147,6 +146,10 @@ def erase_agent(*, agent: Agent, by: User | None, reason: str, as_of: datetime) 
                 for field in fields:
                     setattr(row, field, replaced(getattr(row, field)))
                 row.save(update_fields=fields)
+        lines = Entry.objects.filter(board__benchmark=locked.benchmark)
+        for entry in _holding(lines, ("line",), names):
+            entry.line |= {field: replaced(entry.line[field]) for field in ("flags", "at")}
+            entry.save(update_fields=["line"])
         # As one that was merged
         AgentAlias.objects.filter(benchmark=locked.benchmark, name=locked.name).delete()
         locked.aliases.exclude(name__in=locked.merged.values("name")).delete()

@@ -225,10 +225,11 @@ def _prompt(run: JobRun, as_of: datetime, progress: Progress) -> str:
             from leaderboard.operations.webhooks import deliver_due
 
             return deliver_due(as_of=as_of)
-        case _:  # housekeeping
+        case "housekeeping":
             from leaderboard.operations.assignments import expire_due
 
             return "; ".join(filter(None, (clear(as_of=as_of), expire_due(as_of=as_of))))
+    raise ValueError(f"nothing is done for a job {run.kind!r}")
 
 
 def _long(run: JobRun, as_of: datetime, progress: Progress) -> str:
@@ -256,8 +257,10 @@ def _long(run: JobRun, as_of: datetime, progress: Progress) -> str:
     if run.kind == "validate":
         how: dict[str, Any] = {"n_jobs": os.cpu_count() or 1, "progress": progress}
         study, is_new = validate(benchmark=benchmark, as_of=as_of, check_claim=claim, **how)
-    else:
+    elif run.kind == "variance":
         study, is_new = measure_variance(benchmark=benchmark, as_of=as_of, check_claim=claim)
+    else:
+        raise ValueError(f"nothing is done for a job {run.kind!r}")
     return f"data version {study.data_version}" + ("" if is_new else " was studied before")
 
 

@@ -17,12 +17,14 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, connection, models, transaction
 from django.db.models import QuerySet
+from msgspec import MsgspecError
 from psycopg import sql
 
 from leaderboard import schema
 from leaderboard.accounts.models import ApiToken, User
 from leaderboard.accounts.services import get_or_create_user
 from leaderboard.boards.models import Board, Entry
+from leaderboard.boards.queries import standings_of
 from leaderboard.catalog.models import Agent, AgentAlias, Benchmark, Model, Policy, Scaffold, Task, folded
 from leaderboard.errors import Conflict, Refusal
 from leaderboard.notify import wake
@@ -203,7 +205,7 @@ ARRIVED = """
 NEW_ID = "(SELECT n.here FROM moved_names n WHERE n.kind = {} AND n.there = {})"
 MAX_ID_SPAN = 1 << 28  # ids that one table of a file may span; what is taken of a sequence never comes back
 NO_FILE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, AttributeError)
-NO_ROWS = (TypeError, ValueError, DataError, IntegrityError)
+NO_ROWS = (TypeError, ValueError, DataError, IntegrityError, MsgspecError)
 ASTRAY = "SELECT 1 FROM {} s, LATERAL {} AS told (id) WHERE told.id NOT BETWEEN {} AND {} LIMIT 1"
 EACH = "ARRAY(SELECT u.id + {} FROM unnest({}) WITH ORDINALITY AS u (id, place) ORDER BY u.place)"
 
@@ -266,8 +268,11 @@ class _Arrival:
             for one in Reselection.objects.filter(benchmark__slug=self._slug):
                 one.content = renumber(one.content, by=self._by[Agent])
                 one.save(update_fields=["content"])
+        found = Benchmark.objects.get(slug=self._slug)
+        for board in found.boards.order_by("number"):
+            standings_of(board)  # as pages read it, so that a file with other lines is refused
         wake()
-        return _counts_of(Benchmark.objects.get(slug=self._slug), self._about)
+        return _counts_of(found, self._about)
 
     def _span(self, model: AnyModel) -> tuple[int, int] | None:
         ((lowest, highest),) = _run("SELECT min(id), max(id) FROM {}", _staged(model))

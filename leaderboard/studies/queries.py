@@ -18,10 +18,6 @@ def latest_study(model: type[AnyStudy], benchmark: Benchmark) -> AnyStudy | None
     return studies.order_by("-data_version", "-policy__number", "-id").first()
 
 
-def is_of_now(study: Study) -> bool:
-    return study.data_version == study.benchmark.data_version
-
-
 def active_subset(benchmark: Benchmark, upto: int | None = None) -> TaskSubset | None:
     """Return the version of the subset that new agents are asked to run, now or at a data version."""
     versions = benchmark.subsets.order_by("-number")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Decisions = Mapping[str, tuple[StagedStudy, Sequence[Mapping[str, Any]]]]
 """What was decided of agents that were asked batch by batch, by name, with the study that decided it."""
 Progress = Callable[[int, int], None]
-IN_USE, ANEW = "in_use", "anew"
+IN_USE = "in_use"
 
 
 def replays_of_subsets(

@@ -26,7 +26,7 @@ from leaderboard.submissions.models import OutcomeDetail
 from tests.kept import stored
 from tests.leaderboard.desk import person
 from tests.refusals import refused
-from tests.toys import AS_OF, csv_text, graded, lines_of, load_text, recomputed
+from tests.toys import AS_OF, csv_text, graded, lines_of, load_text, recomputed, rows_text
 
 NAME = "Marguerite's agent"
 
@@ -118,6 +118,24 @@ def test_words_of_the_service_are_no_names():
         "agent": "gone",
         "reason": "gone",
     }
+
+
+def test_names_of_scaffolds_models_and_organisations_stay_on_boards(db):
+    rows = [
+        {"agent": agent, "task": f"t{j}", "outcome": int(j < n), "cost_usd": 1}
+        | {"scaffold": "Hands Alone", "model": "Hands One", "organisation": "task Hands"}
+        for agent, n in (("Hands", 3), ("task", 2), ("third", 1))
+        for j in range(4)
+    ]
+    load_text(rows_text(rows))
+    recomputed()
+    benchmark = Benchmark.objects.get(slug="toy")
+    of_third = Entry.objects.get(name="third").line
+    for name in ("Hands", "task"):
+        erase_agent(agent=agent_named(benchmark, name), by=None, reason="asked for", as_of=AS_OF)
+    left = Entry.objects.get(name="third").line
+    fields = ("scaffold", "model", "organisation", "cost_basis", "marks")
+    assert [left[field] for field in fields] == [of_third[field] for field in fields]
 
 
 @pytest.mark.parametrize("name", ["full", "rank", "targets", "how"])

@@ -190,6 +190,7 @@ def test_what_cannot_move_is_refused_in_one_line(tmp_path):
 @pytest.mark.django_db(transaction=True)
 def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
     load_text(csv_text({"a": "10"}))
+    recomputed()
     file = tmp_path / "toy.zip"
     call_command("export-benchmark", "toy", str(file))
     with zipfile.ZipFile(file) as archive:
@@ -212,6 +213,8 @@ def test_a_file_that_was_tampered_with_changes_no_other_benchmark(tmp_path):
     for content in (
         zipped(parts | {"catalog_agent": twice}),
         zipped(parts | {"about.json": "[]"}),
+        zipped(parts | {"boards_entry": parts["boards_entry"].replace('"how"', '"who"')}),
+        zipped(parts | {"boards_entry": parts["boards_entry"].replace('"marks": [', '"marks": [7, ')}),
         zipped(parts | {"about.json": parts["about.json"].replace('"toy"', '"a b/c"')}),  # is no address
         zipped(parts)[:-200],
         bytes(byte ^ (200 < place < 400) for place, byte in enumerate(file.read_bytes())),

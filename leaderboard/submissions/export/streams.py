@@ -120,7 +120,8 @@ def write_ndjson(outcomes: OutcomeRows) -> Iterator[bytes]:
 
 
 def _quote_json(texts: pa.Array) -> pa.Array:
-    """Texts as JSON; none holds a control character."""
+    if pc.any(pc.match_substring_regex(texts, "[[:cntrl:]]")).as_py():
+        return pa.array(map(_quote, texts.to_pylist()), pa.string())
     escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     return pc.binary_join_element_wise('"', escaped, '"', "")
 
