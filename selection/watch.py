@@ -312,7 +312,7 @@ def replay(
 ) -> DriftReplay:
     """Choose S from the first complete agents and ask every monitor after each agent that came later."""
     version = _first_version(record, rules)
-    promises = _predicted(record, rules, version)
+    promises = _predicted(record, version)
     history = history_of(record, rules, PriorDecisions(subsets=(version,), promises=promises))
     later = np.flatnonzero(history.since)
     states: list[list[Monitor]] = []
@@ -379,7 +379,7 @@ def _first_version(record: Record, rules: Rules) -> SubsetVersion:
     )
 
 
-def _predicted(record: Record, rules: Rules, version: SubsetVersion) -> dict[str, Promise]:
+def _predicted(record: Record, version: SubsetVersion) -> dict[str, Promise]:
     agents, columns = training(record), columns_of(record, version)
     places = {name: i for i, name in enumerate(record.table.agents)}
     later = is_later(record, version)[[places[name] for name in agents.names]]

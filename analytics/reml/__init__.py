@@ -99,8 +99,8 @@ def _fit_balanced(design: MixedModel, y: FloatArray) -> VarianceFit:
     strata = strata_of(
         y, design.codes, design.n_levels, design.numbers(design.random), design.numbers(design.fixed), grid
     )
-    optima = optimise_many(strata.loadings, strata.df, strata.sum_squares[None, :])
-    parameters, n_steps, converged = optima[0][0], int(optima[1][0]), bool(optima[2][0])
+    found, steps, ended_well = optimise_many(strata.loadings, strata.df, strata.sum_squares[None, :])
+    parameters, n_steps, converged = found[0], int(steps[0]), bool(ended_well[0])
     ended = "expected fall of the criterion below 1e-18" if converged else "no lower criterion found"
     return VarianceFit(
         terms=design.random,

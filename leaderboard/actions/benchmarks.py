@@ -84,7 +84,7 @@ class PolicyForm(ReasonForm):
                 "help_text": f"{str(field.help_text).rstrip('.')}. It is {rule.words}.",
             }
             if field.choices:
-                empty = [] if not field.blank else [("", "(the board chooses)")]
+                empty = [] if not field.blank else [("", "(empty)")]
                 choices = [*empty, *((value, value) for value, _ in field.choices)]
                 self.fields[name] = forms.ChoiceField(choices=choices, **options)
             elif isinstance(getattr(before, name), bool):

@@ -220,7 +220,7 @@ def member(request: ActionRequest) -> ActionResult:
 @action(
     "webhook",
     "Add a webhook",
-    "Has an https address told of events, each signed with a secret that is shown once.",
+    "Sends events to an https address, each signed with a secret that is shown once.",
     form=WebhookForm,
 )
 def webhook(request: ActionRequest) -> ActionResult:
@@ -230,4 +230,4 @@ def webhook(request: ActionRequest) -> ActionResult:
         events=request.cleaned_data["events"],
         **request.decision,
     )
-    return ActionResult(f"{webhook.url} is told from now on. Its secret, shown this once:", secret=secret)
+    return ActionResult(f"{webhook.url} gets events from now on. Its secret, shown only now:", secret=secret)

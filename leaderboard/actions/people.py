@@ -98,7 +98,7 @@ def revoke_invitation(request: ActionRequest) -> ActionResult:
 )
 def revoke_token(request: ActionRequest) -> ActionResult:
     people.revoke_token(token=request.row, **request.decision)
-    return ActionResult("The token is revoked; whoever uses it is told so.")
+    return ActionResult("The token is revoked. Requests that use it are refused.")
 
 
 @action(

@@ -134,7 +134,7 @@ def again(request: ActionRequest) -> ActionResult:
 )
 def disable(request: ActionRequest) -> ActionResult:
     disable_webhook(webhook=request.row, **request.decision)
-    return ActionResult("It is told nothing more.")
+    return ActionResult("The webhook is disabled.")
 
 
 @action(

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
@@ -121,13 +121,17 @@ def changes_since(older: Board, newer: Board, *, entries: Sequence[Entry] | None
     return _compare(newer, places.get(older.pk, {}), now, withdrawn_agents(newer.benchmark))
 
 
-Version = tuple[Board, int, int, Changes | None]  # ranked and listed agents; None for the first board
+class Version(NamedTuple):
+    """A board as the history lists it, and what changed since the one before; None for the first."""
+
+    board: Board
+    n_ranked: int
+    n_listed: int
+    changes: Changes | None
 
 
 def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> tuple[list[Version], bool]:
     """The latest boards, or those before a number, newest first, and whether there are older ones.
-
-    Each with the numbers of agents that are ranked and listed, and what changed since the one before.
 
     Entries are read with their places alone, for a board of many agents is a megabyte: three queries.
     """
@@ -142,7 +146,7 @@ def versions(benchmark: Benchmark, *, before: int | None = None, most: int) -> t
         now = entries.get(newer.pk, {})
         n_ranked = sum(places[newer.target].rank is not None for _, places in now.values())
         changes = _compare(newer, entries.get(older.pk, {}), now, withdrawn_ids) if older else None
-        found.append((newer, n_ranked, len(now), changes))
+        found.append(Version(newer, n_ranked, len(now), changes))
     return found[:most], len(latest) > most
 
 

@@ -326,7 +326,7 @@ class Policy(models.Model):
         15, between(5, 50), "Complete agents from which on the subset is fixed (5 to 50).", SMALL
     )
     estimator = choice(
-        Estimator, "Of the full score of an agent that ran the subset; empty: the board chooses."
+        Estimator, "Of the full score of an agent that ran a part of the tasks; empty: completion."
     )
     refit_every = amount(
         5, between(5, 10), "The calibration is fitted anew after so many complete agents (5 to 10).", SMALL

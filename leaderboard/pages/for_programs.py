@@ -117,12 +117,12 @@ def feed(request: HttpRequest, slug: str) -> HttpResponse:
         language="en",
         made_at=benchmark.created_at,
     )
-    for one, _, _, changes in latest:
-        board = boards[one.pk]
+    for one in latest:
+        board = boards[one.board.pk]
         sentences = (
             words.headline(standings[board.pk]),
             words.withdrawn_text(withdrawn.get(board.pk, ())),
-            words.changes_text(changes) if changes else "The first board.",
+            words.changes_text(one.changes) if one.changes else "The first board.",
         )
         atom.add_item(
             title=f"Board {board.number}: {words.could_be_first(standings[board.pk])}",

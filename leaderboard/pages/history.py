@@ -36,18 +36,18 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     latest, are_more = versions(benchmark, before=number, most=N_VERSIONS)
     rows = [
         {
-            "board": board,
-            "n_ranked": n_ranked,
-            "n_listed": n_listed,
-            "changes": changes,
-            "before": board.number - 1,
-            "text": words.changes_text(changes) if changes else "",
+            "board": one.board,
+            "n_ranked": one.n_ranked,
+            "n_listed": one.n_listed,
+            "changes": one.changes,
+            "before": one.board.number - 1,
+            "text": words.changes_text(one.changes) if one.changes else "",
         }
-        for board, n_ranked, n_listed, changes in latest
+        for one in latest
     ]
     verdict = ""
     if latest:
-        board, text = latest[0][0], str(rows[0]["text"])
+        board, text = latest[0].board, str(rows[0]["text"])
         day = f"{board.published_at.day} {board.published_at:%B %Y}"
         verdict = f"One board so far, of {day}."
         if text:
@@ -57,7 +57,7 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
         "rows": rows,
         "verdict": verdict,
         "is_latest": number is None,
-        "before": latest[-1][0].number if latest and are_more else None,
+        "before": latest[-1].board.number if latest and are_more else None,
         "best": best_chart(benchmark) if number is None and latest else None,
     }
     return render(request, "pages/history.html", {"page": page, "benchmark": benchmark, "here": "history"})

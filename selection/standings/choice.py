@@ -131,7 +131,7 @@ def choice(record: Record, rules: Rules, prior: PriorDecisions) -> Choice:
     if prior.full_runs_only:
         return _none(record, rules, band_of(record, rules), prior.full_runs_only)
     if versions and versions[-1][1].size:
-        return _version(record, rules, versions[-1][0], [tasks for _, tasks in versions])
+        return _version(record, versions[-1][0], [tasks for _, tasks in versions])
     return _chosen(record, rules, tuple(tasks for _, tasks in versions if tasks.size))
 
 
@@ -179,7 +179,7 @@ def n_teaching(record: Record) -> int:
     return int(np.count_nonzero(teaching(record)))
 
 
-def _version(record: Record, rules: Rules, version: SubsetVersion, tasks: list[IndexArray]) -> Choice:
+def _version(record: Record, version: SubsetVersion, tasks: list[IndexArray]) -> Choice:
     retired = len(version.tasks) - tasks[-1].size
     line = _line(
         record,

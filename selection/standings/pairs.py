@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import combinations
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -148,7 +148,12 @@ class View:
         return estimates_of(self.basis, self.rules, self.prior)[0]
 
 
-Side = tuple[int, AtTarget, Measured | Calibrated]  # an agent as it enters its pairs, with its position
+class Side(NamedTuple):
+    """An agent as it enters its pairs."""
+
+    position: int
+    at: AtTarget
+    agent: Measured | Calibrated
 
 
 def view_of(
@@ -235,18 +240,18 @@ def _sides(view: View, wanted: Sequence[int]) -> tuple[list[Side], dict[str, str
         if (agent := error_model.agent(i, row, one, estimated)) is None:
             left_out[error_model.record.table.agents[i]] = at.reason
         else:
-            sides.append((i, at, agent))
-    return sorted(sides, key=lambda side: (-round(side[1].score or 0.0, DECIMALS), side[2].name)), left_out
+            sides.append(Side(i, at, agent))
+    return sorted(sides, key=lambda side: (-round(side.at.score or 0.0, DECIMALS), side.agent.name)), left_out
 
 
 def _pairs(view: View, sides: Sequence[Side], progress: Callable[[int, int], None] | None) -> list[Pair]:
     """All pairs, with Benjamini-Hochberg p-values over those that have one."""
-    measured = [isinstance(agent, Measured) for _, _, agent in sides]
-    untold = unclaimed(view.error_model, view.tasks, [i for i, _, _ in sides], measured)
+    measured = [isinstance(side.agent, Measured) for side in sides]
+    untold = unclaimed(view.error_model, view.tasks, [side.position for side in sides], measured)
     n_pairs = len(sides) * (len(sides) - 1) // 2
     rows: list[Pair] = []
     for (i, a), (j, b) in combinations(enumerate(sides), 2):
-        names, is_unclaimed = (a[2].name, b[2].name), bool(untold[i, j])
+        names, is_unclaimed = (a.agent.name, b.agent.name), bool(untold[i, j])
         try:
             estimate, se = _compared(view, a, b)
             rows.append(Pair(*names, estimate, None, is_unclaimed, estimate.reason, se))
@@ -267,18 +272,19 @@ def _compared(view: View, a: Side, b: Side) -> tuple[Estimate, float | None]:
     """Compare two; and return the error by which a board of this target tells whether they are tied."""
     error_model, incumbents, added = view.error_model, view.basis.chosen.incumbents, None
     if view.target == "domain":  # of it no score is estimated
-        rows = [replace(one.row, means=one.outcomes) for _, _, one in (a, b) if isinstance(one, Measured)]
+        measured = [side.agent for side in (a, b) if isinstance(side.agent, Measured)]
+        rows = [replace(one.row, means=one.outcomes) for one in measured]
         groups = error_model.grouping.on(view.tasks)
         estimate = compare(*rows, facets=error_model.facets, groups=groups)
         v = [sum(term.variance for term in agent_variance(row, error_model.facets)) for row in rows]
         both = np.array([row.means for row in rows]), np.array(v)
         variances = pair_variances(*both) if groups is None else grouped.pair_variances(*both, groups)
         return estimate, float(np.sqrt(variances[0, 1]))
-    if view.shift and incumbents[a[0]] != incumbents[b[0]]:
+    if view.shift and incumbents[a.position] != incumbents[b.position]:
         added = ErrorTerm("incumbent shift", view.shift, np.count_nonzero(incumbents) - 1.0)
     estimate = compare_given(
-        a[2],
-        b[2],
+        a.agent,
+        b.agent,
         view.target,
         error_model.noise(view.tasks),
         view.tasks.size,

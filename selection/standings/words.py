@@ -37,7 +37,6 @@ from selection.standings.terms import first_names as first_names
 from selection.standings.terms import heading as heading
 from selection.standings.terms import heads as heads
 from selection.standings.terms import in_order as in_order
-from selection.standings.terms import is_recalled as is_recalled
 from selection.standings.terms import money as money
 from selection.standings.terms import more_versions as more_versions
 from selection.standings.terms import percent as percent
@@ -89,7 +88,7 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
     agents, above = _counted(board, named, ranked), _above(board, target, ranked)
     the = "" if is_all else "the "
     leaders = [line for line in named if line.at[target].rank == best.at[target].rank]
-    scores = f"{score} on {tasks}{_for(board, target, leaders)}"
+    scores = f"{score} on {tasks}{_for(board, leaders)}"
     who = f"{best.agent} and {len(leaders) - 1:,} more score highest"
     if len(leaders) == 1:
         who = f"{best.agent} scores highest"
@@ -104,7 +103,7 @@ def _best(board: Standings, target: str, ranked: Sequence[Line]) -> tuple[str, s
         if is_all:
             next_ = [line for line in ranked[1:] if (line.at[target].rank_lower or 1) <= 2]
             above = f" The next {f'could be any of {len(next_):,}' if next_[1:] else f'is {next_[0].agent}'}."
-        cost = _for(board, target, [best])
+        cost = _for(board, [best])
         return f"{best.agent} is the best of {the}{agents}, at 95%:", f"{score} on {tasks}{cost}.{above}"
     among = "" if is_all else " of them"
     return (
@@ -177,7 +176,7 @@ def _score(at: AtTarget) -> str:
     return f"{'~' if at.estimated else ''}{percent(at.score or 0.0)}%"
 
 
-def _for(board: Standings, target: str, first: Sequence[Line]) -> str:
+def _for(board: Standings, first: Sequence[Line]) -> str:
     """Say what a run of these costs; empty where that is not known of each."""
     known = whole_costs(board)
     if all(other.cost_usd is None for other in board.agents):
