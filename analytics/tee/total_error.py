@@ -57,13 +57,8 @@ class TotalError:
     @property
     def few_levels(self) -> tuple[str, ...]:
         """Letters of the random facets with so few levels that the interval is `conservative` for them."""
-        words = {word for facet in small_facets(self.fit, _slopes(self)) for word in facet.factors}
+        words = frozenset[str]().union(*small_facets(self.fit, _slopes(self)))
         return tuple(letter for letter in "NVMH" if WORDS[letter] in words)
-
-    @property
-    def se_ratio(self) -> float:
-        """SE over naive SE."""
-        return self.se / self.naive_se
 
     def interval(
         self, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
@@ -78,7 +73,7 @@ class TotalError:
         check_level(level)
         slopes = _slopes(self)
         random = float(slopes @ self.fit.parameters)
-        few = [facet.n_levels - 1 for facet in small_facets(self.fit, slopes)]
+        few = [n_levels - 1 for n_levels in small_facets(self.fit, slopes).values()]
         if self.projection.degrees_of_freedom is not None:
             few.append(self.projection.degrees_of_freedom)
         df, method = None, "normal"

@@ -92,8 +92,7 @@ def changes_of(study):
     return interventions(study.components, study.layout.design, study.reading)
 
 
-def test_ratio_and_tables(study):
-    assert study.se_ratio == study.se / study.naive_se
+def test_tables(study):
     assert math.fsum(row.share_of_mean or 0.0 for row in study.table()) == pytest.approx(1.0)
     assert {row.name for row in study.table() if row.tier == 2} == {"judge (fixed)", "temperature (fixed)"}
     assert {change.name for change in changes_of(study)} >= {"double items", "single judge"}
