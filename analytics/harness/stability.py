@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, Mask
-from analytics.drift.fidelity import kendall
+from analytics.drift.rank_correlation import kendall
 from analytics.errors import CoreError
 from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import generator, resampled_counts

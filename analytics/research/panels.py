@@ -15,7 +15,7 @@ import numpy as np
 
 from analytics.arrays import CodeArray, FloatArray, Mask
 from analytics.command_line import MAX_SEED, Answer, add_command, outcomes_of, plain, whole
-from analytics.drift.fidelity import midranks
+from analytics.drift.rank_correlation import midranks
 from analytics.errors import CoreError
 from analytics.flat_file import FlatFile
 from analytics.reml import RESIDUAL, VarianceFit, fit, refits

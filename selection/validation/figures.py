@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from analytics.arrays import DECIMALS, FloatArray, IndexArray, Mask
 from analytics.differences.trial_variances import finite_variances
-from analytics.drift.fidelity import kendall, midranks
+from analytics.drift.rank_correlation import kendall, midranks
 from selection import full_scores, intervals
 from selection.folds import CompleteAgents, Rule
 from selection.held_out import HeldOutRecords, Subsets, nested_residuals, ratio

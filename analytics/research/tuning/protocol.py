@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from analytics.differences.estimates import benjamini_hochberg
-from analytics.drift.fidelity import kendall
+from analytics.drift.rank_correlation import kendall
 from analytics.errors import CoreError
 from analytics.harness import ScoreTensor, mdes, rank_stability, scorer_auc, split_half, variance_components
 from analytics.research.tuning.cells import RunCells, RunRequest
