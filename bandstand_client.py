@@ -128,10 +128,10 @@ class Payload:
         digest.update(self.content)
         return f"sha256-{digest.hexdigest()}"
 
-    def body(self) -> tuple[bytes, bytes, bytes, str]:
-        """Give what stands before the content, the content, what stands behind it, and the media type."""
+    def body(self) -> tuple[str, tuple[bytes, ...]]:
+        """Give the media type, and the body in parts, the content uncopied among them."""
         if not self.name:
-            return b"", self.content, b"", "application/json"
+            return "application/json", (self.content,)
         boundary = secrets.token_hex(24)
         submission = json.dumps(self.fields).encode()
         name = urllib.parse.quote(self.name)
@@ -144,7 +144,7 @@ class Payload:
             "Content-Type: application/octet-stream\r\n\r\n"
         ).encode()
         tail = f"\r\n--{boundary}--\r\n".encode()
-        return head + submission + middle, self.content, tail, f"multipart/form-data; boundary={boundary}"
+        return f"multipart/form-data; boundary={boundary}", (head + submission + middle, self.content, tail)
 
 
 def read_delivery(
@@ -293,9 +293,8 @@ class Client:
             path += f"?{query}"
 
         def once() -> dict[str, Any]:
-            head, content, tail, media_type = delivery.body()
-            body = _Body((head, content, tail), progress)
-            return self._answer("POST", path, body, media_type, headers)
+            media_type, parts = delivery.body()
+            return self._answer("POST", path, _Body(parts, progress), media_type, headers)
 
         return self._tried(once)
 

@@ -158,9 +158,7 @@ def rank_intervals(
     means = np.round(resamples.outcomes.mean(axis=1), DECIMALS)
     outcomes, v, groups = resamples.outcomes, resamples.v, resamples.groups
     variances = grouped.pair_variances(outcomes, v, groups) if groups else pair_variances(outcomes, v)
-    se = np.sqrt(variances)
-    d = np.round(means[:, None] - means, DECIMALS)
-    d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
+    se, d = np.sqrt(variances), _gaps(means, unclaimed)
     beats, lead = d > critical * se, (d / se).max(axis=0)
     least = np.full(n_agents, least_by_tasks(resamples.ahead, resamples.df))
     first = may_be_first_by_tasks(resamples.ahead, lead, place, least=least)
@@ -252,20 +250,17 @@ def rank_sets(
     """
     _check_agents(agents, N_DRAWS if n_draws is None else n_draws, added, unclaimed)
     errors = [error_of(agent, noise, facets) for agent in agents]
-    names = tuple(agent.name for agent in agents)
-    rows = np.array([i for i, a in enumerate(agents) if isinstance(a, Measured)], dtype=np.intp)
+    names = [agent.name for agent in agents]
+    measured = np.array([isinstance(agent, Measured) for agent in agents], dtype=np.bool_)
+    rows = np.flatnonzero(measured)
     outcomes = np.array([a.outcomes for a in agents if isinstance(a, Measured)])
     beyond, n_tasks = np.array([errors[i].beyond for i in rows]), outcomes.shape[1] if rows.size else 0
-    # pairs of measured agents of which one tells no trial variance are judged by resampled tasks
     unknown_noise = np.array([error.method == "neyman" for error in errors])
-    measured = np.array([error.method != "calibration" for error in errors])
-    by_tasks = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
-    np.fill_diagonal(by_tasks, False)
-    if n_draws is None:
-        n_draws = draws_for(rows.size) if by_tasks.any() else N_DRAWS
+    by_tasks = _judged_by_tasks(unknown_noise, measured)
+    n_draws = n_draws or (draws_for(rows.size) if by_tasks.any() else N_DRAWS)
     totals = np.array([error.total for error in errors])
     variances = np.add.outer(totals, totals)
-    others, least, floor = np.zeros((n_draws, len(agents))), np.zeros(len(agents)), 0.0
+    others, floor = np.zeros((n_draws, len(agents))), 0.0
     if by_tasks.any():
         at = np.ix_(rows, rows)
         variances[at] = np.where(by_tasks[at], pair_variances(outcomes, beyond), variances[at])
@@ -273,15 +268,12 @@ def rank_sets(
             outcomes, [names[i] for i in rows], beyond, unknown_noise[rows], seed=seed, n_draws=n_draws
         )
         floor = float(stdtrit(n_tasks - 1, 0.975))
-        least[by_tasks.any(axis=1)] = float(stdtrit(n_tasks - 1, 0.95))
-        least[unknown_noise] = least_by_tasks(others[:, unknown_noise], n_tasks - 1)
     means = np.round([agent.score for agent in agents], DECIMALS)
     se = np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
-    d = np.round(means[:, None] - means, DECIMALS)
-    d = d if unclaimed is None else np.where(unclaimed, 0.0, d)
+    d = _gaps(means, unclaimed)
     judged = ~(by_tasks | np.eye(len(d), dtype=np.bool_))
     draws = draw_errors(names, errors, judged, seed=seed, n_draws=n_draws, own=own)
-    place = -(-95 * (n_draws + 1) // 100)
+    place, least = -(-95 * (n_draws + 1) // 100), _least(others, by_tasks, unknown_noise, n_tasks - 1)
     critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), floor)
     beats = d > critical * se
     lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))
@@ -298,6 +290,28 @@ def rank_sets(
         df=np.array([error.calibration_df or error.df for error in errors]),
         methods=tuple(error.method for error in errors),
     )
+
+
+def _judged_by_tasks(unknown_noise: Mask, measured: Mask) -> Mask:
+    """Mark pairs of measured agents of which one tells no trial variance, symmetric."""
+    judged = np.logical_or.outer(unknown_noise, unknown_noise) & np.logical_and.outer(measured, measured)
+    np.fill_diagonal(judged, False)
+    return judged
+
+
+def _least(others: FloatArray, by_tasks: Mask, unknown_noise: Mask, df: int) -> FloatArray:
+    """Return the least c_a of each agent, 0 where no pair of it is judged by tasks."""
+    least = np.zeros(len(by_tasks))
+    if by_tasks.any():
+        least[by_tasks.any(axis=1)] = float(stdtrit(df, 0.95))
+        least[unknown_noise] = least_by_tasks(others[:, unknown_noise], df)
+    return least
+
+
+def _gaps(means: FloatArray, unclaimed: Mask | None) -> FloatArray:
+    """Row's mean less column's, rounded; 0 where no order is claimed."""
+    gaps = np.round(means[:, None] - means, DECIMALS)
+    return gaps if unclaimed is None else np.where(unclaimed, 0.0, gaps)
 
 
 def _check_agents(

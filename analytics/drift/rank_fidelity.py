@@ -16,7 +16,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from analytics.arrays import DECIMALS, FloatArray
-from analytics.drift.rank_correlation import skill, spearman, spearman_interval
 from analytics.drift.monitor import (
     LEVEL,
     MIN_AGENTS,
@@ -27,6 +26,7 @@ from analytics.drift.monitor import (
     last_look,
     same_length,
 )
+from analytics.drift.rank_correlation import skill, spearman, spearman_interval
 from analytics.text import counted
 
 NAME = "rank fidelity"

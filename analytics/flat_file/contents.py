@@ -5,7 +5,7 @@ the distinct names of a column in order of first use, −1 where a field is empt
 indices of rows. All arrays are (n_rows,) unless a shape is given.
 
 A row with n in ``n_averaged`` and mean x stands for trials 1 … n, whatever trial it names itself: nx passed
-(outcome 1), which come first, and n − nx failed (outcome 0). nx has to be whole, to 1e-6 (STATISTICS §10).
+(outcome 1), which come first, and n − nx failed (outcome 0). nx has to be whole, to 1e-6.
 What was measured beside is the mean of the runs too, and is repeated.
 """
 

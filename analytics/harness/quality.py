@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from analytics.arrays import FloatArray
-from analytics.differences.estimates import benjamini_hochberg
+from analytics.differences.estimates import NamedInterval, benjamini_hochberg
 from analytics.errors import CoreError
 from analytics.harness.gstudy import reliability_draws
-from analytics.harness.tensor import HarnessInterval, ScoreTensor, percentile_interval, require_levels
+from analytics.harness.tensor import ScoreTensor, percentile_interval, require_levels
 from analytics.resampling import resampled_counts
 from analytics.text import counted
 
@@ -87,7 +87,7 @@ def discriminability_draws(tensor: ScoreTensor, counts: npt.ArrayLike) -> FloatA
     return _mean_of_pairs(_pairwise_d(tensor, np.asarray(counts, dtype=np.float64)))
 
 
-def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> HarnessInterval:
+def discriminability_bootstrap(tensor: ScoreTensor, seed: int, n_draws: int = N_DRAWS) -> NamedInterval:
     """Percentile interval of D(h) under resampling of tasks."""
     require_levels(tensor, "a bootstrap over tasks", tasks=2)
     counts = resampled_counts(seed, "task bootstrap", len(tensor.tasks), n_draws)
@@ -199,7 +199,7 @@ class Change:
     first: float | None
     second: float | None
     difference: float | None
-    interval: HarnessInterval | None
+    interval: NamedInterval | None
     p_value: float | None
     p_adjusted: float | None = None
     note: str = ""

@@ -36,9 +36,7 @@ CLOSE_TO_ZERO = 1e-6
 MIN_RESIDUAL = 1e-8
 
 
-def minimise(
-    criterion: Criterion, *, start: npt.ArrayLike | None = None
-) -> tuple[Evaluation, bool, str]:
+def minimise(criterion: Criterion, *, start: npt.ArrayLike | None = None) -> tuple[Evaluation, bool, str]:
     """Minimise a criterion over components that are not negative; refused where the residual falls to 0.
 
     start: (n_terms + 1,), the residual, last, above 0. Default: the mean square within cells for the

@@ -3,9 +3,8 @@
 Source: Patterson & Thompson, *Biometrika* 58 (1971) 545-554 (REML). Bates et al., *J. Stat. Software* 67(1)
 (2015), Eq. 41-42 (the criterion and its constants), §2.3 (`bootMer`). Searle, Casella & McCulloch, *Variance
 Components*, 1992, §6.6. Satterthwaite, *Biometrics Bulletin* 2 (1946) 110-114. Giesbrecht & Burns,
-*Biometrics* 41 (1985) 477-486 (ν from the information). Efron & Tibshirani, *An Introduction to the Bootstrap*,
-1993, §12.5, §13.3. The rule of 4 levels: analytics/README.md, *Intervals of the
-grand mean*.
+*Biometrics* 41 (1985) 477-486 (ν from the information). Efron & Tibshirani, *An Introduction to the
+Bootstrap*, 1993, §12.5, §13.3. The rule of 4 levels: analytics/README.md, *Intervals of the grand mean*.
 """
 
 from collections.abc import Mapping

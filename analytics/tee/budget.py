@@ -109,7 +109,7 @@ class Choices:
 
     @cached_property
     def variance_line(self) -> tuple[FloatArray, FloatArray]:
-        """a and b of Var(θ̂) = a/x + b."""
+        """A and b of Var(θ̂) = a/x + b."""
         slope, floor = (np.zeros_like(self._levels[self.inner]) for _ in range(2))
         for _, variance, facets in counted_terms(self.components, self.bounds, self.reading):
             divisor = np.prod([self._levels[letter] for letter in sorted(facets)], axis=0)
@@ -119,7 +119,7 @@ class Choices:
 
     @cached_property
     def cost_line(self) -> tuple[FloatArray, FloatArray]:
-        """p and q of a cost of p·x + q."""
+        """P and q of a cost of p·x + q."""
         levels, one = self._levels, np.ones_like(self._levels[self.inner])
         costs = self.costs.levels
         base = sum((cost * levels.get(f, one) for f, cost in costs.items() if f != self.inner), 0.0 * one)

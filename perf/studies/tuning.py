@@ -171,8 +171,8 @@ def coverage(
     redrawn, resampled = [], []
     for place in range(n):
         first, second = _drawn(draw, before, n_runs), _drawn(draw, after, n_runs)
-        found = reliability_difference(first, second, place, n_draws=400)
-        redrawn.append(found.lower <= true <= found.upper)
+        _, anew, _ = reliability_difference(first, second, place, n_draws=400)
+        redrawn.append(anew.lower <= true <= anew.upper)
         interval = compare(first, second, place, n_draws=400)[0].interval
         resampled.append(interval is not None and interval.lower <= true <= interval.upper)
     return redrawn, resampled

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from analytics.arrays import FloatArray
+from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
 from analytics.harness import ScoreTensor, coverage, discriminability, reliability, variance_components
 from analytics.resampling import generator
@@ -110,20 +111,13 @@ def standard_error(tensor: ScoreTensor) -> float | None:
     return float(np.sqrt((n_runs - 1) / n_runs * np.sum((f - f.mean()) ** 2)))
 
 
-@dataclass(frozen=True)
-class ReliabilityDifference:
-    """ΔR, second minus first, its 95% interval, and twice the smaller tail beyond 0."""
-
-    difference: float
-    lower: float
-    upper: float
-    p_value: float
-
-
 def reliability_difference(
     first: ScoreTensor, second: ScoreTensor, seed: int, n_draws: int = N_DRAWS
-) -> ReliabilityDifference:
-    """Compare R of two configurations that ran the same models and tasks, each L times."""
+) -> tuple[float, NamedInterval, float]:
+    """Compare R of two configurations that ran the same models and tasks, each L times.
+
+    Returns: ΔR, second minus first; its 95% interval; twice the smaller tail beyond 0.
+    """
     if first.models != second.models or first.tasks != second.tasks:
         raise CoreError("no ΔR: models or tasks differ", code="figures")
     means = [run_means(one) for one in (first, second)]
@@ -137,7 +131,8 @@ def reliability_difference(
     delta, draws = seen[1] - seen[0], drawn[1] - drawn[0]
     low, high = np.percentile(draws, [2.5, 97.5])
     tail = min(1 + int(np.count_nonzero(draws <= 0.0)), 1 + int(np.count_nonzero(draws >= 0.0)))
-    return ReliabilityDifference(delta, float(low), float(high), min(1.0, 2.0 * tail / (n_draws + 1)))
+    interval = NamedInterval(float(low), float(high), "runs redrawn")
+    return delta, interval, min(1.0, 2.0 * tail / (n_draws + 1))
 
 
 def run_means(tensor: ScoreTensor) -> FloatArray:

@@ -158,9 +158,9 @@ def candidates(store: Store) -> list[dict[str, Any]]:
         one |= {"order": _order(*tensors), "scorer_auc": _scorer(cells)}
         one["refused"] = _refused(study, one, of_runs.why) or None
         try:
-            change = reliability_difference(*tensors, study.seed)
-            one |= {"ci": [change.lower, change.upper], "difference": change.difference}
-            tested.append((one, change.p_value))
+            difference, interval, p_value = reliability_difference(*tensors, study.seed)
+            one |= {"ci": [interval.lower, interval.upper], "difference": difference}
+            tested.append((one, p_value))
         except CoreError as refusal:
             one["note"] = str(refusal) or one["note"]
         measured.append(one)
