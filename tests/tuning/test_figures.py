@@ -62,7 +62,8 @@ def test_they_are_those_of_the_harness_room(tmp_path):
     assert reliability(variance_components(tensor), 3) == result.R
     assert discriminability(tensor) == result.D
     assert (result.C, result.cost_usd, result.n_runs) == (1.0, 0.5, 3)
-    assert pytest.approx(fitness(result.R, result.D, result.C), abs=1e-15) == result.F
+    by_hand = 0.40 * result.R + 0.35 * min(result.D, 3.0) / 3.0 + 0.25 * result.C
+    assert pytest.approx(by_hand, abs=1e-15) == result.F
 
 
 def test_what_is_stored_comes_back(tmp_path):

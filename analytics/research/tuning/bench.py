@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from analytics.harness import fitness
 from analytics.resampling import generator
-from analytics.research.tuning.figures import weighted
 from analytics.research.tuning.space import Configuration, SpaceParameter
 
 MODELS = ("m1", "m2", "m3", "m4", "m5")
@@ -71,7 +71,7 @@ def true_fitness(configuration: Mapping[str, Any]) -> float:
     i, j = np.triu_indices(len(MODELS), 1)
     gaps = np.abs(ABILITIES[i] - ABILITIES[j]) * scale
     d = float(gaps.mean() / math.sqrt(sum(v.values())))
-    return weighted(signal / (signal + noise), d, true_coverage(configuration))
+    return fitness(signal / (signal + noise), d, true_coverage(configuration))
 
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ Source: *Toward Meta-Harness Optimization*, §28.5, 28.10.3. Efron & Tibshirani,
 Bootstrap*, 1993, ch. 6, 11.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +35,19 @@ import numpy as np
 from analytics.arrays import FloatArray
 from analytics.differences.estimates import NamedInterval
 from analytics.errors import CoreError
-from analytics.harness import ScoreTensor, coverage, discriminability, reliability, variance_components
+from analytics.harness import (
+    ScoreTensor,
+    coverage,
+    discriminability,
+    fitness,
+    reliability,
+    variance_components,
+)
+from analytics.harness.quality import two_sided_p
+from analytics.harness.tensor import percentile_interval
 from analytics.resampling import generator
 from analytics.research.tuning.cells import RunCells, RunRequest
 
-WEIGHTS = {"R": 0.40, "D": 0.35, "C": 0.25}
-D_CEILING = 3.0
 N_DRAWS = 2000
 ALL_EQUAL = 1e-18
 
@@ -75,7 +81,7 @@ def figures(cells: RunCells, request: RunRequest) -> HarnessFigures:
         c = coverage(tensor)
         try:
             r, d = parts(tensor)
-            f, error = weighted(r, d, c), standard_error(tensor)
+            f, error = fitness(r, d, c), standard_error(tensor)
         except CoreError as refusal:
             why = why or str(refusal)
     return HarnessFigures(r, d, c, f, error, cells.cost_usd, len(request.runs), why)
@@ -84,11 +90,6 @@ def figures(cells: RunCells, request: RunRequest) -> HarnessFigures:
 def parts(tensor: ScoreTensor) -> tuple[float, float]:
     """Return R for one run, and D."""
     return reliability(variance_components(tensor), len(tensor.tasks)), discriminability(tensor)
-
-
-def weighted(r: float, d: float, c: float, weights: Mapping[str, float] = WEIGHTS) -> float:
-    """F = α·R + β·min(D, 3)/3 + γ·C, 0 to 1 (Eq. 28.2)."""
-    return weights["R"] * r + weights["D"] * min(d, D_CEILING) / D_CEILING + weights["C"] * c
 
 
 def standard_error(tensor: ScoreTensor) -> float | None:
@@ -104,7 +105,7 @@ def standard_error(tensor: ScoreTensor) -> float | None:
             tensor.models, tensor.tasks, runs, tensor.scores[:, :, keep], tensor.valid[:, :, keep]
         )
         try:
-            left_out.append(weighted(*parts(rest), coverage(rest)))
+            left_out.append(fitness(*parts(rest), coverage(rest)))
         except CoreError:
             return None
     f = np.array(left_out)
@@ -128,11 +129,8 @@ def reliability_difference(
     ]
     if not np.isfinite([*seen, *drawn[0], *drawn[1]]).all():
         raise CoreError("no ΔR: without any spread of scores R is 0/0", code="figures")
-    delta, draws = seen[1] - seen[0], drawn[1] - drawn[0]
-    low, high = np.percentile(draws, [2.5, 97.5])
-    tail = min(1 + int(np.count_nonzero(draws <= 0.0)), 1 + int(np.count_nonzero(draws >= 0.0)))
-    interval = NamedInterval(float(low), float(high), "runs redrawn")
-    return delta, interval, min(1.0, 2.0 * tail / (n_draws + 1))
+    draws = drawn[1] - drawn[0]
+    return seen[1] - seen[0], percentile_interval(draws, "ΔR", "runs redrawn"), two_sided_p(draws)
 
 
 def run_means(tensor: ScoreTensor) -> FloatArray:
