@@ -139,7 +139,6 @@ class FittedInterval:
     method: `asymptotic` or `bootstrap`; `satterthwaite`, `conservative`, `wald`, `bootstrap-t` or `normal`.
     df: of the t quantile; None where none is used.
     small_facets: random facets with at most 4 levels that add to the variance.
-    name: what the reading of a study calls it.
     """
 
     estimate: float
@@ -150,7 +149,6 @@ class FittedInterval:
     method: str
     df: float | None = None
     small_facets: tuple[str, ...] = ()
-    name: str = ""
 
 
 def asymptotic_intervals(

@@ -84,17 +84,15 @@ def _error_of(study: TotalError, on_board: BoardEstimate | None) -> str:
 
 
 def _interval(study: TotalError, within: tuple[float, float]) -> str:
-    interval = study.interval(within=within)
+    interval, name = study.interval(within=within), study.reading.interval_name
     if (interval.lower, interval.upper) == within:
         few = " and ".join(counted_levels(study.layout.levels[letter], letter) for letter in study.few_levels)
-        return f"No 95% {interval.name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
+        return f"No 95% {name} is told: {few or 'so few outcomes'} leave every score from 0 to 1."
     degrees = (
         "" if interval.df is None else f"{interval.df:.3g} degree{'' if interval.df == 1 else 's'} of freedom"
     )
     how = "normal quantile" if interval.df is None else f"{interval.method} t, {degrees}"
-    return (
-        f"The {interval.level:.0%} {interval.name} is {interval.lower:.4g} to {interval.upper:.4g} ({how})."
-    )
+    return f"The {interval.level:.0%} {name} is {interval.lower:.4g} to {interval.upper:.4g} ({how})."
 
 
 def _made_of(study: TotalError) -> str:

@@ -63,7 +63,7 @@ class TotalError:
     def interval(
         self, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
     ) -> FittedInterval:
-        """Return θ̂ ± t·SE, named after the reading.
+        """Return θ̂ ± t·SE; its reading has a name for it.
 
         Sensitivities are taken as known; random judges are a small facet whose variance has M − 1 degrees of
         freedom. The normal quantile is for where nothing random is left in the variance.
@@ -84,9 +84,8 @@ class TotalError:
             method = "satterthwaite"
         share = (1.0 + level) / 2.0
         half = float(ndtri(share) if df is None else stdtrit(df, share)) * self.se
-        name = self.reading.interval_name
         lower, upper = max(self.theta - half, within[0]), min(self.theta + half, within[1])
-        return FittedInterval(self.theta, self.se, lower, upper, level, method, df, name=name)
+        return FittedInterval(self.theta, self.se, lower, upper, level, method, df)
 
     def table(self) -> tuple[VarianceRow, ...]:
         """Return the decomposition per observation, of Var(θ̂), and tier."""

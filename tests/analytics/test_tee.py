@@ -155,7 +155,7 @@ def test_one_outcome_in_a_cell():
 def test_interval_of_five_prompts_is_satterthwaites(study):
     """By definition: ν = (Σ aλ)²/Σ (aλ)²/df over the strata that hold a random facet, from mean squares."""
     result = study.interval()
-    assert result.name == "confidence interval"
+    assert study.reading.interval_name == "confidence interval"
     assert result.method == "satterthwaite"
     y = factorial()["score"].reshape(12, 5, 3, 2, 2)
     by_both = y.mean(axis=(2, 3, 4))
@@ -181,7 +181,7 @@ def test_few_prompts_are_conservative():
 
 def test_counting_panels_widens_and_renames():
     result = total_error(factorial(), DECLARED, INCLUDE)
-    assert result.interval().name == "design-sensitivity interval"
+    assert result.reading.interval_name == "design-sensitivity interval"
     assert result.se > total_error(factorial(), DECLARED).se
     random = result.se**2 - sum(
         result.projection.contributions[f"{w} (fixed)"] for w in ("judge", "temperature")
