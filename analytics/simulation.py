@@ -1,7 +1,7 @@
 """A simulated benchmark: agents, tasks and trials drawn from a known response model.
 
 It is the built-in demonstration, which so owes nothing to anyone's data, and the ground truth of simulation
-studies: the parameters that made the outcomes are returned with them. All names are invented. Scaffolds and
+studies: the truth behind the outcomes is returned with them. All names are invented. Scaffolds and
 models are released in the course of a year; an agent appears between the later release of its two and half a
 year after.
 
@@ -195,7 +195,6 @@ class SimulatedBenchmark:
     twins: tuple[tuple[str, str], ...]
     near_ties: tuple[tuple[str, str], ...]
     incomplete: tuple[str, ...]
-    parameters: ResponseModel
 
 
 def simulate(
@@ -249,7 +248,6 @@ def simulate(
         twins=tuple((names[a], names[b]) for a, b in twins),
         near_ties=tuple((names[a], names[b]) for a, b in near_ties),
         incomplete=tuple(names[a] for a in incomplete),
-        parameters=parameters,
     )
 
 

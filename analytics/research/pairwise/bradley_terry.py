@@ -52,7 +52,6 @@ class BradleyTerry:
 
     strengths, positions: (n_agents,) and (n_judges,).
     covariance, naive: (n_agents + n_judges,) squared; Σ̂ and H⁻¹.
-    prior: V.
     """
 
     agents: tuple[str, ...]
@@ -64,7 +63,6 @@ class BradleyTerry:
     log_likelihood: float
     n_items: int
     n_comparisons: float
-    prior: float | None
 
     @cached_property
     def se(self) -> FloatArray:
@@ -103,7 +101,6 @@ def fit(battles: Battles, prior: float | None = None) -> BradleyTerry:
         log_likelihood=float(tallies.won @ logits + tallies.n @ log_expit(-logits)),
         n_items=n_items,
         n_comparisons=float(tallies.n.sum()),
-        prior=prior,
     )
 
 
