@@ -11,6 +11,7 @@ from analytics.tee.agent_projection import doubled
 from analytics.tee.components import FACETS, RESIDUAL
 from analytics.tee.dstudy import project
 from analytics.tee.total_error import TotalError
+from analytics.text import enumerated
 
 SCORES = (0.0, 1.0)
 ANY = (-math.inf, math.inf)
@@ -45,7 +46,7 @@ def _sentences(
         replicates = counted_levels(most, "R")
         crossed.append(replicates if fewest == most else f"{fewest} to {replicates}")
     theta = on_board.score if on_board else study.theta
-    yield f"The mean over {_listed(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
+    yield f"The mean over {enumerated(crossed)} ({layout.n_rows} outcomes) is {theta:.4g}."
     yield _error_of(study, on_board)
     if on_board is None:
         yield _interval(study, within)
@@ -101,7 +102,7 @@ def _made_of(study: TotalError) -> str:
     for row in rows:
         words = row.name.replace(" (fixed)", " choice").replace(":", " by ")
         parts.append(f"{'replicate noise' if row.name == RESIDUAL else words} ({row.share_of_mean:.0%})")
-    return f"The variance of the mean is mostly {_listed(parts)}."
+    return f"The variance of the mean is mostly {enumerated(parts)}."
 
 
 def _best_change(study: TotalError) -> str:
@@ -129,7 +130,3 @@ def counted_levels(count: int, letter: str) -> str:
     word = FACETS[letter]
     singular = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
     return f"{count} {singular if count == 1 else word}"
-
-
-def _listed(parts: list[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

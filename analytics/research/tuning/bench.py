@@ -52,7 +52,7 @@ def true_variances(configuration: Mapping[str, Any]) -> dict[str, float]:
 def true_coverage(configuration: Mapping[str, Any]) -> float:
     """Return the share of cells that a configuration covers."""
     short, busy = math.exp(-configuration["timeout"] / 120.0), configuration["workers"] / 16.0
-    return 1.0 - 0.25 * short * 0.4 ** configuration["retries"] - 0.03 * busy
+    return float(1.0 - 0.25 * short * 0.4 ** configuration["retries"] - 0.03 * busy)
 
 
 def price(configuration: Mapping[str, Any]) -> float:
