@@ -266,20 +266,20 @@ def rank_sets(
     n_draws = n_draws or (draws_for(rows.size) if by_tasks.any() else N_DRAWS)
     totals = np.array([error.total for error in errors])
     variances = np.add.outer(totals, totals)
-    others, floor = np.zeros((n_draws, len(agents))), 0.0
+    others = np.zeros((n_draws, len(agents)))
     if by_tasks.any():
         at = np.ix_(rows, rows)
         variances[at] = np.where(by_tasks[at], pair_variances(outcomes, beyond), variances[at])
         others[:, rows] = ahead(
             outcomes, [names[i] for i in rows], beyond, unknown_noise[rows], seed=seed, n_draws=n_draws
         )
-        floor = float(stdtrit(n_tasks - 1, 0.975))
     means = np.round([agent.score for agent in agents], DECIMALS)
     se = np.asarray(np.sqrt(variances if added is None else variances + added), dtype=np.float64)
     d = gaps(means, unclaimed)
     judged = ~(by_tasks | np.eye(len(d), dtype=np.bool_))
     draws = draw_errors(names, errors, judged, seed=seed, n_draws=n_draws, own=own)
     place, least = upper_place(n_draws), _least(others, by_tasks, unknown_noise, n_tasks - 1)
+    floor = float(stdtrit(n_tasks - 1, 0.975)) if by_tasks.any() else 0.0
     critical = max(math.sqrt(upper_point(draws, others.max(axis=1), place)), floor)
     beats = d > critical * se
     lead = np.where(beats.any(axis=0), np.inf, (d / se).max(axis=0))

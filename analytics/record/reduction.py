@@ -143,18 +143,13 @@ def agent_rows(
     """Reduce rows on the active tasks to one line for each agent."""
     rows = checked(rows, n_agents=n_agents, tasks=tasks, settings=settings, deliveries=deliveries)
     frame = _frame(n_agents, tasks, settings, deliveries, counting, compared)
-    finished = finished_by(rows, deliveries, (n_agents, len(tasks)))
     zero = counting.missing == "zero"
     every = _delivered(rows, frame.shape, settings, counting, compared)
     delivered = every.where(~frame.withdrawn[every.rows.delivery])
     completed = _completed(delivered, frame, zero=zero)
-    is_counting = frame.counting[every.rows.delivery]
-    counted = every.where(is_counting)
+    counted = every.where(frame.counting[every.rows.delivery])
     most = _most_trials(counted, frame, zero=zero)
-    whole, retried = _whole_runs(every, is_counting, frame, most)
-    weight = _weights(counted, frame, completed, most, whole[is_counting])
-    if retried.any():
-        weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
+    weight, retried = _weigh(every, counted, frame, completed, most, zero=zero)
     counted, weight = counted.where(weight > 0), weight[weight > 0]
     n_too_few = _too_few(counted, frame, zero=zero)
     alike = repeats(
@@ -171,9 +166,7 @@ def agent_rows(
     n_gaps = np.where(cells.n_valid > 0, n_gaps, n_places).astype(np.int32)
     n_invalid = _in_slots(counted.slot[~counted.rows.valid], frame.shape).sum(axis=2).astype(np.int32)
     costs, tokens, seconds = _spent(counted, frame)
-    arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
-    numbers = {"arrival": arrival, "n_deliveries": n_deliveries, "first": _arrivals(rows, frame)[0]}
-    numbers |= {"completed": completed, "finished": finished} | _row_counts(counted.rows, n_agents)
+    numbers = _arrival_numbers(rows, deliveries, frame) | _row_counts(counted.rows, n_agents)
     labels, asked = people(counted.rows, n_agents=n_agents, settings=settings), frame.asked
     return tuple(
         AgentRow(
@@ -193,6 +186,7 @@ def agent_rows(
             seconds=_total(seconds[i]),
             repeats=alike[i],
             people=labels[i],
+            completed=int(completed[i]),
             **{name: int(of_agents[i]) for name, of_agents in numbers.items()},
         )
         for i in range(n_agents)
@@ -204,6 +198,14 @@ def _too_few(counted: _Slots, frame: _Frame, *, zero: bool) -> CountArray:
     n = _in_slots(counted.slot, frame.shape)
     lacking = np.where(n > 0, np.maximum(frame.fewest[:, :, None] - n, 0), 0).sum(axis=2)
     return np.where(frame.ranked[:, None] & (not zero), lacking, 0).astype(np.int32)
+
+
+def _arrival_numbers(rows: Rows, deliveries: Sequence[Delivery], frame: _Frame) -> dict[str, CodeArray]:
+    """Tell by field of `AgentRow` when each agent delivered, and how often, (n_agents,) each."""
+    arrival, n_deliveries = _arrivals(not_withdrawn(rows, deliveries), frame)
+    first, _ = _arrivals(rows, frame)
+    finished = finished_by(rows, deliveries, frame.shape[:2])
+    return {"arrival": arrival, "n_deliveries": n_deliveries, "first": first, "finished": finished}
 
 
 def _row_counts(rows: Rows, n_agents: int) -> dict[str, CodeArray]:
@@ -415,6 +417,18 @@ def _whole_runs(every: _Slots, is_counting: Mask, frame: _Frame, most: CodeArray
     )
     retried[rows.agent[again]] = True
     return whole, retried
+
+
+def _weigh(
+    every: _Slots, counted: _Slots, frame: _Frame, completed: CodeArray, most: CodeArray, *, zero: bool
+) -> tuple[FloatArray, Mask]:
+    """Return how much each counted row counts, (n_rows,), and the agents that retried, (n_agents,)."""
+    is_counting = frame.counting[every.rows.delivery]
+    whole, retried = _whole_runs(every, is_counting, frame, most)
+    weight = _weights(counted, frame, completed, most, whole[is_counting])
+    if retried.any():
+        weight = _lower(counted, weight, frame, completed, most, retried, zero=zero)
+    return weight, retried
 
 
 def _weights(
