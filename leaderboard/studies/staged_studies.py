@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from analytics.record import Record
-from leaderboard.catalog.models import Assigning, Benchmark, Policy, Trust
+from leaderboard.catalog.models import Assigning, Benchmark, Policy
 from leaderboard.studies.models import ESTIMATOR_VERSION, StagedStudy, TaskSubset
 from leaderboard.studies.records import Snapshot
 from leaderboard.studies.rules import rules_of, rules_sha256
@@ -80,26 +80,6 @@ def courses_of(
         base_seed=now.policy.base_seed,
         progress=progress,
     )
-
-
-class Trusted(NamedTuple):
-    """How far an agent's outcomes can be checked; `links` to logs where each delivery has them.
-
-    `is_confirmed`: no invalid outcome counts as a failure.
-    """
-
-    is_verified: bool
-    links: Mapping[str, str]
-    is_confirmed: bool
-
-
-def trusted_as(now: Snapshot) -> dict[str, Trusted]:
-    return {
-        one.name: Trusted(
-            one.trust == Trust.VERIFIED, one.links if one.trust == Trust.LOGS else {}, not n_unconfirmed
-        )
-        for one, n_unconfirmed in zip(now.record.about, now.record.n_unconfirmed, strict=True)
-    }
 
 
 def keep_fit(benchmark: Benchmark, policy: Policy, fit: dict[str, Any], as_of: datetime) -> StagedStudy:

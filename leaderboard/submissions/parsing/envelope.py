@@ -1,6 +1,6 @@
 """What stands around the rows of a submission, whether they come in a JSON body or in a file."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from analytics.flat_file import Fault, excerpt, name_rule, text_of
+from analytics.flat_file import Fault, FlatFile, excerpt, name_rule, text_of
 from leaderboard.submissions.queries import LOG_LINKS
 
 COLUMN = {"name": "agent", "scaffold": "scaffold", "model": "model"}  # of the flat file
@@ -23,7 +23,16 @@ NOTHING = (None, "")
 
 
 @dataclass(frozen=True)
-class Envelope:
+class Body:
+    """A delivery without faults, from a JSON body or a file.
+
+    `sha256` is computed when asked for, from what was said: spacing, order of fields, boundaries of parts
+    and compression make no other body. `notes` tell how the file was read.
+    """
+
+    flat: FlatFile
+    sha256: Callable[[], bytes]
+    notes: tuple[str, ...]
     version: str
     organisation: str
     replaces: UUID | None
@@ -32,9 +41,15 @@ class Envelope:
     embargo_until: datetime | None
 
 
-def envelope_of(fields: Mapping[str, Any]) -> Envelope:
+def body_of(
+    fields: Mapping[str, Any], flat: FlatFile, sha256: Callable[[], bytes], notes: tuple[str, ...] = ()
+) -> Body:
+    """`fields` are those of the envelope, without faults."""
     agent, embargo = fields.get("agent") or {}, fields.get("embargo_until")
-    return Envelope(
+    return Body(
+        flat=flat,
+        sha256=sha256,
+        notes=notes,
         version=agent.get("version") or "",
         organisation=agent.get("organisation") or "",
         replaces=UUID(fields["replaces"]) if fields.get("replaces") else None,

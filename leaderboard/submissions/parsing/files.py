@@ -7,7 +7,7 @@ nowhere a path.
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -41,9 +41,9 @@ from leaderboard.submissions.parsing.envelope import (
     AGENT_OPTIONAL,
     COLUMN,
     NOTHING,
-    Envelope,
+    Body,
+    body_of,
     columns_of,
-    envelope_of,
     fault,
     faults_of,
 )
@@ -74,20 +74,6 @@ class KnownTasks:
         return self._explained.get(name, NO_SUCH_TASK)
 
 
-@dataclass(frozen=True)
-class Body:
-    """A delivery without faults, from a JSON body or a file.
-
-    `sha256` is computed when asked for, from what was said: spacing, order of fields, boundaries of parts
-    and compression make no other body. `notes` tell how the file was read.
-    """
-
-    sha256: Callable[[], bytes]
-    flat: FlatFile
-    envelope: Envelope
-    notes: tuple[str, ...] = ()
-
-
 def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: datetime) -> Body:
     """Check the whole body and return it, or raise Faulty with every fault at once.
 
@@ -110,7 +96,7 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
             digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
         return digest.digest()
 
-    return Body(sha256=sha256, flat=flat, envelope=envelope_of(body))
+    return body_of(body, flat, sha256)
 
 
 def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
@@ -248,7 +234,7 @@ def read_upload(
         now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
         known_day = np.zeros(flat.n_rows, np.bool_)
         flat = replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=known_day)
-    return Body(sha256=sha256, flat=flat, envelope=envelope_of(fields), notes=notes)
+    return body_of(fields, flat, sha256, notes)
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
