@@ -5,7 +5,7 @@ A request of the kind *drift* is opened by an alert and turns assignments to ful
 estimate. All close by themselves: when the runs have arrived, or on their deadline.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -196,10 +196,8 @@ def _ask(
     """Open a request and tell of it; `of` are its subset and who opened it."""
     if not to_run:
         raise CannotRequestRuns(NO_AGENT_TO_ASK, code="nobody_to_ask")
-    latest = benchmark.boards.order_by("-number").first()
-    costs = (
-        dict(Entry.objects.filter(board=latest).values_list("agent_id", "line__cost_usd")) if latest else {}
-    )
+    latest = benchmark.boards.order_by("-number")[:1]
+    costs = dict(Entry.objects.filter(board__in=latest).values_list("agent_id", "line__cost_usd"))
     known = [cost for one in to_run if (cost := costs.get(one.agent.pk)) is not None]
     request = RerunRequest.objects.create(
         benchmark=benchmark,
@@ -223,7 +221,6 @@ def _ask(
         )
         for one in to_run
     )
-    tasks = dict(benchmark.tasks.values_list("id", "name"))
     payload = {
         "request": request.pk,
         "kind": request.kind,
@@ -232,24 +229,32 @@ def _ask(
         "deadline": request.deadline.isoformat(),
         "cost_usd": request.cost_usd,
         "n_tasks": request.n_tasks,
-        "agents": [
-            {
-                "agent": one.agent.name,
-                "why": one.why,
-                "sampled": one.sampled,
-                "inclusion": one.inclusion,
-                "cost_usd": costs.get(one.agent.pk),
-                "tasks": sorted(tasks[pk] for pk in one.lacking),
-            }
-            for one in to_run
-        ],
+        "agents": _named(benchmark, to_run, costs),
         "alerts": [{"monitor": alert.monitor, "evidence": alert.evidence} for alert in alerts],
         "link": f"/b/{benchmark.slug}/health",
     }
-    names = [one.agent.name for one in to_run] if kind == RerunKind.RECALL else []
-    emails = wished_by_owners(benchmark, names) if names else ()
+    recalled = [one.agent.name for one in to_run] if kind == RerunKind.RECALL else []
+    emails = wished_by_owners(benchmark, recalled) if recalled else ()
     emit(benchmark, EventKind.RERUN_REQUESTED, f"request {request.pk}", payload, as_of, emails)
     return request
+
+
+def _named(
+    benchmark: Benchmark, to_run: Sequence[AgentToRun], costs: Mapping[int, float | None]
+) -> list[dict[str, Any]]:
+    """Whom a request asks, as its event tells it; `costs` of a full run by agent id."""
+    tasks = dict(benchmark.tasks.values_list("id", "name"))
+    return [
+        {
+            "agent": one.agent.name,
+            "why": one.why,
+            "sampled": one.sampled,
+            "inclusion": one.inclusion,
+            "cost_usd": costs.get(one.agent.pk),
+            "tasks": sorted(tasks[pk] for pk in one.lacking),
+        }
+        for one in to_run
+    ]
 
 
 def tell_operators(benchmark: Benchmark, about: str, payload: dict[str, Any], as_of: datetime) -> None:

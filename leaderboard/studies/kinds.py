@@ -21,7 +21,7 @@ from analytics.tee.benchmark import FACETS, TrialOutcomes, variance_study
 from analytics.tee.report import BoardEstimate
 from leaderboard.catalog.models import Assigning, Benchmark
 from leaderboard.errors import Conflict, Refusal
-from leaderboard.studies.board_inputs import versions
+from leaderboard.studies.board_inputs import subset_versions
 from leaderboard.studies.models import DriftCheck, ValidationStudy, VarianceStudy
 from leaderboard.studies.queries import active_subset, latest_study
 from leaderboard.studies.records import Snapshot
@@ -59,7 +59,7 @@ def get_or_compute_drift_check(
 
     def compute() -> dict[str, Any]:
         prior = PriorDecisions(
-            subsets=versions(subset),
+            subsets=subset_versions(subset),
             promises={
                 agent.name: Promise(promise["score"], (promise["lower"], promise["upper"]))
                 for agent in snapshot.agents

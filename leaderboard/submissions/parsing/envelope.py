@@ -1,6 +1,6 @@
 """What stands around the rows of a submission, whether they come in a JSON body or in a file."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
@@ -32,7 +32,7 @@ class Body:
 
     flat: FlatFile
     sha256: Callable[[], bytes]
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     version: str
     organisation: str
     replaces: UUID | None
@@ -42,7 +42,7 @@ class Body:
 
 
 def body_of(
-    fields: Mapping[str, Any], flat: FlatFile, sha256: Callable[[], bytes], notes: tuple[str, ...] = ()
+    fields: Mapping[str, Any], flat: FlatFile, sha256: Callable[[], bytes], notes: Sequence[str] = ()
 ) -> Body:
     """`fields` are those of the envelope, without faults."""
     agent, embargo = fields.get("agent") or {}, fields.get("embargo_until")
@@ -68,7 +68,9 @@ def columns_of(fields: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def faults_of(fields: Mapping[str, Any], *, as_of: datetime, required: Collection[str] = ()) -> list[Fault]:
+def envelope_faults(
+    fields: Mapping[str, Any], *, as_of: datetime, required: Collection[str] = ()
+) -> list[Fault]:
     """Every fault of the envelope; `required` are fields that must be there, all of an agent's among them.
 
     Whether `run` and `submitted_at` are good is checked with the rows.

@@ -44,8 +44,8 @@ from leaderboard.submissions.parsing.envelope import (
     Body,
     body_of,
     columns_of,
+    envelope_faults,
     fault,
-    faults_of,
 )
 
 REQUIRED = ("agent", "outcomes")
@@ -84,7 +84,7 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
         raise Faulty(
             "The body has faults; nothing was stored.", faults=(fault("body", body, "is a JSON object"),)
         )
-    envelope = faults_of(body, as_of=as_of, required=REQUIRED)
+    envelope = envelope_faults(body, as_of=as_of, required=REQUIRED)
     flat, row_faults, n_faults = _rows(body, benchmark=benchmark, tasks=tasks, as_of=as_of)
     if envelope or flat is None:
         raise together(envelope, row_faults, n_faults)
@@ -183,7 +183,7 @@ def read_upload(
     `tasks` are the names of the benchmark's tasks.
     """
     name = _name(upload, form)
-    faults = faults_of(fields, as_of=as_of)
+    faults = envelope_faults(fields, as_of=as_of)
     known = KnownTasks(tasks)
     faulty = {
         column
@@ -202,23 +202,12 @@ def read_upload(
             )
             upload.file.seek(0)
             flat = read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=context)
-            notes: tuple[str, ...] = ()
+            notes = list[str]()
         elif faults:
             raise together(faults, (), 0)
         else:
             options = _options(fields, form)
-            with _with_path(upload) as path:  # as bounded as a JSON body
-                imported = importers.read(
-                    path,
-                    name=name,
-                    called=upload.name,
-                    options=options,
-                    benchmark=benchmark.slug,
-                    tasks=tasks,
-                    as_of=as_of,
-                    limits=SUBMISSION,
-                )
-            flat, notes = imported.flat, (f"read as {imported.format}", *imported.notes)
+            flat, notes = _imported(upload, name, options, benchmark=benchmark.slug, tasks=tasks, as_of=as_of)
     except FlatFileError as error:
         faults_once = list(_once(error.faults))
         raise together(faults, faults_once, error.n_faults - len(error.faults) + len(faults_once)) from None
@@ -235,6 +224,17 @@ def read_upload(
         known_day = np.zeros(flat.n_rows, np.bool_)
         flat = replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=known_day)
     return body_of(fields, flat, sha256, notes)
+
+
+def _imported(
+    upload: UploadedPart, name: str, options: _InEnvelope, **known: Any
+) -> tuple[FlatFile, list[str]]:
+    """A file of another project's format, as bounded as a JSON body, and how it was read."""
+    with _with_path(upload) as path:
+        imported = importers.read(
+            path, name=name, called=upload.name, options=options, limits=SUBMISSION, **known
+        )
+    return imported.flat, [f"read as {imported.format}", *imported.notes]
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
