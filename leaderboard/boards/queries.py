@@ -216,14 +216,11 @@ def outlines(boards: Sequence[Board]) -> dict[int, Standings]:
     """
     lines: dict[int, list[Line]] = {board.pk: [] for board in boards}
     own = {board.pk: board.target for board in boards}
-    targets = sorted(set(own.values()))
-    target_fields = [F(f"line__at__{target}__{name}") for target in targets for name in OF_TARGET]
-    line_fields = [F(f"line__{name}") for name in OF_LINE]
     rows = Entry.objects.filter(board__in=boards).order_by("position")
-    for key, name, *values in rows.values_list("board", "name", *line_fields, *target_fields):
-        first = len(OF_LINE) + len(OF_TARGET) * targets.index(own[key])
-        at = AtTarget(**dict(zip(OF_TARGET, values[first : first + len(OF_TARGET)], strict=True)))
-        known = dict(zip(OF_LINE, values[: len(OF_LINE)], strict=True))
+    for key, name, line in rows.values_list("board", "name", "line"):
+        plain = line["at"].get(own[key], {})
+        at = AtTarget(**{field: plain.get(field) for field in OF_TARGET})
+        known = {field: line[field] for field in OF_LINE}
         lines[key].append(Line(**UNREAD | known | {"agent": name, "at": {own[key]: at}}))
     found = {board.pk: replace(head_of(board), agents=tuple(lines[board.pk])) for board in boards}
     hidden = {board.pk for board in boards if not tells_costs(board)}
