@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.db import transaction
 
-from analytics.record import About
 from leaderboard.boards.models import Board
 from leaderboard.catalog.models import Agent, Assigning, Benchmark, Policy, Trust
 from leaderboard.catalog.queries import policy_in_force
@@ -29,7 +28,7 @@ from leaderboard.operations.queries import locked_benchmark
 from leaderboard.operations.runs import Progress
 from leaderboard.operations.services import CannotCompute, NothingToRank, recompute
 from leaderboard.studies.queries import active_subset
-from leaderboard.studies.records import Reader, Snapshot
+from leaderboard.studies.records import About, Reader, Snapshot
 from leaderboard.studies.services import CoreError, one_blas_thread
 from leaderboard.studies.staged_studies import (
     courses_of,
