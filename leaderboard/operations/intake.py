@@ -141,31 +141,16 @@ class _Delivery:
         return claim, is_new
 
     def _deliver(self, *, dry_run: bool) -> tuple[Submission, Receipt, list[StatusChange]]:
-        benchmark, as_of, token = self.benchmark, self.as_of, self.token
-        assignments.check_open(benchmark)
-        policy, by_operator = policy_in_force(benchmark), operates(token, benchmark)
+        assignments.check_open(self.benchmark)
+        policy, as_of = policy_in_force(self.benchmark), self.as_of
+        by_operator = operates(self.token, self.benchmark)
         if not by_operator:
             self._check_date(policy)
-        described = _describe_agent(self.parsed, self.metadata)
-        agent = assignments.agent_of(
-            benchmark=benchmark, described=described, by=token.user, by_operator=by_operator, as_of=as_of
-        )
-        if is_first := not submissions_of(agent).exists():
-            naming.check_made_of(agent)
-        if dry_run:
-            left = quotas.remaining(benchmark=benchmark, token=token, agent=agent, as_of=as_of)
-        else:
-            left = quotas.count_one(policy=policy, token=token, agent=agent, as_of=as_of)
-        matched = MatchedRows(
-            self.metadata.flat,
-            benchmark=benchmark,
-            agents={described.name: agent},
-            task_ids=self.tasks,
-            are_new=is_first,
-        )
+        matched, left = self._match(policy, by_operator=by_operator, dry_run=dry_run)
+        (agent,) = matched.agents.values()
         replaces = _replaced_submissions(self.parsed.replaces, agent, by_operator=by_operator)
         _check_not_delivered(agent, matched, replaces)
-        shown = not (by_operator or is_first) and has_been_shown(agent)
+        shown = not (by_operator or matched.are_new) and has_been_shown(agent)
         assignment = assignments.find_assignment(
             agent=agent, named=self.parsed.assignment, replaces=replaces, as_of=as_of
         )
@@ -174,7 +159,7 @@ class _Delivery:
             assignments.check_asked(assignment, matched.rows, before)
         submission, reason = self._draft(matched, policy, assignment, replaces)
         delivered = DeliveredRows(
-            submission, policy, matched.rows, before, replaced, matched.settings, assignment, is_first
+            submission, policy, matched.rows, before, replaced, matched.settings, assignment, matched.are_new
         )
         why = judged = ""
         if submission.status != Status.CHECKING and (why := reviewing.why_held(delivered)):
@@ -201,6 +186,27 @@ class _Delivery:
             )
         content = self._content(delivered, changes, left, why, keep=not dry_run)
         return submission, Receipt(content, replayed=False, left=left), changes
+
+    def _match(
+        self, policy: Policy, *, by_operator: bool, dry_run: bool
+    ) -> tuple[MatchedRows, quotas.Quotas | None]:
+        """The rows under their ids, the agent locked, and what is left of the quotas once it is counted."""
+        benchmark, token, as_of = self.benchmark, self.token, self.as_of
+        described = _describe_agent(self.parsed, self.metadata)
+        agent = assignments.agent_of(
+            benchmark=benchmark, described=described, by=token.user, by_operator=by_operator, as_of=as_of
+        )
+        if is_first := not submissions_of(agent).exists():
+            naming.check_made_of(agent)
+        if dry_run:
+            left = quotas.remaining(benchmark=benchmark, token=token, agent=agent, as_of=as_of)
+        else:
+            left = quotas.count_one(policy=policy, token=token, agent=agent, as_of=as_of)
+        agents = {described.name: agent}
+        matched = MatchedRows(
+            self.metadata.flat, benchmark=benchmark, agents=agents, task_ids=self.tasks, are_new=is_first
+        )
+        return matched, left
 
     def _is_backdated(self, policy: Policy) -> bool:
         return self.submitted_at < self.as_of - timedelta(days=policy.backdating_days)

@@ -172,7 +172,7 @@ class MatchedRows:
         """
         task_ids = task_ids or dict(benchmark.tasks.values_list("name", "id"))
         setting_ids = ensure_settings(benchmark=benchmark, settings=flat.settings)
-        self.flat = flat
+        self.flat, self.are_new = flat, are_new
         self.agents = {agent.pk: agent for agent in agents.values()}
         self.task_names = {pk: name for name, pk in task_ids.items()}
         self.settings = {pk: facets for facets, pk in setting_ids.items()}
