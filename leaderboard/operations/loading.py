@@ -35,6 +35,7 @@ from leaderboard.catalog.services import (
     get_or_create_benchmark,
     grouped_tasks,
     look_alikes,
+    reads_like,
 )
 from leaderboard.errors import Faulty, Missing, Refusal
 from leaderboard.operations import naming
@@ -158,8 +159,8 @@ def _notes(
     for kind, column in (("agent", "name"), ("scaffold", "scaffold__name"), ("model", "model__name")):
         names = {getattr(one, column.partition("__")[0]) for one in described}
         known = set(benchmark.agents.values_list(column, flat=True))
-        for pair in look_alikes(kind, sorted(names), known):
-            yield f"{pair}; if they are the same, rename or merge."
+        for name, other in look_alikes(sorted(names), known).items():
+            yield f"{reads_like(kind, name, other)}; if they are the same, rename or merge."
 
 
 class _Load:
