@@ -23,8 +23,7 @@ from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.queries import has_been_shown
 from leaderboard.studies.answers import words
-from leaderboard.studies.queries import active_subset
-from leaderboard.studies.receipt import MAX_VOICES, several, uncounted
+from leaderboard.studies.receipt import MAX_VOICES, uncounted
 from leaderboard.submissions.models import LIVE, IdempotencyKey, Judged, Status, StatusChange, Submission
 from leaderboard.submissions.parsing.envelope import Body
 from leaderboard.submissions.parsing.files import Form, UploadedPart, read_body, read_upload
@@ -270,7 +269,8 @@ class _Delivery:
             results = checking.check_rows(of, self.metadata.flat.metadata.items())
             if keep:
                 checking.keep(submission, results, as_of=as_of)
-            found = [*checking.warnings(results), *_uncounted(of), *_doubts(of, changes), *_unheard(of)]
+            found = [*checking.warnings(results), *uncounted(of.outcomes, of.of_agent)]
+            found += [*_doubts(of, changes), *_unheard(of)]
         if why_held:
             found.append(f"held for review: {why_held}; it counts once an operator has accepted it")
         return {
@@ -358,20 +358,6 @@ def _named_keys(rows: np.ndarray, matched: MatchedRows) -> list[dict[str, Any]]:
         }
         for row, holder in zip(rows.tolist(), holders, strict=True)
     ]
-
-
-def _uncounted(of: DeliveredRows) -> list[str]:
-    if not several(of.settings.values()):
-        return []
-    return uncounted(
-        of.outcomes,
-        submission=of.submission,
-        policy=of.policy,
-        subset=active_subset(of.policy.benchmark),
-        tasks=of.names(None),
-        task_ids=of.submission.asked,
-        settings=of.settings,
-    )
 
 
 def _doubts(of: DeliveredRows, changes: list[StatusChange]) -> Iterator[str]:
