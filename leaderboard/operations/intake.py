@@ -19,7 +19,7 @@ from leaderboard.operations import asking, assignments, checking, naming, quotas
 from leaderboard.operations.corrections import not_your_submission
 from leaderboard.operations.delivered import DeliveredRows, split_replaced
 from leaderboard.operations.events import tell_of_arrivals
-from leaderboard.operations.file_metadata import FileMetadata, file_metadata_of
+from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.models import Assignment
 from leaderboard.operations.queries import has_been_shown
 from leaderboard.studies.answers import words
@@ -96,7 +96,7 @@ class _Delivery:
     ) -> None:
         self.parsed, self.benchmark, self.tasks = parsed, benchmark, tasks
         self.token, self.as_of = token, as_of
-        self.metadata = file_metadata_of(parsed.flat)
+        self.metadata = FileMetadata(parsed.flat)
         dated = np.flatnonzero(~np.isnat(parsed.flat.submitted_at))  # some row has a date
         self.first = int(dated[np.argmin(parsed.flat.submitted_at[dated])])
         self.submitted_at: datetime = parsed.flat.submitted_at[self.first].item().replace(tzinfo=UTC)

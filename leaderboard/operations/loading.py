@@ -41,7 +41,7 @@ from leaderboard.errors import Faulty, Missing, Refusal
 from leaderboard.operations import naming
 from leaderboard.operations.acting import acting
 from leaderboard.operations.events import tell_of_arrivals
-from leaderboard.operations.file_metadata import file_metadata_of
+from leaderboard.operations.file_metadata import FileMetadata
 from leaderboard.operations.models import Upload
 from leaderboard.operations.policies import put_in_force
 from leaderboard.operations.runs import Progress
@@ -170,7 +170,7 @@ class _Load:
         self, flat: FlatFile, benchmark: Benchmark, *, called: str, by: User | None, as_of: datetime
     ) -> None:
         self.benchmark, self.called, self.by, self.as_of = benchmark, called, by, as_of
-        self.metadata = metadata = file_metadata_of(flat)
+        self.metadata = metadata = FileMetadata(flat)
         columns = (flat.agents, flat.scaffolds, flat.models, metadata.versions, metadata.organisations)
         self.described = [AgentDescription(*values) for values in zip(*columns, strict=True)]
         try:

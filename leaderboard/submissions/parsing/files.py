@@ -42,7 +42,6 @@ from leaderboard.submissions.parsing.envelope import (
     COLUMN,
     NOTHING,
     Body,
-    body_of,
     columns_of,
     envelope_faults,
     fault,
@@ -96,7 +95,7 @@ def read_body(body: object, *, benchmark: str, tasks: Iterable[str], as_of: date
             digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
         return digest.digest()
 
-    return body_of(body, flat, sha256)
+    return Body(body, flat, sha256)
 
 
 def together(envelope: list[Fault], rows: Iterable[Fault], n_of_rows: int) -> Faulty:
@@ -223,7 +222,7 @@ def read_upload(
         now = np.datetime64(as_of.astimezone(UTC).replace(tzinfo=None), "s")
         known_day = np.zeros(flat.n_rows, np.bool_)
         flat = replace(flat, submitted_at=np.full(flat.n_rows, now), imprecise=known_day)
-    return body_of(fields, flat, sha256, notes)
+    return Body(fields, flat, sha256, notes)
 
 
 def _imported(
