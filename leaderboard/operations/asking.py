@@ -85,7 +85,7 @@ def lacking(
     blocks: Sequence[Mapping[int, str]],
     missing: str,
     *,
-    unranked: bool = True,
+    unranked: bool,
 ) -> Iterator[str]:
     """Say what an agent's outcomes lack of the tasks asked for, and which of its trials cannot count."""
     yield from absent(outcomes, names, missing, unranked=unranked)

@@ -84,9 +84,7 @@ def replay(
         return replay_of_stored(now, decisions_of(benchmark), n_seeds, progress)
 
 
-def store_replay(
-    *, source: Benchmark, slug: str, progress: Progress | None = None
-) -> tuple[Board, dict[str, Any]]:
+def store_replay(*, source: Benchmark, slug: str, progress: Progress | None) -> tuple[Board, dict[str, Any]]:
     """Replay staged assignment on the full runs of a benchmark, and store it as a new one with its board."""
     if Benchmark.objects.filter(slug=slug).exists():
         raise slug_taken()

@@ -45,7 +45,7 @@ from leaderboard.studies.reruns import (
     owing,
     ran_all,
 )
-from leaderboard.studies.services import CheckClaim, no_claim
+from leaderboard.studies.services import CheckClaim
 
 N_VALIDATION = 2  # a week at most
 ON_THE_PODIUM = "it stands on the podium by an estimate, and who does runs all tasks"
@@ -68,7 +68,6 @@ def open_drift_request(
     benchmark: Benchmark,
     reason: str,
     as_of: datetime,
-    by: User | None = None,
     alerts: Sequence[Alert] | None = None,
 ) -> RerunRequest:
     """Ask agents for full runs because of these alerts, or join the request that is open.
@@ -76,7 +75,7 @@ def open_drift_request(
     By hand, without alerts given, it is for all that are open at the level of alert and wait for no request.
     """
     subset, now = _to_ask(benchmark)
-    with acting(by=by, reason=reason), transaction.atomic():
+    with acting(by=None, reason=reason), transaction.atomic():
         locked = locked_benchmark(benchmark)
         if locked.full_runs_only_at:
             raise CannotRequestRuns(FULL_RUNS_ONLY, code="full_runs_only")
@@ -88,14 +87,13 @@ def open_drift_request(
         if request is None:
             number = _number(subset, RerunKind.DRIFT)
             to_run = drawn_on_alert(now, tied=_at_the_top(locked), number=number)
-            of = {"subset": subset, "opened_by": by}
-            request = _ask(locked, RerunKind.DRIFT, to_run, behind, reason=reason, as_of=as_of, **of)
+            request = _ask(locked, RerunKind.DRIFT, to_run, behind, reason=reason, as_of=as_of, subset=subset)
         Alert.objects.filter(pk__in=[alert.pk for alert in behind]).update(request=request)
         bump_shown_version(benchmark=locked)
     return request
 
 
-def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VALIDATION) -> str:
+def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime) -> str:
     """Draw agents for full validation runs, unless such a request is open; say what was done."""
     try:
         subset, now = _to_ask(benchmark)
@@ -113,7 +111,7 @@ def draw_validation_runs(*, benchmark: Benchmark, as_of: datetime, n: int = N_VA
         but, number = _ids(waiting), _number(subset, RerunKind.VALIDATION)
         came = Q(arrived_at__isnull=False) | Q(request__status=RerunStatus.OPEN)
         before = RerunAgent.objects.filter(came, request__subset=subset, request__kind=RerunKind.VALIDATION)
-        n = min(n, n_newcomers(now) // ONE_IN - before.count())
+        n = min(N_VALIDATION, n_newcomers(now) // ONE_IN - before.count())
         drawn = drawn_for_validation(now, n=n, number=number, but=but) if n > 0 else []
         if not drawn:
             return f"nobody drawn: {NO_AGENT_TO_ASK}"
@@ -129,7 +127,7 @@ def open_recalls(
     known: BoardInputs,
     standings: Standings,
     as_of: datetime,
-    check_claim: CheckClaim = no_claim,
+    check_claim: CheckClaim,
 ) -> bool:
     """Ask who stands on the podium of a board that is to be published by an estimate for the rest.
 
@@ -191,9 +189,9 @@ def _ask(
     *,
     reason: str,
     as_of: datetime,
-    **of: Any,
+    subset: TaskSubset | None = None,
 ) -> RerunRequest:
-    """Open a request and tell of it; `of` are its subset and who opened it."""
+    """Open a request and tell of it."""
     if not to_run:
         raise CannotRequestRuns(NO_AGENT_TO_ASK, code="nobody_to_ask")
     latest = benchmark.boards.order_by("-number")[:1]
@@ -207,7 +205,7 @@ def _ask(
         cost_usd=sum(known) if known else None,
         opened_at=as_of,
         deadline=as_of + timedelta(days=policy_in_force(benchmark).rerun_days),
-        **of,
+        subset=subset,
     )
     RerunAgent.objects.bulk_create(
         RerunAgent(
@@ -292,7 +290,7 @@ def close_answered_requests(*, benchmark: Benchmark, as_of: datetime) -> str:
     return "; ".join(filter(None, done))
 
 
-def close_answered_recalls(*, now: Snapshot, as_of: datetime, check_claim: CheckClaim = no_claim) -> bool:
+def close_answered_recalls(*, now: Snapshot, as_of: datetime, check_claim: CheckClaim) -> bool:
     """Do the same for recalls alone, by these data; return whether one is closed."""
     recalls = now.benchmark.rerun_requests.filter(status=RerunStatus.OPEN, kind=RerunKind.RECALL)
     if not recalls.exists():

@@ -34,7 +34,7 @@ def replays_of_subsets(
 
 
 def replays_of_policies(
-    now: Snapshot, decisions: Decisions, changed: Policy, progress: Progress | None = None
+    now: Snapshot, decisions: Decisions, changed: Policy, progress: Progress | None
 ) -> list[dict[str, Any]]:
     from selection.staged.study import side_by_side
 
@@ -43,7 +43,7 @@ def replays_of_policies(
 
 
 def replay_of_file(
-    flat: FlatFile, policy: Policy, n_seeds: int | None = None, progress: Progress | None = None
+    flat: FlatFile, policy: Policy, n_seeds: int | None, progress: Progress | None
 ) -> dict[str, Any]:
     from selection.staged.study import replayed
 
@@ -52,7 +52,7 @@ def replay_of_file(
 
 
 def replay_of_stored(
-    now: Snapshot, decisions: Decisions, n_seeds: int | None = None, progress: Progress | None = None
+    now: Snapshot, decisions: Decisions, n_seeds: int | None, progress: Progress | None
 ) -> dict[str, Any]:
     """Replay the policy in force on the full runs that it did not choose."""
     from selection.staged.study import replayed
@@ -68,7 +68,7 @@ def replay_of_stored(
 
 
 def courses_of(
-    now: Snapshot, decisions: Decisions, progress: Progress | None = None
+    now: Snapshot, decisions: Decisions, progress: Progress | None
 ) -> tuple[dict[str, Any], list["Course"]]:
     """Do the same with the first seed alone, and say what each agent was asked for."""
     from selection.staged.study import courses
