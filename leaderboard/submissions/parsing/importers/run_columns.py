@@ -135,14 +135,14 @@ def checked(
     if not records:
         log.add("", "", "there is no outcome in it")
         raise faulty_file(called, log.faults, log.n)
-    faults = check_records(records, benchmark=benchmark, as_of=as_of, limits=limits)
-    if not isinstance(faults, FlatFile):
-        for fault in faults.faults:
+    flat = check_records(records, benchmark=benchmark, as_of=as_of, limits=limits)
+    if not isinstance(flat, FlatFile):
+        for fault in flat.faults:
             _tell(fault, trials, log, fields)
-        log.n += faults.n_faults - len(faults.faults)
-    if log.n or not isinstance(faults, FlatFile):
+        log.n += flat.n_faults - len(flat.faults)
+    if log.n or not isinstance(flat, FlatFile):
         raise faulty_file(called, log.faults, log.n)
-    return faults
+    return flat
 
 
 def _tell(fault: Fault, trials: list[Trial], log: IssueLog, fields: dict[str, str]) -> None:
