@@ -18,6 +18,7 @@ from leaderboard.catalog.models import Benchmark
 from leaderboard.catalog.queries import policy_in_force
 from leaderboard.errors import Conflict
 from leaderboard.operations.acting import acting
+from leaderboard.operations.asking import first
 from leaderboard.operations.events import emit
 from leaderboard.operations.models import (
     Alert,
@@ -147,8 +148,7 @@ def obstacle_to(reselection: Reselection) -> str:
     proposed = {task for variant in content["variants"].values() for task in variant.get("tasks", ())}
     retired = benchmark.tasks.filter(name__in=proposed).exclude(retired_at=None).order_by("name")
     names = list(retired.values_list("name", flat=True))
-    more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
-    return f"retired since: {', '.join(names[:N_NAMED])}{more}" if names else ""
+    return f"retired since: {first(names, N_NAMED)}" if names else ""
 
 
 # ----------------------------------------------------------------------------------------------- proposing
