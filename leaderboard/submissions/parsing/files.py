@@ -201,7 +201,7 @@ def read_upload(
             )
             upload.file.seek(0)
             flat = read(upload.file, as_of=as_of, name=upload.name, limits=DELIVERED, context=context)
-            notes = list[str]()
+            notes: tuple[str, ...] = ()
         elif faults:
             raise together(faults, (), 0)
         else:
@@ -227,13 +227,13 @@ def read_upload(
 
 def _imported(
     upload: UploadedPart, name: str, options: _InEnvelope, **known: Any
-) -> tuple[FlatFile, list[str]]:
+) -> tuple[FlatFile, tuple[str, ...]]:
     """A file of another project's format, as bounded as a JSON body, and how it was read."""
     with _with_path(upload) as path:
         imported = importers.read(
             path, name=name, called=upload.name, options=options, limits=SUBMISSION, **known
         )
-    return imported.flat, [f"read as {imported.format}", *imported.notes]
+    return imported.flat, (f"read as {imported.format}", *imported.notes)
 
 
 def _name(upload: UploadedPart, form: Form) -> str:
